@@ -1,0 +1,1 @@
+"""The compatibility engine for wheel variants."""

@@ -1,0 +1,103 @@
+"""Combining the metadata of several wheels or files of one version (PEP 825, "Metadata
+consistency"), and holding a wheel to what its index said of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import reduce
+from typing import TypeVar
+
+from .errors import InconsistentMetadata, MetadataError
+from .metadata import Metadata
+from .property import Features, iter_properties
+
+V = TypeVar("V")
+
+
+def merge(first: Metadata, second: Metadata) -> Metadata:
+    """Return the union of both, which is the same whichever comes first.
+
+    Labels in both must have equal properties; of the namespace lists one must start with the
+    other, the longer is kept; providers in both must be equal.
+
+    Raises:
+        InconsistentMetadata: they contradict each other; the message names both sources.
+    """
+    sources = (first.source, second.source)
+    shorter, longer = sorted((first.namespaces, second.namespaces), key=len)
+    if longer[: len(shorter)] != shorter:
+        raise InconsistentMetadata(
+            sources, "default-priorities.namespace", (first.namespaces, second.namespaces)
+        )
+    variants = _union(first.variants, second.variants, "variants", sources)
+    providers = _union(first.providers, second.providers, "providers", sources)
+    feature_priorities = _union(
+        first.feature_priorities,
+        second.feature_priorities,
+        "default-priorities.feature",
+        sources,
+    )
+    property_priorities: dict[str, Features] = _union(
+        first.property_priorities,
+        second.property_priorities,
+        "default-priorities.property",
+        sources,
+    )
+    schemas = sorted(schema for schema in (first.schema, second.schema) if schema is not None)
+    return replace(
+        first,
+        namespaces=longer,
+        variants=variants,
+        providers=providers,
+        feature_priorities=feature_priorities,
+        property_priorities=property_priorities,
+        schema=schemas[-1] if schemas else None,
+        source=min(sources),
+    )
+
+
+def merge_all(metadata: Iterable[Metadata]) -> Metadata:
+    """Merge one or more metadata into one.
+
+    Raises:
+        InconsistentMetadata: as `merge`.
+        TypeError: there are none.
+    """
+    return reduce(merge, metadata)
+
+
+def check_promise(promised: Metadata, wheel: Metadata, label: str) -> None:
+    """Check that *wheel*, read from inside a wheel of *label*, is what the index promised.
+
+    Raises:
+        InconsistentMetadata: the properties of the label differ; the message shows both.
+        MetadataError: the wheel holds other labels than its filename says.
+    """
+    if set(wheel.variants) != {label}:
+        found = ", ".join(sorted(wheel.variants)) or "none"
+        raise MetadataError(
+            wheel.source,
+            "variants",
+            f"the filename says label {label!r}, the metadata inside lists {found}",
+        )
+    if wheel.variants[label] != promised.properties_of(label):
+        raise InconsistentMetadata(
+            (promised.source, wheel.source),
+            f"variants.{label}",
+            (_listed(promised, label), _listed(wheel, label)),
+        )
+
+
+def _listed(metadata: Metadata, label: str) -> list[str]:
+    return sorted(map(str, iter_properties(metadata.properties_of(label) or {})))
+
+
+def _union(
+    first: Mapping[str, V], second: Mapping[str, V], path: str, sources: tuple[str, str]
+) -> dict[str, V]:
+    for key in sorted(first.keys() & second.keys()):
+        if first[key] != second[key]:
+            raise InconsistentMetadata(sources, f"{path}.{key}", (first[key], second[key]))
+    return {**first, **second}

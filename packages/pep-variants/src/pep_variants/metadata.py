@@ -1,0 +1,72 @@
+"""The one model of variant metadata, whatever generation of the format it was written in.
+
+`reader` fills it, `writer` writes it, `merging` combines it; everybody else only looks at it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .property import NULL_LABEL, Features, Properties
+
+
+@dataclass(frozen=True)
+class ProviderInfo:
+    """What metadata says about the provider of one namespace.
+
+    At most one of `requires`, `builtin` and `static` says where supported values come from.
+
+    Attributes:
+        requires: requirements of the plugin package, with their markers, in order.
+        plugin_api: ``module`` or ``module:object.path`` of the plugin, None to derive it from
+            the first requirement.
+        builtin: name of a provider that installers bring along (0.2.0).
+        static: supported values that the metadata itself lists, features and values in preference
+            order. None for a provider that has to be asked on the machine. May be empty for an
+            ahead-of-time provider whose values nobody wrote down.
+        enable_if: marker that must hold in the target environment, else nothing is supported.
+        optional: only consulted when the user enables the namespace.
+        build_requires: requirements of a plugin that only the build asks (``pyproject.toml``).
+    """
+
+    requires: tuple[str, ...] = ()
+    plugin_api: str | None = None
+    builtin: str | None = None
+    static: Features | None = None
+    enable_if: str | None = None
+    optional: bool = False
+    build_requires: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """Variant metadata of one wheel, one version on an index, or one source tree.
+
+    Attributes:
+        namespaces: ``default-priorities.namespace``, most important first.
+        variants: properties by label; values are sorted, duplicates removed. The null label is
+            present only if the data lists it, see `properties_of`.
+        providers: provider information by namespace; empty in generations that have none.
+        feature_priorities: ``default-priorities.feature`` by namespace, most important first.
+        property_priorities: ``default-priorities.property`` by namespace and feature.
+        schema: the ``$schema`` URL as found, None if there was none.
+        source: file or URL it came from, for messages; does not take part in comparisons.
+    """
+
+    namespaces: tuple[str, ...] = ()
+    variants: Mapping[str, Properties] = field(default_factory=dict)
+    providers: Mapping[str, ProviderInfo] = field(default_factory=dict)
+    feature_priorities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    property_priorities: Mapping[str, Features] = field(default_factory=dict)
+    schema: str | None = field(default=None, compare=False)
+    source: str = field(default="", compare=False)
+
+    def properties_of(self, label: str) -> Properties | None:
+        """Return the properties of *label*, None if the metadata does not know it.
+
+        The null label always has zero properties, listed or not (PEP 825, "Variant label").
+        """
+        if label == NULL_LABEL:
+            return {}
+        return self.variants.get(label)

@@ -1,0 +1,397 @@
+"""Reading variant metadata of every generation into `Metadata`.
+
+Data comes from indexes and wheels of strangers: everything is checked here, once, and every
+problem is a `MetadataError` that names the file, the place in it and the value. Nothing else in
+the project interprets these files.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .errors import MetadataError, UnsupportedSchema, redacted, shortened
+from .generation import BY_SHAPE, GENERATIONS, SUPPORTED_MAJOR, Generation, schema_version
+from .metadata import Metadata, ProviderInfo
+from .property import ABI_DEPENDENCY, LABEL, NAME, NULL_LABEL, VALUE, Features, Properties
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+logger = logging.getLogger(__name__)
+
+MAX_METADATA_BYTES = 32 * 1024 * 1024
+"""Larger files are refused unread: ten thousand variants need about two megabytes."""
+
+_ZERO_LABEL = "00000000"
+_PLUGIN_API = re.compile(r"[A-Za-z_][\w.]*(\s*:\s*[A-Za-z_][\w.]*)?", re.ASCII)
+
+
+def read_metadata(data: bytes | str, source: str) -> Metadata:
+    """Read ``variant.json`` or ``*-variants.json``.
+
+    Args:
+        data: the file, UTF-8.
+        source: its path or URL, for messages.
+
+    Raises:
+        MetadataError: it is no JSON, has wrong types or bad names, or contradicts itself.
+        UnsupportedSchema: its major format version is not known.
+    """
+    if len(data) > MAX_METADATA_BYTES:
+        limit = MAX_METADATA_BYTES // 2**20
+        raise MetadataError(source, "", f"larger than {limit} MiB, the most that is read")
+    try:
+        tree = json.loads(data)
+    except RecursionError:
+        raise MetadataError(source, "", "nested too deeply") from None
+    except ValueError as error:  # json.JSONDecodeError, UnicodeDecodeError, huge integers
+        raise MetadataError(source, "", f"not valid JSON: {error}") from None
+    return metadata_from_tree(tree, source)
+
+
+def read_pyproject(data: bytes | str, source: str) -> Metadata:
+    """Read the ``[variant]`` table of a ``pyproject.toml``; it has no ``variants``.
+
+    A file without that table gives empty metadata.
+
+    Raises:
+        MetadataError: as in `read_metadata`.
+    """
+    try:
+        tree = tomllib.loads(data if isinstance(data, str) else data.decode())
+    except (ValueError, RecursionError) as error:
+        raise MetadataError(source, "", f"not valid TOML: {error}") from None
+    table = tree.get("variant", {})
+    if isinstance(table, dict) and "variants" in table:
+        raise MetadataError(source, "variant.variants", "does not belong into pyproject.toml")
+    return _Reader(source, prefix="variant", source_tree=True).read(table)
+
+
+def metadata_from_tree(tree: object, source: str) -> Metadata:
+    """Read metadata that is already parsed, e.g. ``[packages.variants-json]`` of a lock file.
+
+    Raises:
+        MetadataError: as in `read_metadata`.
+    """
+    return _Reader(source).read(tree)
+
+
+class _Reader:
+    """One reading of one file; holds what every check needs to name the place of a problem."""
+
+    def __init__(self, source: str, prefix: str = "", *, source_tree: bool = False) -> None:
+        self._source = source
+        self._prefix = prefix
+        self._source_tree = source_tree
+
+    def read(self, tree: object) -> Metadata:
+        if not isinstance(tree, dict):
+            raise self._error("", f"expected an object, found {shortened(tree)}")
+        schema = tree.get("$schema")
+        if schema is not None and not isinstance(schema, str):
+            raise self._error("$schema", f"expected a string, found {shortened(schema)}")
+        generation = self._generation(schema)
+        priorities = self._table(tree, "default-priorities", "default-priorities")
+        namespaces = self._names(
+            priorities.get("namespace", []), "default-priorities.namespace", NAME
+        )
+        feature_priorities: dict[str, tuple[str, ...]] = {}
+        property_priorities: dict[str, Features] = {}
+        if generation.priorities:
+            feature_priorities = self._features(
+                priorities.get("feature", {}), "default-priorities.feature", NAME
+            )
+            property_priorities = self._properties(
+                priorities.get("property", {}), "default-priorities.property"
+            )
+        providers: dict[str, ProviderInfo] = {}
+        if generation.providers:
+            static = {}
+            if generation.install_time:
+                static = self._properties(tree.get("static-properties", {}), "static-properties")
+            providers = self._providers(
+                self._table(tree, "providers", "providers"),
+                generation,
+                static,
+                feature_priorities,
+                property_priorities,
+            )
+        variants = self._variants(
+            self._table(tree, "variants", "variants"), generation, frozenset(namespaces)
+        )
+        return Metadata(
+            namespaces=namespaces,
+            variants=variants,
+            providers=providers,
+            feature_priorities=feature_priorities,
+            property_priorities=property_priorities,
+            schema=schema,
+            source=redacted(self._source),
+        )
+
+    def _generation(self, schema: str | None) -> Generation:
+        if schema is None:
+            if self._source_tree:
+                return BY_SHAPE
+            logger.debug("%s: no $schema, read by its shape", redacted(self._source))
+            return BY_SHAPE
+        version = schema_version(schema)
+        if version is not None and version[0] != SUPPORTED_MAJOR:
+            raise UnsupportedSchema(
+                self._source,
+                "$schema",
+                f"format version {'.'.join(map(str, version))} ({shortened(schema, 120)}) is not "
+                f"supported, only versions {SUPPORTED_MAJOR}.x are: a newer release may read it",
+            )
+        generation = None if version is None else GENERATIONS.get(version)
+        if generation is None:
+            logger.debug(
+                "%s: unknown $schema %s, read by its shape",
+                redacted(self._source),
+                shortened(schema, 120),
+            )
+            return BY_SHAPE
+        return generation
+
+    def _variants(
+        self, table: Mapping[str, Any], generation: Generation, namespaces: frozenset[str]
+    ) -> dict[str, Properties]:
+        # The hot loop for files with thousands of labels: a feature with the same values is
+        # checked and sorted once, however many variants list it.
+        seen: dict[tuple[str, str, tuple[Any, ...]], tuple[str, ...]] = {}
+        allowed = namespaces | {ABI_DEPENDENCY}
+        variants: dict[str, Properties] = {}
+        for label, by_namespace in table.items():
+            if not LABEL.fullmatch(label):
+                raise self._error(
+                    "variants",
+                    f"{shortened(label)} is no variant label: it must match {LABEL.pattern}",
+                )
+            if type(by_namespace) is not dict:
+                raise self._expected_object(f"variants.{label}", by_namespace)
+            properties: dict[str, Features] = {}
+            for namespace, by_feature in by_namespace.items():
+                if namespace not in allowed:
+                    raise self._unknown_namespace(label, namespace)
+                if type(by_feature) is not dict:
+                    raise self._expected_object(f"variants.{label}.{namespace}", by_feature)
+                features: dict[str, tuple[str, ...]] = {}
+                for feature, values in by_feature.items():
+                    try:
+                        key = (namespace, feature, tuple(values))
+                        features[feature] = seen[key]
+                    except (KeyError, TypeError):  # not seen yet, or not hashable: check it
+                        path = f"variants.{label}.{namespace}.{feature}"
+                        self._name(feature, f"variants.{label}.{namespace}", NAME, "feature")
+                        checked = self._names(values, path, VALUE, unique=False)
+                        if not checked:
+                            raise self._error(path, "needs at least one value") from None
+                        features[feature] = seen[key] = tuple(sorted(set(checked)))
+                if features:
+                    properties[namespace] = features
+            if generation.zero_label and label == _ZERO_LABEL:
+                label = NULL_LABEL  # noqa: PLW2901
+            if label == NULL_LABEL and properties:
+                raise self._error(
+                    f"variants.{NULL_LABEL}",
+                    f"the null variant has no properties, found {shortened(by_namespace)}",
+                )
+            if not properties and label != NULL_LABEL:
+                raise self._error(
+                    f"variants.{label}",
+                    f"has no properties: only the variant {NULL_LABEL!r} has none",
+                )
+            variants[label] = properties
+        return variants
+
+    def _providers(
+        self,
+        table: Mapping[str, Any],
+        generation: Generation,
+        static: Mapping[str, Features],
+        feature_priorities: Mapping[str, tuple[str, ...]],
+        property_priorities: Mapping[str, Features],
+    ) -> dict[str, ProviderInfo]:
+        providers = {}
+        for namespace, raw in table.items():
+            path = f"providers.{namespace}"
+            self._name(namespace, "providers", NAME, "namespace")
+            if type(raw) is not dict:
+                raise self._expected_object(path, raw)
+            own_static = None
+            if "static-properties" in raw and (generation.exclusive or generation is BY_SHAPE):
+                own_static = self._own_static(raw, path)
+            elif generation.install_time and not self._boolean(raw, "install-time", path, True):
+                own_static = static.get(namespace, {})
+            elif generation.plugin_use and self._plugin_use(raw, path) != "all":
+                own_static = _in_order(
+                    property_priorities.get(namespace, {}), feature_priorities.get(namespace, ())
+                )
+            plugin_api = self._string(raw, "plugin-api", path)
+            if plugin_api is not None and not _PLUGIN_API.fullmatch(plugin_api):
+                raise self._error(
+                    f"{path}.plugin-api",
+                    f"{shortened(plugin_api)} is no 'module' or 'module:object.path'",
+                )
+            if generation.exclusive:
+                self._check_exclusive(raw, path)
+            providers[namespace] = ProviderInfo(
+                requires=self._strings(raw, "requires", path),
+                build_requires=self._strings(raw, "build-requires", path),
+                plugin_api=plugin_api and re.sub(r"\s", "", plugin_api),
+                builtin=self._builtin(raw, path) if "builtin" in raw else None,
+                static=own_static,
+                enable_if=self._string(raw, "enable-if", path) or None,
+                optional=self._boolean(raw, "optional", path, False),
+            )
+        return providers
+
+    def _own_static(self, raw: Mapping[str, Any], path: str) -> Features:
+        features = self._features(raw["static-properties"], f"{path}.static-properties", VALUE)
+        order = self._names(raw.get("feature-order", []), f"{path}.feature-order", NAME)
+        if (order or len(features) > 1) and set(order) != set(features):
+            raise self._error(
+                f"{path}.feature-order",
+                f"must list the features of static-properties ({', '.join(sorted(features))}), "
+                f"found {shortened(order)}",
+            )
+        return _in_order(features, order)
+
+    def _check_exclusive(self, raw: Mapping[str, Any], path: str) -> None:
+        kinds = ["requires", "builtin", "static-properties"]
+        if self._source_tree:
+            kinds.append("build-requires")
+        elif "build-requires" in raw:
+            raise self._error(f"{path}.build-requires", "belongs into pyproject.toml only")
+        given = [kind for kind in kinds if kind in raw]
+        if len(given) != 1:
+            raise self._error(
+                path,
+                f"needs exactly one of {', '.join(kinds)}; found {', '.join(given) or 'none'}",
+            )
+        if "plugin-api" in raw and given[0] not in ("requires", "build-requires"):
+            raise self._error(f"{path}.plugin-api", f"makes no sense with {given[0]}")
+        if "feature-order" in raw and given[0] != "static-properties":
+            raise self._error(f"{path}.feature-order", f"makes no sense with {given[0]}")
+
+    def _builtin(self, raw: Mapping[str, Any], path: str) -> str:
+        name = raw["builtin"]
+        if not isinstance(name, str) or not name:
+            raise self._error(f"{path}.builtin", f"expected a name, found {shortened(name)}")
+        return name
+
+    def _plugin_use(self, raw: Mapping[str, Any], path: str) -> str:
+        use = raw.get("plugin-use", "all")
+        if use not in ("all", "build", "none"):
+            raise self._error(
+                f"{path}.plugin-use", f"expected all, build or none, found {shortened(use)}"
+            )
+        return str(use)
+
+    # Checks of single values. Each takes the path of the value for the message.
+
+    def _table(self, tree: Mapping[str, Any], key: str, path: str) -> dict[str, Any]:
+        value = tree.get(key, {})
+        if not isinstance(value, dict):
+            raise self._expected_object(path, value)
+        return value
+
+    def _properties(self, value: object, path: str) -> dict[str, Features]:
+        if not isinstance(value, dict):
+            raise self._expected_object(path, value)
+        return {
+            self._name(namespace, path, NAME, "namespace"): self._features(
+                features, f"{path}.{namespace}", VALUE
+            )
+            for namespace, features in value.items()
+        }
+
+    def _features(
+        self, value: object, path: str, pattern: re.Pattern[str]
+    ) -> dict[str, tuple[str, ...]]:
+        if not isinstance(value, dict):
+            raise self._expected_object(path, value)
+        return {
+            self._name(name, path, NAME, "name"): self._names(items, f"{path}.{name}", pattern)
+            for name, items in value.items()
+        }
+
+    def _names(
+        self, value: object, path: str, pattern: re.Pattern[str], *, unique: bool = True
+    ) -> tuple[str, ...]:
+        if not isinstance(value, list):
+            raise self._error(path, f"expected a list of strings, found {shortened(value)}")
+        for item in value:
+            self._name(item, path, pattern, "valid entry")
+        if unique and len(set(value)) != len(value):
+            twice = next(item for item in value if value.count(item) > 1)
+            raise self._error(path, f"{shortened(twice)} is listed twice")
+        return tuple(value)
+
+    def _name(self, value: object, path: str, pattern: re.Pattern[str], kind: str) -> str:
+        if not isinstance(value, str) or not pattern.fullmatch(value):
+            raise self._error(
+                path, f"{shortened(value)} is no {kind}: it must match {pattern.pattern}"
+            )
+        return value
+
+    def _strings(self, raw: Mapping[str, Any], key: str, path: str) -> tuple[str, ...]:
+        value = raw.get(key, [])
+        if not isinstance(value, list) or not all(
+            isinstance(item, str) and item.isprintable() and item.strip() for item in value
+        ):
+            raise self._error(
+                f"{path}.{key}", f"expected a list of requirements, found {shortened(value)}"
+            )
+        return tuple(value)
+
+    def _string(self, raw: Mapping[str, Any], key: str, path: str) -> str | None:
+        value = raw.get(key)
+        if value is not None and not isinstance(value, str):
+            raise self._error(f"{path}.{key}", f"expected a string, found {shortened(value)}")
+        return value
+
+    def _boolean(self, raw: Mapping[str, Any], key: str, path: str, default: bool) -> bool:
+        value = raw.get(key, default)
+        if not isinstance(value, bool):
+            raise self._error(f"{path}.{key}", f"expected a boolean, found {shortened(value)}")
+        return value
+
+    def _unknown_namespace(self, label: str, namespace: str) -> MetadataError:
+        if not NAME.fullmatch(namespace):
+            return self._error(
+                f"variants.{label}",
+                f"{shortened(namespace)} is no namespace: it must match {NAME.pattern}",
+            )
+        return self._error(
+            f"variants.{label}.{namespace}", "is not listed in default-priorities.namespace"
+        )
+
+    def _expected_object(self, path: str, value: object) -> MetadataError:
+        return self._error(path, f"expected an object, found {shortened(value)}")
+
+    def _error(self, path: str, problem: str) -> MetadataError:
+        place = ".".join(part for part in (self._prefix, path) if part)
+        return MetadataError(self._source, shortened_path(place), problem)
+
+
+def _in_order(features: Features, first: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return *features* with those named in *first* in front, the others after in their order."""
+    named = [feature for feature in first if feature in features]
+    return {
+        feature: features[feature]
+        for feature in (*named, *(feature for feature in features if feature not in named))
+    }
+
+
+def shortened_path(path: str) -> str:
+    """Return *path* printable on one line: labels of strangers end up in it."""
+    path = "".join(char if char.isprintable() else "?" for char in path)
+    return path if len(path) <= 160 else f"{path[:159]}…"

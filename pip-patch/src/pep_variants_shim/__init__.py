@@ -1,0 +1,1 @@
+"""Makes the pip of this environment aware of wheel variants."""

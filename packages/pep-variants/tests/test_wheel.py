@@ -1,0 +1,189 @@
+import io
+import json
+import struct
+import tracemalloc
+import zipfile
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pep_variants.errors import InvalidWheel, MetadataError, VariantError
+from pep_variants.wheel import open_wheel, read_wheel_metadata
+
+NAME = "example_pkg-1.0-py3-none-any-x86_64_v3.whl"
+DIST_INFO = "example_pkg-1.0.dist-info"
+VARIANT = {
+    "$schema": "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json",
+    "default-priorities": {"namespace": ["x86_64"]},
+    "variants": {"x86_64_v3": {"x86_64": {"level": ["v3"]}}},
+}
+
+
+def wheel_bytes(*, files=None, dist_info=DIST_INFO, variant=VARIANT, method=zipfile.ZIP_DEFLATED):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as archive:
+        archive.writestr("example_pkg/__init__.py", "")
+        archive.writestr(f"{dist_info}/METADATA", "Metadata-Version: 2.1\n")
+        if variant is not None:
+            text = variant if isinstance(variant, (str, bytes)) else json.dumps(variant)
+            archive.writestr(f"{dist_info}/variant.json", text)
+        for name, data in (files or {}).items():
+            archive.writestr(name, data)
+    return buffer.getvalue()
+
+
+def read(data, source="https://user:secret@example.org/a.whl"):
+    return read_wheel_metadata(io.BytesIO(data), source)
+
+
+def test_metadata_of_a_variant_wheel(tmp_path):
+    path = tmp_path / NAME
+    path.write_bytes(wheel_bytes())
+    for given_as in (path, str(path)):
+        metadata = read_wheel_metadata(given_as, str(path))
+        assert metadata.variants == {"x86_64_v3": {"x86_64": {"level": ("v3",)}}}
+        assert metadata.source == f"{path}: {DIST_INFO}/variant.json"
+    with path.open("rb") as stream:
+        assert read_wheel_metadata(stream, str(path)) == metadata
+
+
+def test_plain_wheel_has_none():
+    assert read(wheel_bytes(variant=None)) is None
+
+
+def test_bad_metadata_names_wheel_and_place_but_no_secret():
+    broken = {**VARIANT, "variants": {"x86_64_v3": {"x86_64": {"level": "v3"}}}}
+    with pytest.raises(MetadataError) as caught:
+        read(wheel_bytes(variant=broken))
+    assert str(caught.value).startswith(
+        f"https://****@example.org/a.whl: {DIST_INFO}/variant.json: variants.x86_64_v3.x86_64.level"
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"", "not a usable zip archive"),
+        (b"PK\x03\x04 and then nothing", "not a usable zip archive"),
+        (b"<html>404</html>" * 100, "not a usable zip archive"),
+        (wheel_bytes()[:-30], "not a usable zip archive"),
+        (wheel_bytes(dist_info="example_pkg-1.0"), "exactly one *.dist-info folder, found none"),
+        (
+            wheel_bytes(files={"other-2.0.dist-info/METADATA": ""}),
+            "found 'example_pkg-1.0.dist-info', 'other-2.0.dist-info'",
+        ),
+    ],
+)
+def test_archives_that_are_no_wheels(data, problem):
+    with pytest.raises(InvalidWheel) as caught:
+        read(data)
+    assert problem in str(caught.value)
+    assert "secret" not in str(caught.value)
+    assert str(caught.value).startswith("https://****@example.org/a.whl: ")
+
+
+def test_dist_info_inside_a_package_is_not_the_wheels():
+    files = {"example_pkg/_vendor/other-1.0.dist-info/METADATA": ""}
+    assert read(wheel_bytes(files=files)) is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "dist_info", "fits"),
+    [
+        (NAME, DIST_INFO, True),
+        (NAME, "Example.Pkg-1.0.dist-info", True),
+        (NAME, "example_pkg-1.0.0.dist-info", True),
+        ("example_pkg-1.0+cu128-py3-none-any-cu128.whl", "example_pkg-1.0+cu128.dist-info", True),
+        (NAME, "example_pkg-1.1.dist-info", False),
+        (NAME, "example-1.0.dist-info", False),
+        (NAME, "example_pkg.dist-info", False),
+        ("tmpx91l.whl", "anything-3.dist-info", True),
+    ],
+)
+def test_dist_info_belongs_to_the_filename(tmp_path, name, dist_info, fits):
+    path = tmp_path / name
+    path.write_bytes(wheel_bytes(dist_info=dist_info))
+    if fits:
+        assert read_wheel_metadata(path, name) is not None
+    else:
+        with pytest.raises(InvalidWheel, match=r"does not belong to example-pkg 1\.0"):
+            read_wheel_metadata(path, name)
+
+
+def test_missing_file_is_an_os_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        read_wheel_metadata(tmp_path / NAME, NAME)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_two_entries_of_one_name_are_refused():
+    with pytest.raises(InvalidWheel, match="is in the archive 2 times"):
+        read(wheel_bytes(files={f"{DIST_INFO}/variant.json": "{}"}))
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_other_compressions_are_refused(method):
+    with pytest.raises(InvalidWheel, match="something other than deflate"):
+        read(wheel_bytes(method=method))
+
+
+def test_encrypted_entry_is_refused():
+    data = bytearray(wheel_bytes())
+    for signature, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        start = 0
+        while (start := data.find(signature, start)) >= 0:
+            data[start + offset] |= 1
+            start += 4
+    with pytest.raises(InvalidWheel, match=r"variant\.json cannot be read"):
+        read(bytes(data))
+
+
+def bomb(declared):
+    """Return a wheel whose variant.json unpacks to 200 MB, declared as *declared* bytes."""
+    real = 200 * 1000 * 1000
+    data = bytearray(wheel_bytes(variant=b"[" * real))
+    for signature, offset in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
+        start = 0
+        while (start := data.find(signature, start)) >= 0:
+            if struct.unpack_from("<I", data, start + offset)[0] == real:
+                struct.pack_into("<I", data, start + offset, declared)
+            start += 4
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("declared", "problem"),
+    [(200 * 1000 * 1000, "larger than 33554432 bytes"), (1000, "cannot be read: Bad CRC-32")],
+)
+def test_zip_bombs_are_not_unpacked(declared, problem):
+    data = bomb(declared)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidWheel, match=problem):
+            read(data)
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_limit_of_other_files():
+    with open_wheel(io.BytesIO(wheel_bytes()), "a.whl") as contents:
+        assert contents.dist_info == DIST_INFO
+        assert contents.read("METADATA") == b"Metadata-Version: 2.1\n"
+        assert contents.read("METADATA", limit=22) == b"Metadata-Version: 2.1\n"
+        assert contents.read("entry_points.txt") is None
+        with pytest.raises(InvalidWheel, match=r"a.whl: .*METADATA is larger than 21 bytes"):
+            contents.read("METADATA", limit=21)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_damaged_wheels_never_raise_anything_else(data):
+    wheel = bytearray(wheel_bytes())
+    for _ in range(data.draw(st.integers(1, 6))):
+        place = data.draw(st.integers(0, len(wheel) - 1))
+        wheel[place] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.integers(0, len(wheel)) | st.just(len(wheel)))
+    with suppress(VariantError):
+        read(bytes(wheel[:cut]))

@@ -82,9 +82,7 @@ class InconsistentMetadata(VariantError):
         values: what the first and what the second source says.
     """
 
-    def __init__(
-        self, sources: tuple[str, str], path: str, values: tuple[object, object]
-    ) -> None:
+    def __init__(self, sources: tuple[str, str], path: str, values: tuple[object, object]) -> None:
         self.sources = (redacted(sources[0]), redacted(sources[1]))
         self.path = path
         self.values = values

@@ -1,5 +1,6 @@
-"""Combining the metadata of several wheels or files of one version (PEP 825, "Metadata
-consistency"), and holding a wheel to what its index said of it.
+"""Combining the metadata of one version's files, and holding a wheel to what its index said.
+
+PEP 825, "Metadata consistency".
 """
 
 from __future__ import annotations

@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from .property import NULL_LABEL, Features, Properties
+
+_DIGITS_OR_TEXT = re.compile(r"([0-9]+)|([^0-9]+)")
 
 
 @dataclass(frozen=True)
@@ -70,3 +73,23 @@ class Metadata:
         if label == NULL_LABEL:
             return {}
         return self.variants.get(label)
+
+    def used_values(self, namespace: str) -> Features:
+        """Return every value that variants use in *namespace*, features and values ascending.
+
+        Numbers inside values compare as numbers (``2`` before ``10``).
+        """
+        used: dict[str, set[str]] = {}
+        for properties in self.variants.values():
+            for feature, values in properties.get(namespace, {}).items():
+                used.setdefault(feature, set()).update(values)
+        return {feature: tuple(sorted(used[feature], key=_natural)) for feature in sorted(used)}
+
+
+def _natural(value: str) -> tuple[tuple[int, int, str], ...]:
+    # No int(): a value of a stranger's file may have more digits than it accepts.
+    parts = []
+    for digits, text in _DIGITS_OR_TEXT.findall(value):
+        number = digits.lstrip("0")
+        parts.append((0, len(number), number) if digits else (1, 0, text))
+    return (*parts, (-1, 0, value))

@@ -39,7 +39,7 @@ class Support:
 
     Attributes:
         features: supported values by feature, both in preference order; empty when nothing is.
-        resolved: the provider packages that answered, or that we stood in for, as ``name==version``.
+        resolved: the provider packages that answered or that we stood in for, ``name==version``.
         plugin_api: endpoint of that provider, None where there is none.
         notice: why nothing is supported and what the user can do about it; empty otherwise.
     """

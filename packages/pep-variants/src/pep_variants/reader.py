@@ -197,7 +197,7 @@ class _Reader:
                 if features:
                     properties[namespace] = features
             if generation.zero_label and label == _ZERO_LABEL:
-                label = NULL_LABEL  # noqa: PLW2901
+                label = NULL_LABEL
             if label == NULL_LABEL and properties:
                 raise self._error(
                     f"variants.{NULL_LABEL}",

@@ -64,7 +64,7 @@ def _provider_tree(namespace: str, provider: ProviderInfo, metadata: Metadata) -
     tree: dict[str, Any] = {}
     static = provider.static
     if static is not None and not static:
-        static = used_values(namespace, metadata)
+        static = metadata.used_values(namespace)
     if static:
         tree["static-properties"] = {
             feature: list(values) for feature, values in sorted(static.items())
@@ -100,29 +100,3 @@ def with_marker(requirement: str, marker: str | None) -> str:
         return requirement
     text, semicolon, own = requirement.partition(";")
     return f"{text.strip()}; ({own.strip()}) and ({marker})" if semicolon else f"{text}; {marker}"
-
-
-def used_values(namespace: str, metadata: Metadata) -> dict[str, tuple[str, ...]]:
-    """Return every value that the variants use in *namespace*, features and values ascending.
-
-    Numbers inside values compare as numbers (``2`` before ``10``).
-    """
-    used: dict[str, set[str]] = {}
-    for properties in metadata.variants.values():
-        for feature, values in properties.get(namespace, {}).items():
-            used.setdefault(feature, set()).update(values)
-    return {feature: tuple(sorted(used[feature], key=_natural)) for feature in sorted(used)}
-
-
-def _natural(value: str) -> tuple[tuple[int, int, str], ...]:
-    key = []
-    digits = ""
-    for char in f"{value}\0":
-        if char.isdigit():
-            digits += char
-            continue
-        if digits:
-            key.append((0, len(digits.lstrip("0")), digits.lstrip("0")))
-            digits = ""
-        key.append((1, 0, char))
-    return tuple(key)

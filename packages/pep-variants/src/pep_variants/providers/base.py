@@ -34,3 +34,7 @@ class Provider(Protocol):
     def known(self) -> Features:
         """Return every value the provider could ever report, in the same order."""
         ...
+
+    def summary(self) -> str:
+        """Return in a few words what was detected, for people; empty when nothing was."""
+        ...

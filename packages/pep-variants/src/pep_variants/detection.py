@@ -1,0 +1,140 @@
+"""From what metadata says of its providers to what this machine supports.
+
+Nothing from an index runs here: known packages are answered by our own implementations, values
+that the metadata lists are taken from it, a platform file replaces looking at the machine, and
+every other plugin leaves its namespace unsupported, with a notice that says how to change that.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+
+from .errors import ProviderError, shortened
+from .metadata import Metadata, ProviderInfo
+from .platform import Platform, Support
+from .property import ABI_DEPENDENCY
+from .providers.known import BUILTIN_NAMESPACES, KnownProvider, find_known
+
+logger = logging.getLogger(__name__)
+
+
+class Detector:
+    """Answers what the target supports; asks each provider at most once.
+
+    Make one per command. It is not global because a command may resolve for several targets.
+    """
+
+    def __init__(
+        self,
+        *,
+        environment: Mapping[str, str] | None = None,
+        enabled: Collection[str] = (),
+        platform: Platform | None = None,
+    ) -> None:
+        """Set up for one target.
+
+        Args:
+            environment: PEP 508 marker environment of the target, the running Python by default.
+            enabled: namespaces of optional providers that the user wants consulted.
+            platform: what a platform file says, in place of detection.
+        """
+        self._environment = environment
+        self._enabled = frozenset(enabled)
+        self._platform = platform
+        self._answers: dict[KnownProvider, Support] = {}
+
+    def platform(self, metadata: Metadata) -> Platform:
+        """Return the support of every namespace that *metadata* prioritizes."""
+        source = self._platform.source if self._platform else ""
+        return Platform(
+            {
+                namespace: self._support(namespace, metadata)
+                for namespace in metadata.namespaces
+                if namespace != ABI_DEPENDENCY
+            },
+            source,
+        )
+
+    def host(self) -> Platform:
+        """Return the support of every namespace that has a built-in provider."""
+        return Platform(
+            {namespace: self._ask(known) for namespace, known in sorted(BUILTIN_NAMESPACES.items())}
+        )
+
+    def environment(self) -> Mapping[str, str]:
+        """Return the marker environment of the target."""
+        if self._environment is None:
+            from packaging.markers import default_environment
+
+            self._environment = {str(k): str(v) for k, v in default_environment().items()}
+        return self._environment
+
+    def _support(self, namespace: str, metadata: Metadata) -> Support:
+        provider = metadata.providers.get(namespace)
+        if provider is not None and provider.enable_if and not self._holds(provider.enable_if):
+            return Support(notice=f"the provider is not for this environment: {provider.enable_if}")
+        if self._platform is not None and namespace in self._platform.namespaces:
+            return self._platform.namespaces[namespace]
+        if provider is not None and provider.optional and namespace not in self._enabled:
+            return Support(
+                notice=f"the provider is optional: consult it with --variant-enable {namespace}"
+            )
+        if provider is not None and provider.static is not None:
+            # Ahead-of-time namespaces whose values nobody wrote down are in the field (a
+            # 'priority' namespace that only orders builds). By the letter they support nothing
+            # and would reject every accelerated build of their release; what the publisher
+            # meant is that nothing has to be detected, so every value in use is supported.
+            return Support(provider.static or metadata.used_values(namespace))
+        if self._platform is not None:
+            return Support(
+                notice=f"{self._platform.source} does not list this namespace: "
+                "add a [[provider]] table for it"
+            )
+        if provider is None:
+            # Generations without 'providers' leave it to the installer; the others have to say.
+            known = None if metadata.providers else BUILTIN_NAMESPACES.get(namespace)
+            if known is None:
+                return Support(notice="no provider is known for this namespace")
+            return self._ask(known)
+        known = find_known(namespace, provider, self.environment())
+        return Support(notice=_untrusted(provider)) if known is None else self._ask(known)
+
+    def _ask(self, known: KnownProvider) -> Support:
+        if known not in self._answers:
+            self._answers[known] = self._asked(known)
+        return self._answers[known]
+
+    def _asked(self, known: KnownProvider) -> Support:
+        resolved = (f"{known.package}=={known.stands_for}",)
+        plugin_api = known.plugin_apis[0] if known.plugin_apis else None
+        try:
+            features = known.factory().supported()
+        except ProviderError as error:
+            return Support({}, resolved, plugin_api, str(error))
+        except Exception as error:  # a fault of ours must cost variants, never the install
+            logger.debug("provider of %s failed", known.namespace, exc_info=True)
+            return Support({}, resolved, plugin_api, f"detection failed: {shortened(str(error))}")
+        return Support(features, resolved, plugin_api)
+
+    def _holds(self, marker: str) -> bool:
+        from packaging.markers import InvalidMarker, Marker, UndefinedEnvironmentName
+
+        try:
+            return Marker(marker).evaluate(dict(self.environment()))
+        except (InvalidMarker, UndefinedEnvironmentName) as error:
+            logger.debug("enable-if %s cannot be evaluated: %s", shortened(marker), error)
+            return False
+
+
+def _untrusted(provider: ProviderInfo) -> str:
+    if provider.builtin is not None:
+        return f"the built-in provider {shortened(provider.builtin)} is not known to this release"
+    if not provider.requires:
+        return "no provider is named for this namespace"
+    requirement = provider.requires[0].partition(";")[0].strip()
+    return (
+        f"its plugin {shortened(requirement)} is neither built in nor trusted, so it did not run: "
+        f"allow it with --variant-allow-provider {shortened(requirement)}, "
+        "or describe the namespace in a platform file (--variant-platform)"
+    )

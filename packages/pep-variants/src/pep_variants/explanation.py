@@ -1,0 +1,127 @@
+"""Choices and rejections in words, the same ones in every client.
+
+Well-known features get a phrase of their own, everything else a general one. Phrases are for
+people; machines read `ranking.Reason`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from .property import Properties
+from .ranking import Ranking, Reason
+
+_SM = re.compile(r"(\d+)(\d[a-z]?)_(real|virtual)")
+_MAX_VALUES = 4
+
+
+def why_chosen(supported: Properties) -> str:
+    """Return in a few words what makes a variant with these supported properties fit.
+
+    Empty for the null variant.
+    """
+    parts = []
+    for namespace, features in supported.items():
+        for feature, values in features.items():
+            phrase = _FITS.get((namespace, feature))
+            best = values[0]
+            parts.append(phrase(best) if phrase else f"{namespace} {feature} {best}")
+    return ", ".join(parts)
+
+
+def why_rejected(reason: Reason, notice: str = "") -> str:
+    """Return *reason* as a phrase such as ``needs x86-64-v4, this machine has x86-64-v3``.
+
+    Args:
+        reason: one reason of a rejected variant.
+        notice: why the namespace supports nothing, if the platform said so.
+    """
+    if reason.excluded is not None:
+        return f"excluded by your preference {str(reason.excluded)!r}"
+    phrase = _NEEDS.get((reason.namespace, reason.feature))
+    name = f"{reason.namespace} :: {reason.feature}"
+    needs = phrase(reason.wanted) if phrase else f"needs {name} {_listed(reason.wanted)}"
+    if not reason.supported:
+        return f"{needs}; nothing of it is supported here" + (f" ({notice})" if notice else "")
+    has = _HAS.get((reason.namespace, reason.feature))
+    found = has(reason.supported) if has else f"this machine has {_listed(reason.supported, 'and')}"
+    return f"{needs}, {found}"
+
+
+def why_not(ranking: Ranking, label: str) -> tuple[str, ...]:
+    """Return every reason against *label* as a phrase."""
+    return tuple(
+        why_rejected(reason, ranking.platform.support(reason.namespace).notice)
+        for reason in ranking.reasons(label)
+    )
+
+
+def notices(ranking: Ranking) -> tuple[str, ...]:
+    """Return what the user should know about namespaces nothing of which could be judged.
+
+    Only those that variants of this version use, as ``namespace 'acme': …``.
+    """
+    used = {
+        namespace for properties in ranking.metadata.variants.values() for namespace in properties
+    }
+    return tuple(
+        f"namespace {namespace!r}: {support.notice}"
+        for namespace, support in ranking.platform.namespaces.items()
+        if support.notice and namespace in used
+    )
+
+
+def _listed(values: Sequence[str], word: str = "or") -> str:
+    shown = list(values[:_MAX_VALUES])
+    if len(values) > _MAX_VALUES:
+        return f"{', '.join(shown)}, … ({len(values)} values)"
+    if len(shown) < 2:
+        return "".join(shown)
+    return f"{', '.join(shown[:-1])} {word} {shown[-1]}"
+
+
+def _numbers(value: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in value.split(".") if part.isdigit() and len(part) < 6)
+
+
+def _capability(value: str) -> str:
+    match = _SM.fullmatch(value)
+    return f"{match[1]}.{match[2]}" if match else value
+
+
+def _capabilities(values: Sequence[str]) -> str:
+    found = sorted({_capability(value) for value in values}, key=_numbers)
+    return _listed(found)
+
+
+def _level(value: str) -> str:
+    return f"x86-64-{value}"
+
+
+_FITS: dict[tuple[str, str], Callable[[str], str]] = {
+    ("nvidia", "cuda_version_lower_bound"): lambda value: f"CUDA driver {value} or newer",
+    ("nvidia", "cuda_version_upper_bound"): lambda value: f"CUDA driver older than {value}",
+    ("nvidia", "sm_arch"): lambda value: f"compute capability {_capability(value)}",
+    ("x86_64", "level"): _level,
+    ("aarch64", "version"): lambda value: f"ARMv{value}",
+}
+
+_NEEDS: dict[tuple[str, str], Callable[[Sequence[str]], str]] = {
+    ("nvidia", "cuda_version_lower_bound"): lambda values: (
+        f"needs CUDA driver {min(values, key=_numbers)} or newer"
+    ),
+    ("nvidia", "cuda_version_upper_bound"): lambda values: (
+        f"needs CUDA driver older than {max(values, key=_numbers)}"
+    ),
+    ("nvidia", "sm_arch"): lambda values: f"built for compute capability {_capabilities(values)}",
+    ("x86_64", "level"): lambda values: f"needs {_level(min(values))}",
+    ("aarch64", "version"): lambda values: f"needs ARMv{min(values, key=_numbers)}",
+}
+
+_HAS: dict[tuple[str, str], Callable[[Sequence[str]], str]] = {
+    ("nvidia", "cuda_version_lower_bound"): lambda values: f"this one supports up to {values[0]}",
+    ("nvidia", "sm_arch"): lambda values: f"this GPU has {_capability(values[0])}",
+    ("x86_64", "level"): lambda values: f"this CPU has {_level(values[0])}",
+    ("aarch64", "version"): lambda values: f"this CPU has ARMv{values[0]}",
+}

@@ -1,0 +1,213 @@
+"""Which variants of a version fit a platform, and in which order (PEP 825, "Variant ordering").
+
+A variant is compatible when every feature it lists has at least one supported value. Compatible
+ones are ordered by their best supported value per feature: namespaces first, then features, then
+values, each in the order that preferences, metadata and provider give, in this precedence. One
+variant that goes on where the other ends comes first; the label decides what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from .metadata import Metadata
+from .platform import Platform
+from .preferences import Preferences, unique
+from .property import ABI_DEPENDENCY, Features, Properties, Selector
+
+
+class Reason(NamedTuple):
+    """Why a variant was rejected, one per feature.
+
+    Attributes:
+        namespace, feature: what was not met; feature is empty for a whole namespace.
+        wanted: values any of which would do.
+        supported: what the platform supports of that feature, most preferred first.
+        excluded: the selector of the user's that rules it out, None for incompatibility.
+    """
+
+    namespace: str
+    feature: str
+    wanted: tuple[str, ...]
+    supported: tuple[str, ...]
+    excluded: Selector | None = None
+
+
+class RankedVariant(NamedTuple):
+    """A compatible variant; `supported` are its properties that the platform supports."""
+
+    label: str
+    properties: Properties
+    supported: Properties
+
+
+class RejectedVariant(NamedTuple):
+    """A variant that must not be taken, with every reason."""
+
+    label: str
+    properties: Properties
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The variants of one version, judged and ordered.
+
+    Attributes:
+        metadata: what was ranked.
+        platform: for which platform.
+        preferences: with whose wishes.
+        labels: compatible labels, the most preferred first.
+        rejected_labels: the others, ascending.
+    """
+
+    metadata: Metadata
+    platform: Platform
+    preferences: Preferences
+    labels: tuple[str, ...]
+    rejected_labels: tuple[str, ...]
+
+    @cached_property
+    def positions(self) -> Mapping[str, int]:
+        """Place of every compatible label, 0 is the most preferred."""
+        return {label: position for position, label in enumerate(self.labels)}
+
+    @cached_property
+    def ranked(self) -> tuple[RankedVariant, ...]:
+        """Every compatible variant, the most preferred first."""
+        return tuple(
+            RankedVariant(label, self.metadata.variants[label], self.supported(label))
+            for label in self.labels
+        )
+
+    @cached_property
+    def rejected(self) -> tuple[RejectedVariant, ...]:
+        """Every other variant with its reasons, labels ascending."""
+        return tuple(
+            RejectedVariant(label, self.metadata.variants[label], self.reasons(label))
+            for label in self.rejected_labels
+        )
+
+    def supported(self, label: str) -> Properties:
+        """Return the properties of *label* filtered to what the platform supports.
+
+        Values come most preferred first; namespaces and features in ranking order.
+        """
+        properties = self.metadata.properties_of(label) or {}
+        supported: dict[str, Features] = {}
+        for namespace in _namespaces(self.metadata, self.preferences):
+            if namespace not in properties:
+                continue
+            wanted = properties[namespace]
+            offered = _ordered(namespace, self.metadata, self.platform, self.preferences)
+            features = {
+                feature: tuple(value for value in values if value in wanted[feature])
+                for feature, values in offered.items()
+                if feature in wanted
+            }
+            kept = {feature: values for feature, values in features.items() if values}
+            if kept:
+                supported[namespace] = kept
+        return supported
+
+    def reasons(self, label: str) -> tuple[Reason, ...]:
+        """Return why *label* is rejected; empty if it is compatible or not known at all."""
+        properties = self.metadata.properties_of(label) or {}
+        reasons = []
+        for selector in self.preferences.exclude:
+            if selector.matches(properties):
+                features = properties[selector.namespace]
+                wanted = features[selector.feature] if selector.feature else ()
+                reasons.append(
+                    Reason(selector.namespace, selector.feature or "", wanted, (), selector)
+                )
+        for namespace, features in sorted(properties.items()):
+            offered = self.platform.support(namespace).features
+            for feature, wanted in sorted(features.items()):
+                supported = offered.get(feature, ())
+                if not any(value in supported for value in wanted):
+                    reasons.append(Reason(namespace, feature, wanted, tuple(supported)))
+        return tuple(reasons)
+
+
+_END = (1 << 62,)
+
+
+def rank(metadata: Metadata, platform: Platform, preferences: Preferences | None = None) -> Ranking:
+    """Judge and order every variant that *metadata* lists.
+
+    The result depends on the arguments alone, never on the order of their mappings' keys where
+    that order carries no meaning.
+    """
+    preferences = preferences or Preferences()
+    # One integer per (namespace, feature, value): comparing them is comparing the three indices.
+    table: dict[str, dict[str, dict[str, int]]] = {}
+    base = 0
+    for namespace in _namespaces(metadata, preferences):
+        offered = _ordered(namespace, metadata, platform, preferences)
+        by_feature = table[namespace] = {}
+        for feature, values in offered.items():
+            by_feature[feature] = {value: base + index for index, value in enumerate(values)}
+            base += len(values)
+    # A feature's values are shared objects where variants list the same ones (see `reader`), so
+    # the best value of thousands of variants is looked up, not searched.
+    best: dict[tuple[str, str, tuple[str, ...]], int] = {}
+    keyed: list[tuple[tuple[int, ...], str]] = []
+    rejected: list[str] = []
+    exclude = preferences.exclude
+    for label, properties in metadata.variants.items():
+        key: list[int] = []
+        compatible = not (exclude and any(selector.matches(properties) for selector in exclude))
+        if compatible:
+            for namespace, features in properties.items():
+                for feature, values in features.items():
+                    memo = (namespace, feature, values)
+                    index = best.get(memo)
+                    if index is None:
+                        indices = table.get(namespace, {}).get(feature, {})
+                        index = best[memo] = min(
+                            (indices[value] for value in values if value in indices), default=-1
+                        )
+                    if index < 0:
+                        compatible = False
+                        break
+                    key.append(index)
+                if not compatible:
+                    break
+        if compatible:
+            key.sort()
+            # The end of a key sorts behind everything: the longer of two keys comes first.
+            keyed.append(((*key, *_END), label))
+        else:
+            rejected.append(label)
+    keyed.sort()
+    rejected.sort()
+    return Ranking(
+        metadata, platform, preferences, tuple(label for _, label in keyed), tuple(rejected)
+    )
+
+
+def _namespaces(metadata: Metadata, preferences: Preferences) -> tuple[str, ...]:
+    known = (*metadata.namespaces, ABI_DEPENDENCY)
+    wanted = (namespace for namespace in preferences.namespace_order() if namespace in known)
+    return unique((*wanted, *known))
+
+
+def _ordered(
+    namespace: str, metadata: Metadata, platform: Platform, preferences: Preferences
+) -> dict[str, tuple[str, ...]]:
+    """Return what *platform* supports in *namespace*, features and values in ranking order."""
+    offered = platform.support(namespace).features
+    first = (*preferences.feature_order(namespace), *metadata.feature_priorities.get(namespace, ()))
+    default = metadata.property_priorities.get(namespace, {})
+    ordered = {}
+    for feature in unique((*(name for name in first if name in offered), *offered)):
+        values = offered[feature]
+        front = (*preferences.value_order(namespace, feature), *default.get(feature, ()))
+        if front:
+            values = unique((*(value for value in front if value in values), *values))
+        ordered[feature] = values
+    return ordered

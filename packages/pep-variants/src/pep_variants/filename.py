@@ -20,10 +20,7 @@ from packaging.utils import InvalidWheelFilename as _PackagingInvalidWheelFilena
 from packaging.version import InvalidVersion, Version
 
 from .errors import InvalidWheelFilename, shortened
-from .property import LABEL
-
-METADATA_SUFFIX = "-variants.json"
-"""How the name of the index-level metadata file of a version ends."""
+from .label import LABEL, METADATA_SUFFIX, split_label
 
 
 @dataclass(frozen=True)
@@ -43,26 +40,6 @@ class WheelFilename:
     build: BuildTag
     tags: frozenset[Tag]
     label: str | None
-
-
-def split_label(filename: str) -> tuple[str, str | None]:
-    """Split *filename* into the plain wheel filename and the label.
-
-    Cheap and without opinion: names that are no labelled wheel filenames, broken ones included,
-    come back as they are with None, for whoever parses wheel filenames to judge.
-    """
-    if not filename.endswith(".whl"):
-        return filename, None
-    dashes = filename.count("-")
-    if dashes < 5:
-        return filename, None
-    plain, _, last = filename[:-4].rpartition("-")
-    # Six parts without a build tag in the third place end in a label; seven always do.
-    if dashes == 5 and filename.split("-", 3)[2][:1].isdigit():
-        return filename, None
-    if dashes > 6 or not LABEL.fullmatch(last):
-        return filename, None
-    return f"{plain}.whl", last
 
 
 def parse_filename(filename: str) -> WheelFilename:

@@ -9,7 +9,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .property import NULL_LABEL, Features, Properties
+from .label import NULL_LABEL
+from .property import Features, Properties
 
 _DIGITS_OR_TEXT = re.compile(r"([0-9]+)|([^0-9]+)")
 

@@ -18,17 +18,12 @@ A platform file is TOML of the shape that uv's variant branch reads, so one file
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from . import toml
 from .errors import PlatformFileError, redacted, shortened
 from .property import NAME, VALUE, Features
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 FILE_VERSION = "0.1"
 
@@ -81,7 +76,7 @@ def read_platform(data: bytes | str, source: str) -> Platform:
         return PlatformFileError(f"{redacted(source)}: {path}{': ' if path else ''}{problem}")
 
     try:
-        tree = tomllib.loads(data if isinstance(data, str) else data.decode())
+        tree = toml.loads(data if isinstance(data, str) else data.decode())
     except (ValueError, RecursionError) as error:
         raise fail("", f"not valid TOML: {error}") from None
     version = tree.get("metadata", {}) if isinstance(tree.get("metadata", {}), dict) else {}

@@ -1,6 +1,6 @@
 """What the user wants: options, ``VARIANTS_…`` variables and ``variants.toml``, in this order.
 
-Every client has the same options (see `OPTIONS`); an option that is given replaces the same one
+Every client has the same options (see `options`); an option that is given replaces the same one
 of the environment, which replaces the one of the file. Of the files the first found counts:
 working directory, virtual environment, user, system.
 """
@@ -16,13 +16,11 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
+from . import toml
 from .errors import InvalidLabel, InvalidProperty, PreferenceError, shortened
-from .property import NAME, VALUE, Features, Selector, check_label
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from .label import check_label
+from .options import OPTIONS
+from .property import NAME, VALUE, Features, Selector
 
 FILENAME = "variants.toml"
 NON_VARIANT = ""
@@ -85,79 +83,13 @@ def unique(items: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(items))
 
 
-@dataclass(frozen=True)
-class Option:
-    """One option, the same in every client.
-
-    Attributes:
-        name: long name without dashes, e.g. ``variant-prefer``.
-        key: key in ``variants.toml``; ``VARIANTS_`` and this in capitals is the variable.
-        metavar: placeholder of the value, empty for a flag.
-        repeatable: may be given several times.
-        help: one sentence for ``--help``.
-    """
-
-    name: str
-    key: str
-    metavar: str
-    repeatable: bool
-    help: str
-
-
-OPTIONS = (
-    Option("no-variants", "no-variants", "", False, "Ignore variant wheels."),
-    Option(
-        "variant",
-        "variant",
-        "NAME=LABEL",
-        True,
-        "Take this variant of this project or fail; 'NAME=' takes the non-variant wheel.",
-    ),
-    Option(
-        "variant-prefer",
-        "prefer",
-        "PROPERTY",
-        True,
-        "Prefer variants with this namespace, 'ns :: feature' or 'ns :: feature :: value'.",
-    ),
-    Option(
-        "variant-exclude",
-        "exclude",
-        "PROPERTY",
-        True,
-        "Never take variants with this namespace, feature or property.",
-    ),
-    Option(
-        "variant-platform",
-        "platform",
-        "FILE",
-        False,
-        "Use this platform file instead of looking at this machine.",
-    ),
-    Option("variant-enable", "enable", "NAMESPACE", True, "Consult this optional provider."),
-    Option(
-        "variant-allow-provider",
-        "allow-provider",
-        "REQUIREMENT",
-        True,
-        "Trust this provider plugin package.",
-    ),
-    Option(
-        "variant-coherent",
-        "coherent",
-        "NAMESPACE",
-        True,
-        "Prefer variants that agree in this namespace with what is already chosen.",
-    ),
-)
-
-
 def from_options(values: Mapping[str, Any], base: Preferences | None = None) -> Preferences:
     """Return *base* with every option in *values* replaced.
 
     Args:
         values: option name (as in `OPTIONS`) to what was given: a bool for the flag, a string,
-            or a list of strings for repeatable ones. None, False and empty lists count as not given.
+            or a list of strings for repeatable ones. None, False and empty lists
+            count as not given.
 
     Raises:
         PreferenceError: a value is malformed; the message names the option and the value.
@@ -222,7 +154,7 @@ def read_configuration(data: bytes | str, source: str) -> Preferences:
         PreferenceError: not TOML, unknown keys or malformed values; the message names the file.
     """
     try:
-        tree = tomllib.loads(data if isinstance(data, str) else data.decode())
+        tree = toml.loads(data if isinstance(data, str) else data.decode())
     except (ValueError, RecursionError) as error:
         raise PreferenceError(f"{source}: not valid TOML: {error}") from None
     changes: dict[str, Any] = {}
@@ -255,7 +187,9 @@ def load_preferences(
     environ: Mapping[str, str],
     paths: Sequence[Path] | None = None,
 ) -> Preferences:
-    """Return the preferences of *options* over *environ* over the first file of *paths* that exists.
+    """Return the preferences of *options* over those of *environ* over those of a file.
+
+    The file is the first of *paths* that exists.
 
     Raises:
         PreferenceError: as the functions for each of them; or the file cannot be read.
@@ -316,7 +250,7 @@ def _selectors(items: Iterable[str], where: str) -> tuple[Selector, ...]:
 
 
 def _forced(items: Iterable[str], where: str) -> dict[str, str]:
-    forced = {}
+    forced: dict[str, str] = {}
     for item in items:
         name, equals, label = item.partition("=")
         if not equals or not name or label.startswith("="):
@@ -341,7 +275,8 @@ def _names(value: object, where: str, pattern: re.Pattern[str]) -> tuple[str, ..
         isinstance(item, str) and pattern.fullmatch(item) for item in value
     ):
         raise PreferenceError(
-            f"{where}: expected a list of names matching {pattern.pattern}, found {shortened(value)}"
+            f"{where}: expected a list of names matching {pattern.pattern}, "
+            f"found {shortened(value)}"
         )
     return tuple(value)
 

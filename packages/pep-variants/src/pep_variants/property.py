@@ -1,4 +1,4 @@
-"""Properties, features and labels: their grammar, parsing and text form (PEP 825)."""
+"""Properties and what names several of them: grammar, parsing and text form (PEP 825)."""
 
 from __future__ import annotations
 
@@ -6,15 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from .errors import InvalidLabel, InvalidProperty, shortened
-
-NULL_LABEL = "null"
-"""Label of the null variant: zero properties, always compatible."""
+from .errors import InvalidProperty, shortened
 
 ABI_DEPENDENCY = "abi_dependency"
 """Reserved namespace: features are packages of the same resolution, values their versions."""
 
-LABEL = re.compile(r"[0-9a-z_.]+")
 NAME = re.compile(r"[a-z0-9_]+")
 VALUE = re.compile(r"[a-z0-9_.]+")
 
@@ -95,17 +91,6 @@ class Selector(NamedTuple):
 
     def __str__(self) -> str:
         return " :: ".join(part for part in self if part is not None)
-
-
-def check_label(label: str) -> str:
-    """Return *label* if it is well-formed.
-
-    Raises:
-        InvalidLabel: it is empty or has other characters than ``0-9 a-z _ .``.
-    """
-    if not LABEL.fullmatch(label):
-        raise InvalidLabel(f"{shortened(label)} is no variant label: it must match {LABEL.pattern}")
-    return label
 
 
 def iter_properties(properties: Properties) -> Iterator[Property]:

@@ -10,19 +10,15 @@ from __future__ import annotations
 import json
 import logging
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from . import toml
 from .errors import MetadataError, UnsupportedSchema, redacted, shortened
 from .generation import BY_SHAPE, GENERATIONS, SUPPORTED_MAJOR, Generation, schema_version
+from .label import LABEL, NULL_LABEL
 from .metadata import Metadata, ProviderInfo
-from .property import ABI_DEPENDENCY, LABEL, NAME, NULL_LABEL, VALUE, Features, Properties
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from .property import ABI_DEPENDENCY, NAME, VALUE, Features, Properties
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +61,7 @@ def read_pyproject(data: bytes | str, source: str) -> Metadata:
         MetadataError: as in `read_metadata`.
     """
     try:
-        tree = tomllib.loads(data if isinstance(data, str) else data.decode())
+        tree = toml.loads(data if isinstance(data, str) else data.decode())
     except (ValueError, RecursionError) as error:
         raise MetadataError(source, "", f"not valid TOML: {error}") from None
     table = tree.get("variant", {})

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from .errors import InconsistentMetadata, InvalidWheelFilename, NoSuchVariant, VariantError
 from .explanation import why_chosen, why_not
-from .filename import parse_filename, split_label
+from .filename import parse_filename
+from .label import NULL_LABEL, split_label
 from .markers import VariantContext
 from .merging import merge_all
 from .metadata import Metadata
 from .platform import Platform
 from .preferences import NON_VARIANT, Preferences
-from .property import NULL_LABEL
 from .ranking import Ranking, rank
 
 if TYPE_CHECKING:

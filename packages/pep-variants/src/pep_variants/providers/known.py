@@ -1,0 +1,136 @@
+"""The provider packages that our own implementations stand in for.
+
+Metadata names plugin packages. Those in the table below are answered in process; their code is
+never fetched. A row applies only if the requirement could have been met by the very version whose
+behaviour we reproduce, and if the endpoint is one that this package has: everything else is
+somebody else's plugin, and a matter of trust.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .aarch64 import AArch64Provider
+from .nvidia import NvidiaProvider
+from .x86_64 import X8664Provider
+
+if TYPE_CHECKING:
+    from ..metadata import ProviderInfo
+    from .base import Provider
+
+
+@dataclass(frozen=True)
+class KnownProvider:
+    """One provider package that we stand in for.
+
+    Attributes:
+        package: its normalized name.
+        namespace: the namespace it governs.
+        stands_for: the version whose behaviour we reproduce.
+        plugin_apis: endpoints that mean this plugin, the usual one first.
+        factory: makes our implementation.
+    """
+
+    package: str
+    namespace: str
+    stands_for: str
+    plugin_apis: tuple[str, ...]
+    factory: Callable[[], Provider]
+
+
+# The version is the newest one whose values ours are known to equal. For the packages of which
+# no release is public it is the version that uv 0.13.8 stands in for.
+_KNOWN = (
+    KnownProvider(
+        "nvidia-variant-provider",
+        "nvidia",
+        "0.0.2",
+        ("nvidia_variant_provider.plugin:NvidiaVariantPlugin", "nvidia_variant_provider"),
+        NvidiaProvider,
+    ),
+    KnownProvider(
+        "provider-variant-x86-64",
+        "x86_64",
+        "0.0.3",
+        ("provider_variant_x86_64.plugin:X8664Plugin", "provider_variant_x86_64"),
+        X8664Provider,
+    ),
+    KnownProvider(
+        "x86-64-variant-provider",
+        "x86_64",
+        "0.2.1",
+        ("x86_64_variant_provider",),
+        X8664Provider,
+    ),
+    KnownProvider(
+        "provider-variant-aarch64",
+        "aarch64",
+        "0.0.3",
+        ("provider_variant_aarch64.plugin:AArch64Plugin", "provider_variant_aarch64"),
+        AArch64Provider,
+    ),
+    KnownProvider(
+        "aarch64-variant-provider",
+        "aarch64",
+        "0.2.0",
+        ("aarch64_variant_provider",),
+        AArch64Provider,
+    ),
+)
+
+_BY_PACKAGE = {known.package: known for known in _KNOWN}
+
+BUILTIN_NAMESPACES: Mapping[str, KnownProvider] = {
+    known.namespace: known for known in reversed(_KNOWN)
+}
+"""The provider of each namespace that we have one for: the first of its rows in the table. For
+metadata that leaves the choice of providers to the installer (PEP 825, formats 0.1.x)."""
+
+
+def find_known(
+    namespace: str, provider: ProviderInfo, environment: Mapping[str, str]
+) -> KnownProvider | None:
+    """Return what stands in for *provider* of *namespace*, None if nothing does.
+
+    Args:
+        namespace: the namespace that the metadata gives the provider.
+        provider: what the metadata says of it.
+        environment: PEP 508 marker environment; requirements that do not apply in it are dropped.
+
+    Exactly one package of the table may remain, in its own namespace, with a specifier that
+    contains the version we stand in for and without URL or extras. The endpoint (by default the
+    first requirement's name as a module) has to be one of that package. One requirement that
+    cannot be read makes the whole provider unknown.
+
+    A ``builtin`` provider (format 0.2.0) is known by the name of its namespace.
+    """
+    if provider.builtin is not None:
+        return BUILTIN_NAMESPACES.get(namespace) if provider.builtin == namespace else None
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    try:
+        requirements = [
+            (str(canonicalize_name(requirement.name)), requirement)
+            for requirement in map(Requirement, provider.requires)
+            if requirement.marker is None or requirement.marker.evaluate(dict(environment))
+        ]
+    except (ValueError, RecursionError):  # every error of packaging is a ValueError
+        return None
+    packages = {name for name, _ in requirements if name in _BY_PACKAGE}
+    if len(packages) != 1:
+        return None
+    known = _BY_PACKAGE[packages.pop()]
+    endpoint = provider.plugin_api or requirements[0][0].replace("-", "_")
+    if known.namespace != namespace or endpoint not in known.plugin_apis:
+        return None
+    for name, requirement in requirements:
+        if name == known.package and (
+            requirement.url
+            or requirement.extras
+            or not requirement.specifier.contains(known.stands_for, prereleases=True)
+        ):
+            return None
+    return known

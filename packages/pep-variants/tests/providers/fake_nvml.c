@@ -1,0 +1,129 @@
+/* A stand-in for the NVIDIA driver's management library, told by environment variables what to say.
+ *
+ *   FAKE_NVML_INIT     error code of the initialization
+ *   FAKE_NVML_CUDA_V2  CUDA driver version as an integer (12080), or an error code with "!" before it
+ *   FAKE_NVML_CUDA     the same for the older function
+ *   FAKE_NVML_DEVICES  comma-separated: "9.0" a GPU; "!15" one that refuses to tell its compute
+ *                      capability, "^15" one that cannot even be opened, with these error codes.
+ *                      "!15" alone as FAKE_NVML_COUNT: GPUs cannot be counted.
+ *   FAKE_NVML_LOG      file to which the name of every call is appended
+ *
+ * Compiled with -DWITHOUT_<function> that function is missing, as in older drivers.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { UNKNOWN = 999, INVALID_ARGUMENT = 2, MAX_DEVICES = 64 };
+
+static void record(const char *call)
+{
+    const char *path = getenv("FAKE_NVML_LOG");
+    FILE *log = path ? fopen(path, "a") : NULL;
+    if (log) {
+        fprintf(log, "%s\n", call);
+        fclose(log);
+    }
+}
+
+static int number_from(const char *variable, int *number)
+{
+    const char *text = getenv(variable);
+    if (!text)
+        return UNKNOWN;
+    if (*text == '!')
+        return atoi(text + 1);
+    *number = atoi(text);
+    return 0;
+}
+
+/* Copies the entry of the device to text and returns 1, or returns 0 past the last one. */
+static int entry(unsigned index, char text[32])
+{
+    const char *devices = getenv("FAKE_NVML_DEVICES");
+    size_t length;
+    if (!devices || !*devices)
+        return 0;
+    while (index--) {
+        devices = strchr(devices, ',');
+        if (!devices++)
+            return 0;
+    }
+    length = strcspn(devices, ",");
+    snprintf(text, 32, "%.*s", (int)length, devices);
+    return 1;
+}
+
+#ifndef WITHOUT_nvmlInitWithFlags
+int nvmlInitWithFlags(unsigned flags)
+{
+    const char *code = getenv("FAKE_NVML_INIT");
+    (void)flags;
+    record("init");
+    return code ? atoi(code) : 0;
+}
+#endif
+
+int nvmlShutdown(void)
+{
+    const char *code = getenv("FAKE_NVML_SHUTDOWN");
+    record("shutdown");
+    return code ? atoi(code) : 0;
+}
+
+const char *nvmlErrorString(int code)
+{
+    (void)code;
+    return "an error";
+}
+
+#ifndef WITHOUT_nvmlSystemGetCudaDriverVersion_v2
+int nvmlSystemGetCudaDriverVersion_v2(int *version)
+{
+    record("cuda_v2");
+    return number_from("FAKE_NVML_CUDA_V2", version);
+}
+#endif
+
+#ifndef WITHOUT_nvmlSystemGetCudaDriverVersion
+int nvmlSystemGetCudaDriverVersion(int *version)
+{
+    record("cuda");
+    return number_from("FAKE_NVML_CUDA", version);
+}
+#endif
+
+int nvmlDeviceGetCount_v2(unsigned *count)
+{
+    char text[32];
+    const char *error = getenv("FAKE_NVML_COUNT");
+    record("count");
+    if (error)
+        return atoi(error + 1);
+    for (*count = 0; entry(*count, text); ++*count)
+        ;
+    return 0;
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device)
+{
+    char text[32];
+    if (index >= MAX_DEVICES || !entry(index, text))
+        return INVALID_ARGUMENT;
+    if (*text == '^')
+        return atoi(text + 1);
+    *device = (void *)(size_t)(index + 1);
+    return 0;
+}
+
+#ifndef WITHOUT_nvmlDeviceGetCudaComputeCapability
+int nvmlDeviceGetCudaComputeCapability(void *device, int *major, int *minor)
+{
+    char text[32];
+    if (!entry((unsigned)(size_t)device - 1, text))
+        return INVALID_ARGUMENT;
+    if (*text == '!')
+        return atoi(text + 1);
+    return sscanf(text, "%d.%d", major, minor) == 2 ? 0 : UNKNOWN;
+}
+#endif

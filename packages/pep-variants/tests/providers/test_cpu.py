@@ -1,0 +1,351 @@
+"""The x86_64 and aarch64 providers, on the machines that archspec itself is tested with.
+
+archspec's test data hold `/proc/cpuinfo`, the output of `sysctl` and answers of the cpuid
+instruction. Here they stand where the real ones would be; archspec's detection runs unchanged.
+"""
+
+import builtins
+import importlib.resources
+import logging
+import os
+import platform
+import stat
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
+
+import archspec.cpu
+import archspec.cpu.detect
+import pytest
+from pep_variants.property import NAME, VALUE
+from pep_variants.providers.aarch64 import AArch64Provider
+from pep_variants.providers.cpu import Cpu, detected_cpu
+from pep_variants.providers.x86_64 import X8664Provider
+
+TARGETS = Path(str(importlib.resources.files("archspec"))) / "json" / "tests" / "targets"
+
+V1, V2, V3, V4 = "v1", "v2 v1", "v3 v2 v1", "v4 v3 v2 v1"
+A81, A82 = "8.1a 8a", "8.2a 8.1a 8a"
+A84, A85 = "8.4a 8.3a 8.2a 8.1a 8a", "8.5a 8.4a 8.3a 8.2a 8.1a 8a"
+A86, A90 = f"8.6a {A85}", f"9.0a {A85}"
+A92 = f"9.2a 9.0a {A86}"
+
+# By file of archspec's test data: what is supported of the first feature, and the summary.
+X86_64 = {
+    "darwin-mojave-haswell": (V3, "x86-64-v3 (haswell)"),
+    "darwin-mojave-ivybridge": (V2, "x86-64-v2 (ivybridge)"),
+    "darwin-mojave-skylake": (V3, "x86-64-v3 (skylake)"),
+    "linux-centos7-cascadelake": (V4, "x86-64-v4 (cascadelake)"),
+    "linux-rhel6-piledriver": (V2, "x86-64-v2 (piledriver)"),
+    "linux-rhel7-broadwell": (V3, "x86-64-v3 (broadwell)"),
+    "linux-rhel7-haswell": (V3, "x86-64-v3 (haswell)"),
+    "linux-rhel7-ivybridge": (V2, "x86-64-v2 (ivybridge)"),
+    "linux-rhel7-skylake_avx512": (V4, "x86-64-v4 (skylake_avx512)"),
+    "linux-rhel7-x86_64_v3": (V3, "x86-64-v3"),
+    "linux-rhel7-zen": (V3, "x86-64-v3 (zen)"),
+    "linux-rocky8.5-zen4": (V4, "x86-64-v4 (zen4)"),
+    "linux-rocky9-zen5": (V4, "x86-64-v4 (zen5)"),
+    "linux-rocky9-zen6": (V4, "x86-64-v4 (zen6)"),
+    "linux-scientific7-k10": (V1, "x86-64-v1 (k10)"),
+    "linux-scientific7-piledriver": (V2, "x86-64-v2 (piledriver)"),
+    "linux-scientificfermi6-bulldozer": (V2, "x86-64-v2 (bulldozer)"),
+    "linux-scientificfermi6-piledriver": (V2, "x86-64-v2 (piledriver)"),
+    "linux-ubuntu18.04-broadwell": (V3, "x86-64-v3 (broadwell)"),
+    "linux-ubuntu20.04-zen3": (V3, "x86-64-v3 (zen3)"),
+    "linux-ubuntu24.04-alderlake": (V3, "x86-64-v3 (alderlake)"),
+    "linux-ubuntu26.04-arrowlake_s": (V3, "x86-64-v3 (arrowlake_s)"),
+    "linux-unknown-sapphirerapids": (V4, "x86-64-v4 (sapphirerapids)"),
+    "windows-cpuid-broadwell": (V3, "x86-64-v3 (broadwell)"),
+    "windows-cpuid-icelake": (V4, "x86-64-v4 (icelake)"),
+}
+AARCH64 = {
+    "darwin-bigsur-m1": (A84, "armv8.4-a (m1)"),
+    "darwin-monterey-m1": (A84, "armv8.4-a (m1)"),
+    "darwin-monterey-m2": (A85, "armv8.5-a (m2)"),
+    "darwin-sequoia-m3": (A86, "armv8.6-a (m3)"),
+    "darwin-sequoia-m4": (A86, "armv8.6-a (m4)"),
+    "linux-amazon-cortex_a72": ("8a", "armv8-a (cortex_a72)"),
+    "linux-amazon-neoverse_n1": (A82, "armv8.2-a (neoverse_n1)"),
+    "linux-amazon-neoverse_v1": (A84, "armv8.4-a (neoverse_v1)"),
+    "linux-asahi-m1": (A84, "armv8.4-a (m1)"),
+    "linux-asahi-m2": (A85, "armv8.5-a (m2)"),
+    "linux-centos7-thunderx2": (A81, "armv8.1-a (thunderx2)"),
+    "linux-rhel8-neoverse_v1": (A84, "armv8.4-a (neoverse_v1)"),
+    "linux-rhel9-neoverse_n2": (A90, "armv9.0-a (neoverse_n2)"),
+    "linux-rhel9-neoverse_v2": (A90, "armv9.0-a (neoverse_v2)"),
+    "linux-rocky8-a64fx": (A82, "armv8.2-a (a64fx)"),
+    "linux-ubuntu22.04-ampere1": (A86, "armv8.6-a (ampere1)"),
+    "linux-ubuntu22.04-ampere1a": (A86, "armv8.6-a (ampere1a)"),
+    "linux-ubuntu22.04-neoverse_n2": (A90, "armv9.0-a (neoverse_n2)"),
+    "linux-ubuntu22.04-neoverse_v2": (A90, "armv9.0-a (neoverse_v2)"),
+    "linux-ubuntu24.04-neoverse_v3ae": (A92, "armv9.2-a (neoverse_v3ae)"),
+    "linux-ubuntu26.04-olympus": (A92, "armv9.2-a (olympus)"),
+    "linux-unknown-neoverse_v2": (A90, "armv9.0-a (neoverse_v2)"),
+}
+OTHERS = {
+    "bgq-rhel6-power7": "ppc64",
+    "linux-centos7-power8le": "ppc64le",
+    "linux-rhel8-power9": "ppc64",
+    "linux-unknown-power10": "ppc64le",
+    "linux-debian13-x60": "riscv64",
+    "linux-sifive-u74mc": "riscv64",
+    "linux-spacemit-x60": "riscv64",
+}
+PROVIDERS = {"x86_64": (X8664Provider, X86_64), "aarch64": (AArch64Provider, AARCH64)}
+
+if not TARGETS.is_dir():  # left out by some distributions
+    pytest.skip("this archspec comes without its test data", allow_module_level=True)
+
+
+def forget() -> None:
+    """Let archspec look again; it keeps what it found for the life of the process."""
+    for function in (
+        archspec.cpu.detect.host,
+        archspec.cpu.detect._machine,
+        archspec.cpu.detect._darwin_sysctl_data,
+    ):
+        function.cache_clear()
+
+
+@pytest.fixture
+def machine(monkeypatch, tmp_path):
+    """Return a function that turns this machine into the one of a file of archspec's."""
+
+    def become(name: str, architecture: str) -> None:
+        system, data = name.split("-")[0], TARGETS / name
+        if system == "darwin":
+            # The worst case: an interpreter for x86-64 everywhere, on Apple CPUs under Rosetta.
+            monkeypatch.setattr(platform, "system", lambda: "Darwin")
+            monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+            write_tool(tmp_path / "sysctl", f"cat '{data}'\necho noise >&2")
+            monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+        elif system == "windows":
+            monkeypatch.setattr(platform, "system", lambda: "Windows")
+            monkeypatch.setattr(platform, "machine", lambda: "AMD64")
+            monkeypatch.setattr(archspec.cpu.detect, "CPUID", lambda: recorded_cpuid(data))
+        else:
+            monkeypatch.setattr(platform, "system", lambda: "Linux")
+            monkeypatch.setattr(platform, "machine", lambda: architecture)
+            replace_file(monkeypatch, "/proc/cpuinfo", data)
+
+    forget()
+    yield become
+    monkeypatch.undo()
+    forget()
+
+
+def write_tool(path: Path, script: str) -> None:
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def replace_file(monkeypatch, path: str, replacement: Path) -> None:
+    real = builtins.open
+    monkeypatch.setattr(
+        builtins,
+        "open",
+        lambda file, *args, **options: real(
+            replacement if file == path else file, *args, **options
+        ),
+    )
+
+
+def recorded_cpuid(data: Path) -> SimpleNamespace:
+    """Return what answers like the cpuid instruction, from lines `eax, ecx, four registers`."""
+    answers = {}
+    for line in data.read_text().splitlines():
+        eax, ecx, *registers = (int(number) for number in line.split(","))
+        answers[eax, ecx] = SimpleNamespace(
+            **dict(zip(("eax", "ebx", "ecx", "edx"), registers, strict=True))
+        )
+    return SimpleNamespace(registers_for=lambda eax, ecx: answers[eax, ecx])
+
+
+def test_every_machine_of_archspec_is_in_a_table():
+    assert {path.name for path in TARGETS.iterdir()} == {*X86_64, *AARCH64, *OTHERS}
+
+
+@pytest.mark.parametrize(
+    ("namespace", "name"),
+    [(namespace, name) for namespace, (_, table) in PROVIDERS.items() for name in table],
+)
+def test_recorded_machines(machine, capfd, namespace, name):
+    machine(name, namespace)
+    factory, table = PROVIDERS[namespace]
+    values, summary = table[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        provider = factory()
+        grade, *extensions = provider.supported().items()
+    assert grade == (provider.grade, tuple(values.split()))
+    target = archspec.cpu.TARGETS[name.split("-")[2]]
+    assert {extension for extension, _ in extensions} == target.features
+    assert {value for _, value in extensions} == ({("on",)} if target.features else set())
+    assert provider.summary() == summary
+    other = next(factory for factory, _ in PROVIDERS.values() if factory.namespace != namespace)
+    assert other().supported() == {}
+    assert other().summary() == ""
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(("name", "architecture"), OTHERS.items())
+@pytest.mark.parametrize("factory", [X8664Provider, AArch64Provider])
+def test_nothing_is_supported_on_other_architectures(machine, factory, name, architecture):
+    machine(name, architecture)
+    assert factory().supported() == {}
+    assert factory().summary() == ""
+
+
+@pytest.mark.parametrize("factory", [X8664Provider, AArch64Provider])
+@pytest.mark.parametrize("architecture", ["i686", "armv7l", "s390x", "loongarch64", "new", ""])
+def test_architectures_that_archspec_hardly_knows(machine, factory, architecture):
+    machine("linux-rhel7-haswell", architecture)
+    assert factory().supported() == {}
+    assert factory().summary() == ""
+
+
+@pytest.mark.parametrize(
+    ("factory", "architecture", "supported", "summary"),
+    [
+        (X8664Provider, "x86_64", {"level": ("v1",)}, "x86-64-v1"),
+        (AArch64Provider, "aarch64", {"version": ("8a",)}, "armv8-a"),
+    ],
+)
+def test_unreadable_cpuinfo_leaves_the_baseline(
+    machine, monkeypatch, tmp_path, capfd, factory, architecture, supported, summary
+):
+    machine("linux-rhel7-haswell", architecture)
+    monkeypatch.undo()
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
+    monkeypatch.setattr(platform, "machine", lambda: architecture)
+    replace_file(monkeypatch, "/proc/cpuinfo", tmp_path / "absent")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert factory().supported() == supported
+    assert factory().summary() == summary
+    assert capfd.readouterr() == ("", "")
+
+
+def test_windows_on_arm_has_the_baseline(monkeypatch, machine):
+    monkeypatch.setattr(platform, "system", lambda: "Windows")
+    monkeypatch.setattr(platform, "machine", lambda: "ARM64")
+    assert AArch64Provider().supported() == {"version": ("8a",)}
+    assert X8664Provider().supported() == {}
+
+
+@pytest.mark.parametrize("factory", [X8664Provider, AArch64Provider])
+def test_a_failing_detection_is_no_error(monkeypatch, machine, tmp_path, caplog, factory):
+    monkeypatch.setattr(platform, "system", lambda: "Darwin")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    write_tool(tmp_path / "sysctl", "printf '\\377'")  # no UTF-8
+    provider = factory()
+    assert provider.supported() == {}
+    assert provider.summary() == ""
+    [record] = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert "cannot be identified" in record.getMessage()
+
+
+def test_a_closed_error_stream_does_not_matter(tmp_path):
+    write_tool(tmp_path / "sysctl", f"cat '{TARGETS / 'darwin-mojave-haswell'}'")
+    code = (
+        "import os, platform\n"
+        "from pep_variants.providers.x86_64 import X8664Provider\n"
+        "platform.system = lambda: 'Darwin'\n"
+        "os.close(2)\n"
+        "print(X8664Provider().summary())\n"
+    )
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PATH": path},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "x86-64-v3 (haswell)\n"
+
+
+@pytest.mark.parametrize("factory", [X8664Provider, AArch64Provider])
+def test_this_machine(factory):
+    supported = factory().supported()
+    host = archspec.cpu.host()
+    assert bool(supported) == (host.family.name == factory.namespace)
+    if supported:
+        assert set(supported) == {factory.grade, *host.features}
+
+
+@pytest.mark.parametrize("factory", [X8664Provider, AArch64Provider])
+def test_known_values_are_those_of_all_microarchitectures(factory):
+    known = factory().known()
+    targets = [
+        target
+        for target in archspec.cpu.TARGETS.values()
+        if target.family.name == factory.namespace
+    ]
+    assert len(targets) > 20
+    assert set(known) == {factory.grade}.union(*(target.features for target in targets))
+    for target in targets:
+        supported = factory(lambda cpu=Cpu.of(target): cpu).supported()
+        assert list(supported) == [feature for feature in known if feature in supported]
+        grades = supported[factory.grade]
+        assert list(grades) == [grade for grade in known[factory.grade] if grade in grades]
+    assert all(NAME.fullmatch(feature) for feature in known)
+    assert all(VALUE.fullmatch(value) for values in known.values() for value in values)
+
+
+def test_known_grades():
+    assert X8664Provider().known()["level"] == ("v4", "v3", "v2", "v1")
+    versions = AArch64Provider().known()["version"]
+    expected = ("9.0a", "8.6a", "8.5a", "8.4a", "8.3a", "8.2a", "8.1a", "8a")
+    assert versions[-len(expected) :] == expected
+
+
+@pytest.mark.parametrize(
+    ("factory", "order"),
+    [
+        (X8664Provider, "amx_tile avx_vnni avx512_bf16 avx512_vnni avx512f avx2 avx sse4_2 sse2"),
+        (AArch64Provider, "sme2 sme sve2 bti bf16 i8mm asimddp sve atomics asimd fp"),
+    ],
+)
+def test_more_advanced_extensions_come_first(factory, order):
+    names = order.split()
+    assert [feature for feature in factory().known() if feature in names] == names
+    assert len(set(factory.extensions)) == len(factory.extensions)
+
+
+def test_extensions_that_the_table_lacks_come_first_by_name():
+    cpu = Cpu(
+        "new",
+        "x86_64",
+        frozenset({"x86_64", "x86_64_v10"}),
+        frozenset("sse2 zz aa avx2 a-b".split()),
+    )
+    assert list(X8664Provider(lambda: cpu).supported().items()) == [
+        ("level", ("v10", "v1")),
+        ("aa", ("on",)),
+        ("zz", ("on",)),
+        ("avx2", ("on",)),
+        ("sse2", ("on",)),
+    ]
+
+
+def test_the_cpu_is_looked_for_once_and_late():
+    asked = []
+
+    def detect() -> None:
+        asked.append(1)
+
+    provider = X8664Provider(detect)
+    assert not asked
+    provider.supported()
+    provider.summary()
+    assert len(asked) == 1
+    code = (
+        "import sys, pep_variants.providers.x86_64, pep_variants.providers.aarch64\n"
+        "print('archspec' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+    assert detected_cpu() == Cpu.of(archspec.cpu.host())

@@ -1,0 +1,258 @@
+"""Which provider packages our own implementations stand in for."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pep_variants.metadata import ProviderInfo
+from pep_variants.providers.aarch64 import AArch64Provider
+from pep_variants.providers.known import BUILTIN_NAMESPACES, find_known
+from pep_variants.providers.nvidia import NvidiaProvider
+from pep_variants.providers.x86_64 import X8664Provider
+
+LINUX = {
+    "implementation_name": "cpython",
+    "implementation_version": "3.12.1",
+    "os_name": "posix",
+    "platform_machine": "x86_64",
+    "platform_python_implementation": "CPython",
+    "platform_release": "6.1",
+    "platform_system": "Linux",
+    "platform_version": "1",
+    "python_full_version": "3.12.1",
+    "python_version": "3.12",
+    "sys_platform": "linux",
+}
+WINDOWS = {**LINUX, "platform_system": "Windows", "sys_platform": "win32", "os_name": "nt"}
+
+NVIDIA = "nvidia-variant-provider"
+NVIDIA_API = "nvidia_variant_provider.plugin:NvidiaVariantPlugin"
+
+
+def package(namespace, *requires, plugin_api=None, environment=LINUX, **rest) -> str | None:
+    info = ProviderInfo(requires=requires, plugin_api=plugin_api, **rest)
+    known = find_known(namespace, info, environment)
+    return None if known is None else known.package
+
+
+@pytest.mark.parametrize(
+    ("namespace", "requirement", "plugin_api", "stands_for", "factory"),
+    [
+        # As the metadata of torch 2.8 and 2.10, and of the CPU providers' own documentation.
+        ("nvidia", f"{NVIDIA}>=0.0.1,<1.0.0", NVIDIA_API, "0.0.2", NvidiaProvider),
+        ("nvidia", f"{NVIDIA}>=0.0.2,<1.0.0", NVIDIA_API, "0.0.2", NvidiaProvider),
+        (
+            "x86_64",
+            "provider-variant-x86-64 >=0.0.1,<1",
+            "provider_variant_x86_64.plugin:X8664Plugin",
+            "0.0.3",
+            X8664Provider,
+        ),
+        (
+            "aarch64",
+            "provider-variant-aarch64 >=0.0.1,<1",
+            "provider_variant_aarch64.plugin:AArch64Plugin",
+            "0.0.3",
+            AArch64Provider,
+        ),
+        # The endpoint may be left out, or be the package's module.
+        ("nvidia", NVIDIA, None, "0.0.2", NvidiaProvider),
+        ("nvidia", NVIDIA, "nvidia_variant_provider", "0.0.2", NvidiaProvider),
+        ("x86_64", "provider-variant-x86-64", None, "0.0.3", X8664Provider),
+        ("aarch64", "provider-variant-aarch64", None, "0.0.3", AArch64Provider),
+        ("x86_64", "x86-64-variant-provider", None, "0.2.1", X8664Provider),
+        (
+            "x86_64",
+            "x86-64-variant-provider>=0.0.1,<1",
+            "x86_64_variant_provider",
+            "0.2.1",
+            X8664Provider,
+        ),
+        ("aarch64", "aarch64-variant-provider", None, "0.2.0", AArch64Provider),
+    ],
+)
+def test_packages_we_stand_in_for(namespace, requirement, plugin_api, stands_for, factory):
+    info = ProviderInfo(requires=(requirement,), plugin_api=plugin_api)
+    known = find_known(namespace, info, LINUX)
+    assert known is not None
+    assert known.namespace == namespace
+    assert known.stands_for == stands_for
+    assert requirement.startswith(known.package)
+    provider = known.factory()
+    assert type(provider) is factory
+    assert provider.namespace == namespace
+
+
+@pytest.mark.parametrize(
+    ("specifier", "fits"),
+    [
+        ("", True),
+        ("==0.0.2", True),
+        ("===0.0.2", True),
+        ("~=0.0.1", True),
+        ("==0.0.*", True),
+        (">=0.0.2", True),
+        (">0.0.2a1", True),
+        (">=0.0.1,!=0.0.3", True),
+        ("!=0.0.2", False),
+        ("==0.0.1", False),
+        ("<0.0.2", False),
+        (">0.0.2", False),
+        (">=0.0.3", False),
+        (">=1", False),
+        (">=0.0.1,<0.0.2", False),
+        ("==0.0.2.post1", False),
+    ],
+)
+def test_the_version_we_stand_for_has_to_fit(specifier, fits):
+    expected = NVIDIA if fits else None
+    assert package("nvidia", NVIDIA + specifier) == expected
+    # Every requirement on the package counts.
+    assert package("nvidia", NVIDIA, NVIDIA + specifier) == expected
+    assert package("nvidia", NVIDIA + specifier, NVIDIA) == expected
+
+
+@pytest.mark.parametrize(
+    "name", ["Nvidia_Variant.Provider", "NVIDIA-VARIANT-PROVIDER", "nvidia--variant__provider"]
+)
+def test_names_are_normalized(name):
+    assert package("nvidia", name) == NVIDIA
+
+
+def test_requirements_that_do_not_apply_are_dropped():
+    on_linux = f"{NVIDIA}>=0.0.1; sys_platform == 'linux'"
+    elsewhere = "somebodys-provider; sys_platform != 'linux'"
+    assert package("nvidia", on_linux, elsewhere) == NVIDIA
+    assert package("nvidia", elsewhere, on_linux) == NVIDIA
+    assert package("nvidia", on_linux, elsewhere, environment=WINDOWS) is None
+    assert package("nvidia", on_linux, environment=WINDOWS) is None
+    # Neither the version nor the URL of a dropped one matters, nor its package.
+    assert package("nvidia", NVIDIA, f"{NVIDIA}>=9; os_name == 'nt'") == NVIDIA
+    url = f"{NVIDIA} @ https://example.org/p.whl ; os_name == 'nt'"
+    assert package("nvidia", NVIDIA, url) == NVIDIA
+    cpu = "provider-variant-x86-64; platform_machine == 'x86_64'"
+    arm = "provider-variant-aarch64; platform_machine == 'aarch64'"
+    assert package("x86_64", cpu, arm) == "provider-variant-x86-64"
+    assert package("x86_64", cpu, arm, environment={**LINUX, "platform_machine": "arm64"}) is None
+
+
+def test_one_package_of_ours_and_its_endpoint():
+    # Others beside it do not run; they do not matter as long as the endpoint is not theirs.
+    assert package("nvidia", NVIDIA, "some-helper>=1") == NVIDIA
+    assert package("nvidia", "some-helper", NVIDIA) is None
+    assert package("nvidia", "some-helper", NVIDIA, plugin_api=NVIDIA_API) == NVIDIA
+    assert package("nvidia", NVIDIA, plugin_api="some_helper") is None
+    assert package("nvidia", NVIDIA, plugin_api="nvidia_variant_provider.plugin") is None
+    assert package("nvidia", NVIDIA, plugin_api="nvidia_variant_provider:Other") is None
+    assert package("x86_64", "x86-64-variant-provider", "provider-variant-x86-64") is None
+    assert package("nvidia", NVIDIA, "provider-variant-x86-64") is None
+    assert (
+        package("x86_64", "x86-64-variant-provider", plugin_api="provider_variant_x86_64") is None
+    )
+
+
+@pytest.mark.parametrize("namespace", ["x86_64", "nvidia2", "NVIDIA", "amd", ""])
+def test_a_package_is_known_for_its_own_namespace_only(namespace):
+    assert package(namespace, NVIDIA) is None
+    assert package(namespace, NVIDIA, plugin_api=NVIDIA_API) is None
+
+
+@pytest.mark.parametrize(
+    "requirement",
+    [
+        f"{NVIDIA} @ https://example.org/nvidia_variant_provider-0.0.2-py3-none-any.whl",
+        f"{NVIDIA} @ file:///nvidia_variant_provider-0.0.2-py3-none-any.whl",
+        f"{NVIDIA}[cuda]",
+        f"{NVIDIA}[cuda]==0.0.2",
+        f"{NVIDIA}[a,b]; sys_platform == 'linux'",
+    ],
+)
+def test_urls_and_extras_mean_something_else(requirement):
+    assert package("nvidia", requirement) is None
+    assert package("nvidia", NVIDIA, requirement) is None
+    assert package("nvidia", requirement, NVIDIA) is None
+
+
+@pytest.mark.parametrize(
+    "requirement",
+    [
+        "",
+        "==0.0.2",
+        f"{NVIDIA} 0.0.2",
+        f"{NVIDIA}>=not.a.version",
+        f"{NVIDIA}; nonsense == 'x'",
+        f"{NVIDIA}; sys_platform",
+        f"{NVIDIA}; sys_platform ~= 'linux'",
+        f"--index-url https://example.org {NVIDIA}",
+        f"-r {NVIDIA}",
+        f"{NVIDIA}\n--pre",
+        f"./{NVIDIA}",
+        f"https://example.org/{NVIDIA}.whl",
+        f"{NVIDIA}; {'(' * 100_000}",
+        "x" * 100_000 + "!",
+    ],
+)
+def test_what_cannot_be_read_is_not_known(requirement):
+    assert package("nvidia", requirement) is None
+    assert package("nvidia", NVIDIA, requirement) is None
+    assert package("nvidia", requirement, NVIDIA) is None
+
+
+def test_providers_without_requirements():
+    assert package("nvidia") is None
+    assert package("nvidia", plugin_api=NVIDIA_API) is None
+    assert package("nvidia", build_requires=(NVIDIA,)) is None
+    assert package("nvidia", "somebodys-provider") is None
+
+
+@pytest.mark.parametrize("namespace", ["nvidia", "x86_64", "aarch64"])
+def test_builtin_providers_are_known_by_their_namespace(namespace):
+    assert package(namespace, builtin=namespace) == BUILTIN_NAMESPACES[namespace].package
+    assert package(namespace, builtin=namespace.upper()) is None
+    assert package(namespace, builtin="other") is None
+    assert package("other", builtin=namespace) is None
+    assert package("other", builtin="other") is None
+
+
+def test_builtin_namespaces():
+    assert {
+        namespace: (known.namespace, known.package, known.factory)
+        for namespace, known in BUILTIN_NAMESPACES.items()
+    } == {
+        "nvidia": ("nvidia", "nvidia-variant-provider", NvidiaProvider),
+        "x86_64": ("x86_64", "provider-variant-x86-64", X8664Provider),
+        "aarch64": ("aarch64", "provider-variant-aarch64", AArch64Provider),
+    }
+
+
+def test_known_providers_can_be_keys():
+    first = find_known("nvidia", ProviderInfo(requires=(NVIDIA,)), LINUX)
+    second = find_known("nvidia", ProviderInfo(requires=(f"{NVIDIA}>=0",)), WINDOWS)
+    assert first == second
+    assert len({first, second}) == 1
+
+
+def test_importing_the_table_is_cheap():
+    code = (
+        "import sys, pep_variants.providers.known\n"
+        "print([name for name in ('archspec', 'pynvml', 'packaging', 'ctypes') "
+        "if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+FIELD = Path(__file__).parents[4].parent / "shared" / "data" / "field"
+
+
+@pytest.mark.skipif(not FIELD.is_dir(), reason="the files published in the field are not here")
+def test_the_field_names_providers_we_know():
+    seen = {}
+    for path in sorted(FIELD.glob("*-variants.json")):
+        for namespace, raw in json.loads(path.read_text())["providers"].items():
+            info = ProviderInfo(tuple(raw["requires"]), raw.get("plugin-api"))
+            seen.setdefault(namespace, set()).add(find_known(namespace, info, LINUX))
+    assert seen.pop("nvidia") == {BUILTIN_NAMESPACES["nvidia"]}
+    assert set(seen) == {"amd", "intel", "priority"}

@@ -98,7 +98,7 @@ class Detector:
                 return Support(notice="no provider is known for this namespace")
             return self._ask(known)
         known = find_known(namespace, provider, self.environment())
-        return Support(notice=_untrusted(provider)) if known is None else self._ask(known)
+        return _untrusted(provider) if known is None else self._ask(known)
 
     def _ask(self, known: KnownProvider) -> Support:
         if known not in self._answers:
@@ -127,14 +127,19 @@ class Detector:
             return False
 
 
-def _untrusted(provider: ProviderInfo) -> str:
+def _untrusted(provider: ProviderInfo) -> Support:
     if provider.builtin is not None:
-        return f"the built-in provider {shortened(provider.builtin)} is not known to this release"
+        name = shortened(provider.builtin)
+        return Support(notice=f"the built-in provider {name} is not known to this release")
     if not provider.requires:
-        return "no provider is named for this namespace"
+        return Support(notice="no provider is named for this namespace")
+    # The text comes from a stranger's file and is shown, quoted and shortened; never run.
     requirement = provider.requires[0].partition(";")[0].strip()
-    return (
-        f"its plugin {shortened(requirement)} is neither built in nor trusted, so it did not run: "
-        f"allow it with --variant-allow-provider {shortened(requirement)}, "
-        "or describe the namespace in a platform file (--variant-platform)"
+    return Support(
+        notice=(
+            f"its provider plugin {shortened(requirement)} is neither built in nor allowed to run: "
+            f"allow it with --variant-allow-provider {shortened(requirement)}, "
+            "or describe the namespace in a platform file (--variant-platform)"
+        ),
+        untrusted=requirement,
     )

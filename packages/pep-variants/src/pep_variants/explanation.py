@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from .property import Properties
 from .ranking import Ranking, Reason
@@ -57,16 +58,56 @@ def why_not(ranking: Ranking, label: str) -> tuple[str, ...]:
     )
 
 
-def notices(ranking: Ranking) -> tuple[str, ...]:
-    """Return what the user should know about namespaces nothing of which could be judged.
+class Verdict(NamedTuple):
+    """One line of the table of a version: label, ``chosen``/``compatible``/``rejected``, why."""
 
-    Only those that variants of this version use, as ``namespace 'acme': …``.
+    label: str
+    verdict: str
+    why: str
+
+
+def verdicts(ranking: Ranking, chosen: str | None) -> tuple[Verdict, ...]:
+    """Return the verdict on every variant: compatible ones in order, then the rejected ones.
+
+    Args:
+        ranking: the judged variants.
+        chosen: label that was taken, None if none was.
     """
+    compatible = (
+        Verdict(
+            variant.label,
+            "chosen" if variant.label == chosen else "compatible",
+            why_chosen(variant.supported) or "always fits",
+        )
+        for variant in ranking.ranked
+    )
+    rejected = (
+        Verdict(label, "rejected", "; ".join(why_not(ranking, label)))
+        for label in ranking.rejected_labels
+    )
+    return (*compatible, *rejected)
+
+
+class Notice(NamedTuple):
+    """What the user should know about a namespace nothing of which could be judged.
+
+    Attributes:
+        text: one sentence with the way out.
+        actionable: a plugin was not run because the user has not allowed it; said unasked, while
+            the others are for those who want to know more.
+    """
+
+    text: str
+    actionable: bool
+
+
+def notices(ranking: Ranking) -> tuple[Notice, ...]:
+    """Return the notices of the namespaces that variants of this version use."""
     used = {
         namespace for properties in ranking.metadata.variants.values() for namespace in properties
     }
     return tuple(
-        f"namespace {namespace!r}: {support.notice}"
+        Notice(f"Namespace {namespace!r} is skipped: {support.notice}", bool(support.untrusted))
         for namespace, support in ranking.platform.namespaces.items()
         if support.notice and namespace in used
     )

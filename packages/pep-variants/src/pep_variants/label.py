@@ -18,6 +18,9 @@ LABEL = re.compile(r"[0-9a-z_.]+")
 METADATA_SUFFIX = "-variants.json"
 """How the name of the index-level metadata file of a version ends."""
 
+VARIANT_FILE = "variant.json"
+"""Name of the variant metadata inside the dist-info folder."""
+
 
 def check_label(label: str) -> str:
     """Return *label* if it is well-formed.

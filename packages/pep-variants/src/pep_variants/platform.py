@@ -18,8 +18,10 @@ A platform file is TOML of the shape that uv's variant branch reads, so one file
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from . import toml
 from .errors import PlatformFileError, redacted, shortened
@@ -37,12 +39,15 @@ class Support:
         resolved: the provider packages that answered or that we stood in for, ``name==version``.
         plugin_api: endpoint of that provider, None where there is none.
         notice: why nothing is supported and what the user can do about it; empty otherwise.
+        untrusted: requirement of the plugin that was not run because nobody allowed it; empty
+            otherwise.
     """
 
     features: Features = field(default_factory=dict)
     resolved: tuple[str, ...] = ()
     plugin_api: str | None = None
     notice: str = ""
+    untrusted: str = ""
 
 
 UNSUPPORTED = Support()
@@ -63,6 +68,19 @@ class Platform:
     def support(self, namespace: str) -> Support:
         """Return the support of *namespace*; nothing if the platform does not know it."""
         return self.namespaces.get(namespace, UNSUPPORTED)
+
+
+def load_platform(path: str | os.PathLike[str]) -> Platform:
+    """Read the platform file at *path*.
+
+    Raises:
+        PlatformFileError: it cannot be opened, or as in `read_platform`.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise PlatformFileError(f"{path}: cannot be read: {error.strerror}") from None
+    return read_platform(data, str(path))
 
 
 def read_platform(data: bytes | str, source: str) -> Platform:

@@ -1,0 +1,1 @@
+"""What whole-flow tests, benchmarks and the demo share: wheels, indexes, environments."""

@@ -1,0 +1,689 @@
+"""The marker reducer: tables of cases, and properties checked against `packaging`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from packaging.markers import InvalidMarker as PackagingInvalidMarker
+from packaging.markers import Marker
+from packaging.requirements import Requirement
+from pep_variants.errors import InvalidMarker
+from pep_variants.markers import (
+    MAX_NESTING,
+    NON_VARIANT,
+    VariantContext,
+    reduce_marker,
+    reduce_requirement,
+    uses_variant_terms,
+    variant_terms,
+)
+
+FOOBAR = VariantContext("foobar", {"foo": {"bar": ("baz",)}})
+NULL = VariantContext("null", {})
+CUDA = VariantContext(
+    "cuda12.8",
+    {"nvidia": {"cuda_version_lower_bound": ("12.8",), "sm_arch": ("90_real", "120_real")}},
+)
+XPU = VariantContext("xpu", {"intel": {"device_ip": ("20.1.0", "20.2.0")}})
+
+
+def complaint(reduce, text):
+    """Return the message of the error that reducing *text* raises, empty when it works."""
+    try:
+        reduce(text, CUDA)
+    except InvalidMarker as error:
+        return str(error)
+    return ""
+
+
+def test_context_sets():
+    assert CUDA.namespaces == {"nvidia"}
+    assert CUDA.features == {"nvidia :: cuda_version_lower_bound", "nvidia :: sm_arch"}
+    assert CUDA.triples == {
+        "nvidia :: cuda_version_lower_bound :: 12.8",
+        "nvidia :: sm_arch :: 90_real",
+        "nvidia :: sm_arch :: 120_real",
+    }
+    assert NON_VARIANT.namespaces == NON_VARIANT.features == NON_VARIANT.triples == frozenset()
+
+
+def test_context_counts_no_feature_whose_values_are_all_filtered_away():
+    context = VariantContext("x", {"a": {"b": ()}, "c": {"d": (), "e": ("1",)}})
+    assert context.namespaces == {"c"}
+    assert context.features == {"c :: e"}
+
+
+# The examples of PEP 825, "Environment markers", for the wheels that they tell apart.
+@pytest.mark.parametrize(
+    ("marker", "foobar", "null", "non_variant"),
+    [
+        ('variant_label == "foobar"', True, False, False),
+        ('variant_label != "null"', True, False, True),
+        ('variant_label == ""', False, False, True),
+        ('"foo" in variant_namespaces', True, False, False),
+        ('"foo :: bar" in variant_features', True, False, False),
+        ('"foo :: bar :: baz" in variant_properties', True, False, False),
+        ('"foo::bar::baz" in variant_properties', True, False, False),
+    ],
+)
+def test_examples_of_the_pep(marker, foobar, null, non_variant):
+    assert reduce_marker(marker, FOOBAR) is foobar
+    assert reduce_marker(marker, NULL) is null
+    assert reduce_marker(marker, NON_VARIANT) is non_variant
+
+
+def test_properties_are_those_that_the_platform_supports():
+    marker = "'nvidia :: sm_arch :: 110_real' in variant_properties"
+    both = VariantContext("a", {"nvidia": {"sm_arch": ("110_real", "120_real")}})
+    one = VariantContext("a", {"nvidia": {"sm_arch": ("120_real",)}})
+    assert reduce_marker(marker, both) is True
+    assert reduce_marker(marker, one) is False
+
+
+@pytest.mark.parametrize(
+    ("marker", "expected"),
+    [
+        # The label is a string: either side may be the literal, `in` looks for a part.
+        ("'cuda12.8' == variant_label", True),
+        ("'cuda12.6' != variant_label", True),
+        ("variant_label in 'cuda12.6 cuda12.8'", True),
+        ("variant_label in 'cuda12.6 cuda12.9'", False),
+        ("variant_label not in 'cuda12.6 cuda12.9'", True),
+        ("'cuda' in variant_label", True),
+        ("'rocm' in variant_label", False),
+        ("'rocm' not in variant_label", True),
+        ("'' in variant_label", True),
+        # No version comparison, no case folding, no stripping.
+        ("variant_label == 'cuda12.8.0'", False),
+        ("variant_label == 'CUDA12.8'", False),
+        ("variant_label == ' cuda12.8'", False),
+        # Sets: whole members; white space around the separator does not matter.
+        ("'nvidia' in variant_namespaces", True),
+        ("'nvidia' not in variant_namespaces", False),
+        ("'nvi' in variant_namespaces", False),
+        ("'nvidia ' in variant_namespaces", False),
+        ("'amd' not in variant_namespaces", True),
+        ("'nvidia::sm_arch' in variant_features", True),
+        ("'nvidia  ::\tsm_arch' in variant_features", True),
+        ("'nvidia:: sm_arch' not in variant_features", False),
+        ("'nvidia' in variant_features", False),
+        ("'nvidia :: sm_arch :: 90_real' in variant_features", False),
+        ("'nvidia ::sm_arch:: 90_real' in variant_properties", True),
+        ("'nvidia :: sm_arch :: 80_real' in variant_properties", False),
+        ("'nvidia :: sm_arch' in variant_properties", False),
+        ("'nvidia : : sm_arch' in variant_features", False),
+        # Spelling of the grammar.
+        ("variant_label=='cuda12.8'", True),
+        ("\tvariant_label\t==\t'cuda12.8'\t", True),
+        ("((variant_label == 'cuda12.8'))", True),
+        ("'amd'not\t in variant_namespaces", True),
+        ("'nvidia'in variant_namespaces", True),
+        ("variant_label=='a'or(variant_label=='cuda12.8')", True),
+        ('variant_label == "it\'s"', False),
+    ],
+)
+def test_terms(marker, expected):
+    assert reduce_marker(marker, CUDA) is expected
+
+
+def test_label_of_a_non_variant_wheel_is_part_of_every_string():
+    assert reduce_marker("variant_label in 'cpu xpu'", NON_VARIANT) is True
+
+
+@pytest.mark.parametrize(
+    ("marker", "expected"),
+    [
+        # Constants fold away.
+        ("os_name == 'a' and variant_label == 'xpu'", "os_name == 'a'"),
+        ("os_name == 'a' and variant_label == 'cpu'", False),
+        ("os_name == 'a' or variant_label == 'xpu'", True),
+        ("variant_label == 'cpu' or os_name == 'a'", "os_name == 'a'"),
+        ("variant_label == 'xpu' and 'intel' in variant_namespaces", True),
+        ("variant_label == 'cpu' or 'amd' in variant_namespaces", False),
+        # `and` binds tighter than `or`.
+        ("variant_label == 'xpu' or os_name == 'a' and os_name == 'b'", True),
+        ("(variant_label == 'xpu' or os_name == 'a') and os_name == 'b'", "os_name == 'b'"),
+        (
+            "os_name == 'a' or os_name == 'b' and variant_label == 'xpu'",
+            "os_name == 'a' or os_name == 'b'",
+        ),
+        ("os_name == 'a' or os_name == 'b' and variant_label == 'cpu'", "os_name == 'a'"),
+        # Parentheses stay where they are needed, and only there.
+        (
+            "(os_name == 'a' or os_name == 'b') and (variant_label == 'xpu' and os_name == 'c')",
+            "(os_name == 'a' or os_name == 'b') and os_name == 'c'",
+        ),
+        (
+            "(os_name == 'a' and os_name == 'b') or (os_name == 'c' and variant_label == 'xpu')",
+            "os_name == 'a' and os_name == 'b' or os_name == 'c'",
+        ),
+        (
+            "((os_name == 'a' or variant_label == 'cpu')) and (os_name == 'b')",
+            "os_name == 'a' and os_name == 'b'",
+        ),
+        (
+            "variant_label == 'xpu' and (os_name == 'a' or os_name == 'b')",
+            "os_name == 'a' or os_name == 'b'",
+        ),
+        (
+            "os_name == 'a' or (os_name == 'b' or variant_label == 'cpu') or (os_name == 'c')",
+            "os_name == 'a' or os_name == 'b' or os_name == 'c'",
+        ),
+        # What remains is as it was written.
+        (
+            "platform.machine=='x86_64' and \"it's\"!=os_name and variant_label == 'xpu'",
+            "platform.machine=='x86_64' and \"it's\"!=os_name",
+        ),
+        ("some_new_name\t~= '3' and variant_label == 'xpu'", "some_new_name\t~= '3'"),
+        ("'a' in extras and variant_label == 'xpu'", "'a' in extras"),
+        ("'(' == os_name and variant_label == 'xpu'", "'(' == os_name"),
+        ("os_name == 'variant_label' and variant_label == 'xpu'", "os_name == 'variant_label'"),
+        # Old releases of `packaging` know `not in` with one blank only.
+        ("'a'  not\t in os_name and variant_label == 'xpu'", "'a' not in os_name"),
+    ],
+)
+def test_simplification(marker, expected):
+    assert reduce_marker(marker, XPU) == expected
+
+
+@pytest.mark.parametrize(
+    ("requirement", "expected"),
+    [
+        # Shapes of the field.
+        (
+            "triton==3.6.0; platform_system == 'Linux' and 'nvidia' in variant_namespaces",
+            "triton==3.6.0; platform_system == 'Linux'",
+        ),
+        (
+            "cudnn==9.10; platform_system == 'Linux' and  "
+            "(variant_label == 'cuda12.6' or variant_label == 'cuda12.8')",
+            "cudnn==9.10; platform_system == 'Linux'",
+        ),
+        ("nvtx==13.0; platform_system == 'Linux' and variant_label == 'cuda13.0'", None),
+        ("mkl==2025.3.0; 'intel' in variant_namespaces", None),
+        ("cublas; 'nvidia' in variant_namespaces", "cublas"),
+        (
+            "triton-xpu; platform_system == 'Linux' and "
+            "('nvidia' in variant_namespaces or variant_label == 'xpu')",
+            "triton-xpu; platform_system == 'Linux'",
+        ),
+        (
+            "oneccl==1; platform_system == 'Linux' and platform_machine == 'x86_64' and "
+            "'nvidia' in variant_namespaces",
+            "oneccl==1; platform_system == 'Linux' and platform_machine == 'x86_64'",
+        ),
+        # Forms of the requirement before the marker, kept as written.
+        ("a;'nvidia' in variant_namespaces", "a"),
+        (" a [x, y] >=1 , <2 ; variant_label != '' ", " a [x, y] >=1 , <2"),
+        ("a (>=1.0); os_name=='b' and variant_label != ''", "a (>=1.0); os_name=='b'"),
+        ("a[x](>=1.0)\t;\t os_name=='b' and variant_label != ''", "a[x](>=1.0)\t;\t os_name=='b'"),
+        ("a===x@y; variant_label != ''", "a===x@y"),
+        (
+            "a @ https://h/a;b?c='d' ; os_name == 'b' and variant_label != ''",
+            "a @ https://h/a;b?c='d' ; os_name == 'b'",
+        ),
+        ("a@git+https://h/r@tag\t; variant_label != ''", "a@git+https://h/r@tag"),
+        ("a[x] @ https://h/variant_label ; variant_label != ''", "a[x] @ https://h/variant_label"),
+        # Semicolons in strings.
+        (
+            "a; os_name == ';' and ';' != os_name and variant_label != ''",
+            "a; os_name == ';' and ';' != os_name",
+        ),
+        ("a; variant_label == 'x;y'", None),
+        ("a; extra == 'cu' and 'nvidia' in variant_namespaces", "a; extra == 'cu'"),
+    ],
+)
+def test_requirements(requirement, expected):
+    reduced = reduce_requirement(requirement, CUDA)
+    assert reduced == expected
+    if reduced is not None:
+        Requirement(reduced)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "numpy>=1.26",
+        "a ; os_name == 'b'  and (extra == 'c')",
+        # The words elsewhere than as terms of the marker.
+        "variant_label>=1; extra == 'x'",
+        "variant_label",
+        "a[variant_label]; extra == 'variant_features'",
+        "a; extra == \"'variant_label'\"",
+        "a @ https://h/;'x'in(variant_namespaces)",
+        "my_variant_label_tool; extra == 'x'",
+        "a; variant_labels == 'x' or my_variant_label == 'x' or variant_label.x == 'y'",
+        # Broken, but not by us to judge.
+        "a; os_name ==",
+        "a; ('variant_label' == os_name",
+        "",
+        ";",
+        "a b c 'variant_label'",
+    ],
+)
+def test_without_variant_terms_nothing_changes(text):
+    assert reduce_requirement(text, CUDA) == text
+    assert variant_terms(text) == frozenset()
+    assert not uses_variant_terms(text)
+
+
+@pytest.mark.parametrize(
+    "marker", ["os_name  == 'a'", "(extra=='variant_label' )", "os_name ==", ""]
+)
+def test_without_variant_terms_no_marker_changes(marker):
+    assert reduce_marker(marker, CUDA) == marker
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("a; variant_label == 'x'", {"variant_label"}),
+        ("variant_label == 'x'", {"variant_label"}),
+        ("'x' in variant_namespaces", {"variant_namespaces"}),
+        ("(os_name == 'a;b' and 'x'in variant_features)", {"variant_features"}),
+        (
+            "a[b] (>1) ; 'a::b::c' in variant_properties or variant_label == 'variant_features'",
+            {"variant_label", "variant_properties"},
+        ),
+        ('a @ https://h/x ; "\'" in variant_features', {"variant_features"}),
+        # Broken ones count: someone has to say that they are broken.
+        ("a; os_name == 'x and variant_label", {"variant_label"}),
+        ("a; os_name == 'x\n' and variant_label == 'y'", {"variant_label"}),
+    ],
+)
+def test_variant_terms(text, terms):
+    assert variant_terms(text) == terms
+    assert uses_variant_terms(text)
+
+
+@pytest.mark.parametrize(
+    ("marker", "problem"),
+    [
+        ("variant_label < 'x'", "variant_label takes ==, !=, in and not in"),
+        ("variant_label >= 'x'", "variant_label takes ==, !=, in and not in"),
+        ("'x' ~= variant_label", "variant_label takes ==, !=, in and not in"),
+        ("variant_label === 'x'", "variant_label takes ==, !=, in and not in"),
+        ("variant_label == os_name", "variant_label is compared with a quoted string only"),
+        ("extra == variant_label", "variant_label is compared with a quoted string only"),
+        ("variant_label in variant_namespaces", "compared with a quoted string only"),
+        ("os_name in variant_features", "variant_features is compared with a quoted string only"),
+        ("variant_namespaces == 'x'", "variant_namespaces takes in and not in"),
+        ("'x' == variant_features", "variant_features takes in and not in"),
+        ("'x' != variant_properties", "variant_properties takes in and not in"),
+        ("variant_namespaces in 'x'", "variant_namespaces stands on the right of in"),
+        ("variant_features not in 'x'", "variant_features stands on the right of not in"),
+        ("variant_label == 'a\\x62'", "a quoted string holds no backslash"),
+        # Also where the rest of the marker would make it unimportant.
+        ("variant_label == 'x' and variant_label < 'y'", repr("variant_label < 'y'")),
+        # Not a marker at all.
+        ("variant_label", "expected a comparison"),
+        ("variant_label ==", "expected a comparison"),
+        ("variant_label is 'x'", "expected a comparison"),
+        ("not variant_label == 'x'", "expected a comparison"),
+        ("variant_label == 'x' or y'", 'expected a comparison in its marker, found "y\'"'),
+        ("variant_label == 'x", "expected a comparison"),
+        ("variant_label == 'x\ny'", "expected a comparison"),
+        ("variant_label == 'x'\n", "expected 'and', 'or', ')' or the end"),
+        ("variant_label == 'x' and", "expected a comparison in its marker, found the end"),
+        ("variant_label == 'x' or or os_name == 'x'", "expected a comparison"),
+        ("and variant_label == 'x'", "expected a comparison"),
+        ("variant_label == 'x' os_name == 'x'", "expected 'and', 'or', ')' or the end"),
+        ("variant_label == 'x' ; os_name == 'x'", "expected 'and', 'or', ')' or the end"),
+        ("variant_label == 'x' in 'x'", "expected 'and', 'or', ')' or the end"),
+        ("variant_label == in", "expected a comparison"),
+        ("()  or variant_label == 'x'", "expected a comparison"),
+        ("(variant_label == 'x'", "'(' without ')'"),
+        ("variant_label == 'x')", "')' without '('"),
+        ("(os_name == 'a') and variant_label == 'x') or (os_name == 'b'", "')' without '('"),
+        ("VARIANT_LABEL == 'x' and variant_label == 'x' and ü == 'x'", "expected a comparison"),
+    ],
+)
+def test_invalid(marker, problem):
+    for text, reduce in ((marker, reduce_marker), (f"dep>=1; {marker}", reduce_requirement)):
+        with pytest.raises(InvalidMarker) as caught:
+            reduce(text, CUDA)
+        message = str(caught.value)
+        assert message.startswith(f"{text!r}: ")
+        assert problem in message
+        assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    "requirement",
+    [
+        "a @ https://h/x; variant_label == 'x'",
+        "a @ https://h/x variant_label == 'x'",
+        "variant_label == 'x'",
+        "'x' in variant_namespaces",
+        "a >=1 'x' in variant_namespaces",
+        "a[b; variant_label == 'x'] 'y'",
+    ],
+)
+def test_requirement_without_a_place_for_a_marker(requirement):
+    with pytest.raises(InvalidMarker):
+        reduce_requirement(requirement, CUDA)
+
+
+def test_errors_keep_credentials_to_themselves():
+    for end in (
+        "; variant_label == 'x'",
+        " ; variant_label < 'x'",
+        " ; 'a' == variant_label ://u:hush@h",
+    ):
+        with pytest.raises(InvalidMarker) as caught:
+            reduce_requirement(f"a @ https://user:hush@host/x{end}", CUDA)
+        assert "hush" not in str(caught.value)
+        assert "host/x" in str(caught.value)
+
+
+def test_nesting_has_a_limit():
+    def nested(depth):
+        return "(" * depth + "variant_label == 'xpu'" + ")" * depth
+
+    assert reduce_marker(nested(MAX_NESTING), XPU) is True
+    with pytest.raises(InvalidMarker, match=f"more than {MAX_NESTING} parentheses"):
+        reduce_marker(nested(MAX_NESTING + 1), XPU)
+    # Beside one another, not inside: no limit.
+    assert reduce_marker(" and ".join(["(variant_label == 'xpu')"] * 500), XPU) is True
+
+
+def test_the_deepest_result_can_be_parsed():
+    marker = "os_name == 'x' or variant_label == 'cpu'"
+    for _ in range(MAX_NESTING):
+        marker = f"os_name == 'a' or os_name == 'b' and ({marker})"
+    reduced = reduce_marker(marker, XPU)
+    assert isinstance(reduced, str)
+    assert Marker(reduced).evaluate({"os_name": "a"})
+    assert not Marker(reduced).evaluate({"os_name": "b"})
+
+
+ATOMS = " or ".join(["os_name == 'a'"] * 50_000)
+
+
+@pytest.mark.parametrize(
+    "marker",
+    [
+        f"{ATOMS} or variant_label == 'cpu'",
+        "(os_name == 'a' and " * 16 + f"({ATOMS}" + " or variant_label == 'cpu')" * 17,
+        "(" * 1_000_000 + "variant_label == 'x'",
+        "variant_label == 'x'" + ")" * 1_000_000,
+        " " * 1_000_000 + "variant_label",
+        "os_name not" + " " * 1_000_000 + "variant_label",
+        "variant_label" + " " * 1_000_000 + "~",
+        "a" * 1_000_000 + " variant_label",
+        "'\"" * 500_000 + " variant_label",
+        "'\n" * 500_000 + " variant_label",
+        "'" + ":: " * 350_000 + "' in variant_features",
+        "'" + " " * 1_000_000 + ":' in variant_features",
+        "://" * 300_000 + " variant_label",
+        "and" * 300_000 + " variant_label",
+    ],
+    ids=lambda marker: f"{marker[:20]}…",
+)
+def test_huge_input_takes_linear_time(marker):
+    """Quadratic time would be minutes for a megabyte; a slow machine needs a second or two."""
+    start = time.process_time()
+    for text in (f"dep; {marker}", f"dep {marker}", f"dep[{marker}", marker):
+        variant_terms(text)
+        assert len(complaint(reduce_requirement, text)) < 500
+    assert time.process_time() - start < 15
+
+
+# ---- Properties -------------------------------------------------------------------------------
+
+CONTEXTS = [NON_VARIANT, NULL, FOOBAR, CUDA, XPU]
+ENVIRONMENT = {
+    "os_name": ["posix", "nt"],
+    "sys_platform": ["linux", "win32", "darwin"],
+    "platform_machine": ["x86_64", "aarch64"],
+    "python_version": ["3.9", "3.10", "3.13"],
+    "extra": ["", "cu", "it"],
+}
+environments = st.fixed_dictionaries(
+    {name: st.sampled_from(values) for name, values in ENVIRONMENT.items()}
+)
+contexts = st.sampled_from(CONTEXTS)
+
+
+@st.composite
+def plain_atoms(draw):
+    """A comparison that has nothing to do with variants, in one of its spellings."""
+    name = draw(st.sampled_from(sorted(ENVIRONMENT)))
+    if name == "python_version":
+        operators, other = ["==", "!=", ">=", "<="], "3.11"
+    else:
+        operators, other = ["==", "!=", "in", "not in"], "a b;(or"
+    quote = draw(st.sampled_from("'\""))
+    literal = quote + draw(st.sampled_from([*ENVIRONMENT[name][1:], other])) + quote
+    operator = draw(st.sampled_from(operators))
+    parts = [name, operator, literal] if draw(st.booleans()) else [literal, operator, name]
+    return draw(st.sampled_from([" ", "  ", "\t"])).join(parts)
+
+
+class Node:
+    """A marker as a tree. `text` writes it, `holds` evaluates it without the reducer."""
+
+    def __init__(self, kind, *parts):
+        self.kind, self.parts = kind, parts
+
+    def __repr__(self):
+        return f"Node({self.text()!r})"
+
+    def text(self, parent="or"):
+        if self.kind == "plain":
+            return self.parts[0]
+        if self.kind == "label":
+            operator, literal, flip = self.parts
+            literal = f'"{literal}"'
+            if flip:
+                return f"{literal} {operator} variant_label"
+            return f"variant_label {operator} {literal}"
+        if self.kind == "set":
+            term, operator, members, separator = self.parts
+            return f"'{separator.join(members)}' {operator} {term}"
+        if self.kind == "group":
+            return f"( {self.parts[0].text()})"
+        text = f" {self.kind} ".join(part.text(self.kind) for part in self.parts)
+        return f"({text})" if parent == "and" and self.kind == "or" else text
+
+    def holds(self, context, environment):
+        if self.kind == "plain":
+            return Marker(self.parts[0]).evaluate(environment)
+        if self.kind == "label":
+            operator, literal, flip = self.parts
+            left, right = (literal, context.label) if flip else (context.label, literal)
+            return {
+                "==": left == right,
+                "!=": left != right,
+                "in": left in right,
+                "not in": left not in right,
+            }[operator]
+        if self.kind == "set":
+            term, operator, members, _ = self.parts
+            depth = {"variant_namespaces": 1, "variant_features": 2, "variant_properties": 3}[term]
+            existing = {
+                (namespace, feature, value)[:depth]
+                for namespace, features in context.properties.items()
+                for feature, values in features.items()
+                for value in values
+            }
+            return (members in existing) == (operator == "in")
+        if self.kind == "group":
+            return self.parts[0].holds(context, environment)
+        combine = all if self.kind == "and" else any
+        return combine(part.holds(context, environment) for part in self.parts)
+
+
+MEMBERS = sorted(
+    {
+        (namespace, feature, value)[:depth]
+        for context in CONTEXTS
+        for namespace, features in context.properties.items()
+        for feature, values in features.items()
+        for value in (*values, "other")
+        for depth in (1, 2, 3)
+    }
+)
+plain_nodes = plain_atoms().map(lambda atom: Node("plain", atom))
+variant_nodes = st.one_of(
+    st.builds(
+        Node,
+        st.just("label"),
+        st.sampled_from(["==", "!=", "in", "not in"]),
+        st.sampled_from(["", "null", "foobar", "cuda12.8", "cuda12.8 xpu", "u", "it's"]),
+        st.booleans(),
+    ),
+    st.builds(
+        Node,
+        st.just("set"),
+        st.sampled_from(["variant_namespaces", "variant_features", "variant_properties"]),
+        st.sampled_from(["in", "not in"]),
+        st.sampled_from(MEMBERS),
+        st.sampled_from([" :: ", "::", "  ::\t"]),
+    ),
+)
+
+
+@st.composite
+def trees(draw, variant=True):
+    """Plain comparisons, and variant ones if so wished, joined in a random shape."""
+    parts = draw(st.lists(plain_nodes, min_size=2, max_size=6))
+    if variant:
+        parts = draw(st.permutations(parts + draw(st.lists(variant_nodes, min_size=1, max_size=4))))
+    while len(parts) > 1:
+        start = draw(st.integers(0, len(parts) - 2))
+        end = start + draw(st.integers(2, 3))
+        node = Node(draw(st.sampled_from(["and", "or"])), *parts[start:end])
+        if draw(st.booleans()):
+            node = Node("group", node)
+        parts = [*parts[:start], node, *parts[end:]]
+    return parts[0]
+
+
+@settings(max_examples=400, deadline=None)
+@given(trees(), contexts, contexts, environments)
+def test_reduced_means_the_same(tree, context, other, environment):
+    reduced = reduce_marker(tree.text(), context)
+    expected = tree.holds(context, environment)
+    if isinstance(reduced, bool):
+        assert reduced is expected
+        return
+    assert Marker(reduced).evaluate(environment) is expected
+    assert not uses_variant_terms(reduced)
+    assert reduce_marker(reduced, other) is reduced
+    assert "((" not in reduced
+
+
+@settings(deadline=None)
+@given(trees(), contexts)
+def test_requirement_follows_its_marker(tree, context):
+    marker = tree.text()
+    truth = reduce_marker(marker, context)
+    for start in ("a", "a[b] (>=1) ", "a @ https://h/p;q='r "):
+        reduced = reduce_requirement(f"{start}; {marker}", context)
+        if truth is False:
+            assert reduced is None
+        elif truth is True:
+            assert reduced == start.rstrip()
+        else:
+            assert reduced == f"{start}; {truth}"
+            assert Requirement(reduced).marker == Marker(truth)
+
+
+@settings(deadline=None)
+@given(trees(variant=False), contexts)
+def test_plain_stays_as_written(tree, context):
+    marker = tree.text()
+    assert reduce_marker(marker, context) is marker
+    requirement = f"variant_label;  {marker} "
+    assert reduce_requirement(requirement, context) is requirement
+
+
+@settings(deadline=None)
+@given(trees(variant=False))
+def test_parts_without_constants_are_kept_whole(tree):
+    """Beside a true constant the whole tree remains, and `packaging` sees the same marker."""
+    reduced = reduce_marker(f"variant_label == 'xpu' and ({tree.text()})", XPU)
+    assert isinstance(reduced, str)
+    for name, value in (("os_name", "nt"), ("sys_platform", "linux"), ("extra", "cu")):
+        environment = {key: values[0] for key, values in ENVIRONMENT.items()} | {name: value}
+        assert Marker(reduced).evaluate(environment) is tree.holds(XPU, environment)
+
+
+TOKENS = ("(", ")", "and", "or", "in", "not", "not in", "==", "===", "os_name", "'x'", '"y;"', "?")
+
+
+@st.composite
+def nearly_markers(draw):
+    """The tokens of a marker, some of them taken out or changed."""
+    tokens = draw(
+        st.sampled_from(["( os_name == 'x' )", "os_name in 'y'", "'x' != os_name"])
+    ).split()
+    for _ in range(draw(st.integers(0, 4))):
+        more = draw(st.sampled_from(["'x' not in os_name", "( ( os_name < 'x' ) )", "'x' == 'x'"]))
+        tokens += [draw(st.sampled_from(["and", "or", "and (", ") or"])), more]
+    tokens = " ".join(tokens).split(" ")
+    for _ in range(draw(st.integers(0, 2))):
+        place = draw(st.integers(0, len(tokens)))
+        tokens[place : place + draw(st.integers(0, 1))] = draw(
+            st.lists(st.sampled_from(TOKENS), max_size=2)
+        )
+    return " ".join(tokens)
+
+
+@settings(max_examples=400, deadline=None)
+@given(nearly_markers())
+def test_grammar_is_that_of_packaging(text):
+    """What is a marker for `packaging` is one here, and nothing else is."""
+    marker = f"{text} or variant_label == 'z'"
+    try:
+        Marker(f"{text} or os_name == 'z'")
+    except PackagingInvalidMarker:
+        with pytest.raises(InvalidMarker):
+            reduce_marker(marker, XPU)
+    else:
+        reduced = reduce_marker(marker, XPU)
+        assert isinstance(reduced, str)
+        assert _atoms(reduced) == _atoms(text)
+
+
+def _atoms(marker):
+    """Return *marker* as `packaging` understands it, without parentheses."""
+    return str(Marker(marker)).replace("(", "").replace(")", "")
+
+
+@settings(deadline=None)
+@given(st.text("() '\"\\;@[]ain=!<\n\tx:ü", max_size=30), st.integers(0, 30))
+def test_no_input_fails_in_another_way(noise, place):
+    for whole in ("variant_label == 'x'", "a ; 'x' in variant_features"):
+        text = whole[:place] + noise + whole[place:]
+        variant_terms(text)
+        for reduce in (reduce_requirement, reduce_marker):
+            assert "\n" not in complaint(reduce, text)
+
+
+# ---- The field --------------------------------------------------------------------------------
+
+FIELD = Path(__file__).parents[4] / "shared" / "data" / "field" / "torch_variant_config.toml"
+
+
+@pytest.mark.skipif(not FIELD.exists(), reason="the field data is not at hand")
+def test_requirements_of_the_field():
+    requirements = [
+        line.strip().strip('",')
+        for line in FIELD.read_text(encoding="utf-8").splitlines()
+        if line.strip().startswith('"') and "variant_" in line
+    ]
+    assert len(requirements) > 50
+    for context in CONTEXTS:
+        for requirement in requirements:
+            reduced = reduce_requirement(requirement, context)
+            if reduced is not None:
+                assert Requirement(reduced).name == Requirement(requirement.split(";")[0]).name
+    kept = {reduce_requirement(requirement, CUDA) for requirement in requirements}
+    assert "nvidia-cublas==12.8.4.1; platform_system == 'Linux'" in kept
+    assert not any(requirement and "intel" in requirement for requirement in kept)

@@ -23,7 +23,7 @@ from .options import OPTIONS
 from .property import NAME, VALUE, Features, Selector
 
 FILENAME = "variants.toml"
-NON_VARIANT = ""
+NON_VARIANT_LABEL = ""
 """Forced label that stands for the non-variant wheel (``--variant NAME=``)."""
 
 
@@ -33,7 +33,7 @@ class Preferences:
 
     Attributes:
         use_variants: False ignores variant wheels altogether.
-        forced: label by normalized project name, `NON_VARIANT` for the non-variant wheel.
+        forced: label by normalized project name, `NON_VARIANT_LABEL` for the non-variant wheel.
         prefer: what to put first, most wanted first.
         exclude: what must not be in a chosen variant.
         platform_file: path of the platform file in place of detection.
@@ -256,7 +256,7 @@ def _forced(items: Iterable[str], where: str) -> dict[str, str]:
         if not equals or not name or label.startswith("="):
             raise PreferenceError(f"{where}: {shortened(item)}: write NAME=LABEL or NAME=")
         try:
-            forced[canonicalize_name(name)] = check_label(label) if label else NON_VARIANT
+            forced[canonicalize_name(name)] = check_label(label) if label else NON_VARIANT_LABEL
         except InvalidLabel as error:
             raise PreferenceError(f"{where}: {error}") from None
     return forced

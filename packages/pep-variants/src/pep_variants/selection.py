@@ -16,11 +16,11 @@ from .errors import InconsistentMetadata, InvalidWheelFilename, NoSuchVariant, V
 from .explanation import why_chosen, why_not
 from .filename import parse_filename
 from .label import NULL_LABEL, split_label
-from .markers import VariantContext
+from .markers import NON_VARIANT, VariantContext
 from .merging import merge_all
 from .metadata import Metadata
 from .platform import Platform
-from .preferences import NON_VARIANT, Preferences
+from .preferences import NON_VARIANT_LABEL, Preferences
 from .ranking import Ranking, rank
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Selection(Generic[T]):
     def context(self, file: File[T]) -> VariantContext:
         """Return what markers are evaluated against when *file* is the one that is installed."""
         if file.label is None:
-            return VariantContext("", {})
+            return NON_VARIANT
         ranking = self.rankings.get(file.source)
         return VariantContext(file.label, ranking.supported(file.label) if ranking else {})
 
@@ -122,7 +122,7 @@ def select(
     if not preferences.use_variants:
         return _plain_only(files, preferences)
     forced = preferences.forced.get(project)
-    if forced == NON_VARIANT:
+    if forced == NON_VARIANT_LABEL:
         return _plain_only(files, preferences)
     sources = dict.fromkeys(file.source for file in files if file.label is not None)
     if not sources:
@@ -181,7 +181,7 @@ def missing_variant(
     forced = selection.preferences.forced.get(project)
     if forced is None:
         return None
-    if forced == NON_VARIANT:
+    if forced == NON_VARIANT_LABEL:
         return NoSuchVariant(
             f"{project} {version} has no non-variant wheel, which --variant {project}= asks for"
         )

@@ -1,0 +1,48 @@
+"""Writing files so that readers see the old one or the whole new one, never a part."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """Yield a new file that becomes *path* when the block ends, replacing what was there.
+
+    If the block raises, nothing is left of it and *path* is as it was. The file has the mode
+    that the process gives to new files.
+    """
+    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.tmp")
+    # Not `tempfile`: its files are readable by their owner alone, and stay so when renamed.
+    stream = temporary.open("xb")
+    try:
+        with stream:
+            yield stream
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def write_if_changed(path: Path, data: bytes) -> bool:
+    """Make *data* the content of *path*; return False if it already was.
+
+    An unchanged file keeps its modification time, and with it its place in caches.
+    """
+    try:
+        with path.open("rb") as stream:
+            if stream.read(len(data) + 1) == data:
+                return False
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as stream:
+        stream.write(data)
+    return True

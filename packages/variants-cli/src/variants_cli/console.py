@@ -1,0 +1,59 @@
+"""What goes to the terminal, and how."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def one_line(text: str) -> str:
+    """Return *text* on one line and printable: names and values of strangers end up in it."""
+    return "".join(char if char.isprintable() else "?" for char in " ".join(text.split()))
+
+
+def note(text: str) -> None:
+    """Tell the user something on stderr that changes nothing about success."""
+    click.echo(f"note: {one_line(text)}", err=True)
+
+
+def warn(text: str) -> None:
+    """Tell the user on stderr of something that is probably not what they want."""
+    click.echo(f"{click.style('warning:', fg='yellow')} {one_line(text)}", err=True)
+
+
+def fail(text: str) -> None:
+    """Tell the user on stderr what went wrong."""
+    click.echo(f"{click.style('error:', fg='red')} {one_line(text)}", err=True)
+
+
+def print_json(value: Any) -> None:  # noqa: ANN401
+    """Print *value* for programs: ASCII, so that no locale can break it."""
+    click.echo(json.dumps(value, indent=2))
+
+
+def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print aligned columns; with headings and colour when people look, plain in a pipe."""
+    if sys.stdout.isatty():
+        # Takes a moment to import, which programs that read the output need not wait for.
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, header_style="bold", pad_edge=False)
+        for header in headers:
+            table.add_column(header, overflow="fold")
+        for row in rows:
+            table.add_row(*map(Text, map(one_line, row)))
+        Console().print(table)
+        return
+    lines = [tuple(map(one_line, row)) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        click.echo("  ".join(cells).rstrip())

@@ -1,0 +1,76 @@
+"""The entry point of the `variants` command."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+from pep_variants.errors import VariantError
+
+from .commands.make import make
+from .commands.unmake import unmake
+from .console import fail
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import FrameType
+
+FAILURE = 1
+USAGE = 2
+INTERRUPTED = 128 + signal.SIGINT
+TERMINATED = 128 + signal.SIGTERM
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    invoke_without_command=True,
+)
+@click.version_option(package_name="variants-cli", message="%(prog)s %(version)s")
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """Wheel variants (PEP 817, PEP 825): make, publish, check and choose them."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+for command in (make, unmake):
+    cli.add_command(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command and exit: 0 for success, 1 for failure, 2 for wrong usage.
+
+    What is wrong with the user's input is one line on stderr. Only a fault of our own shows a
+    traceback.
+    """
+    # So that files half-written at that moment are removed.
+    signal.signal(signal.SIGTERM, _terminate)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = cli.main(arguments, prog_name="variants", standalone_mode=False)
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx else "variants"
+        fail(f"{error.format_message().rstrip('.')} (see {path} --help)")
+        sys.exit(USAGE)
+    except click.ClickException as error:
+        fail(error.format_message())
+        sys.exit(FAILURE)
+    except VariantError as error:
+        fail(str(error))
+        sys.exit(FAILURE)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename is not None else ""
+        fail(f"{place}{error.strerror or error}")
+        sys.exit(FAILURE)
+    except (click.Abort, KeyboardInterrupt):
+        fail("interrupted")
+        sys.exit(INTERRUPTED)
+    sys.exit(code or 0)
+
+
+def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:
+    sys.exit(TERMINATED)

@@ -1,0 +1,126 @@
+"""A small wheel factory, and the command as its users run it."""
+
+import base64
+import hashlib
+import json
+import signal
+import zipfile
+from typing import NamedTuple
+
+import pytest
+from variants_cli.main import main
+
+SCHEMA = "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json"
+
+
+def row(path, data):
+    digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+    return f"{path},sha256={digest},{len(data)}\n"
+
+
+def make_variant_json(label, properties=None, namespaces=("x86_64",), **keys):
+    return {
+        "$schema": SCHEMA,
+        "default-priorities": {"namespace": list(namespaces)},
+        "variants": {label: properties or {}},
+        **keys,
+    }
+
+
+@pytest.fixture
+def variant_json():
+    """Return the function that gives the tree of a variant.json."""
+    return make_variant_json
+
+
+@pytest.fixture
+def build_wheel(tmp_path):
+    """Return the function that writes a real wheel and gives its path."""
+
+    def build(
+        filename="example_pkg-1.0-py3-none-any.whl",
+        *,
+        folder=tmp_path,
+        variant=None,
+        files=None,
+        requires_python=None,
+        method=zipfile.ZIP_DEFLATED,
+        comment=b"",
+        record=None,
+        record_last=True,
+    ):
+        # variant: content of variant.json, a tree or text. files: more files by path.
+        # record: a function that edits the text of RECORD, or returns None for no RECORD.
+        name, version = filename.split("-")[:2]
+        dist_info = f"{name}-{version}.dist-info"
+        metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        if requires_python:
+            metadata += f"Requires-Python: {requires_python}\n"
+        tag = "-".join(filename.removesuffix(".whl").split("-")[2:5])
+        contents = {
+            f"{name}/__init__.py": f"version = '{version}'\n",
+            **(files or {}),
+            f"{dist_info}/METADATA": metadata,
+            f"{dist_info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\n"
+            f"Root-Is-Purelib: true\nTag: {tag}\n",
+        }
+        if variant is not None:
+            text = variant if isinstance(variant, str) else json.dumps(variant)
+            contents[f"{dist_info}/variant.json"] = text
+        contents = {
+            path: data.encode() if isinstance(data, str) else data
+            for path, data in contents.items()
+        }
+        listed = "".join(row(path, data) for path, data in contents.items())
+        listed += f"{dist_info}/RECORD,,\n"
+        listed = record(listed) if record else listed
+        if listed is not None:
+            last = {f"{dist_info}/RECORD": listed.encode()}
+            contents = {**contents, **last} if record_last else {**last, **contents}
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / filename
+        with zipfile.ZipFile(path, "w", method) as archive:
+            for number, (name, data) in enumerate(contents.items()):
+                info = zipfile.ZipInfo(name, (2020, 2, 2, 3, number % 60, 14))
+                info.compress_type = method
+                info.external_attr = (0o100755 if name.endswith(".so") else 0o100644) << 16
+                archive.writestr(info, data)
+            archive.comment = comment
+        return path
+
+    return build
+
+
+class Result(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def variants(capsys):
+    """Run the command in this process."""
+
+    def run(*arguments):
+        handler = signal.getsignal(signal.SIGTERM)
+        try:
+            with pytest.raises(SystemExit) as caught:
+                main([str(argument) for argument in arguments])
+        finally:
+            signal.signal(signal.SIGTERM, handler)
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return Result(caught.value.code, out, err)
+
+    return run
+
+
+@pytest.fixture(autouse=True)
+def nothing_half_written(tmp_path):
+    """Check after every test that no temporary file is left."""
+    yield
+    assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".tmp")]

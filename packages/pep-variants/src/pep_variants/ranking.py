@@ -152,31 +152,28 @@ def rank(metadata: Metadata, platform: Platform, preferences: Preferences | None
         for feature, values in offered.items():
             by_feature[feature] = {value: base + index for index, value in enumerate(values)}
             base += len(values)
-    # A feature's values are shared objects where variants list the same ones (see `reader`), so
-    # the best value of thousands of variants is looked up, not searched.
-    best: dict[tuple[str, str, tuple[str, ...]], int] = {}
+    # Thousands of variants list the same few sets of values: the best one is searched once.
+    best: dict[str, dict[str, dict[tuple[str, ...], int]]] = {}
     keyed: list[tuple[tuple[int, ...], str]] = []
     rejected: list[str] = []
     exclude = preferences.exclude
     for label, properties in metadata.variants.items():
         key: list[int] = []
         compatible = not (exclude and any(selector.matches(properties) for selector in exclude))
-        if compatible:
-            for namespace, features in properties.items():
-                for feature, values in features.items():
-                    memo = (namespace, feature, values)
-                    index = best.get(memo)
-                    if index is None:
-                        indices = table.get(namespace, {}).get(feature, {})
-                        index = best[memo] = min(
-                            (indices[value] for value in values if value in indices), default=-1
-                        )
-                    if index < 0:
-                        compatible = False
-                        break
-                    key.append(index)
-                if not compatible:
-                    break
+        for namespace, features in properties.items() if compatible else ():
+            known = best.setdefault(namespace, {})
+            for feature, values in features.items():
+                try:
+                    index = known[feature][values]
+                except KeyError:
+                    indices = table.get(namespace, {}).get(feature, {})
+                    index = min(
+                        (indices[value] for value in values if value in indices), default=-1
+                    )
+                    known.setdefault(feature, {})[values] = index
+                if index < 0:
+                    compatible = False
+                key.append(index)
         if compatible:
             key.sort()
             # The end of a key sorts behind everything: the longer of two keys comes first.

@@ -11,6 +11,7 @@ import json
 import logging
 import re
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 from . import toml
@@ -49,7 +50,7 @@ def read_metadata(data: bytes | str, source: str) -> Metadata:
         raise MetadataError(source, "", "nested too deeply") from None
     except ValueError as error:  # json.JSONDecodeError, UnicodeDecodeError, huge integers
         raise MetadataError(source, "", f"not valid JSON: {error}") from None
-    return metadata_from_tree(tree, source)
+    return _Reader(source).read(tree)
 
 
 def read_pyproject(data: bytes | str, source: str) -> Metadata:
@@ -76,7 +77,7 @@ def metadata_from_tree(tree: object, source: str) -> Metadata:
     Raises:
         MetadataError: as in `read_metadata`.
     """
-    return _Reader(source).read(tree)
+    return _Reader(source).read(deepcopy(tree))
 
 
 class _Reader:
@@ -159,45 +160,48 @@ class _Reader:
     def _variants(
         self, table: Mapping[str, Any], generation: Generation, namespaces: frozenset[str]
     ) -> dict[str, Properties]:
-        # The hot loop for files with thousands of labels: a feature with the same values is
-        # checked and sorted once, however many variants list it.
-        seen: dict[tuple[str, str, tuple[Any, ...]], tuple[str, ...]] = {}
-        allowed = namespaces | {ABI_DEPENDENCY}
+        # The hot loop for files with thousands of labels: what was checked once, in whichever
+        # variant, is looked up, and the tree (ours alone) is completed in place.
+        checked: dict[str, dict[str, dict[tuple[Any, ...], tuple[str, ...]]]] = {}
         variants: dict[str, Properties] = {}
-        for label, by_namespace in table.items():
+        for label, properties in table.items():
             if not LABEL.fullmatch(label):
                 raise self._error(
                     "variants",
                     f"{shortened(label)} is no variant label: it must match {LABEL.pattern}",
                 )
-            if type(by_namespace) is not dict:
-                raise self._expected_object(f"variants.{label}", by_namespace)
-            properties: dict[str, Features] = {}
-            for namespace, by_feature in by_namespace.items():
-                if namespace not in allowed:
-                    raise self._unknown_namespace(label, namespace)
-                if type(by_feature) is not dict:
-                    raise self._expected_object(f"variants.{label}.{namespace}", by_feature)
-                features: dict[str, tuple[str, ...]] = {}
-                for feature, values in by_feature.items():
+            if type(properties) is not dict:
+                raise self._expected_object(f"variants.{label}", properties)
+            empty = False
+            for namespace, features in properties.items():
+                known = checked.get(namespace)
+                if known is None:
+                    known = checked[namespace] = self._namespace(namespace, label, namespaces)
+                if type(features) is not dict:
+                    raise self._expected_object(f"variants.{label}.{namespace}", features)
+                empty = empty or not features
+                for feature, values in features.items():
                     try:
-                        key = (namespace, feature, tuple(values))
-                        features[feature] = seen[key]
-                    except (KeyError, TypeError):  # not seen yet, or not hashable: check it
-                        path = f"variants.{label}.{namespace}.{feature}"
-                        self._name(feature, f"variants.{label}.{namespace}", NAME, "feature")
-                        checked = self._names(values, path, VALUE, unique=False)
-                        if not checked:
-                            raise self._error(path, "needs at least one value") from None
-                        features[feature] = seen[key] = tuple(sorted(set(checked)))
-                if features:
-                    properties[namespace] = features
+                        if type(values) is list:
+                            features[feature] = known[feature][tuple(values)]
+                            continue
+                    except (KeyError, TypeError):  # not seen yet, or not hashable
+                        pass
+                    path = f"variants.{label}.{namespace}"
+                    self._name(feature, path, NAME, "feature")
+                    names = self._names(values, f"{path}.{feature}", VALUE, unique=False)
+                    if not names:
+                        raise self._error(f"{path}.{feature}", "needs at least one value")
+                    features[feature] = tuple(sorted(set(names)))
+                    known.setdefault(feature, {})[names] = features[feature]
+            if empty:
+                properties = {name: value for name, value in properties.items() if value}
             if generation.zero_label and label == _ZERO_LABEL:
                 label = NULL_LABEL
             if label == NULL_LABEL and properties:
                 raise self._error(
                     f"variants.{NULL_LABEL}",
-                    f"the null variant has no properties, found {shortened(by_namespace)}",
+                    f"the null variant has no properties, found {shortened(properties)}",
                 )
             if not properties and label != NULL_LABEL:
                 raise self._error(
@@ -360,15 +364,20 @@ class _Reader:
             raise self._error(f"{path}.{key}", f"expected a boolean, found {shortened(value)}")
         return value
 
-    def _unknown_namespace(self, label: str, namespace: str) -> MetadataError:
+    def _namespace(
+        self, namespace: str, label: str, namespaces: frozenset[str]
+    ) -> dict[str, dict[tuple[Any, ...], tuple[str, ...]]]:
+        """Check a namespace that variants use; return the empty table of its checked features."""
         if not NAME.fullmatch(namespace):
-            return self._error(
+            raise self._error(
                 f"variants.{label}",
                 f"{shortened(namespace)} is no namespace: it must match {NAME.pattern}",
             )
-        return self._error(
-            f"variants.{label}.{namespace}", "is not listed in default-priorities.namespace"
-        )
+        if namespace not in namespaces and namespace != ABI_DEPENDENCY:
+            raise self._error(
+                f"variants.{label}.{namespace}", "is not listed in default-priorities.namespace"
+            )
+        return {}
 
     def _expected_object(self, path: str, value: object) -> MetadataError:
         return self._error(path, f"expected an object, found {shortened(value)}")

@@ -1,0 +1,1 @@
+"""Benchmarks: ours beside theirs, in one run. Run with make bench."""

@@ -1,0 +1,139 @@
+"""Reading and ranking metadata, beside `json.loads` and beside variantlib 0.2.2.
+
+variantlib gets what our side gets, already parsed and with the supported properties known: the
+providers are not part of the comparison.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pep_variants.platform import Platform, Support
+from pep_variants.property import Property
+from pep_variants.ranking import rank
+from pep_variants.reader import read_metadata
+
+from .report import Row, in_turn
+
+_CUDA = tuple(f"{major}.{minor}" for major in (13, 12) for minor in range(9, -1, -1))
+_LEVELS = ("v4", "v3", "v2", "v1")
+_SM = ("120_real", "100_real", "90_real", "89_real", "86_real", "80_real", "75_real")
+
+PLATFORM = Platform(
+    {
+        "nvidia": Support(
+            {
+                "cuda_version_lower_bound": _CUDA[_CUDA.index("12.8") :],
+                "sm_arch": ("90_real", "90_virtual"),
+            }
+        ),
+        "x86_64": Support({"level": _LEVELS[1:], "avx512_bf16": ("on",), "avx512_vnni": ("on",)}),
+        "blas": Support({"library": ("mkl", "openblas", "blis")}),
+    }
+)
+
+
+def random_file(variants: int, seed: int = 1) -> dict[str, Any]:
+    """Return index metadata (0.2.0) with that many variants, the same for the same seed."""
+    choose = random.Random(seed)
+    labels = {}
+    while len(labels) < variants:
+        properties: dict[str, dict[str, list[str]]] = {
+            "x86_64": {"level": [choose.choice(_LEVELS)]},
+            "blas": {"library": [choose.choice(("mkl", "openblas", "blis", "atlas"))]},
+        }
+        if choose.random() < 0.7:
+            properties["nvidia"] = {
+                "cuda_version_lower_bound": [choose.choice(_CUDA)],
+                "sm_arch": sorted(choose.sample(_SM, choose.randint(1, 4))),
+            }
+        if choose.random() < 0.3:
+            properties["x86_64"]["avx512_bf16"] = ["on"]
+        labels[f"v{len(labels)}"] = properties
+    return {
+        "$schema": "https://variants-schema.wheelnext.dev/v0.2.0.json",
+        "default-priorities": {"namespace": ["nvidia", "x86_64", "blas"]},
+        "providers": {
+            "nvidia": {"requires": ["nvidia-variant-provider>=0.0.1,<1"]},
+            "x86_64": {"requires": ["provider-variant-x86-64"]},
+            "blas": {"static-properties": {"library": ["mkl", "openblas", "blis"]}},
+        },
+        "variants": labels,
+    }
+
+
+def pytorch_matrix() -> dict[str, Any]:
+    """Return the 59 variants of a PyTorch build matrix: GPU architectures by CPU levels."""
+    architectures = ("7.5", "8.0", "8.6", "8.9", "9.0", "10.0", "11.0", "12.0")
+    builds = ("v2", "v3", "v4", "avx512_vnni", "avx512_bf16", "v3_bf16", "v4_bf16")
+    labels: dict[str, Any] = {"null": {}}
+    for capability in architectures:
+        sm = capability.replace(".", "")
+        for build in builds:
+            if len(labels) == 57:
+                break
+            features = {"level": [build[:2] if build[0] == "v" else "v4"]}
+            if "_" in build:
+                features["avx512_bf16" if "bf16" in build else "avx512_vnni"] = ["on"]
+            labels[f"sm{sm}_{build}"] = {
+                "nvidia": {
+                    "cuda_version_lower_bound": ["12.0" if sm < "90" else "12.8"],
+                    "sm_arch": [f"{sm}_real"],
+                },
+                "x86_64": features,
+            }
+    for level in ("v3", "v4"):
+        labels[f"cpu_{level}"] = {"x86_64": {"level": [level]}}
+    tree = random_file(0)
+    return {**tree, "variants": labels}
+
+
+def rows() -> Iterator[Row]:
+    """Measure."""
+    large = json.dumps(random_file(10_000)).encode()
+    ours, theirs = in_turn(lambda: _ours(large), lambda: json.loads(large), rounds=7)
+    yield Row(
+        "read + rank 10,000 variants", ours * 1e3, theirs * 1e3, "ms", "json.loads",
+        "at most 4x", ours <= 4 * theirs,
+    )  # fmt: skip
+    ours, theirs = in_turn(lambda: _ours(large), _variantlib(large), rounds=1, warmups=0)
+    yield Row(
+        "read + rank 10,000 variants", ours * 1e3, theirs * 1e3, "ms", "variantlib 0.2.2",
+        "at least 20x faster", theirs >= 20 * ours,
+    )  # fmt: skip
+    matrix = json.dumps(pytorch_matrix()).encode()
+    ours, theirs = in_turn(lambda: _ours(matrix), _variantlib(matrix), rounds=15, warmups=2)
+    yield Row(
+        "read + rank a PyTorch matrix of 59", ours * 1e3, theirs * 1e3, "ms", "variantlib 0.2.2",
+        "at most 1 ms, at least 40x faster", ours <= 1e-3 and theirs >= 40 * ours,
+    )  # fmt: skip
+
+
+def _ours(data: bytes) -> tuple[str, ...]:
+    return rank(read_metadata(data, "benchmark"), PLATFORM).labels
+
+
+def _variantlib(data: bytes) -> Callable[[], object]:
+    from variantlib.models.variant import VariantProperty
+    from variantlib.resolver.lib import sort_and_filter_supported_variants
+    from variantlib.variants_json import VariantsJson
+
+    supported = [
+        Property(namespace, feature, value)
+        for namespace, support in PLATFORM.namespaces.items()
+        for feature, values in support.features.items()
+        for value in values
+    ]
+
+    def call() -> object:
+        info = VariantsJson(json.loads(data))
+        return sort_and_filter_supported_variants(
+            list(info.variants.values()),
+            [VariantProperty(*item) for item in supported],
+            namespace_priorities=list(info.namespace_priorities),
+        )
+
+    return call

@@ -1,0 +1,64 @@
+"""Measuring two things in turn, in one run, and printing how they compare."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+
+class Row(NamedTuple):
+    """One comparison.
+
+    Attributes:
+        what: what is measured.
+        ours: our figure.
+        theirs: the figure of what it is compared with, measured in the same run.
+        unit: of both figures, e.g. ``ms``.
+        against: what theirs is.
+        goal: what DESIGN.md asks of the ratio or of our figure, in words; empty without a goal.
+        met: whether it was met in this run; None without a goal.
+    """
+
+    what: str
+    ours: float
+    theirs: float
+    unit: str
+    against: str
+    goal: str = ""
+    met: bool | None = None
+
+    @property
+    def ratio(self) -> float:
+        """Ours as a multiple of theirs."""
+        return self.ours / self.theirs if self.theirs else float("inf")
+
+
+def in_turn(
+    ours: Callable[[], object], theirs: Callable[[], object], *, rounds: int, warmups: int = 1
+) -> tuple[float, float]:
+    """Return the median seconds of both, called in turn so that a busy machine slows both."""
+    for _ in range(warmups):
+        ours()
+        theirs()
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(rounds):
+        for call, spent in zip((ours, theirs), times, strict=True):
+            start = time.perf_counter()
+            call()
+            spent.append(time.perf_counter() - start)
+    return statistics.median(times[0]), statistics.median(times[1])
+
+
+def show(rows: Iterable[Row]) -> Iterator[str]:
+    """Yield one aligned line per row: what, ours, theirs, ratio, goal."""
+    yield f"{'what':54} {'ours':>12} {'theirs':>12} {'ratio':>8}  compared with; goal"
+    for row in rows:
+        ratio = f"{row.ratio:.2f}x" if row.ratio >= 0.1 else f"1/{1 / row.ratio:.0f}"
+        goal = f"; {row.goal}" if row.goal else ""
+        verdict = "" if row.met is None else (" (met)" if row.met else " (NOT met)")
+        yield (
+            f"{row.what:54} {row.ours:9.3f} {row.unit:2} {row.theirs:9.3f} {row.unit:2} "
+            f"{ratio:>8}  {row.against}{goal}{verdict}"
+        )

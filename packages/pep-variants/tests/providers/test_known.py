@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from pep_variants.metadata import ProviderInfo
 from pep_variants.providers.aarch64 import AArch64Provider
 from pep_variants.providers.known import BUILTIN_NAMESPACES, find_known
@@ -146,7 +147,9 @@ def test_one_package_of_ours_and_its_endpoint():
     assert package("nvidia", NVIDIA, plugin_api="some_helper") is None
     assert package("nvidia", NVIDIA, plugin_api="nvidia_variant_provider.plugin") is None
     assert package("nvidia", NVIDIA, plugin_api="nvidia_variant_provider:Other") is None
-    assert package("x86_64", "x86-64-variant-provider", "provider-variant-x86-64") is None
+    both = ("x86-64-variant-provider", "provider-variant-x86-64")
+    assert package("x86_64", *both, plugin_api="x86_64_variant_provider") is None
+    assert package("x86_64", *both, plugin_api="provider_variant_x86_64") is None
     assert package("nvidia", NVIDIA, "provider-variant-x86-64") is None
     assert (
         package("x86_64", "x86-64-variant-provider", plugin_api="provider_variant_x86_64") is None

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from pep_variants.errors import ProviderError
 from pep_variants.property import NAME, VALUE
 from pep_variants.providers.nvidia import NvidiaProvider
@@ -107,7 +108,8 @@ def run(
     environment["LD_LIBRARY_PATH"] = str(library)
     environment["PYTHONWARNINGS"] = "default"
     if python_path:
-        environment["PYTHONPATH"] = str(python_path)
+        rest = environment.get("PYTHONPATH")
+        environment["PYTHONPATH"] = os.pathsep.join([str(python_path), *([rest] if rest else [])])
     done = subprocess.run(
         [sys.executable, str(HERE / "ask_nvidia.py")],
         input=json.dumps(cases),

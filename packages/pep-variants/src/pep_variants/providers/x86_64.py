@@ -15,7 +15,7 @@ _EXTENSIONS = """
     amx_tile amx_bf16 amx_int8 avx512_fp16
     avx_vnni_int16 avx_vnni_int8 avx_ne_convert avx_ifma cmpccxadd sha512 sm4 sm3
     cldemote serialize waitpkg
-    avx_vnni tsc_adjust flush_l1d movdir64b movdiri
+    avx_vnni cppc ibrs_enhanced tsc_adjust flush_l1d movdir64b movdiri
     avx512_bf16 avx512_bitalg avx512_vbmi2 avx512_vnni avx512_vp2intersect avx512_vpopcntdq
     avx512ifma avx512vbmi rdpid sha_ni vaes vpclmulqdq clwb clzero pku
     avx512er avx512pf avx512bw avx512cd avx512dq avx512f avx512vl

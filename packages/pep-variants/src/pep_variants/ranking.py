@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from .collection import paused
 from .metadata import Metadata
 from .platform import Platform
 from .preferences import Preferences, unique
@@ -134,6 +135,7 @@ class Ranking:
 
 
 _END = (1 << 62,)
+_MANY = 1000
 
 
 def rank(metadata: Metadata, platform: Platform, preferences: Preferences | None = None) -> Ranking:
@@ -142,7 +144,11 @@ def rank(metadata: Metadata, platform: Platform, preferences: Preferences | None
     The result depends on the arguments alone, never on the order of their mappings' keys where
     that order carries no meaning.
     """
-    preferences = preferences or Preferences()
+    with paused(len(metadata.variants) > _MANY):
+        return _rank(metadata, platform, preferences or Preferences())
+
+
+def _rank(metadata: Metadata, platform: Platform, preferences: Preferences) -> Ranking:
     # One integer per (namespace, feature, value): comparing them is comparing the three indices.
     table: dict[str, dict[str, dict[str, int]]] = {}
     base = 0
@@ -152,8 +158,9 @@ def rank(metadata: Metadata, platform: Platform, preferences: Preferences | None
         for feature, values in offered.items():
             by_feature[feature] = {value: base + index for index, value in enumerate(values)}
             base += len(values)
-    # Thousands of variants list the same few sets of values: the best one is searched once.
-    best: dict[str, dict[str, dict[tuple[str, ...], int]]] = {}
+    # Variants that list the same in a namespace share one mapping (see `reader`), which is judged
+    # once. The mappings outlive this function, so their identity is a key.
+    judged: dict[tuple[str, int], list[int] | None] = {}
     keyed: list[tuple[tuple[int, ...], str]] = []
     rejected: list[str] = []
     exclude = preferences.exclude
@@ -161,19 +168,16 @@ def rank(metadata: Metadata, platform: Platform, preferences: Preferences | None
         key: list[int] = []
         compatible = not (exclude and any(selector.matches(properties) for selector in exclude))
         for namespace, features in properties.items() if compatible else ():
-            known = best.setdefault(namespace, {})
-            for feature, values in features.items():
-                try:
-                    index = known[feature][values]
-                except KeyError:
-                    indices = table.get(namespace, {}).get(feature, {})
-                    index = min(
-                        (indices[value] for value in values if value in indices), default=-1
-                    )
-                    known.setdefault(feature, {})[values] = index
-                if index < 0:
-                    compatible = False
-                key.append(index)
+            key_of_features = (namespace, id(features))
+            try:
+                indices = judged[key_of_features]
+            except KeyError:
+                indices = _best(features, table.get(namespace, {}))
+                judged[key_of_features] = indices
+            if indices is None:
+                compatible = False
+                break
+            key += indices
         if compatible:
             key.sort()
             # The end of a key sorts behind everything: the longer of two keys comes first.
@@ -185,6 +189,18 @@ def rank(metadata: Metadata, platform: Platform, preferences: Preferences | None
     return Ranking(
         metadata, platform, preferences, tuple(label for _, label in keyed), tuple(rejected)
     )
+
+
+def _best(features: Features, table: Mapping[str, Mapping[str, int]]) -> list[int] | None:
+    """Return the index of the best supported value of each feature, None if one has none."""
+    best = []
+    for feature, values in features.items():
+        indices = table.get(feature, {})
+        supported = [indices[value] for value in values if value in indices]
+        if not supported:
+            return None
+        best.append(min(supported))
+    return best
 
 
 def _namespaces(metadata: Metadata, preferences: Preferences) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from copy import deepcopy
 from typing import Any
 
 from . import toml
+from .collection import paused
 from .errors import MetadataError, UnsupportedSchema, redacted, shortened
 from .generation import BY_SHAPE, GENERATIONS, SUPPORTED_MAJOR, Generation, schema_version
 from .label import LABEL, NULL_LABEL
@@ -26,6 +27,7 @@ logger = logging.getLogger(__name__)
 MAX_METADATA_BYTES = 32 * 1024 * 1024
 """Larger files are refused unread: ten thousand variants need about two megabytes."""
 
+_LARGE = 100_000
 _ZERO_LABEL = "00000000"
 _PLUGIN_API = re.compile(r"[A-Za-z_][\w.]*(\s*:\s*[A-Za-z_][\w.]*)?", re.ASCII)
 
@@ -44,13 +46,14 @@ def read_metadata(data: bytes | str, source: str) -> Metadata:
     if len(data) > MAX_METADATA_BYTES:
         limit = MAX_METADATA_BYTES // 2**20
         raise MetadataError(source, "", f"larger than {limit} MiB, the most that is read")
-    try:
-        tree = json.loads(data)
-    except RecursionError:
-        raise MetadataError(source, "", "nested too deeply") from None
-    except ValueError as error:  # json.JSONDecodeError, UnicodeDecodeError, huge integers
-        raise MetadataError(source, "", f"not valid JSON: {error}") from None
-    return _Reader(source).read(tree)
+    with paused(len(data) > _LARGE):
+        try:
+            tree = json.loads(data)
+        except RecursionError:
+            raise MetadataError(source, "", "nested too deeply") from None
+        except ValueError as error:  # json.JSONDecodeError, UnicodeDecodeError, huge integers
+            raise MetadataError(source, "", f"not valid JSON: {error}") from None
+        return _Reader(source).read(tree)
 
 
 def read_pyproject(data: bytes | str, source: str) -> Metadata:
@@ -160,9 +163,10 @@ class _Reader:
     def _variants(
         self, table: Mapping[str, Any], generation: Generation, namespaces: frozenset[str]
     ) -> dict[str, Properties]:
-        # The hot loop for files with thousands of labels: what was checked once, in whichever
-        # variant, is looked up, and the tree (ours alone) is completed in place.
-        checked: dict[str, dict[str, dict[tuple[Any, ...], tuple[str, ...]]]] = {}
+        # The hot loop for files with thousands of labels. What one namespace lists is checked
+        # once in whichever variant, and shared by all that list the same: `ranking` then judges
+        # it once, too. The tree is ours alone, so it is completed in place.
+        checked: dict[str, dict[object, Features]] = {}
         variants: dict[str, Properties] = {}
         for label, properties in table.items():
             if not LABEL.fullmatch(label):
@@ -174,26 +178,15 @@ class _Reader:
                 raise self._expected_object(f"variants.{label}", properties)
             empty = False
             for namespace, features in properties.items():
-                known = checked.get(namespace)
-                if known is None:
-                    known = checked[namespace] = self._namespace(namespace, label, namespaces)
-                if type(features) is not dict:
-                    raise self._expected_object(f"variants.{label}.{namespace}", features)
-                empty = empty or not features
-                for feature, values in features.items():
-                    try:
-                        if type(values) is list:
-                            features[feature] = known[feature][tuple(values)]
-                            continue
-                    except (KeyError, TypeError):  # not seen yet, or not hashable
-                        pass
-                    path = f"variants.{label}.{namespace}"
-                    self._name(feature, path, NAME, "feature")
-                    names = self._names(values, f"{path}.{feature}", VALUE, unique=False)
-                    if not names:
-                        raise self._error(f"{path}.{feature}", "needs at least one value")
-                    features[feature] = tuple(sorted(set(names)))
-                    known.setdefault(feature, {})[names] = features[feature]
+                try:
+                    # The type of the values, because tuple("ab") is the same as tuple(["a", "b"]).
+                    key = tuple([(f, type(v), tuple(v)) for f, v in features.items()])
+                    shared = checked[namespace][key]
+                except (KeyError, TypeError, AttributeError):  # new, or of wrong types
+                    shared = self._variant_features(label, namespace, features, namespaces)
+                    checked.setdefault(namespace, {})[key] = shared
+                properties[namespace] = shared
+                empty = empty or not shared
             if empty:
                 properties = {name: value for name, value in properties.items() if value}
             if generation.zero_label and label == _ZERO_LABEL:
@@ -364,20 +357,24 @@ class _Reader:
             raise self._error(f"{path}.{key}", f"expected a boolean, found {shortened(value)}")
         return value
 
-    def _namespace(
-        self, namespace: str, label: str, namespaces: frozenset[str]
-    ) -> dict[str, dict[tuple[Any, ...], tuple[str, ...]]]:
-        """Check a namespace that variants use; return the empty table of its checked features."""
-        if not NAME.fullmatch(namespace):
-            raise self._error(
-                f"variants.{label}",
-                f"{shortened(namespace)} is no namespace: it must match {NAME.pattern}",
-            )
+    def _variant_features(
+        self, label: str, namespace: str, features: object, namespaces: frozenset[str]
+    ) -> Features:
+        path = f"variants.{label}"
+        self._name(namespace, path, NAME, "namespace")
+        path = f"{path}.{namespace}"
         if namespace not in namespaces and namespace != ABI_DEPENDENCY:
-            raise self._error(
-                f"variants.{label}.{namespace}", "is not listed in default-priorities.namespace"
-            )
-        return {}
+            raise self._error(path, "is not listed in default-priorities.namespace")
+        if not isinstance(features, dict):
+            raise self._expected_object(path, features)
+        checked = {}
+        for feature, values in features.items():
+            self._name(feature, path, NAME, "feature")
+            names = self._names(values, f"{path}.{feature}", VALUE, unique=False)
+            if not names:
+                raise self._error(f"{path}.{feature}", "needs at least one value")
+            checked[feature] = tuple(sorted(set(names)))
+        return checked
 
     def _expected_object(self, path: str, value: object) -> MetadataError:
         return self._error(path, f"expected an object, found {shortened(value)}")

@@ -8,6 +8,7 @@ import zipfile
 from typing import NamedTuple
 
 import pytest
+
 from variants_cli.main import main
 
 SCHEMA = "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json"

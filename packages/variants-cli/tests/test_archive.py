@@ -8,6 +8,7 @@ import zlib
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from pep_variants.errors import InvalidWheel
 from variants_cli.archive import CHUNK, ArchiveWriter, read_directory
 

@@ -6,6 +6,7 @@ import time
 import zipfile
 
 import pytest
+
 from pep_variants.wheel import read_wheel_metadata
 from variants_cli.record import digest_of, read_record
 
@@ -92,8 +93,8 @@ def test_namespaces_properties_and_providers(tmp_path, build_wheel, variants):
         *("--property", "x86_64::level::v3", "--property", " nvidia :: sm_arch :: 90_real"),
         *("--property", "nvidia :: sm_arch :: 80_real", "--property", "nvidia::sm_arch::90_real"),
         *("--property", "abi_dependency :: torch :: 2.9"),
-        *("--provider", "nvidia=nvidia-variant-provider>=0.0.2,<1; python_version>='3.8'"),
-        *("--provider", "x86_64 = provider-variant-x86-64"),
+        *("--provider", "nvidia=nvidia-variant-provider>=0.0.2,<1; sys_platform=='nowhere'"),
+        *("--provider", "x86_64 = acme-x86-provider"),
     )
     assert result.code == 0, result.err
     data = contents(result.out.strip())["example_pkg-1.0.dist-info/variant.json"]
@@ -102,9 +103,11 @@ def test_namespaces_properties_and_providers(tmp_path, build_wheel, variants):
         "default-priorities": {"namespace": ["nvidia", "x86_64"]},
         "providers": {
             "nvidia": {
-                "requires": ["nvidia-variant-provider>=0.0.2,<1; python_version>='3.8'"],
+                # The endpoint that installers know the package by is filled in.
+                "plugin-api": "nvidia_variant_provider.plugin:NvidiaVariantPlugin",
+                "requires": ["nvidia-variant-provider>=0.0.2,<1; sys_platform=='nowhere'"],
             },
-            "x86_64": {"requires": ["provider-variant-x86-64"]},
+            "x86_64": {"requires": ["acme-x86-provider"]},
         },
         "variants": {
             "both": {

@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from pep_variants.errors import InvalidWheel
 from variants_cli.record import digest_of, read_record, with_file, without_files, write_record
 

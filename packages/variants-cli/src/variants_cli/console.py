@@ -45,7 +45,7 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=None, header_style="bold", pad_edge=False)
+        table = Table(box=None, header_style="bold", pad_edge=False, show_header=any(headers))
         for header in headers:
             table.add_column(header, overflow="fold")
         for row in rows:

@@ -6,11 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from packaging.requirements import InvalidRequirement, Requirement
+
 from pep_variants.errors import MetadataError, VariantError, shortened
 from pep_variants.generation import V0_1_1, V0_2_0, Generation
 from pep_variants.label import NULL_LABEL, check_label
 from pep_variants.metadata import Metadata, ProviderInfo
 from pep_variants.property import ABI_DEPENDENCY, NAME, Property
+from pep_variants.providers.known import find_known
 from pep_variants.reader import read_metadata, read_pyproject
 from pep_variants.writer import write_metadata
 
@@ -155,7 +157,14 @@ def _providers(texts: Iterable[str], namespaces: Sequence[str]) -> Mapping[str, 
         except InvalidRequirement as error:
             problem = str(error).partition("\n")[0]
             raise DescriptionError(f"{shortened(text)} is no requirement: {problem}") from None
-        providers[namespace] = ProviderInfo(requires=(requirement,))
+        provider = ProviderInfo(requires=(requirement,))
+        # Without its marker: it is not about this machine.
+        plain = ProviderInfo(requires=(requirement.partition(";")[0],))
+        known = find_known(namespace, plain, {})
+        if known is not None:
+            # Some installers know these packages by their full endpoint alone.
+            provider = replace(provider, plugin_api=known.plugin_apis[0])
+        providers[namespace] = provider
     return providers
 
 

@@ -7,8 +7,11 @@ import sys
 from typing import TYPE_CHECKING, NoReturn
 
 import click
+
 from pep_variants.errors import VariantError
 
+from .commands.index import index
+from .commands.inspect import inspect
 from .commands.make import make
 from .commands.unmake import unmake
 from .console import fail
@@ -35,7 +38,7 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (make, unmake):
+for command in (index, inspect, make, unmake):
     cli.add_command(command)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+
 from pep_variants.errors import InvalidProperty
 from pep_variants.filename import parse_filename
 from pep_variants.generation import V0_1_1, V0_2_0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
+
 from pep_variants.filename import parse_filename
 from pep_variants.label import split_label
 

@@ -1,0 +1,151 @@
+"""`variants inspect`: what one wheel says of itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pep_variants.filename import parse_filename
+from pep_variants.property import iter_properties
+from pep_variants.wheel import read_wheel_metadata
+
+from ..console import print_json, print_table
+from .arguments import json_option
+
+if TYPE_CHECKING:
+    from pep_variants.filename import WheelFilename
+    from pep_variants.metadata import Metadata, ProviderInfo
+
+
+@click.command(short_help="Show label, properties and providers of a wheel.")
+@click.argument("wheel", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@json_option
+def inspect(wheel: Path, as_json: bool) -> None:
+    """Show label, properties and providers of a wheel.
+
+    Says so if filename and contents disagree.
+    """
+    filename = parse_filename(wheel.name)
+    metadata = read_wheel_metadata(wheel, str(wheel))
+    problems = disagreements(filename.label, metadata)
+    if as_json:
+        print_json(_tree(wheel.name, filename, metadata, problems))
+    else:
+        print_table(("", ""), _rows(filename, metadata, problems))
+
+
+def disagreements(label: str | None, metadata: Metadata | None) -> tuple[str, ...]:
+    """Return in words where the label in a filename and the metadata in the wheel disagree."""
+    if metadata is None:
+        if label is None:
+            return ()
+        return (f"the filename says label {label!r}, but there is no variant.json in the wheel",)
+    found = ", ".join(map(repr, sorted(metadata.variants))) or "no label at all"
+    if label is None:
+        return (f"the filename has no label, but variant.json describes {found}",)
+    if set(metadata.variants) != {label}:
+        return (f"the filename says label {label!r}, but variant.json describes {found}",)
+    return ()
+
+
+def _tree(
+    name: str, filename: WheelFilename, metadata: Metadata | None, problems: tuple[str, ...]
+) -> dict[str, Any]:
+    tree: dict[str, Any] = {
+        "filename": name,
+        "name": filename.name,
+        "version": str(filename.version),
+        "build": "".join(map(str, filename.build)) or None,
+        "tags": sorted(map(str, filename.tags)),
+        "label": filename.label,
+        "schema": None,
+        "namespaces": [],
+        "providers": {},
+        "variants": {},
+        "problems": list(problems),
+    }
+    if metadata is not None:
+        tree |= {
+            "schema": metadata.schema,
+            "namespaces": list(metadata.namespaces),
+            "providers": {
+                namespace: provider_tree(provider)
+                for namespace, provider in sorted(metadata.providers.items())
+            },
+            "variants": {
+                label: {
+                    namespace: {feature: list(values) for feature, values in features.items()}
+                    for namespace, features in sorted(properties.items())
+                }
+                for label, properties in sorted(metadata.variants.items())
+            },
+        }
+    return tree
+
+
+def provider_tree(provider: ProviderInfo) -> dict[str, Any]:
+    """Return *provider* with the keys that the metadata format has, those that are set."""
+    tree: dict[str, Any] = {
+        "requires": list(provider.requires),
+        "plugin-api": provider.plugin_api,
+        "builtin": provider.builtin,
+        "enable-if": provider.enable_if,
+        "optional": provider.optional,
+    }
+    tree = {key: value for key, value in tree.items() if value}
+    if provider.static is not None:
+        tree["static-properties"] = {
+            feature: list(values) for feature, values in provider.static.items()
+        }
+    return tree
+
+
+def _rows(
+    filename: WheelFilename, metadata: Metadata | None, problems: tuple[str, ...]
+) -> list[tuple[str, str]]:
+    rows = [("project", f"{filename.name} {filename.version}")]
+    if filename.build:
+        rows.append(("build", "".join(map(str, filename.build))))
+    rows += _repeated("tags", sorted(map(str, filename.tags)))
+    rows.append(("label", filename.label or "none (not a variant wheel)"))
+    if metadata is not None:
+        for label, properties in sorted(metadata.variants.items()):
+            texts = [str(item) for item in iter_properties(dict(sorted(properties.items())))]
+            name = "properties" if label == filename.label else f"properties of {label}"
+            rows += _repeated(name, texts or ["none (fits everywhere)"])
+        rows.append(("priorities", ", ".join(metadata.namespaces) or "none"))
+        rows += _repeated(
+            "providers",
+            [
+                f"{namespace}: {describe(provider)}"
+                for namespace, provider in sorted(metadata.providers.items())
+            ]
+            or ["none named (left to the installer)"],
+        )
+        rows.append(("schema", metadata.schema or "none"))
+    rows += _repeated("problem", problems)
+    return rows
+
+
+def describe(provider: ProviderInfo) -> str:
+    """Return in words where a provider takes its supported values from."""
+    if provider.static is not None:
+        text = "the values in the metadata: " + (
+            "; ".join(f"{feature} {', '.join(v)}" for feature, v in provider.static.items())
+            or "all that are used"
+        )
+    elif provider.builtin is not None:
+        text = f"built into the installer as {provider.builtin}"
+    else:
+        text = ", ".join(provider.requires) or "nothing"
+        if provider.plugin_api:
+            text += f" ({provider.plugin_api})"
+    if provider.enable_if:
+        text += f", only if {provider.enable_if}"
+    return f"{text}, optional" if provider.optional else text
+
+
+def _repeated(name: str, texts: tuple[str, ...] | list[str]) -> list[tuple[str, str]]:
+    return [(name if number == 0 else "", text) for number, text in enumerate(texts)]

@@ -1,0 +1,379 @@
+import hashlib
+import html.parser
+import http.server
+import json
+import re
+import subprocess
+import sys
+import threading
+from functools import partial
+from urllib.parse import unquote, urljoin
+
+import pytest
+from packaging.version import Version
+
+from pep_variants.reader import read_metadata
+
+V3 = {"x86_64": {"level": ["v3"]}}
+V4 = {"x86_64": {"level": ["v4"]}}
+OLD = "https://variants-schema.wheelnext.dev/"
+
+
+@pytest.fixture
+def dist(tmp_path, build_wheel, variant_json):
+    """A directory with two projects, one of them with variants of two versions."""
+    folder = tmp_path / "dist"
+    build = partial(build_wheel, folder=folder)
+    build("example_pkg-1.0-py3-none-any.whl", requires_python=">=3.8,<4")
+    build("example_pkg-1.0-py3-none-any-null.whl", variant=variant_json("null"))
+    build("example_pkg-1.0-py3-none-any-x86_64_v3.whl", variant=variant_json("x86_64_v3", V3))
+    build("example_pkg-1.0-py3-none-any-x86_64_v4.whl", variant=variant_json("x86_64_v4", V4))
+    build("example_pkg-0.9+cu128-py3-none-any-null.whl", variant=variant_json("null"))
+    build("other-2.0-py3-none-any.whl", folder=folder / "more")
+    return folder
+
+
+class Links(html.parser.HTMLParser):
+    """What a client sees of an HTML page: URL, text and attributes of each link."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.found = {}
+        self.current = None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        if tag == "a":
+            self.current = dict(attrs)
+
+    def handle_data(self, data):
+        if self.current is not None:
+            self.found[data] = self.current
+            self.current = None
+
+
+def sha256(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def snapshot(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_metadata_of_every_version(dist, variants):
+    result = variants("index", dist)
+    assert (result.code, result.err) == (0, "")
+    assert result.out == (
+        f"{dist / 'simple'}: 2 projects, 6 wheels, 2 versions with variants; 14 files changed\n"
+    )
+    written = json.loads((dist / "example_pkg-1.0-variants.json").read_text())
+    assert written == {
+        "$schema": "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json",
+        "default-priorities": {"namespace": ["x86_64"]},
+        "variants": {"null": {}, "x86_64_v3": V3, "x86_64_v4": V4},
+    }
+    written = json.loads((dist / "example_pkg-0.9+cu128-variants.json").read_text())
+    assert written["variants"] == {"null": {}}
+    assert not list(dist.rglob("other-*-variants.json"))
+
+
+def test_html_page(dist, variants):
+    variants("index", dist)
+    page = dist / "simple" / "example-pkg" / "index.html"
+    links = Links(page.read_text()).found
+    assert list(links) == [
+        "example_pkg-0.9+cu128-py3-none-any-null.whl",
+        "example_pkg-0.9+cu128-variants.json",
+        "example_pkg-1.0-py3-none-any-null.whl",
+        "example_pkg-1.0-py3-none-any-x86_64_v3.whl",
+        "example_pkg-1.0-py3-none-any-x86_64_v4.whl",
+        "example_pkg-1.0-py3-none-any.whl",
+        "example_pkg-1.0-variants.json",
+    ]
+    for name, attributes in links.items():
+        url, _, fragment = attributes["href"].partition("#")
+        file = (page.parent / unquote(url)).resolve()
+        assert file == dist / name
+        assert fragment == f"sha256={sha256(file)}"
+        if name.endswith(".json"):
+            assert attributes.keys() == {"href"}
+            continue
+        core_metadata = file.with_name(f"{name}.metadata")
+        assert attributes["data-core-metadata"] == f"sha256={sha256(core_metadata)}"
+        assert b"Name: example_pkg" in core_metadata.read_bytes()
+    plain = links["example_pkg-1.0-py3-none-any.whl"]
+    assert plain["data-requires-python"] == ">=3.8,<4"
+    assert "%2B" in links["example_pkg-0.9+cu128-py3-none-any-null.whl"]["href"]
+    assert Links((dist / "simple" / "index.html").read_text()).found == {
+        "example-pkg": {"href": "example-pkg/"},
+        "other": {"href": "other/"},
+    }
+
+
+def test_json_page(dist, variants):
+    variants("index", dist)
+    folder = dist / "simple" / "example-pkg"
+    page = json.loads((folder / "index.v1_json").read_text())
+    assert page["meta"] == {"api-version": "1.1"}
+    assert page["name"] == "example-pkg"
+    assert page["versions"] == ["0.9+cu128", "1.0"]
+    links = Links((folder / "index.html").read_text()).found
+    assert [file["filename"] for file in page["files"]] == list(links)
+    for file in page["files"]:
+        url, _, fragment = links[file["filename"]]["href"].partition("#sha256=")
+        assert file["url"] == url
+        assert file["hashes"] == {"sha256": fragment}
+        assert file["size"] == (dist / file["filename"]).stat().st_size
+    assert page["files"][-2]["requires-python"] == ">=3.8,<4"
+    assert page["files"][-2]["core-metadata"]["sha256"]
+    assert page["files"][-1].keys() == {"filename", "url", "hashes", "size"}
+    assert json.loads((dist / "simple" / "index.v1_json").read_text()) == {
+        "meta": {"api-version": "1.1"},
+        "projects": [{"name": "example-pkg"}, {"name": "other"}],
+    }
+
+
+def test_second_run_changes_nothing(dist, variants):
+    variants("index", dist)
+    before = snapshot(dist)
+    times = {path: path.stat().st_mtime_ns for path in before}
+    result = variants("index", dist)
+    assert result.out.endswith("; 0 files changed\n")
+    assert snapshot(dist) == before
+    assert {path: path.stat().st_mtime_ns for path in before} == times
+
+
+def test_pages_elsewhere_and_base_url(tmp_path, dist, variants):
+    out = tmp_path / "web" / "simple"
+    result = variants("index", dist, "-o", out, "--base-url", "https://example.org/w/")
+    assert result.code == 0
+    links = Links((out / "other" / "index.html").read_text()).found
+    url = links["other-2.0-py3-none-any.whl"]["href"].partition("#")[0]
+    assert url == "https://example.org/w/more/other-2.0-py3-none-any.whl"
+    assert not (dist / "simple").exists()
+
+    variants("index", dist, "-o", out)
+    links = Links((out / "other" / "index.html").read_text()).found
+    url = links["other-2.0-py3-none-any.whl"]["href"].partition("#")[0]
+    assert url == "../../../dist/more/other-2.0-py3-none-any.whl"
+
+
+def test_without_core_metadata(dist, variants):
+    assert variants("index", dist, "--no-core-metadata").code == 0
+    assert not list(dist.rglob("*.metadata"))
+    assert "core-metadata" not in (dist / "simple/example-pkg/index.html").read_text()
+    assert "core-metadata" not in (dist / "simple/example-pkg/index.v1_json").read_text()
+
+
+def test_projects_that_are_gone_lose_their_page(dist, variants):
+    variants("index", dist)
+    foreign = dist / "simple" / "handmade"
+    foreign.mkdir()
+    (foreign / "index.html").write_text("<a href='x'>x</a>")
+    (dist / "more" / "other-2.0-py3-none-any.whl").unlink()
+    variants("index", dist)
+    assert not (dist / "simple" / "other").exists()
+    assert (foreign / "index.html").exists()
+    assert "other" not in (dist / "simple" / "index.html").read_text()
+
+
+def test_source_distributions_are_named(dist, variants):
+    (dist / "example_pkg-1.0.tar.gz").write_bytes(b"")
+    result = variants("index", dist)
+    assert result.code == 0
+    assert result.err == "note: only wheels are indexed, not example_pkg-1.0.tar.gz\n"
+
+
+def test_everything_wrong_is_said_and_nothing_written(dist, build_wheel, variant_json, variants):
+    build = partial(build_wheel, folder=dist)
+    other_v3 = {"x86_64": {"level": ["v2"]}}
+    wrong_v3 = build(
+        "example_pkg-1.0-py3-none-win_amd64-x86_64_v3.whl",
+        variant=variant_json("x86_64_v3", other_v3),
+    )
+    mislabelled = build("a-1-py3-none-any-x.whl", variant=variant_json("y", V3))
+    unnamed = build("b-1-py3-none-any.whl", variant=variant_json("y", V3))
+    unlabelled = build("c-1-py3-none-any-x.whl")
+    (dist / "d-1-py3-none-any.whl").write_bytes(b"no zip")
+    (dist / "e-1-py3-none-any-UPPER.whl").write_bytes(b"")
+    twice = build("other-2.0-py3-none-any.whl")
+    before = snapshot(dist)
+    result = variants("index", dist)
+    assert (result.code, result.out) == (1, "")
+    assert snapshot(dist) == before
+    lines = result.err.splitlines()
+    assert all(line.startswith("error: ") for line in lines)
+    right_v3 = dist / "example_pkg-1.0-py3-none-any-x86_64_v3.whl"
+    for parts in (
+        [f"variants.x86_64_v3 differs: {right_v3}: ", f"{wrong_v3}: ", "v2", "v3"],
+        [f"{mislabelled}: the filename says label 'x', but variant.json describes 'y'"],
+        [f"{unnamed}: the filename has no label, but variant.json describes 'y'"],
+        [f"{unlabelled}: the filename says label 'x', but there is no variant.json"],
+        ["d-1-py3-none-any.whl: not a usable zip archive"],
+        ["'UPPER' is no variant label"],
+        [f"{dist / 'more' / twice.name} and {twice} have the same name"],
+    ):
+        assert [line for line in lines if all(part in line for part in parts)], parts
+    assert len(lines) == 7
+
+
+def test_no_wheels(tmp_path, variants):
+    result = variants("index", tmp_path)
+    assert result == (1, "", f"error: {tmp_path}: there are no wheels\n")
+    assert variants("index", tmp_path / "missing").code == 2
+
+
+def test_contradiction_between_later_wheels_names_these_two(
+    tmp_path, build_wheel, variant_json, variants
+):
+    for tag, level in (("a", "v1"), ("b", "v2"), ("c", "v3")):
+        label = "other" if tag == "a" else "same"
+        build_wheel(
+            f"example_pkg-1.0-py3-none-{tag}-{label}.whl",
+            variant=variant_json(label, {"x86_64": {"level": [level]}}),
+        )
+    result = variants("index", tmp_path)
+    assert "none-a-" not in result.err
+    assert "none-b-same" in result.err
+    assert "none-c-same" in result.err
+
+
+def indexed(tmp_path, build_wheel, variants, trees):
+    """Index one wheel per tree and return what was written, as a tree and as read."""
+    for number, tree in enumerate(trees):
+        (label,) = tree["variants"]
+        label = "null" if label == "00000000" else label
+        build_wheel(f"p-1-{number}-py3-none-any-{label}.whl", variant=tree)
+    result = variants("index", tmp_path)
+    assert result.code == 0, result.err
+    data = (tmp_path / "p-1-variants.json").read_text()
+    return json.loads(data), read_metadata(data, "")
+
+
+def test_namespaces_and_providers_of_the_wheels_are_joined(
+    tmp_path, build_wheel, variant_json, variants
+):
+    provider = {"a": {"requires": ["acme"]}}
+    more = {**provider, "b": {"static-properties": {"f": ["1"]}}}
+    first = variant_json("x", {"a": {"f": ["1"]}}, ("a",), providers=provider)
+    second = variant_json("y", {"b": {"f": ["1"]}}, ("a", "b"), providers=more)
+    for tree in (first, second):
+        tree["$schema"] = f"{OLD}v0.2.0.json"
+    tree, _ = indexed(tmp_path, build_wheel, variants, [first, second])
+    assert tree["$schema"] == f"{OLD}v0.2.0.json"
+    assert tree["default-priorities"] == {"namespace": ["a", "b"]}
+    assert tree["providers"] == more
+    assert list(tree["variants"]) == ["x", "y"]
+
+
+def test_old_wheels_get_new_metadata_where_it_says_the_same(
+    tmp_path, build_wheel, variant_json, variants
+):
+    providers = {
+        "a": {"requires": ["acme>=1"], "plugin-api": "acme", "enable-if": "os_name == 'posix'"}
+    }
+    trees = [
+        variant_json(label, {"a": {"f": [label]}}, ("a",), providers=providers)
+        for label in ("x", "y")
+    ]
+    for tree in trees:
+        tree["$schema"] = f"{OLD}v0.0.3.json"
+    tree, read = indexed(tmp_path, build_wheel, variants, trees)
+    assert tree["$schema"] == f"{OLD}v0.2.0.json"
+    assert tree["providers"]["a"]["requires"] == ["acme>=1; os_name == 'posix'"]
+    assert set(read.variants) == {"x", "y"}
+
+
+@pytest.mark.parametrize("schema", [OLD, f"{OLD}v0.0.2.json", f"{OLD}v0.0.3.json"])
+def test_old_wheels_stay_old_where_new_metadata_cannot_say_it(
+    tmp_path, build_wheel, variant_json, variants, schema
+):
+    null = "00000000" if schema == OLD else "null"
+    trees = [
+        variant_json(
+            label, {"a": {"f": [label]}} if label == "x" else {}, ("a", "b")[:count],
+            providers={"a": {"requires": ["acme"]}},
+        )
+        for label, count in (("x", 1), (null, 2))
+    ]  # fmt: skip
+    for tree in trees:
+        tree["$schema"] = schema
+        tree["default-priorities"]["feature"] = {"a": ["f", "g"]}
+        tree["default-priorities"]["property"] = {"a": {"f": ["y", "x"]}}
+    tree, read = indexed(tmp_path, build_wheel, variants, trees)
+    assert tree["$schema"] == schema
+    assert tree["default-priorities"] == {
+        "namespace": ["a", "b"],
+        "feature": {"a": ["f", "g"]},
+        "property": {"a": {"f": ["y", "x"]}},
+    }
+    assert read.variants == {"x": {"a": {"f": ("x",)}}, "null": {}}
+
+
+def test_generations_that_cannot_be_joined(tmp_path, build_wheel, variant_json, variants):
+    old = variant_json("x", {"a": {"f": ["1"]}}, ("a",))
+    old["$schema"] = f"{OLD}peps/825/v0.1.0.json"
+    old["default-priorities"]["feature"] = {"a": ["f"]}
+    build_wheel("p-1-1-py3-none-any-x.whl", variant=old)
+    build_wheel("p-1-2-py3-none-any-y.whl", variant=variant_json("y", {"a": {"f": ["2"]}}, ("a",)))
+    result = variants("index", tmp_path)
+    assert result.code == 1
+    assert "default-priorities.feature: wheels of several format versions cannot" in result.err
+
+
+@pytest.fixture
+def served(dist):
+    """The URL of the directory, served by the standard library's static file server."""
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(Handler, directory=str(dist))
+    )
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_pip_and_uv_install_from_it(tmp_path, dist, served, variants):
+    pytest.importorskip("pip")
+    pytest.importorskip("uv")
+    variants("index", dist)
+    index_url = urljoin(served, "simple/")
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "pip", "--isolated", "--disable-pip-version-check"),
+            *("install", "--no-cache-dir", "--no-deps", "--target", tmp_path / "pip"),
+            *("--index-url", index_url, "example-pkg==1.0", "other"),
+        ],
+        check=True,
+        env={"PATH": "/usr/bin:/bin", "PIP_CONFIG_FILE": "/dev/null"},
+    )
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "uv", "pip", "install", "--no-config", "--no-cache"),
+            *("--python", sys.executable, "--no-deps", "--target", tmp_path / "uv"),
+            *("--index-url", index_url, "example-pkg==1.0", "other"),
+        ],
+        check=True,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+    )
+    for client in ("pip", "uv"):
+        found = sorted(path.name for path in (tmp_path / client).glob("*.dist-info"))
+        assert found == ["example_pkg-1.0.dist-info", "other-2.0.dist-info"]
+        assert not (tmp_path / client / "example_pkg-1.0.dist-info" / "variant.json").exists()
+
+
+def test_versions_are_in_order(tmp_path, build_wheel, variants):
+    versions = ["1.10", "1.9", "2.0rc1", "1.0.post1"]
+    for version in versions:
+        build_wheel(f"p-{version}-py3-none-any.whl")
+    variants("index", tmp_path)
+    text = (tmp_path / "simple" / "p" / "index.html").read_text()
+    found = re.findall(r">p-(.*?)-py3", text)
+    assert found == sorted(versions, key=Version)

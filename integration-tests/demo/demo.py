@@ -1,0 +1,174 @@
+"""`make demo`: the whole way, on real input.
+
+1. The current numpy wheel from PyPI becomes variant wheels, one per CPU level.
+2. They are indexed and served over HTTP.
+3. A fresh environment gets the shim from its built wheel, and plain ``pip install numpy`` takes
+   the build that fits this machine.
+4. An index laid out as in the PyTorch tutorial, and pip on machines with different drivers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from support.environments import ROOT, clean_environ
+from support.index import index_of, served
+from support.wheels import Release
+
+HERE = Path(__file__).resolve().parent
+PIP = "26.3"
+LEVELS = {
+    "x86_64": ("level", ("v2", "v3", "v4")),
+    "aarch64": ("version", ("8a", "8.2a", "9.0a")),
+}
+# CUDA driver and compute capability of a machine; None has no GPU. The variant it should get.
+MACHINES = (
+    ("12.9", "7.5", "cu129"),
+    ("12.8", "9.0", "cu128"),
+    ("12.6", "9.0", "cu126"),
+    ("12.5", "9.0", "null"),
+    (None, None, "null"),
+)
+
+
+def main() -> int:
+    """Run the demo; return the exit code."""
+    start = time.monotonic()
+    work = Path(tempfile.mkdtemp(prefix="variants-demo-"))
+    try:
+        python = make_environment(work / "env")
+        numpy(work, python)
+        torch(python)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    print(f"\nDone in {time.monotonic() - start:.0f} s.")
+    return 0
+
+
+def heading(text: str) -> None:
+    """Print a heading."""
+    print(f"\n=== {text}", flush=True)
+
+
+def run(*command: str, show: str | None = None, env: dict[str, str] | None = None) -> str:
+    """Run *command*, print it (as *show*, if given) and what it prints; return that."""
+    print(f"$ {show or ' '.join(command)}", flush=True)
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env, check=False
+    )
+    print(done.stdout, end="", flush=True)
+    if done.returncode:
+        sys.exit(f"the command failed with exit code {done.returncode}")
+    return done.stdout
+
+
+def make_environment(path: Path) -> str:
+    """Create an environment with a supported pip and the shim; return its python."""
+    heading("A fresh environment, with the shim from its built wheel")
+    subprocess.run([sys.executable, "-m", "venv", str(path)], check=True)
+    python = str(path / ("Scripts" if os.name == "nt" else "bin") / "python")
+    quiet = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    subprocess.run([python, *quiet, f"pip=={PIP}"], check=True)
+    run(
+        python, "-m", "pip", "install", "--no-index", "--find-links", str(ROOT / "dist"),
+        "pep-variants-shim", show="pip install pep-variants-shim", env=clean_environ(),
+    )  # fmt: skip
+    run(python, "-m", "pip", "--version", show="pip --version", env=clean_environ())
+    return python
+
+
+def numpy(work: Path, python: str) -> None:
+    """Publish numpy as variants and install it."""
+    heading("The current numpy from PyPI, as variant wheels")
+    plain, wheels = work / "plain", work / "wheels"
+    subprocess.run(
+        [python, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:",
+         "--disable-pip-version-check", "--dest", str(plain), "numpy"],
+        check=True,
+    )  # fmt: skip
+    (wheel,) = plain.iterdir()
+    namespace = "aarch64" if platform.machine().lower() in ("arm64", "aarch64") else "x86_64"
+    feature, values = LEVELS[namespace]
+    variants = str(Path(sys.executable).with_name("variants"))
+    common = ("make", str(wheel), "--pyproject", str(HERE / "numpy.toml"), "-o", str(wheels))
+    properties = {
+        "null": (),
+        **{f"{namespace}_{v}": (f"{namespace} :: {feature} :: {v}",) for v in values},
+    }
+    for label, listed in properties.items():
+        options = [item for text in listed for item in ("--property", text)]
+        shown = " ".join(f"--property '{text}'" for text in listed)
+        run(
+            variants, *common, "--label", label, *options,
+            show=f"variants make {wheel.name} --label {label} {shown}".rstrip(),
+        )  # fmt: skip
+    heading("Indexed and served over HTTP")
+    run(variants, "index", str(wheels), show="variants index wheels")
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(wheels))) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/simple/"
+        heading("Plain pip install, on this machine")
+        run(
+            python, "-m", "pip", "install", "-v", "--index-url", url, "numpy",
+            show="pip install -v --index-url … numpy", env=clean_environ(),
+        )  # fmt: skip
+        server.shutdown()
+    code = (
+        "import importlib.metadata as m, json, numpy; "
+        "d = json.loads(m.distribution('numpy').read_text('variant.json')); "
+        "print('numpy', numpy.__version__, 'variant', *d['variants'], '| 1+1 =', numpy.add(1, 1))"
+    )
+    run(python, "-c", code, show="python -c 'import numpy; …'", env=clean_environ())
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    """A static file server that does not log."""
+
+    def log_message(self, *args: object) -> None:
+        """Log nothing."""
+
+
+def torch(python: str) -> None:
+    """Ask pip for torch on machines with different drivers."""
+    heading("torch, from an index as in the PyTorch tutorial, on five machines")
+    fixture = json.loads((HERE.parent / "fixtures" / "pytorch-tutorial-variants.json").read_text())
+    wrong = []
+    with served(index_of([Release("torch", "2.8.0", fixture)])) as index:
+        for driver, capability, expected in MACHINES:
+            forced, option = {}, []
+            if driver is not None and capability is not None:
+                forced = {
+                    "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION": driver,
+                    "NV_VARIANT_PROVIDER_FORCE_SM_ARCH": capability,
+                }
+            else:  # also where this machine has one
+                option = ["--variant-platform", str(HERE / "no-gpu.toml")]
+            print(
+                f"\n# driver {driver}, compute capability {capability}" if driver else "\n# no GPU"
+            )
+            printed = run(
+                python, "-m", "pip", "install", "--dry-run", *option,
+                "--index-url", index.url, "torch",
+                show="pip install --dry-run --index-url … torch", env=clean_environ(forced),
+            )  # fmt: skip
+            if f"Would install torch-2.8.0-{expected}" not in printed:
+                wrong.append(f"driver {driver}: expected {expected}")
+    if wrong:
+        sys.exit("; ".join(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -17,6 +17,11 @@ def one_line(text: str) -> str:
     return "".join(char if char.isprintable() else "?" for char in " ".join(text.split()))
 
 
+def counted(number: int, noun: str) -> str:
+    """Return *number* and *noun*, as in ``1 file`` and ``2,000 files``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def note(text: str) -> None:
     """Tell the user something on stderr that changes nothing about success."""
     click.echo(f"note: {one_line(text)}", err=True)

@@ -14,6 +14,7 @@ from .commands.index import index
 from .commands.inspect import inspect
 from .commands.make import make
 from .commands.unmake import unmake
+from .commands.validate import validate
 from .console import fail
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (index, inspect, make, unmake):
+for command in (index, inspect, make, unmake, validate):
     cli.add_command(command)
 
 

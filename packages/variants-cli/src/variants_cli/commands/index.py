@@ -17,7 +17,7 @@ from pep_variants.errors import VariantError
 from pep_variants.filename import metadata_filename
 
 from ..atomic import write_if_changed
-from ..console import fail, note
+from ..console import counted, fail, note
 from ..merged import write_merged
 from ..pages import GENERATOR, IndexFile, project_html, project_json, root_html, root_json
 from ..wheelhouse import Wheel, by_version, find_wheels, read_wheel
@@ -93,9 +93,9 @@ def index(directory: Path, output: Path | None, base_url: str | None, core_metad
     wheels = sum(len(release.wheels) for release in releases)
     projects = len({release.project for release in releases})
     click.echo(
-        f"{output}: {_count(projects, 'project')}, {_count(wheels, 'wheel')}, "
-        f"{_count(sum(release.variants_json is not None for release in releases), 'version')} "
-        f"with variants; {_count(changed, 'file')} changed"
+        f"{output}: {counted(projects, 'project')}, {counted(wheels, 'wheel')}, "
+        f"{counted(sum(release.variants_json is not None for release in releases), 'version')} "
+        f"with variants; {counted(changed, 'file')} changed"
     )
 
 
@@ -236,7 +236,3 @@ def _quoted(path: Path) -> str:
 
 def _is_sdist(name: str) -> bool:
     return name.endswith((".tar.gz", ".zip"))
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

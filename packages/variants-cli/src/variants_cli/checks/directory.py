@@ -1,0 +1,140 @@
+"""Checks of a directory: wheels of one version against each other and against the index's file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pep_variants.errors import InconsistentMetadata
+from pep_variants.filename import metadata_filename, parse_metadata_filename
+from pep_variants.label import METADATA_SUFFIX
+from pep_variants.merging import merge
+
+from .document import check_index_metadata
+from .finding import Finding, error, warning
+from .wheel import CheckedWheel, check_wheel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from pep_variants.metadata import Metadata
+
+    Release = tuple[NormalizedName, Version]
+
+
+def check_directory(directory: Path) -> tuple[int, list[Finding]]:
+    """Check everything in *directory* and below.
+
+    Returns:
+        How many files were checked, and what was found: first file by file, then what does not
+        fit together.
+    """
+    wheels = [check_wheel(path) for path in sorted(directory.rglob("*.whl"))]
+    findings = [finding for wheel in wheels for finding in wheel.findings]
+    indexed: dict[Release, list[tuple[Path, Metadata | None]]] = {}
+    paths = sorted(directory.rglob(f"*{METADATA_SUFFIX}"))
+    for path in paths:
+        metadata, found = check_index_metadata(path)
+        findings += found
+        release = parse_metadata_filename(path.name)
+        if release is not None:
+            indexed.setdefault(release, []).append((path, metadata))
+
+    releases: dict[Release, list[CheckedWheel]] = {}
+    for wheel in wheels:
+        if wheel.filename is not None and wheel.filename.label is not None:
+            release = (wheel.filename.name, wheel.filename.version)
+            releases.setdefault(release, []).append(wheel)
+    for release, its_wheels in sorted(releases.items()):
+        findings += _check_each_other(its_wheels)
+        if release not in indexed:
+            name = metadata_filename(*release)
+            findings.append(
+                warning(
+                    "index-metadata-missing",
+                    str(directory),
+                    "",
+                    f"there is no {name} for the variant wheels of {release[0]} {release[1]}",
+                    f"write it before publishing: variants index {directory}",
+                )
+            )
+    for release, documents in sorted(indexed.items()):
+        for path, index in documents:
+            if index is not None:
+                findings += _check_index(path, index, releases.get(release, []))
+    return len(wheels) + len(paths), findings
+
+
+def _check_each_other(wheels: Sequence[CheckedWheel]) -> Iterator[Finding]:
+    """Yield one finding per wheel that contradicts one before it."""
+    agreed: list[Metadata] = []
+    merged: Metadata | None = None
+    for wheel in wheels:
+        if wheel.metadata is None:
+            continue
+        try:
+            merged = merge(merged, wheel.metadata) if merged else wheel.metadata
+            agreed.append(wheel.metadata)
+            continue
+        except InconsistentMetadata:
+            pass
+        for other in agreed:
+            try:
+                merge(other, wheel.metadata)
+            except InconsistentMetadata as problem:
+                yield _contradiction("inconsistent-wheels", wheel.path, problem)
+                break
+
+
+def _check_index(path: Path, index: Metadata, wheels: Sequence[CheckedWheel]) -> Iterator[Finding]:
+    labels = set()
+    for wheel in wheels:
+        assert wheel.filename is not None
+        label = wheel.filename.label
+        assert label is not None
+        if label not in index.variants and label not in labels:
+            yield error(
+                "label-not-indexed",
+                str(path),
+                "variants",
+                f"does not list label {label!r} of {wheel.path.name}: "
+                "installers take it for incompatible",
+                f"write it again: variants index {path.parent}",
+            )
+        labels.add(label)
+        if wheel.metadata is None or set(wheel.metadata.variants) != {label}:
+            continue
+        first, second = index, wheel.metadata
+        if index.schema != wheel.metadata.schema:
+            # Other generations say the same of providers in other words.
+            first, second = _without_providers(index), _without_providers(wheel.metadata)
+        try:
+            merge(first, second)
+        except InconsistentMetadata as problem:
+            yield _contradiction("index-mismatch", path, problem)
+    for label in sorted(index.variants.keys() - labels):
+        yield warning(
+            "label-without-wheel",
+            str(path),
+            f"variants.{label}",
+            "there is no wheel of this label here",
+            "add the wheel, or leave out the label if it is not published elsewhere",
+        )
+
+
+def _without_providers(metadata: Metadata) -> Metadata:
+    return replace(metadata, providers={}, feature_priorities={}, property_priorities={})
+
+
+def _contradiction(code: str, path: Path, problem: InconsistentMetadata) -> Finding:
+    message = str(problem).removeprefix(f"{problem.path} ")
+    remedy = (
+        "make all wheels of a version from one description"
+        if code == "inconsistent-wheels"
+        else f"write the index again: variants index {path.parent}"
+    )
+    return error(code, str(path), problem.path, message, remedy)

@@ -1,0 +1,153 @@
+"""Checks of one wheel: filename, metadata and RECORD against each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pep_variants.errors import InvalidWheel, InvalidWheelFilename
+from pep_variants.filename import WheelFilename, parse_filename
+from pep_variants.wheel import VARIANT_FILE, WheelContents, open_wheel
+
+from ..record import (
+    MAX_RECORD_BYTES,
+    RECORD_FILE,
+    SIGNATURE_FILES,
+    digest_of,
+    read_record,
+)
+from .document import check_document
+from .finding import Finding, error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pep_variants.metadata import Metadata
+
+_REMAKE = "make it again: variants unmake, then variants make"
+_REBUILD = "build it again"
+
+
+@dataclass
+class CheckedWheel:
+    """A wheel and what was found in it.
+
+    Attributes:
+        path: where it is.
+        filename: its name, None if that is no wheel filename.
+        metadata: its variant metadata, None if there is none or it cannot be read.
+        findings: what is wrong.
+    """
+
+    path: Path
+    filename: WheelFilename | None = None
+    metadata: Metadata | None = None
+    findings: list[Finding] = field(default_factory=list)
+
+
+def check_wheel(path: Path) -> CheckedWheel:
+    """Check the wheel *path*; its files are not unpacked, but for dist-info.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    file = str(path)
+    checked = CheckedWheel(path)
+    try:
+        checked.filename = parse_filename(path.name)
+    except InvalidWheelFilename as problem:
+        checked.findings.append(
+            error("invalid-filename", file, "", str(problem), "correct the name of the file")
+        )
+    try:
+        with open_wheel(path, file) as contents:
+            data = contents.read(VARIANT_FILE)
+            if data is not None:
+                place = f"{contents.dist_info}/{VARIANT_FILE}"
+                checked.metadata, findings = check_document(data, file, f"{place}: ")
+                checked.findings += findings
+            checked.findings += _check_label(checked, has_metadata=data is not None)
+            checked.findings += _check_record(contents, file, data)
+    except InvalidWheel as problem:
+        message = str(problem).removeprefix(f"{file}: ")
+        checked.findings.append(error("invalid-wheel", file, "", message, _REBUILD))
+    return checked
+
+
+def _check_label(checked: CheckedWheel, *, has_metadata: bool) -> Iterator[Finding]:
+    if checked.filename is None:
+        return
+    file, label = str(checked.path), checked.filename.label
+    if not has_metadata and label is not None:
+        yield error(
+            "metadata-missing",
+            file,
+            "",
+            f"the filename says label {label!r}, but there is no {VARIANT_FILE} in the wheel",
+            "make variant wheels with variants make; renaming is not enough",
+        )
+    if has_metadata and label is None:
+        yield error(
+            "label-missing",
+            file,
+            "",
+            f"there is a {VARIANT_FILE} in the wheel, but no label in its name",
+            "restore its name, or take the metadata out with variants unmake",
+        )
+    if checked.metadata is None or label is None:
+        return
+    found = sorted(checked.metadata.variants)
+    if found != [label]:
+        yield error(
+            "label-mismatch",
+            file,
+            f"{VARIANT_FILE}: variants",
+            f"the filename says label {label!r}, but there is "
+            + (", ".join(map(repr, found[:5])) or "no label"),
+            "name the file after its one label, or make it again with the other one",
+        )
+
+
+def _check_record(contents: WheelContents, file: str, variant: bytes | None) -> Iterator[Finding]:
+    record = f"{contents.dist_info}/{RECORD_FILE}"
+    data = contents.read(RECORD_FILE, MAX_RECORD_BYTES)
+    if data is None:
+        yield error("record-missing", file, record, "there is no RECORD", _REBUILD)
+        return
+    try:
+        rows = {row.path: row for row in read_record(data, file) if row.path}
+    except InvalidWheel as problem:
+        message = str(problem).removeprefix(f"{file}: ")
+        yield error("record-invalid", file, record, message, _REBUILD)
+        return
+    unlisted = {f"{contents.dist_info}/{name}" for name in SIGNATURE_FILES}
+    names = {name for name in contents.archive.namelist() if not name.endswith("/")}
+    missing, gone = sorted(names - rows.keys() - unlisted), sorted(rows.keys() - names)
+    if missing:
+        yield error("record-incomplete", file, record, f"does not list {_some(missing)}", _REBUILD)
+    if gone:
+        yield error(
+            "record-incomplete",
+            file,
+            record,
+            f"lists {_some(gone)}, which the wheel does not contain",
+            _REBUILD,
+        )
+    row = rows.get(f"{contents.dist_info}/{VARIANT_FILE}")
+    if variant is None or row is None:
+        return
+    if row.digest.startswith("sha256=") and row.digest != digest_of(variant):
+        mismatch = f"says {row.digest} of {VARIANT_FILE}, which is {digest_of(variant)}"
+    elif not row.digest:
+        mismatch = f"has no hash of {VARIANT_FILE}"
+    elif row.size != str(len(variant)):
+        mismatch = f"says size {row.size!r} of {VARIANT_FILE}, which has {len(variant)} bytes"
+    else:
+        return
+    yield error("record-mismatch", file, record, mismatch, _REMAKE)
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - 3
+    return ", ".join(names[:3]) + (f" and {more} more" if more > 0 else "")

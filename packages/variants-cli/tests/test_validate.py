@@ -1,0 +1,388 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from variants_cli.record import digest_of
+
+V3 = {"x86_64": {"level": ["v3"]}}
+LABELLED = "example_pkg-1.0-py3-none-any-x86_64_v3.whl"
+SCHEMAS = "https://variants-schema.wheelnext.dev/"
+
+
+def codes(result):
+    return [finding["code"] for finding in result.json["findings"]]
+
+
+@pytest.fixture
+def document(tmp_path, variants):
+    """Write a tree, or text, as index-level metadata and validate it."""
+
+    def check(content, name="example_pkg-1.0-variants.json"):
+        path = tmp_path / name
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        result = variants("validate", path, "--json")
+        assert result.err == ""
+        errors = [item for item in result.json["findings"] if item["severity"] == "error"]
+        assert result.code == (1 if errors else 0)
+        assert result.json["errors"] == len(errors)
+        assert result.json["warnings"] == len(result.json["findings"]) - len(errors)
+        for item in result.json["findings"]:
+            assert item["file"] == str(path)
+            assert item["message"]
+            assert item["remedy"]
+        return [(item["severity"], item["code"], item["place"]) for item in result.json["findings"]]
+
+    return check
+
+
+def test_good_document(variant_json, document, tmp_path, variants):
+    assert document(variant_json("x86_64_v3", V3)) == []
+    result = variants("validate", tmp_path / "example_pkg-1.0-variants.json")
+    assert result == (0, "1 file checked: 0 errors, 0 warnings\n", "")
+
+
+@pytest.mark.parametrize(
+    ("change", "finding"),
+    [
+        ({"$schema": f"{SCHEMAS}v7.0.0.json"}, ("error", "unsupported-schema", "$schema")),
+        ({"$schema": f"{SCHEMAS}v0.99.0.json"}, ("warning", "schema-unknown", "$schema")),
+        ({"$schema": "https://example.org"}, ("warning", "schema-unknown", "$schema")),
+        ({"$schema": None}, ("warning", "schema-missing", "$schema")),
+        ({"$schema": 5}, ("error", "invalid-metadata", "$schema")),
+        ({"variants": []}, ("error", "invalid-metadata", "variants")),
+        (
+            {"variants": {"x": {"x86_64": {"level": "v3"}}}},
+            ("error", "invalid-metadata", "variants.x.x86_64.level"),
+        ),
+        (
+            {"variants": {"x": {"nvidia": {"sm_arch": ["90_real"]}}}},
+            ("error", "invalid-metadata", "variants.x.nvidia"),
+        ),
+        ({"variants": {"X": V3}}, ("error", "invalid-metadata", "variants")),
+        (
+            {"default-priorities": {"namespace": ["x86_64", "x86_64"]}},
+            ("error", "invalid-metadata", "default-priorities.namespace"),
+        ),
+        ({"providers": {}}, ("warning", "unknown-key", "providers")),
+        (
+            {"default-priorities": {"namespace": ["x86_64"], "feature": {}}},
+            ("warning", "unknown-key", "default-priorities.feature"),
+        ),
+        (
+            {"variants": {"a": V3, "b": V3}},
+            ("warning", "same-properties", "variants.b"),
+        ),
+        (
+            {"variants": {"a": {"x86_64": {"level": ["v3", "v2"]}}}},
+            ("warning", "values-unsorted", "variants.a.x86_64.level"),
+        ),
+        (
+            {"variants": {"a": {"x86_64": {"level": ["v3", "v3"]}}}},
+            ("warning", "values-unsorted", "variants.a.x86_64.level"),
+        ),
+        (
+            {"variants": {"a": {"x86_64": {"level": ["x86_64_v3"]}}}},
+            ("warning", "unknown-value", "variants.a.x86_64.level"),
+        ),
+        (
+            {"variants": {"a": {"x86_64": {"levle": ["v3"]}}}},
+            ("warning", "unknown-value", "variants.a.x86_64.levle"),
+        ),
+        (
+            {"variants": {"null": {}}, "default-priorities": {"namespace": []}},
+            ("error", "namespaces-missing", "default-priorities.namespace"),
+        ),
+    ],
+)
+def test_one_thing_wrong(variant_json, document, change, finding):
+    tree = {**variant_json("x86_64_v3", V3), **change}
+    if tree["$schema"] is None:
+        del tree["$schema"]
+    assert document(tree) == [finding]
+
+
+@pytest.mark.parametrize(
+    ("providers", "finding"),
+    [
+        ({}, ("error", "provider-missing", "providers")),
+        (
+            {"acme": {"requires": ["acme >< 2"]}},
+            ("error", "invalid-requirement", "providers.acme.requires"),
+        ),
+        (
+            {"acme": {"requires": ["acme"], "builtin": "acme"}},
+            ("error", "invalid-metadata", "providers.acme"),
+        ),
+        (
+            {"acme": {"requires": ["acme"], "enable-if": "os_name == 'posix'"}},
+            ("warning", "unknown-key", "providers.acme.enable-if"),
+        ),
+        (
+            {"acme": {"static-properties": {"size": ["1", "2"]}}},
+            ("error", "never-compatible", "variants.b.acme.size"),
+        ),
+    ],
+)
+def test_providers(variant_json, document, providers, finding):
+    tree = variant_json("a", namespaces=["acme"], providers=providers)
+    tree["$schema"] = f"{SCHEMAS}v0.2.0.json"
+    tree["variants"] = {"a": {"acme": {"size": ["1"]}}, "b": {"acme": {"size": ["3", "4"]}}}
+    assert document(tree) == [finding]
+
+
+def test_invalid_marker(variant_json, document):
+    providers = {"x86_64": {"requires": ["acme"], "enable-if": "platform == 'Linux'"}}
+    tree = variant_json("a", V3, providers=providers)
+    tree["$schema"] = f"{SCHEMAS}v0.0.3.json"
+    assert document(tree) == [("error", "invalid-marker", "providers.x86_64.enable-if")]
+
+
+@pytest.mark.parametrize("version", ["", "v0.0.2.json", "v0.0.3.json", "peps/825/v0.1.0.json"])
+def test_keys_of_old_generations_are_known(variant_json, document, version):
+    tree = variant_json("x86_64_v3", V3)
+    tree["$schema"] = SCHEMAS + version
+    tree["default-priorities"] |= {"feature": {}, "property": {}}
+    if "0.1.0" not in version:
+        tree["providers"] = {"x86_64": {"requires": ["acme"], "optional": False}}
+    assert document(tree) == []
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "[" * 100_000, '"\\ud800"', "NaN"])
+def test_no_metadata_at_all(document, text):
+    assert document(text) == [("error", "invalid-metadata", "")]
+
+
+def test_too_large(document):
+    assert document(" " * (33 * 1024 * 1024)) == [("error", "invalid-metadata", "")]
+
+
+def test_duplicate_keys(variant_json, document):
+    text = json.dumps(variant_json("a", V3)).replace('"a":', '"a": {}, "a":')
+    assert document(text) == [("error", "duplicate-key", "")]
+
+
+@pytest.mark.parametrize(
+    "name", ["Example.Pkg-1.0-variants.json", "example-pkg-1.0-variants.json", "-variants.json"]
+)
+def test_names_that_installers_do_not_find(variant_json, document, name):
+    assert document(variant_json("a", V3), name) == [("error", "index-filename", "")]
+
+
+def test_other_names_are_not_judged(variant_json, document):
+    assert document(variant_json("a", V3), "variant.json") == []
+
+
+def test_pyproject(tmp_path, variants):
+    path = tmp_path / "pyproject.toml"
+    path.write_text("[variant.default-priorities]\nnamespace = ['x86_64']\n")
+    assert codes(variants("validate", path, "--json")) == []
+    path.write_text("[variant.default-priorities]\nnamespace = ['X']\n")
+    assert codes(variants("validate", path, "--json")) == ["invalid-metadata"]
+    path.write_text("[project]\n")
+    assert codes(variants("validate", path, "--json")) == ["namespaces-missing"]
+
+
+def test_made_wheels_are_good(build_wheel, variants):
+    made = variants(
+        *("make", build_wheel(), "--label", "x86_64_v3", "--property", "x86_64::level::v3")
+    ).out.strip()
+    assert variants("validate", made).out == "1 file checked: 0 errors, 0 warnings\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "found"),
+    [
+        (LABELLED, None, ["metadata-missing"]),
+        ("example_pkg-1.0-py3-none-any.whl", "x86_64_v3", ["label-missing"]),
+        (LABELLED, "x86_64_v4", ["label-mismatch"]),
+        ("example_pkg-1.0-py3-none-any-X.whl", "x86_64_v3", ["invalid-filename"]),
+    ],
+)
+def test_name_and_contents_of_a_wheel(build_wheel, variant_json, variants, name, label, found):
+    wheel = build_wheel(name, variant=variant_json(label, V3) if label else None)
+    result = variants("validate", wheel, "--json")
+    assert result.code == 1
+    assert codes(result) == found
+
+
+def test_several_variants_in_one_wheel(build_wheel, variant_json, variants):
+    tree = variant_json("x86_64_v3", V3)
+    tree["variants"]["null"] = {}
+    result = variants("validate", build_wheel(LABELLED, variant=tree), "--json")
+    assert codes(result) == ["label-mismatch"]
+    assert "'null', 'x86_64_v3'" in result.json["findings"][0]["message"]
+
+
+def test_metadata_inside_a_wheel(build_wheel, variant_json, variants):
+    tree = {**variant_json("x86_64_v3", V3), "variants": {"x86_64_v3": []}}
+    wheel = build_wheel(LABELLED, variant=tree)
+    (finding,) = variants("validate", wheel, "--json").json["findings"]
+    assert finding["code"] == "invalid-metadata"
+    assert finding["file"] == str(wheel)
+    assert finding["place"] == "example_pkg-1.0.dist-info/variant.json: variants.x86_64_v3"
+
+
+def edited(line):
+    """Return an edit of RECORD: the line of variant.json becomes *line*."""
+
+    def edit(text):
+        lines = text.splitlines(keepends=True)
+        return "".join(line if "variant.json" in old else old for old in lines)
+
+    return edit
+
+
+PATH = "example_pkg-1.0.dist-info/variant.json"
+
+
+@pytest.mark.parametrize(
+    ("edit", "found", "message"),
+    [
+        (lambda text: None, "record-missing", "there is no RECORD"),
+        (lambda text: "x,y\n", "record-invalid", "line 1 has 2 columns instead of 3"),
+        (edited(""), "record-incomplete", f"does not list {PATH}"),
+        (
+            lambda text: f"gone.py,,\n{text}",
+            "record-incomplete",
+            "lists gone.py, which the wheel does not contain",
+        ),
+        (
+            edited(f"{PATH},{digest_of(b'other')},10\n"),
+            "record-mismatch",
+            f"says {digest_of(b'other')} of variant.json, which is sha256=",
+        ),
+        (edited(f"{PATH},,\n"), "record-mismatch", "has no hash of variant.json"),
+    ],
+)
+def test_record(build_wheel, variant_json, variants, edit, found, message):
+    wheel = build_wheel(LABELLED, variant=variant_json("x86_64_v3", V3), record=edit)
+    result = variants("validate", wheel, "--json")
+    assert result.code == 1
+    assert codes(result) == [found]
+    assert message in result.json["findings"][0]["message"]
+
+
+def test_size_in_record(build_wheel, variant_json, variants):
+    wheel = build_wheel(
+        LABELLED,
+        variant=variant_json("x86_64_v3", V3),
+        record=lambda text: "".join(
+            line.rpartition(",")[0] + ",7\n" if PATH in line else line
+            for line in text.splitlines(keepends=True)
+        ),
+    )
+    assert codes(variants("validate", wheel, "--json")) == ["record-mismatch"]
+
+
+def test_broken_wheel(tmp_path, variants):
+    wheel = tmp_path / LABELLED
+    wheel.write_bytes(b"PK")
+    result = variants("validate", wheel)
+    assert result.code == 1
+    assert result.out.splitlines()[0].startswith(f"{wheel}: error: not a usable zip archive")
+    assert result.out.splitlines()[0].endswith("[invalid-wheel]")
+
+
+@pytest.fixture
+def dist(tmp_path, build_wheel, variant_json, variants):
+    """An indexed directory with two variants."""
+    folder = tmp_path / "dist"
+    build_wheel("example_pkg-1.0-py3-none-any.whl", folder=folder)
+    build_wheel(LABELLED, folder=folder, variant=variant_json("x86_64_v3", V3))
+    null = variant_json("null")
+    build_wheel("example_pkg-1.0-py3-none-any-null.whl", folder=folder, variant=null)
+    assert variants("index", folder).code == 0
+    return folder
+
+
+def test_good_directory(dist, variants):
+    assert variants("validate", dist) == (0, "4 files checked: 0 errors, 0 warnings\n", "")
+
+
+def test_directory_without_index_metadata(dist, variants):
+    (dist / "example_pkg-1.0-variants.json").unlink()
+    result = variants("validate", dist, "--json")
+    assert (result.code, codes(result)) == (0, ["index-metadata-missing"])
+    assert "example_pkg-1.0-variants.json" in result.json["findings"][0]["message"]
+
+
+def test_wheel_that_the_index_does_not_know(dist, build_wheel, variant_json, variants):
+    for tag in ("linux_x86_64", "win_amd64"):
+        build_wheel(
+            f"example_pkg-1.0-py3-none-{tag}-x86_64_v4.whl",
+            folder=dist,
+            variant=variant_json("x86_64_v4", {"x86_64": {"level": ["v4"]}}),
+        )
+    result = variants("validate", dist, "--json")
+    assert (result.code, codes(result)) == (1, ["label-not-indexed"])
+    assert "x86_64_v4" in result.json["findings"][0]["message"]
+    assert variants("index", dist).code == 0
+    assert variants("validate", dist).code == 0
+
+
+def test_label_without_wheel(dist, variants):
+    (dist / LABELLED).unlink()
+    result = variants("validate", dist, "--json")
+    assert (result.code, codes(result)) == (0, ["label-without-wheel"])
+
+
+def test_wheels_that_contradict_each_other(dist, build_wheel, variant_json, variants):
+    other = "example_pkg-1.0-py3-none-win_amd64-x86_64_v3.whl"
+    tree = variant_json("x86_64_v3", {"x86_64": {"level": ["v2"]}})
+    wheel = build_wheel(other, folder=dist, variant=tree)
+    result = variants("validate", dist, "--json")
+    assert result.code == 1
+    assert codes(result) == ["inconsistent-wheels", "index-mismatch"]
+    first, second = result.json["findings"]
+    assert first["file"] == str(wheel)
+    assert first["place"] == "variants.x86_64_v3"
+    assert LABELLED in first["message"]
+    assert other in first["message"]
+    assert second["file"] == str(dist / "example_pkg-1.0-variants.json")
+
+
+def test_index_of_another_order_of_namespaces(dist, variants):
+    path = dist / "example_pkg-1.0-variants.json"
+    tree = json.loads(path.read_text())
+    tree["default-priorities"]["namespace"] = ["nvidia", "x86_64"]
+    path.write_text(json.dumps(tree))
+    result = variants("validate", dist, "--json")
+    assert set(codes(result)) == {"index-mismatch"}
+    assert result.json["findings"][0]["place"] == "default-priorities.namespace"
+
+
+def test_index_of_another_generation_agrees(tmp_path, build_wheel, variant_json, variants):
+    tree = variant_json(
+        "a", V3, providers={"x86_64": {"requires": ["acme"], "enable-if": "os_name == 'posix'"}}
+    )
+    tree["$schema"] = f"{SCHEMAS}v0.0.3.json"
+    build_wheel("p-1-py3-none-any-a.whl", variant=tree)
+    assert variants("index", tmp_path).code == 0
+    written = json.loads((tmp_path / "p-1-variants.json").read_text())
+    assert written["$schema"].endswith("v0.2.0.json")
+    assert variants("validate", tmp_path, "--json").json["findings"] == []
+
+
+def test_strange_names_are_shown_on_one_line(document, tmp_path, variants):
+    document('{"variants": {"a\\nb\\u001b[31m": {}}}')
+    result = variants("validate", tmp_path / "example_pkg-1.0-variants.json")
+    assert len(result.out.splitlines()) == 3
+    assert "\x1b" not in result.out
+
+
+def test_several_files_and_missing_ones(dist, variants):
+    result = variants("validate", dist, dist / LABELLED)
+    assert result.out == "5 files checked: 0 errors, 0 warnings\n"
+    assert variants("validate", dist / "missing.whl").code == 2
+    assert variants("validate").code == 2
+
+
+FIELD = Path(__file__).parents[4] / "shared" / "data" / "field"
+
+
+@pytest.mark.skipif(not FIELD.is_dir(), reason="the field data is not beside this checkout")
+def test_field_data_has_no_errors(variants):
+    result = variants("validate", *FIELD.glob("*-variants.json"), "--json")
+    assert result.json["checked"] == 4
+    assert set(codes(result)) <= {"values-unsorted"}

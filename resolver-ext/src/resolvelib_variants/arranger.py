@@ -8,7 +8,9 @@ version with variant wheels is really looked at, and decides about a version onc
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
 
 from pep_variants.errors import NoSuchVariant
@@ -25,7 +27,10 @@ CT_contra = TypeVar("CT_contra", contravariant=True)
 
 
 class CandidateFiles(Protocol[CT_contra]):
-    """How candidates name their file and where metadata beside it comes from."""
+    """How candidates name their file and where metadata beside it comes from.
+
+    All but `metadata` are asked often and must be cheap.
+    """
 
     def version(self, candidate: CT_contra) -> Hashable:
         """Return the version; candidates of one version come one after the other."""
@@ -36,7 +41,7 @@ class CandidateFiles(Protocol[CT_contra]):
         ...
 
     def source(self, candidate: CT_contra) -> str:
-        """Return the index page or directory that lists the file."""
+        """Return the index page or directory that lists the file; only asked when there is one."""
         ...
 
     def metadata(self, project: str, candidate: CT_contra) -> Metadata:
@@ -55,7 +60,10 @@ class Listener(Protocol):
     """Hears what was decided; how to tell people is the client's business."""
 
     def selected(self, project: str, version: Hashable, selection: Selection[Any]) -> None:
-        """Take note of the selection of one version with variants; once per version."""
+        """Take note of the selection of one version with variants.
+
+        Once per version, and again if files of it turn up that were not offered before.
+        """
         ...
 
     def failed(self, project: str, version: Hashable, error: Exception) -> None:
@@ -66,7 +74,8 @@ class Listener(Protocol):
 class Arranger(Generic[CT]):
     """Arranges the candidates of one resolution and remembers every decision.
 
-    Make one per resolution: decisions hold as long as the files of a version stay the same.
+    Make one per resolution. What is decided about a version holds for every subset of its files:
+    a resolver that leaves out what it found to conflict sees the rest in the same order.
 
     Attributes:
         missing: for projects of which the user forced a label: why no version offered so far had
@@ -95,33 +104,52 @@ class Arranger(Generic[CT]):
         self._platform = platform
         self._preferences = preferences
         self._listener = listener
-        # By project, version and files: the decision, and the order as places in the list of files.
-        self._decisions: dict[Hashable, tuple[Selection[CT], tuple[int, ...]]] = {}
-        self._by_file: dict[tuple[str, str, str], Selection[CT]] = {}
+        self._decisions: dict[tuple[str, Hashable], _Decision[CT]] = {}
+        # By project, version and source.
+        self._metadata: dict[tuple[str, Hashable, str], Metadata | Exception] = {}
 
-    def arrange(self, project: str, candidates: Iterable[CT]) -> Iterator[CT]:
+    def forces(self, project: str) -> bool:
+        """Return whether the user forced a label of *project*, or its non-variant wheel."""
+        return project in self._preferences.forced
+
+    def arrange(
+        self, project: str, candidates: Iterable[CT], *, complete: bool = True
+    ) -> Iterator[CT]:
         """Yield the candidates that fit, version by version, best variant first.
 
         Versions keep their order. Versions without variant wheels pass unchanged. A version is
-        judged when the iterator reaches it, not before.
+        judged when the iterator reaches it, not before. A decision needs all files of a version,
+        so *candidates* is read up to the first one of the next version.
 
         Args:
             project: normalized project name.
             candidates: all files of all versions, those of a version together, in the order of
                 preference without variants.
+            complete: False when candidates were left out because they conflict: a forced label
+                that is not among the others is not `missing` then.
+
+        Raises:
+            Exception: whatever went wrong in the platform or metadata of a project of which a
+                label is forced. For all other projects a fault costs the version its variants.
         """
-        forced = self._preferences.forced.get(project)
-        considered: list[tuple[str, Selection[CT], list[File[CT]]]] = []
+        forced = self.forces(project)
+        considered: list[tuple[str, Selection[CT], Sequence[File[CT]]]] = []
         for version, group in self._by_version(candidates):
             files = [self._file(candidate) for candidate in group]
-            if forced is None and all(file.label is None for file in files):
+            if not forced and all(file.label is None for file in files):
                 yield from group
                 continue
-            selection, order = self._decide(project, version, files)
-            considered.append((str(version), selection, files))
-            for place in order:
-                yield group[place]
-        if forced is not None:
+            decision = self._decide(project, version, files)
+            considered.append((str(version), decision.selection, files))
+            # By place; files that share one stay in the order in which they came.
+            kept = sorted(
+                (place, number)
+                for number, file in enumerate(files)
+                if (place := decision.places.get((file.source, file.label))) is not None
+            )
+            for _, number in kept:
+                yield group[number]
+        if forced and complete:
             error = missing_variant(project, considered)
             if error is not None:
                 self.missing.setdefault(project, error)
@@ -129,16 +157,22 @@ class Arranger(Generic[CT]):
     def context(self, project: str, candidate: CT) -> VariantContext:
         """Return what variant markers of *candidate* are evaluated against."""
         file = self._file(candidate)
-        selection = self._by_file.get((project, file.filename, file.source))
-        return NON_VARIANT if selection is None else selection.context(file)
+        if file.label is None:
+            return NON_VARIANT
+        decision = self._decisions.get((project, self._files.version(candidate)))
+        # Of a variant that never was among others, only what its name says is known.
+        return VariantContext(file.label, {}) if decision is None else decision.context(file)
 
     def selection(self, project: str, candidate: CT) -> Selection[CT] | None:
-        """Return the decision that *candidate* came out of, None for versions without variants."""
-        file = self._file(candidate)
-        return self._by_file.get((project, file.filename, file.source))
+        """Return the decision about the version of *candidate*, None if it has no variants."""
+        decision = self._decisions.get((project, self._files.version(candidate)))
+        return None if decision is None else decision.selection
 
     def _file(self, candidate: CT) -> File[CT]:
-        return File(self._files.filename(candidate) or "", self._files.source(candidate), candidate)
+        filename = self._files.filename(candidate)
+        if filename is None:
+            return File("", "", candidate)
+        return File(filename, self._files.source(candidate), candidate)
 
     def _by_version(self, candidates: Iterable[CT]) -> Iterator[tuple[Hashable, list[CT]]]:
         group: list[CT] = []
@@ -153,21 +187,19 @@ class Arranger(Generic[CT]):
         if group:
             yield current, group
 
-    def _decide(
-        self, project: str, version: Hashable, files: list[File[CT]]
-    ) -> tuple[Selection[CT], tuple[int, ...]]:
-        # Resolvers ask for the matches of a project again and again, with new candidate objects.
-        key = (project, version, tuple((file.filename, file.source) for file in files))
-        if key not in self._decisions:
-            selection = self._select(project, version, files)
-            places = {id(file): place for place, file in enumerate(files)}
-            order = tuple(places[id(file)] for file in selection.files)
-            self._decisions[key] = selection, order
-            for file in selection.files:
-                self._by_file[project, file.filename, file.source] = selection
-        return self._decisions[key]
+    def _decide(self, project: str, version: Hashable, files: Sequence[File[CT]]) -> _Decision[CT]:
+        # Resolvers ask for the matches of a project again and again: with new candidate objects,
+        # and without those that turned out to conflict.
+        decision = self._decisions.get((project, version))
+        offered = {} if decision is None else dict(decision.files)
+        for file in files:
+            offered.setdefault((file.filename, file.source), file)
+        if decision is None or len(offered) > len(decision.files):
+            selection = self._select(project, version, tuple(offered.values()))
+            decision = self._decisions[project, version] = _Decision(offered, selection)
+        return decision
 
-    def _select(self, project: str, version: Hashable, files: list[File[CT]]) -> Selection[CT]:
+    def _select(self, project: str, version: Hashable, files: Sequence[File[CT]]) -> Selection[CT]:
         first: dict[str, CT] = {}
         for file in files:
             if file.label is not None:
@@ -175,7 +207,7 @@ class Arranger(Generic[CT]):
         try:
             selection = select(
                 files,
-                metadata=lambda source: self._files.metadata(project, first[source]),
+                metadata=lambda source: self._read(project, version, source, first[source]),
                 platform=self._platform,
                 preferences=self._preferences,
                 project=project,
@@ -183,7 +215,7 @@ class Arranger(Generic[CT]):
         except Exception as error:
             # A fault of ours must cost the variants, never the install: unless the user asked for
             # a variant of just this project.
-            if project in self._preferences.forced:
+            if self.forces(project):
                 raise
             logger.debug("selecting a variant of %s %s failed", project, version, exc_info=True)
             if self._listener is not None:
@@ -193,3 +225,52 @@ class Arranger(Generic[CT]):
         if self._listener is not None:
             self._listener.selected(project, version, selection)
         return selection
+
+    def _read(self, project: str, version: Hashable, source: str, candidate: CT) -> Metadata:
+        key = (project, version, source)
+        if key not in self._metadata:
+            try:
+                self._metadata[key] = self._files.metadata(project, candidate)
+            except Exception as error:  # also a fault would happen again
+                self._metadata[key] = error
+        found = self._metadata[key]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+@dataclass(frozen=True)
+class _Decision(Generic[CT]):
+    """What was decided about one version.
+
+    Attributes:
+        files: every file that was offered so far, by filename and source.
+        selection: the decision about them.
+        contexts: what was worked out for markers, by source and label.
+    """
+
+    files: Mapping[tuple[str, str], File[CT]]
+    selection: Selection[CT]
+    contexts: dict[tuple[str, str | None], VariantContext] = field(default_factory=dict)
+
+    @cached_property
+    def places(self) -> Mapping[tuple[str, str | None], int]:
+        """Place of the files of a source and label, 0 is the most preferred.
+
+        Equal for what only the client's order of preference tells apart: a label whose sources
+        agree, and everything that is no variant. Files that do not fit have none.
+        """
+        groups: dict[Hashable, int] = {}
+        places = {}
+        for file in self.selection.files:
+            ranking = self.selection.rankings.get(file.source)
+            group = None if file.label is None else (id(ranking), file.label)
+            places[file.source, file.label] = groups.setdefault(group, len(groups))
+        return places
+
+    def context(self, file: File[CT]) -> VariantContext:
+        """Return what variant markers of *file* are evaluated against."""
+        key = (file.source, file.label)
+        if key not in self.contexts:
+            self.contexts[key] = self.selection.context(file)
+        return self.contexts[key]

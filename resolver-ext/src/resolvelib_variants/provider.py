@@ -1,0 +1,198 @@
+"""The wrapper that makes any resolvelib provider variant-aware.
+
+The resolver talks to the wrapper, the wrapper to the provider it wraps: what `find_matches`
+returns is arranged, variant markers are reduced for `get_dependencies`, everything else passes
+through. What the wrapper cannot know of the wrapped provider's objects, `ProviderFiles` tells it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+# The only module that imports resolvelib: bundlers rewrite these lines to a vendored copy.
+from resolvelib import AbstractProvider
+
+from pep_variants.markers import reduce_requirement
+from pep_variants.metadata import Metadata
+from pep_variants.platform import Platform
+from pep_variants.preferences import Preferences
+
+from .arranger import CT, Arranger, CandidateFiles, CT_contra, Listener
+
+if TYPE_CHECKING:
+    from resolvelib.providers import Preference
+    from resolvelib.resolvers import RequirementInformation
+    from resolvelib.structs import Matches
+
+RT = TypeVar("RT")
+KT = TypeVar("KT")
+RT_co = TypeVar("RT_co", covariant=True)
+KT_contra = TypeVar("KT_contra", contravariant=True)
+
+if TYPE_CHECKING:
+    _Provider = AbstractProvider
+else:
+
+    class _Provider(AbstractProvider, Generic[RT, CT, KT]):
+        """resolvelib 1.0 has no type parameters at run time."""
+
+
+class ProviderFiles(CandidateFiles[CT_contra], Protocol[RT_co, CT_contra, KT_contra]):
+    """What the wrapper has to know of the wrapped provider's objects."""
+
+    def has_variants(self, identifier: KT_contra) -> bool:
+        """Return whether any candidate of *identifier* may be a variant wheel.
+
+        Must be cheap; asked after each `find_matches` of the wrapped provider, which has seen
+        the index by then. When in doubt True: that costs little, see `Arranger.arrange`.
+        """
+        ...
+
+    def project(self, identifier: KT_contra) -> str:
+        """Return the normalized project name of *identifier*, without extras."""
+        ...
+
+    def dependencies(
+        self, candidate: CT_contra, reduce: Callable[[str], str | None]
+    ) -> Iterable[RT_co] | None:
+        """Return the requirements of *candidate*, None to have the wrapped provider asked.
+
+        Args:
+            candidate: a candidate, variant or not: the metadata of both may use variant markers.
+            reduce: takes a ``Requires-Dist`` value and returns it with a plain marker or none, or
+                None if it does not apply to this candidate. It raises `InvalidMarker` for variant
+                terms that make no sense: treat it as any other requirement that cannot be parsed.
+        """
+        ...
+
+
+class VariantProvider(_Provider[RT, CT, KT]):
+    """A resolvelib provider with wheel variants, around one without.
+
+    Candidates of one version that differ in their variant have to be different candidates, also
+    when the wrapped provider leaves out incompatible ones: then a conflict that one variant brings
+    is answered by the next variant of the version, before the next version.
+
+    Attributes that are not a provider's are looked up in the wrapped one.
+
+    Attributes:
+        arranger: decides and remembers; its `missing` tells which forced labels do not exist.
+    """
+
+    def __init__(
+        self,
+        base: AbstractProvider[RT, CT, KT],
+        files: ProviderFiles[RT, CT, KT],
+        *,
+        platform: Callable[[Metadata], Platform],
+        preferences: Preferences | None = None,
+        listener: Listener | None = None,
+    ) -> None:
+        """Wrap *base* for one resolution.
+
+        Args:
+            base: the provider to wrap.
+            files: what the wrapper has to know of its candidates and identifiers.
+            platform: supported values for metadata, e.g. `Detector.platform` of the engine.
+            preferences: what the user asked for; nothing by default.
+            listener: hears decisions and faults.
+        """
+        self._base = base
+        self._files = files
+        self.arranger: Arranger[CT] = Arranger(
+            files, platform=platform, preferences=preferences or Preferences(), listener=listener
+        )
+
+    def find_matches(
+        self,
+        identifier: KT,
+        requirements: Mapping[KT, Iterator[RT]],
+        incompatibilities: Mapping[KT, Iterator[CT]],
+    ) -> Matches[CT]:
+        """Return the matches of the wrapped provider, variants filtered and ordered.
+
+        The very same object for identifiers without variants. For others a callable, whatever the
+        wrapped provider returned: a version is judged when the resolver comes to it. Nothing is
+        added to what the wrapped provider gave this time, so what it excluded stays excluded.
+        """
+        matches = self._base.find_matches(
+            identifier=identifier, requirements=requirements, incompatibilities=incompatibilities
+        )
+        project = self._files.project(identifier)
+        # A forced label needs its say also where there are no variants at all.
+        if not self._files.has_variants(identifier) and not self.arranger.forces(project):
+            return matches
+        complete = not any(True for _ in incompatibilities.get(identifier, ()))
+        again = _repeatable(matches)
+        return lambda: self.arranger.arrange(project, again(), complete=complete)
+
+    def get_dependencies(self, candidate: CT) -> Iterable[RT]:
+        """Return the requirements of *candidate*, with variant markers reduced."""
+
+        def reduce(requirement: str) -> str | None:
+            project = self._files.project(self._base.identify(requirement_or_candidate=candidate))
+            return reduce_requirement(requirement, self.arranger.context(project, candidate))
+
+        dependencies = self._files.dependencies(candidate, reduce)
+        if dependencies is None:
+            return self._base.get_dependencies(candidate=candidate)
+        return dependencies
+
+    # What follows is the wrapped provider's alone. Arguments go by name, as resolvers pass them.
+
+    def identify(self, requirement_or_candidate: RT | CT) -> KT:
+        """Return what the wrapped provider says."""
+        return self._base.identify(requirement_or_candidate=requirement_or_candidate)
+
+    def get_preference(
+        self,
+        identifier: KT,
+        resolutions: Mapping[KT, CT],
+        candidates: Mapping[KT, Iterator[CT]],
+        information: Mapping[KT, Iterator[RequirementInformation[RT, CT]]],
+        backtrack_causes: Sequence[RequirementInformation[RT, CT]],
+    ) -> Preference:
+        """Return what the wrapped provider says."""
+        return self._base.get_preference(
+            identifier=identifier,
+            resolutions=resolutions,
+            candidates=candidates,
+            information=information,
+            backtrack_causes=backtrack_causes,
+        )
+
+    def narrow_requirement_selection(
+        self,
+        identifiers: Iterable[KT],
+        resolutions: Mapping[KT, CT],
+        candidates: Mapping[KT, Iterator[CT]],
+        information: Mapping[KT, Iterator[RequirementInformation[RT, CT]]],
+        backtrack_causes: Sequence[RequirementInformation[RT, CT]],
+    ) -> Iterable[KT]:
+        """Return what the wrapped provider says; resolvelib asks this from 1.1 on."""
+        return self._base.narrow_requirement_selection(
+            identifiers=identifiers,
+            resolutions=resolutions,
+            candidates=candidates,
+            information=information,
+            backtrack_causes=backtrack_causes,
+        )
+
+    def is_satisfied_by(self, requirement: RT, candidate: CT) -> bool:
+        """Return what the wrapped provider says."""
+        return self._base.is_satisfied_by(requirement=requirement, candidate=candidate)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as untyped as the attributes are
+        if name == "_base":  # not set yet: copying and unpickling look before they set
+            raise AttributeError(name)
+        return getattr(self._base, name)
+
+
+def _repeatable(matches: Matches[CT]) -> Callable[[], Iterable[CT]]:
+    """Return what gives *matches* from the start, each time it is called."""
+    if callable(matches):
+        return matches
+    # As resolvelib does: what is no sequence may be good for one iteration only.
+    items = matches if isinstance(matches, Sequence) else list(matches)
+    return lambda: items

@@ -1,0 +1,367 @@
+"""The wrapper: what it passes through, what it arranges, what it reduces."""
+
+import copy
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from packaging.requirements import Requirement as ParsedRequirement
+from resolvelib import AbstractProvider, BaseReporter, ResolutionImpossible, Resolver
+
+import resolvelib_variants
+from pep_variants.errors import InvalidMarker
+from pep_variants.metadata import Metadata
+from pep_variants.platform import Platform, Support
+from pep_variants.preferences import Preferences
+from resolvelib_variants import VariantProvider
+
+
+class Requirement(NamedTuple):
+    name: str
+    versions: str
+
+
+class Candidate(NamedTuple):
+    name: str
+    version: str
+    filename: str
+    requires: tuple[str, ...] = ()
+
+
+def wheel(name, version, label=None, requires=()):
+    suffix = f"-{label}" if label else ""
+    return Candidate(name, version, f"{name}-{version}-py3-none-any{suffix}.whl", tuple(requires))
+
+
+class Provider(AbstractProvider):
+    """Names and exact versions; `form` makes the matches what find_matches returns."""
+
+    greeting = "hello"
+
+    def __init__(self, *candidates, form=list):
+        self.candidates = candidates
+        self.form = form
+        self.found = []
+        self.asked = []
+
+    def identify(self, requirement_or_candidate):
+        return requirement_or_candidate.name
+
+    def get_preference(self, identifier, resolutions, candidates, information, backtrack_causes):
+        return identifier
+
+    def find_matches(self, identifier, requirements, incompatibilities):
+        wanted = list(requirements[identifier])
+        excluded = list(incompatibilities[identifier])
+        self.found.append(
+            self.form(
+                [
+                    candidate
+                    for candidate in self.candidates
+                    if candidate.name == identifier
+                    and candidate not in excluded
+                    and all(candidate.version in requirement.versions for requirement in wanted)
+                ]
+            )
+        )
+        return self.found[-1]
+
+    def is_satisfied_by(self, requirement, candidate):
+        return candidate.version in requirement.versions
+
+    def get_dependencies(self, candidate):
+        self.asked.append(candidate)
+        return [Requirement(*text.split("==")) for text in candidate.requires]
+
+    def narrow_requirement_selection(
+        self, identifiers, resolutions, candidates, information, backtrack_causes
+    ):
+        return sorted(identifiers)
+
+
+METADATA = Metadata(
+    namespaces=("cpu",),
+    variants={f"v{n}": {"cpu": {"level": (f"v{n}",)}} for n in (1, 2, 3, 4)},
+)
+
+
+class Files:
+    """`ProviderFiles` of the provider above: names with an `x` have variants."""
+
+    def __init__(self, markers=True):
+        self.markers = markers
+        self.read = []
+
+    def version(self, candidate):
+        return candidate.version
+
+    def filename(self, candidate):
+        return candidate.filename
+
+    def source(self, candidate):
+        return "https://index.example/simple/"
+
+    def metadata(self, project, candidate):
+        self.read.append((project, candidate.version))
+        return METADATA
+
+    def has_variants(self, identifier):
+        return identifier.startswith("x")
+
+    def project(self, identifier):
+        return identifier
+
+    def dependencies(self, candidate, reduce):
+        if not self.markers:
+            return None
+        texts = filter(None, map(reduce, candidate.requires))
+        parsed = map(ParsedRequirement, texts)
+        return [Requirement(item.name, str(item.specifier).removeprefix("==")) for item in parsed]
+
+
+def wrap(base, files=None, **preferences):
+    platform = Platform({"cpu": Support({"level": ("v3", "v2", "v1")})})
+    return VariantProvider(
+        base,
+        files or Files(),
+        platform=lambda metadata: platform,
+        preferences=Preferences(**preferences),
+    )
+
+
+def matches(provider, name, versions="123", excluded=()):
+    return provider.find_matches(
+        identifier=name,
+        requirements={name: iter([Requirement(name, versions)])},
+        incompatibilities={name: iter(excluded)},
+    )
+
+
+def resolve(provider, *requirements):
+    wanted = [Requirement(*requirement.split("==")) for requirement in requirements]
+    mapping = Resolver(provider, BaseReporter()).resolve(wanted, max_rounds=100).mapping
+    return {name: candidate.filename for name, candidate in mapping.items()}
+
+
+X = [
+    wheel("x", "2", "v1"),
+    wheel("x", "2", "v2"),
+    wheel("x", "2"),
+    wheel("x", "1", "v1"),
+    wheel("x", "1"),
+]
+FORMS = [list, tuple, set, iter, lambda items: lambda: iter(items)]
+
+
+class TestFindMatches:
+    @pytest.mark.parametrize("form", FORMS)
+    def test_without_variants_the_very_same_object(self, form):
+        base = Provider(wheel("a", "2"), wheel("a", "1"), form=form)
+        assert matches(wrap(base), "a") is base.found[0]
+
+    @pytest.mark.parametrize("form", [list, tuple, iter, lambda items: lambda: iter(items)])
+    def test_arranged_lazily_and_as_often_as_wanted(self, form):
+        files = Files()
+        found = matches(wrap(Provider(*X, form=form), files), "x")
+        assert not files.read
+        first = iter(found())
+        assert next(first) == X[1]
+        assert files.read == [("x", "2")]
+        assert list(first) == [X[0], *X[2:]]
+        assert list(found()) == [X[1], X[0], *X[2:]]
+        assert files.read == [("x", "2"), ("x", "1")]
+
+    def test_only_what_the_wrapped_provider_gave(self):
+        provider = wrap(Provider(*X))
+        everything = list(matches(provider, "x")())
+        assert list(matches(provider, "x", excluded=[X[1]])()) == [X[0], *X[2:]]
+        assert list(matches(provider, "x", excluded=[X[1], X[2]])()) == [X[0], *X[3:]]
+        assert list(matches(provider, "x", versions="1")()) == X[3:]
+        assert list(matches(provider, "x")()) == everything
+
+    def test_a_factory_is_called_anew_each_time(self):
+        calls = []
+
+        def form(items):
+            def factory():
+                calls.append(len(items))
+                return iter(items)
+
+            return factory
+
+        found = matches(wrap(Provider(*X, form=form)), "x")
+        assert not calls
+        assert list(found()) == list(found())
+        assert calls == [5, 5]
+
+    def test_none_of_the_arguments_is_used_up(self):
+        class Exhausting(Provider):
+            def find_matches(self, identifier, requirements, incompatibilities):
+                found = super().find_matches(identifier, requirements, incompatibilities)
+                assert [*requirements[identifier]] == [Requirement("x", "12")]
+                assert [*incompatibilities[identifier]] == []
+                return found
+
+        assert resolve(wrap(Exhausting(*X)), "x==12") == {"x": "x-2-py3-none-any-v2.whl"}
+
+
+class TestGetDependencies:
+    MARKERS = (
+        "a==1",
+        "b==1; 'cpu :: level :: v2' in variant_properties",
+        "c==1; variant_label == ''",
+        "d==1; 'cpu' not in variant_namespaces and python_version >= '3'",
+    )
+
+    def test_reduced_for_variants(self):
+        candidates = [wheel("x", "1", label, self.MARKERS) for label in ("v1", "v2")]
+        provider = wrap(Provider(*candidates))
+        list(matches(provider, "x")())
+        assert [r.name for r in provider.get_dependencies(candidates[0])] == ["a"]
+        assert [r.name for r in provider.get_dependencies(candidate=candidates[1])] == ["a", "b"]
+
+    def test_reduced_for_what_is_no_variant(self):
+        candidate = wheel("a", "1", requires=self.MARKERS)
+        provider = wrap(Provider(candidate))
+        names = [requirement.name for requirement in provider.get_dependencies(candidate)]
+        assert names == ["a", "c", "d"]
+
+    def test_none_asks_the_wrapped_provider(self):
+        candidate = wheel("a", "1", requires=["b==1"])
+        base = Provider(candidate)
+        provider = wrap(base, Files(markers=False))
+        assert provider.get_dependencies(candidate) == [Requirement("b", "1")]
+        assert base.asked == [candidate]
+
+    def test_nothing_is_not_none(self):
+        candidate = wheel("a", "1")
+        base = Provider(candidate)
+        assert wrap(base).get_dependencies(candidate) == []
+        assert not base.asked
+
+    def test_a_marker_that_makes_no_sense_is_for_the_client_to_judge(self):
+        candidate = wheel("x", "1", "v1", ["a; variant_label ~= 'v1'"])
+        with pytest.raises(InvalidMarker, match="variant_label"):
+            wrap(Provider(candidate)).get_dependencies(candidate)
+
+
+class TestResolution:
+    def test_the_best_variant(self):
+        assert resolve(wrap(Provider(*X)), "x==12") == {"x": "x-2-py3-none-any-v2.whl"}
+
+    def test_a_conflict_of_one_variant_is_answered_by_the_next(self):
+        requires = ["a==1", "a==2; variant_label == 'v2'"]
+        candidates = [
+            *(wheel("x", "2", label, requires) for label in ("v1", "v2", None)),
+            *(wheel("x", "1", label) for label in ("v1", "v2", None)),
+            wheel("a", "2"),
+            wheel("a", "1"),
+        ]
+        for form in (list, iter, lambda items: lambda: iter(items)):
+            assert resolve(wrap(Provider(*candidates, form=form)), "x==12") == {
+                "x": "x-2-py3-none-any-v1.whl",
+                "a": "a-1-py3-none-any.whl",
+            }
+
+    def test_a_conflict_that_shows_late_is_too(self):
+        # `y` is pinned after `x`, so x v2 has to be given up again.
+        candidates = [
+            *(wheel("x", "2", label, ["z==1; variant_label == 'v2'"]) for label in ("v1", "v2")),
+            wheel("x", "1"),
+            wheel("y", "1", requires=["z==2"]),
+            wheel("z", "2"),
+            wheel("z", "1"),
+        ]
+        assert resolve(wrap(Provider(*candidates)), "x==12", "y==1") == {
+            "x": "x-2-py3-none-any-v1.whl",
+            "y": "y-1-py3-none-any.whl",
+            "z": "z-2-py3-none-any.whl",
+        }
+
+    def test_metadata_only_of_versions_that_are_considered(self):
+        files = Files()
+        resolve(wrap(Provider(*X), files), "x==12")
+        assert files.read == [("x", "2")]
+
+    def test_variants_switched_off(self):
+        files = Files()
+        provider = wrap(Provider(*X), files, use_variants=False)
+        assert resolve(provider, "x==12") == {"x": "x-2-py3-none-any.whl"}
+        assert not files.read
+
+
+class TestForcedLabels:
+    def test_the_newest_version_that_has_it(self):
+        candidates = [wheel("x", "3", "v1"), *X]
+        provider = wrap(Provider(*candidates), forced={"x": "v2"})
+        assert resolve(provider, "x==123") == {"x": "x-2-py3-none-any-v2.whl"}
+        assert not provider.arranger.missing
+
+    def test_of_a_project_without_variants_is_missing(self):
+        provider = wrap(Provider(wheel("a", "1")), forced={"a": "v1"})
+        with pytest.raises(ResolutionImpossible):
+            resolve(provider, "a==1")
+        assert "a 1 has no variant 'v1'" in str(provider.arranger.missing["a"])
+
+    def test_that_does_not_fit_is_missing(self):
+        provider = wrap(Provider(wheel("x", "1", "v4"), wheel("x", "1")), forced={"x": "v4"})
+        with pytest.raises(ResolutionImpossible):
+            resolve(provider, "x==1")
+        assert "does not fit" in str(provider.arranger.missing["x"])
+
+    def test_that_conflicts_is_a_conflict(self):
+        candidates = [
+            wheel("x", "2", "v2", ["z==1"]),
+            wheel("x", "1", "v1"),
+            wheel("y", "1", requires=["z==2"]),
+            wheel("z", "2"),
+            wheel("z", "1"),
+        ]
+        provider = wrap(Provider(*candidates), forced={"x": "v2"})
+        with pytest.raises(ResolutionImpossible) as caught:
+            resolve(provider, "x==12", "y==1")
+        assert {cause.requirement.name for cause in caught.value.causes} == {"z"}
+        assert not provider.arranger.missing
+
+
+class TestDelegation:
+    def test_what_is_not_ours_is_the_wrapped_providers(self):
+        base = Provider(*X)
+        provider = wrap(base)
+        assert provider.identify(X[0]) == provider.identify(requirement_or_candidate=X[0]) == "x"
+        assert provider.get_preference("x", {}, {}, {}, []) == "x"
+        assert provider.is_satisfied_by(Requirement("x", "1"), X[3]) is True
+        assert provider.is_satisfied_by(requirement=Requirement("x", "1"), candidate=X[0]) is False
+        assert provider.narrow_requirement_selection(["y", "x"], {}, {}, {}, []) == ["x", "y"]
+        assert provider.greeting == "hello"
+        assert provider.candidates is base.candidates
+        with pytest.raises(AttributeError, match="'Provider' object has no attribute 'nonsense'"):
+            _ = provider.nonsense
+
+    def test_arguments_go_by_name_as_the_resolver_passes_them(self):
+        class ByName(Provider):
+            def get_dependencies(self, **arguments):
+                return super().get_dependencies(**arguments)
+
+            def get_preference(self, **arguments):
+                return super().get_preference(**arguments)
+
+        provider = wrap(ByName(*X), Files(markers=False))
+        assert resolve(provider, "x==12") == {"x": "x-2-py3-none-any-v2.whl"}
+
+    def test_it_is_a_provider_and_can_be_copied_and_extended(self):
+        class Extended(VariantProvider[Requirement, Candidate, str]):
+            def identify(self, requirement_or_candidate):
+                return super().identify(requirement_or_candidate).upper()
+
+        provider = Extended(Provider(*X), Files(), platform=lambda metadata: Platform())
+        assert isinstance(provider, AbstractProvider)
+        assert copy.copy(provider).identify(X[0]) == "X"
+
+
+def test_resolvelib_is_imported_in_one_place():
+    package = Path(resolvelib_variants.__file__).parent
+    imports = re.compile(r"^\s*(?:import|from) resolvelib\b", re.MULTILINE)
+    found = [path.name for path in package.rglob("*.py") if imports.search(path.read_text())]
+    assert found == ["provider.py"]

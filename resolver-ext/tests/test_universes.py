@@ -1,0 +1,105 @@
+"""Hundreds of random universes: without variants nothing changes, with variants an oracle agrees.
+
+They run with every supported release of resolvelib, see `test_resolvelib_releases`.
+"""
+
+import json
+from collections import Counter
+
+import pytest
+import resolvelib
+import universes
+from record_universes import PATH, PLAIN, VARIANTS
+
+RECORDED = json.loads(PATH.read_text())
+
+UNSOLVED = {"1.0.1": {142}}
+"""Plain universes for which a release of resolvelib finds no result although there is one."""
+
+
+def check_right(universe, outcome):
+    if outcome.error is None:
+        assert universes.invalid(universe, outcome.result) == ""
+    elif outcome.error == "ResolutionImpossible":
+        assert not universes.solvable(universe)
+    else:
+        # Losing its way in backtracking is a bug of that release alone.
+        assert (outcome.error, resolvelib.__version__) == ("IndexError", "1.2.0")
+
+
+def check_recorded(universe, outcome, recorded):
+    assert universe.fingerprint() == recorded["universe"], "record again: the generator changed"
+    if resolvelib.__version__ == RECORDED["resolvelib"]:  # releases search in different ways
+        assert outcome.result == recorded["result"]
+        assert outcome.rounds == recorded["rounds"]
+        assert outcome.digest(universes.ASKED_BY_WRAPPER) == recorded["events"]
+
+
+@pytest.mark.parametrize("number", range(PLAIN))
+def test_without_variants(number):
+    universe = universes.plain_universe(number)
+    bare = universes.resolve_bare(universe)
+    check_recorded(universe, bare, RECORDED["plain"][number])
+    if number not in UNSOLVED.get(resolvelib.__version__, ()):
+        check_right(universe, bare)
+
+    # Every call, every candidate that was asked for and every event, in order.
+    files = universes.UniverseFiles(universe)
+    assert universes.resolve_wrapped(universe, files) == bare
+    assert not files.metadata_calls
+
+    # When it cannot be told whether there are variants, candidates are read up to the next
+    # version; everything else is the same.
+    files = universes.UniverseFiles(universe, has_variants=True)
+    wrapped = universes.resolve_wrapped(universe, files)
+    assert wrapped.events("offer") == bare.events("offer")
+    assert (wrapped.result, wrapped.error) == (bare.result, bare.error)
+    assert not files.metadata_calls
+
+
+@pytest.mark.parametrize("number", range(VARIANTS))
+def test_with_variants(number):
+    universe = universes.variant_universe(number)
+    files = universes.UniverseFiles(universe)
+    wrapped = universes.resolve_wrapped(universe, files)
+    check_recorded(universe, wrapped, RECORDED["variants"][number])
+    check_right(universe, wrapped)
+
+    # As if the variants had been candidates from the start, best first.
+    expanded = universes.resolve_expanded(universe)
+    assert wrapped.events(*universes.ASKED_BY_WRAPPER) == expanded.events(
+        *universes.ASKED_BY_WRAPPER
+    )
+    assert (wrapped.result, wrapped.error) == (expanded.result, expanded.error)
+
+    first_choice = universes.first_choice(universe)
+    if first_choice is not None:
+        assert wrapped.result == first_choice
+
+    assert len(files.metadata_calls) == len(set(files.metadata_calls))
+
+
+def test_the_universes_are_worth_it():
+    """The generator makes what the tests above are about, each often enough."""
+    counts = Counter()
+    for number, recorded in enumerate(RECORDED["variants"]):
+        universe = universes.variant_universe(number)
+        result = recorded["result"]
+        counts["impossible"] += result is None
+        counts["first choice"] += universes.first_choice(universe) is not None
+        for name, filename in (result or {}).items():
+            release = next(r for r in universe.releases[name] if f"-{r.version}" in filename)
+            fitting = [candidate.filename for candidate in universes.choices(universe, release)]
+            counts["variant"] += "any-" in filename
+            counts["second variant"] += "any-" in filename and filename != fitting[0]
+            counts["broken"] += release.broken and bool(release.labels)
+    assert counts["impossible"] > 30, counts
+    assert counts["first choice"] > 100, counts
+    assert counts["variant"] > 500, counts
+    assert counts["second variant"] > 10, counts
+    assert counts["broken"] > 20, counts
+    # More rounds than there are projects and the last one: something was taken back.
+    rounds = [
+        item["rounds"] - len(item["result"]) for item in RECORDED["variants"] if item["result"]
+    ]
+    assert sum(extra > 1 for extra in rounds) > 50

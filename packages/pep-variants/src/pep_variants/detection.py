@@ -8,7 +8,8 @@ every other plugin leaves its namespace unsupported, with a notice that says how
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+import shlex
+from collections.abc import Collection, Mapping, Sequence
 
 from .errors import ProviderError, shortened
 from .metadata import Metadata, ProviderInfo
@@ -73,12 +74,13 @@ class Detector:
     def _support(self, namespace: str, metadata: Metadata) -> Support:
         provider = metadata.providers.get(namespace)
         if provider is not None and provider.enable_if and not self._holds(provider.enable_if):
-            return Support(notice=f"the provider is not for this environment: {provider.enable_if}")
+            marker = shortened(provider.enable_if, 200)
+            return Support(notice=f"its provider is only for environments with {marker}")
         if self._platform is not None and namespace in self._platform.namespaces:
             return self._platform.namespaces[namespace]
         if provider is not None and provider.optional and namespace not in self._enabled:
             return Support(
-                notice=f"the provider is optional: consult it with --variant-enable {namespace}"
+                notice=f"its provider is optional: consult it with --variant-enable {namespace}"
             )
         if provider is not None and provider.static is not None:
             # Ahead-of-time namespaces whose values nobody wrote down are in the field (a
@@ -98,7 +100,7 @@ class Detector:
                 return Support(notice="no provider is known for this namespace")
             return self._ask(known)
         known = find_known(namespace, provider, self.environment())
-        return _untrusted(provider) if known is None else self._ask(known)
+        return self._untrusted(provider) if known is None else self._ask(known)
 
     def _ask(self, known: KnownProvider) -> Support:
         if known not in self._answers:
@@ -118,28 +120,44 @@ class Detector:
         return Support(features, resolved, plugin_api)
 
     def _holds(self, marker: str) -> bool:
-        from packaging.markers import InvalidMarker, Marker, UndefinedEnvironmentName
+        from packaging.markers import Marker
 
         try:
             return Marker(marker).evaluate(dict(self.environment()))
-        except (InvalidMarker, UndefinedEnvironmentName) as error:
-            logger.debug("enable-if %s cannot be evaluated: %s", shortened(marker), error)
+        except (ValueError, RecursionError) as error:  # every error of packaging is a ValueError
+            logger.debug("the marker %s cannot be evaluated: %s", shortened(marker), error)
             return False
 
+    def _untrusted(self, provider: ProviderInfo) -> Support:
+        if provider.builtin is not None:
+            name = shortened(provider.builtin)
+            return Support(notice=f"the built-in provider {name} is not known to this release")
+        if not provider.requires:
+            return Support(notice="no provider is named for this namespace")
+        try:
+            requirement = self._first_applicable(provider.requires)
+        except (ValueError, RecursionError):
+            listed = shortened(list(provider.requires), 200)
+            return Support(notice=f"its provider is no valid requirement: {listed}")
+        if requirement is None:
+            return Support(notice="no requirement of its provider applies to this environment")
+        # The text comes from a stranger's file: it never runs, and it is safe to copy to a shell.
+        quoted = shlex.quote(requirement)
+        return Support(
+            notice=(
+                f"its provider plugin {quoted} is neither built in nor allowed to run: "
+                f"allow it with --variant-allow-provider {quoted}, "
+                "or describe the namespace in a platform file (--variant-platform)"
+            ),
+            untrusted=requirement,
+        )
 
-def _untrusted(provider: ProviderInfo) -> Support:
-    if provider.builtin is not None:
-        name = shortened(provider.builtin)
-        return Support(notice=f"the built-in provider {name} is not known to this release")
-    if not provider.requires:
-        return Support(notice="no provider is named for this namespace")
-    # The text comes from a stranger's file and is shown, quoted and shortened; never run.
-    requirement = provider.requires[0].partition(";")[0].strip()
-    return Support(
-        notice=(
-            f"its provider plugin {shortened(requirement)} is neither built in nor allowed to run: "
-            f"allow it with --variant-allow-provider {shortened(requirement)}, "
-            "or describe the namespace in a platform file (--variant-platform)"
-        ),
-        untrusted=requirement,
-    )
+    def _first_applicable(self, requirements: Sequence[str]) -> str | None:
+        """Return the first requirement whose marker holds, without it; None if there is none."""
+        from packaging.requirements import Requirement
+
+        for requirement in map(Requirement, requirements):
+            if requirement.marker is None or self._holds(str(requirement.marker)):
+                requirement.marker = None
+                return str(requirement)
+        return None

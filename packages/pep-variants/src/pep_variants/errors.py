@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 
-_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
+# A password may itself hold an '@': the last one before the host's end counts, as in `urllib`.
+_CREDENTIALS = re.compile(r"(?<=://)[^/?#\s]+@")
 
 
 def redacted(source: str) -> str:

@@ -73,10 +73,11 @@ def verdicts(ranking: Ranking, chosen: str | None) -> tuple[Verdict, ...]:
         ranking: the judged variants.
         chosen: label that was taken, None if none was.
     """
+    taken = None if chosen is None else ranking.metadata.label_of(chosen)
     compatible = (
         Verdict(
             variant.label,
-            "chosen" if variant.label == chosen else "compatible",
+            "chosen" if variant.label == taken else "compatible",
             why_chosen(variant.supported) or "always fits",
         )
         for variant in ranking.ranked

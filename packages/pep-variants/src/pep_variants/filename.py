@@ -7,11 +7,13 @@ tag starts with a digit and a python tag never does, which tells the two six-par
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 
 from packaging.tags import Tag
 from packaging.utils import (
     BuildTag,
+    InvalidName,
     NormalizedName,
     canonicalize_name,
     parse_wheel_filename,
@@ -70,9 +72,11 @@ def parse_filename(filename: str) -> WheelFilename:
 def metadata_filename(name: str, version: Version | str) -> str:
     """Return the name of the index-level metadata file: ``{name}-{version}-variants.json``.
 
-    Name and version are escaped as in wheel filenames.
+    Name and version are normalized and escaped as in wheel filenames.
     """
     escaped = re.sub(r"[-_.]+", "_", name).lower()
+    with suppress(InvalidVersion):  # old releases have such versions
+        version = Version(str(version))
     return f"{escaped}-{str(version).replace('-', '_')}{METADATA_SUFFIX}"
 
 
@@ -84,6 +88,6 @@ def parse_metadata_filename(filename: str) -> tuple[NormalizedName, Version] | N
     if not dash:
         return None
     try:
-        return canonicalize_name(name), Version(version.replace("_", "-"))
-    except InvalidVersion:
+        return canonicalize_name(name, validate=True), Version(version.replace("_", "-"))
+    except (InvalidName, InvalidVersion):
         return None

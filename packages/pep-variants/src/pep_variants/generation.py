@@ -9,7 +9,9 @@ import re
 from dataclasses import dataclass
 
 _BASE = "https://variants-schema.wheelnext.dev/"
-_VERSION = re.compile(r"/v?(\d+)\.(\d+)(?:\.(\d+))?(?:\.json)?/?$")
+_VERSION = re.compile(
+    r"/(?:v?([0-9]{1,9})\.([0-9]{1,9})(?:\.([0-9]{1,9}))?|v([0-9]{1,9}))(?:\.json)?/?#?"
+)
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,6 @@ class Generation:
         install_time: providers have ``install-time``, and ``static-properties`` is top-level.
         exclusive: a provider has exactly one of ``requires``, ``builtin``,
             ``static-properties`` and ``build-requires``.
-        zero_label: the null variant is spelled ``00000000``.
     """
 
     version: tuple[int, int, int]
@@ -35,19 +36,16 @@ class Generation:
     plugin_use: bool = False
     install_time: bool = False
     exclusive: bool = False
-    zero_label: bool = False
 
 
-V0_0_1 = Generation((0, 0, 1), _BASE, zero_label=True)
+V0_0_1 = Generation((0, 0, 1), _BASE)
 V0_0_2 = Generation((0, 0, 2), f"{_BASE}v0.0.2.json", plugin_use=True)
 V0_0_3 = Generation((0, 0, 3), f"{_BASE}v0.0.3.json", install_time=True)
 V0_1_0 = Generation((0, 1, 0), f"{_BASE}peps/825/v0.1.0.json", providers=False)
 V0_1_1 = Generation((0, 1, 1), f"{_BASE}peps/825/v0.1.1.json", providers=False, priorities=False)
 V0_2_0 = Generation((0, 2, 0), f"{_BASE}v0.2.0.json", priorities=False, exclusive=True)
 
-BY_SHAPE = Generation(
-    (0, 0, 0), "", plugin_use=True, install_time=True, exclusive=False, zero_label=False
-)
+BY_SHAPE = Generation((0, 0, 0), "", plugin_use=True, install_time=True)
 """For data without a schema or of an unknown minor version: every key counts that is there."""
 
 GENERATIONS = {
@@ -62,11 +60,16 @@ def schema_version(schema: str) -> tuple[int, int, int] | None:
     """Return the format version that a ``$schema`` URL names, None if it names none."""
     if schema.rstrip("/") == _BASE.rstrip("/"):
         return V0_0_1.version
-    match = _VERSION.search(schema)
+    match = _VERSION.fullmatch(schema, max(0, schema.rstrip("/").rfind("/")))
     if match is None:
         return None
-    major, minor, patch = match.groups(default="0")
-    # Three digits are more than any version has; int() refuses absurd ones with a ValueError.
-    if max(len(major), len(minor), len(patch)) > 6:
-        return None
-    return int(major), int(minor), int(patch)
+    major, minor, patch, only = match.groups(default="0")
+    return int(major) or int(only), int(minor), int(patch)
+
+
+def spells_null_in_zeros(schema: str | None) -> bool:
+    """Return whether data with this ``$schema`` may call the null variant ``00000000``.
+
+    Format 0.0.1 does; data without a schema is taken to be as old.
+    """
+    return schema is None or schema_version(schema) == V0_0_1.version

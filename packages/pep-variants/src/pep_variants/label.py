@@ -13,6 +13,9 @@ from .errors import InvalidLabel, shortened
 NULL_LABEL = "null"
 """Label of the null variant: zero properties, always compatible."""
 
+ZERO_LABEL = "00000000"
+"""How format 0.0.1 spells the null label, in metadata and in filenames."""
+
 LABEL = re.compile(r"[0-9a-z_.]+")
 
 METADATA_SUFFIX = "-variants.json"

@@ -10,8 +10,8 @@ from dataclasses import replace
 from functools import reduce
 from typing import TypeVar
 
-from .errors import InconsistentMetadata, MetadataError
-from .metadata import Metadata
+from .errors import InconsistentMetadata, MetadataError, shortened
+from .metadata import Metadata, ProviderInfo
 from .property import Features, iter_properties
 
 V = TypeVar("V")
@@ -76,14 +76,16 @@ def check_promise(promised: Metadata, wheel: Metadata, label: str) -> None:
         InconsistentMetadata: the properties of the label differ; the message shows both.
         MetadataError: the wheel holds other labels than its filename says.
     """
-    if set(wheel.variants) != {label}:
-        found = ", ".join(sorted(wheel.variants)) or "none"
+    if set(wheel.variants) != {wheel.label_of(label)}:
+        found = ", ".join(map(shortened, sorted(wheel.variants)[:4])) or "none"
         raise MetadataError(
             wheel.source,
             "variants",
             f"the filename says label {label!r}, the metadata inside lists {found}",
         )
-    if wheel.variants[label] != promised.properties_of(label):
+    if wheel.properties_of(wheel.label_of(label)) != promised.properties_of(
+        promised.label_of(label)
+    ):
         raise InconsistentMetadata(
             (promised.source, wheel.source),
             f"variants.{label}",
@@ -92,13 +94,19 @@ def check_promise(promised: Metadata, wheel: Metadata, label: str) -> None:
 
 
 def _listed(metadata: Metadata, label: str) -> list[str]:
-    return sorted(map(str, iter_properties(metadata.properties_of(label) or {})))
+    properties = metadata.properties_of(metadata.label_of(label))
+    return sorted(map(str, iter_properties(properties or {})))
+
+
+def _order(value: object) -> list[str]:
+    """Return the preference order that comparing mappings does not look at."""
+    return list(value.static or ()) if isinstance(value, ProviderInfo) else []
 
 
 def _union(
     first: Mapping[str, V], second: Mapping[str, V], path: str, sources: tuple[str, str]
 ) -> dict[str, V]:
     for key in sorted(first.keys() & second.keys()):
-        if first[key] != second[key]:
+        if first[key] != second[key] or _order(first[key]) != _order(second[key]):
             raise InconsistentMetadata(sources, f"{path}.{key}", (first[key], second[key]))
     return {**first, **second}

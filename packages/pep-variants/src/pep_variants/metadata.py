@@ -9,7 +9,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .label import NULL_LABEL
+from .generation import spells_null_in_zeros
+from .label import NULL_LABEL, ZERO_LABEL
 from .property import Features, Properties
 
 _DIGITS_OR_TEXT = re.compile(r"([0-9]+)|([^0-9]+)")
@@ -65,6 +66,15 @@ class Metadata:
     property_priorities: Mapping[str, Features] = field(default_factory=dict)
     schema: str | None = field(default=None, compare=False)
     source: str = field(default="", compare=False)
+
+    def label_of(self, label: str) -> str:
+        """Return the label under which *label* of a filename is known here.
+
+        They are the same, but for the null label, which format 0.0.1 spells in zeros.
+        """
+        if label == ZERO_LABEL and label not in self.variants and spells_null_in_zeros(self.schema):
+            return NULL_LABEL
+        return label
 
     def properties_of(self, label: str) -> Properties | None:
         """Return the properties of *label*, None if the metadata does not know it.

@@ -97,8 +97,10 @@ def read_platform(data: bytes | str, source: str) -> Platform:
         tree = toml.loads(data if isinstance(data, str) else data.decode())
     except (ValueError, RecursionError) as error:
         raise fail("", f"not valid TOML: {error}") from None
-    version = tree.get("metadata", {}) if isinstance(tree.get("metadata", {}), dict) else {}
-    found = version.get("version", FILE_VERSION)
+    metadata = tree.get("metadata", {})
+    if not isinstance(metadata, dict):
+        raise fail("metadata", f"expected a table, found {shortened(metadata)}")
+    found = metadata.get("version", FILE_VERSION)
     if not isinstance(found, str) or found.split(".")[0] != FILE_VERSION.split(".")[0]:
         raise fail("metadata.version", f"{shortened(found)} is not supported, only {FILE_VERSION}")
     providers = tree.get("provider", [])
@@ -147,21 +149,30 @@ def write_platform(platform: Platform, created_by: str) -> str:
     Notices are kept as comments, so that the file explains itself. `read_platform` of the result
     gives the same support.
     """
-    # JSON strings are TOML basic strings for everything that names and versions can hold.
     lines = [
         "[metadata]",
-        f"created-by = {json.dumps(created_by)}",
-        f"version = {json.dumps(FILE_VERSION)}",
+        f"created-by = {_toml(created_by)}",
+        f"version = {_toml(FILE_VERSION)}",
     ]
     for namespace, support in platform.namespaces.items():
-        lines += ["", "[[provider]]", f"resolved = {json.dumps(list(support.resolved))}"]
+        lines += ["", "[[provider]]", f"resolved = {_toml(list(support.resolved))}"]
         if support.plugin_api is not None:
-            lines.append(f"plugin-api = {json.dumps(support.plugin_api)}")
-        lines.append(f"namespace = {json.dumps(namespace)}")
-        lines += ["", *(f"# {line}" for line in support.notice.splitlines())]
+            lines.append(f"plugin-api = {_toml(support.plugin_api)}")
+        lines.append(f"namespace = {_toml(namespace)}")
+        lines += ["", *(f"# {_printable(line)}" for line in support.notice.splitlines())]
         lines.append("[provider.properties]")
         lines += [
-            f"{feature} = {json.dumps(list(values))}"
+            f"{feature} = {_toml(list(values))}"
             for feature, values in support.features.items()
+            if values
         ]
     return "\n".join(lines) + "\n"
+
+
+def _toml(value: str | list[str]) -> str:
+    # JSON is TOML for strings and lists of them, but for one character and for pairs of escapes.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _printable(line: str) -> str:
+    return "".join(char if char.isprintable() else "?" for char in line)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from packaging.utils import canonicalize_name
+from packaging.utils import InvalidName, canonicalize_name
 
 from . import toml
 from .errors import InvalidLabel, InvalidProperty, PreferenceError, shortened
@@ -88,7 +88,7 @@ def from_options(values: Mapping[str, Any], base: Preferences | None = None) -> 
 
     Args:
         values: option name (as in `OPTIONS`) to what was given: a bool for the flag, a string,
-            or a list of strings for repeatable ones. None, False and empty lists
+            or a list or tuple of strings for repeatable ones. None, False and empty lists
             count as not given.
 
     Raises:
@@ -98,6 +98,8 @@ def from_options(values: Mapping[str, Any], base: Preferences | None = None) -> 
     changes: dict[str, Any] = {}
     for option in OPTIONS:
         value = values.get(option.name)
+        if isinstance(value, tuple):
+            value = list(value)
         if value is None or value is False or value == []:
             continue
         name, parsed = _parse(option.key, value, f"--{option.name}")
@@ -108,7 +110,7 @@ def from_options(values: Mapping[str, Any], base: Preferences | None = None) -> 
 def from_environment(environ: Mapping[str, str], base: Preferences | None = None) -> Preferences:
     """Return *base* with what ``VARIANTS_…`` variables say replaced.
 
-    Repeatable options are separated by white space or commas.
+    Repeatable options are separated by white space or, but for requirements, commas.
 
     Raises:
         PreferenceError: a value is malformed; the message names the variable and the value.
@@ -122,9 +124,6 @@ def from_environment(environ: Mapping[str, str], base: Preferences | None = None
         value: Any = text
         if not option.metavar:
             value = _flag(text, variable)
-        elif option.repeatable:
-            # A requirement may contain commas, nothing else that is repeatable does.
-            value = text.split() if option.key == "allow-provider" else [text]
         name, parsed = _parse(option.key, value, variable)
         changes[name] = parsed
     return replace(base or Preferences(), **changes)
@@ -137,7 +136,8 @@ def configuration_paths(
     import platformdirs
 
     return (
-        (cwd or Path.cwd()) / FILENAME,
+        # Relative, because a working directory may have been removed.
+        (cwd or Path()) / FILENAME,
         Path(prefix or sys.prefix) / FILENAME,
         platformdirs.user_config_path(appname, appauthor=False, roaming=True) / FILENAME,
         platformdirs.site_config_path(appname, appauthor=False) / FILENAME,
@@ -189,7 +189,7 @@ def load_preferences(
 ) -> Preferences:
     """Return the preferences of *options* over those of *environ* over those of a file.
 
-    The file is the first of *paths* that exists.
+    The file is the first of *paths* that exists. A platform file that it names is relative to it.
 
     Raises:
         PreferenceError: as the functions for each of them; or the file cannot be read.
@@ -203,6 +203,8 @@ def load_preferences(
         except OSError as error:
             raise PreferenceError(f"{path}: cannot be read: {error.strerror}") from None
         base = read_configuration(data, str(path))
+        if base.platform_file is not None:
+            base = replace(base, platform_file=str(path.parent / base.platform_file))
         break
     return from_options(options, from_environment(environ, base))
 
@@ -223,7 +225,7 @@ def _parse(key: str, value: Any, where: str) -> tuple[str, Any]:  # noqa: ANN401
     if key == "variant":
         return "forced", _forced(_split(items), where)
     if key == "allow-provider":
-        return "allow_providers", tuple(items)
+        return "allow_providers", _requirements(items, where)
     selectors = _selectors(items, where)
     if key == "prefer":
         return "prefer", selectors
@@ -249,6 +251,24 @@ def _selectors(items: Iterable[str], where: str) -> tuple[Selector, ...]:
         raise PreferenceError(f"{where}: {error}") from None
 
 
+def _requirements(items: Iterable[str], where: str) -> tuple[str, ...]:
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    # Split at white space by pip, like everything repeatable, or not split at all: glue what
+    # belongs together, then split what is left. Markers would not survive, and make no sense here.
+    glued = re.sub(r"\s*([<>=!~]=?=?|[,@\[])\s*|\s+(?=\])", r"\1", " ".join(items))
+    for item in glued.split():
+        try:
+            requirement = Requirement(item)
+        except InvalidRequirement:
+            requirement = None
+        if requirement is None or requirement.marker is not None:
+            raise PreferenceError(
+                f"{where}: {shortened(item)} is no requirement such as 'name' or 'name>=1.0'"
+            )
+    return tuple(glued.split())
+
+
 def _forced(items: Iterable[str], where: str) -> dict[str, str]:
     forced: dict[str, str] = {}
     for item in items:
@@ -256,8 +276,9 @@ def _forced(items: Iterable[str], where: str) -> dict[str, str]:
         if not equals or not name or label.startswith("="):
             raise PreferenceError(f"{where}: {shortened(item)}: write NAME=LABEL or NAME=")
         try:
-            forced[canonicalize_name(name)] = check_label(label) if label else NON_VARIANT_LABEL
-        except InvalidLabel as error:
+            project = canonicalize_name(name, validate=True)
+            forced[project] = check_label(label) if label else NON_VARIANT_LABEL
+        except (InvalidName, InvalidLabel) as error:
             raise PreferenceError(f"{where}: {error}") from None
     return forced
 

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from .collection import paused
+from .label import NULL_LABEL, ZERO_LABEL
 from .metadata import Metadata
 from .platform import Platform
 from .preferences import Preferences, unique
@@ -73,8 +74,15 @@ class Ranking:
 
     @cached_property
     def positions(self) -> Mapping[str, int]:
-        """Place of every compatible label, 0 is the most preferred."""
-        return {label: position for position, label in enumerate(self.labels)}
+        """Place of every compatible label of a filename, 0 is the most preferred.
+
+        The null label is among them even if the metadata does not list it.
+        """
+        places = {label: place for place, label in enumerate(self.labels)}
+        places.setdefault(NULL_LABEL, len(places))
+        if self.metadata.label_of(ZERO_LABEL) == NULL_LABEL:
+            places[ZERO_LABEL] = places[NULL_LABEL]
+        return places
 
     @cached_property
     def ranked(self) -> tuple[RankedVariant, ...]:

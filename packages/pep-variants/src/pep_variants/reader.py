@@ -17,8 +17,15 @@ from typing import Any
 from . import toml
 from .collection import paused
 from .errors import MetadataError, UnsupportedSchema, redacted, shortened
-from .generation import BY_SHAPE, GENERATIONS, SUPPORTED_MAJOR, Generation, schema_version
-from .label import LABEL, NULL_LABEL
+from .generation import (
+    BY_SHAPE,
+    GENERATIONS,
+    SUPPORTED_MAJOR,
+    Generation,
+    schema_version,
+    spells_null_in_zeros,
+)
+from .label import LABEL, NULL_LABEL, ZERO_LABEL
 from .metadata import Metadata, ProviderInfo
 from .property import ABI_DEPENDENCY, NAME, VALUE, Features, Properties
 
@@ -28,7 +35,6 @@ MAX_METADATA_BYTES = 32 * 1024 * 1024
 """Larger files are refused unread: ten thousand variants need about two megabytes."""
 
 _LARGE = 100_000
-_ZERO_LABEL = "00000000"
 _PLUGIN_API = re.compile(r"[A-Za-z_][\w.]*(\s*:\s*[A-Za-z_][\w.]*)?", re.ASCII)
 
 
@@ -80,7 +86,11 @@ def metadata_from_tree(tree: object, source: str) -> Metadata:
     Raises:
         MetadataError: as in `read_metadata`.
     """
-    return _Reader(source).read(deepcopy(tree))
+    try:
+        tree = deepcopy(tree)
+    except RecursionError:
+        raise MetadataError(source, "", "nested too deeply") from None
+    return _Reader(source).read(tree)
 
 
 class _Reader:
@@ -90,6 +100,7 @@ class _Reader:
         self._source = source
         self._prefix = prefix
         self._source_tree = source_tree
+        self._seen: dict[object, tuple[str, ...]] = {}
 
     def read(self, tree: object) -> Metadata:
         if not isinstance(tree, dict):
@@ -124,7 +135,9 @@ class _Reader:
                 property_priorities,
             )
         variants = self._variants(
-            self._table(tree, "variants", "variants"), generation, frozenset(namespaces)
+            self._table(tree, "variants", "variants"),
+            frozenset(namespaces),
+            zeros=spells_null_in_zeros(schema),
         )
         return Metadata(
             namespaces=namespaces,
@@ -161,7 +174,7 @@ class _Reader:
         return generation
 
     def _variants(
-        self, table: Mapping[str, Any], generation: Generation, namespaces: frozenset[str]
+        self, table: Mapping[str, Any], namespaces: frozenset[str], *, zeros: bool
     ) -> dict[str, Properties]:
         # The hot loop for files with thousands of labels. What one namespace lists is checked
         # once in whichever variant, and shared by all that list the same: `ranking` then judges
@@ -189,7 +202,7 @@ class _Reader:
                 empty = empty or not shared
             if empty:
                 properties = {name: value for name, value in properties.items() if value}
-            if generation.zero_label and label == _ZERO_LABEL:
+            if label == ZERO_LABEL and zeros and not properties:
                 label = NULL_LABEL
             if label == NULL_LABEL and properties:
                 raise self._error(
@@ -271,6 +284,8 @@ class _Reader:
             )
         if "plugin-api" in raw and given[0] not in ("requires", "build-requires"):
             raise self._error(f"{path}.plugin-api", f"makes no sense with {given[0]}")
+        if raw.get("static-properties") == {}:
+            raise self._error(f"{path}.static-properties", "needs at least one feature")
         if "feature-order" in raw and given[0] != "static-properties":
             raise self._error(f"{path}.feature-order", f"makes no sense with {given[0]}")
 
@@ -369,11 +384,15 @@ class _Reader:
             raise self._expected_object(path, features)
         checked = {}
         for feature, values in features.items():
-            self._name(feature, path, NAME, "feature")
-            names = self._names(values, f"{path}.{feature}", VALUE, unique=False)
-            if not names:
-                raise self._error(f"{path}.{feature}", "needs at least one value")
-            checked[feature] = tuple(sorted(set(names)))
+            try:
+                checked[feature] = self._seen[feature, type(values), tuple(values)]
+            except (KeyError, TypeError):
+                self._name(feature, path, NAME, "feature")
+                names = self._names(values, f"{path}.{feature}", VALUE, unique=False)
+                if not names:
+                    raise self._error(f"{path}.{feature}", "needs at least one value") from None
+                checked[feature] = tuple(sorted(set(names)))
+                self._seen[feature, list, names] = checked[feature]
         return checked
 
     def _expected_object(self, path: str, value: object) -> MetadataError:

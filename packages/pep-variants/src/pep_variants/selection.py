@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from .errors import InconsistentMetadata, InvalidWheelFilename, NoSuchVariant, VariantError
 from .explanation import why_chosen, why_not
 from .filename import parse_filename
-from .label import NULL_LABEL, split_label
+from .label import split_label
 from .markers import NON_VARIANT, VariantContext
 from .merging import merge_all
 from .metadata import Metadata
 from .platform import Platform
-from .preferences import NON_VARIANT_LABEL, Preferences
+from .preferences import NON_VARIANT_LABEL, Preferences, unique
 from .ranking import Ranking, rank
 
 if TYPE_CHECKING:
@@ -143,25 +143,19 @@ def select(
         ranking = rankings.get(file.source)
         if ranking is None:
             continue
-        position = ranking.positions.get(file.label)
-        if (
-            position is None
-            and file.label == NULL_LABEL
-            and not ranking.metadata.variants.get(NULL_LABEL)
-        ):
-            # The null variant needs no entry to be what it is.
-            position = len(ranking.labels)
-        if position is None:
-            if file.label not in ranking.metadata.variants:
-                unknown.add(file.label)
+        # What another source says of this label is about another wheel, though they agree else.
+        own = read[file.source]
+        label = own.label_of(file.label)
+        if own.properties_of(label) is None:
+            unknown.add(file.label)
             continue
-        ordered.append((order[id(ranking)], position, number, file))
+        position = ranking.positions.get(label)
+        if position is not None and (forced is None or forced in (label, file.label)):
+            ordered.append((order[id(ranking)], position, number, file))
     ordered.sort(key=lambda item: item[:3])
-    variants = tuple(file for *_, file in ordered)
-    if forced is not None:
-        kept = tuple(file for file in variants if file.label == forced)
-    else:
-        kept = (*variants, *(file for file in files if file.label is None))
+    kept = tuple(file for *_, file in ordered)
+    if forced is None:
+        kept += tuple(file for file in files if file.label is None)
     return Selection(kept, rankings, problems, tuple(sorted(unknown)), preferences)
 
 
@@ -193,14 +187,17 @@ def missing_variant(
             f"there are: {', '.join(labels) or 'none'}"
         )
     reasons: list[str] = [str(problem) for problem in selection.problems.values()]
-    for ranking in selection.rankings.values():
+    fitting: list[str] = []
+    for ranking in selection.rankings.values():  # sources that agree share one
         reasons += why_not(ranking, forced)
+        fitting += ranking.labels
     if forced in selection.unknown:
         reasons.append("the index does not say what it needs")
-    fitting = [label for ranking in selection.rankings.values() for label in ranking.labels]
+    if not reasons:
+        reasons.append("none of its wheels is for this platform")
     return NoSuchVariant(
         f"variant {forced!r} of {project} {version}, which {asked} asks for, does not fit: "
-        f"{'; '.join(reasons)}. Variants that fit: {', '.join(fitting) or 'none'}"
+        f"{'; '.join(unique(reasons))}. Variants that fit: {', '.join(unique(fitting)) or 'none'}"
     )
 
 

@@ -65,6 +65,7 @@ def _provider_tree(namespace: str, provider: ProviderInfo, metadata: Metadata) -
     static = provider.static
     if static is not None and not static:
         static = metadata.used_values(namespace)
+    static = {feature: values for feature, values in (static or {}).items() if values}
     if static:
         tree["static-properties"] = {
             feature: list(values) for feature, values in sorted(static.items())
@@ -85,6 +86,12 @@ def _provider_tree(namespace: str, provider: ProviderInfo, metadata: Metadata) -
             "says neither requires nor builtin nor static-properties: "
             "add one, or write format 0.1.1, which has no providers",
         )
+    if provider.enable_if and "requires" not in tree:
+        raise MetadataError(
+            metadata.source,
+            f"providers.{namespace}.enable-if",
+            "has no place in format 0.2.0 for a provider without requirements",
+        )
     if provider.optional:
         tree["optional"] = True
     return tree
@@ -98,5 +105,8 @@ def with_marker(requirement: str, marker: str | None) -> str:
     """
     if marker is None:
         return requirement
-    text, semicolon, own = requirement.partition(";")
-    return f"{text.strip()}; ({own.strip()}) and ({marker})" if semicolon else f"{text}; {marker}"
+    # A URL may hold semicolons itself: white space ends it.
+    separator = " ;" if "@" in requirement.partition(";")[0] else ";"
+    text, semicolon, own = requirement.partition(separator)
+    combined = f"({own.strip()}) and ({marker})" if semicolon else marker
+    return f"{text.strip()}{separator} {combined}"

@@ -1,29 +1,32 @@
-"""Build hook: bundles what pip imports into the wheel.
+"""Build hook: puts everything that pip imports of us into the wheel.
 
 pip must keep working whatever the user installs, upgrades or removes beside it, so the shim has
 no runtime dependency: the engine, the resolver extension and the libraries they use are copied
-into ``pep_variants_shim/_vendor`` and their absolute imports rewritten to that place. The
-libraries come from the build environment, pinned in pyproject.toml; `resolvelib` is pip's own.
+into ``pep_variants_shim/_vendor``, and imports of them rewritten to that place in all of our own
+and their code. The libraries come from the build environment, pinned in pyproject.toml;
+`resolvelib` is the one that pip resolves with.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import shutil
 import tempfile
+from collections.abc import Iterator
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-TARGET = "pep_variants_shim/_vendor"
-IMPORT_ROOT = "pep_variants_shim._vendor"
+VENDOR = "pep_variants_shim._vendor"
 
-# Import name to the folder of our source, relative to this file.
-OWN = {
-    "pep_variants": "../packages/pep-variants/src/pep_variants",
-    "resolvelib_variants": "../resolver-ext/src/resolvelib_variants",
+# Place in the wheel to our source, relative to this file.
+SOURCES = {
+    "pep_variants_shim": "src/pep_variants_shim",
+    "pep_variants_shim/_vendor/pep_variants": "../packages/pep-variants/src/pep_variants",
+    "pep_variants_shim/_vendor/resolvelib_variants": "../resolver-ext/src/resolvelib_variants",
 }
 # Import name to distribution.
 LIBRARIES = {
@@ -33,92 +36,96 @@ LIBRARIES = {
     "pynvml": "nvidia-ml-py",
     "tomli": "tomli",
 }
+# Import name to where it is found inside pip.
+NAMES = {
+    **{name: f"{VENDOR}.{name}" for name in ("pep_variants", "resolvelib_variants", *LIBRARIES)},
+    "resolvelib": "pip._vendor.resolvelib",
+}
 # Neither code nor data that is read at run time.
-SKIPPED = re.compile(r"(^|/)(tests?|__pycache__)/|archspec/(cli|__main__)\.py$|/example\.py$")
+SKIPPED = re.compile(
+    r"(^|/)(tests?|__pycache__)/|\.(pyc|so|pyd)$|/archspec/(cli|__main__)\.py$|/example\.py$"
+)
+_LICENSE = re.compile(r"\.dist-info/(licenses/.*|LICEN[CS]E[^/]*|COPYING[^/]*)$")
 
 
 class BundleHook(BuildHookInterface[Any]):
-    """Adds the bundled copies to the wheel."""
+    """Collects the code of the wheel in a temporary folder."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002
-        """Collect the copies in a temporary folder and hand their paths to the builder."""
+        """Copy, rewrite, and hand the paths to the builder."""
         self._folder = Path(tempfile.mkdtemp(prefix="pep-variants-bundle-"))
-        (self._folder / "__init__.py").write_text('"""Bundled libraries; see hatch_build.py."""\n')
-        for name, relative in OWN.items():
-            source = (Path(self.root) / relative).resolve()
-            for path in sorted(source.rglob("*")):
-                if path.is_file():
-                    self._copy(path, Path(name) / path.relative_to(source))
-        for name, project in LIBRARIES.items():
-            self._copy_library(name, project)
-        build_data["force_include"].update(
-            {
-                str(path): f"{TARGET}/{path.relative_to(self._folder).as_posix()}"
-                for path in sorted(self._folder.rglob("*"))
-                if path.is_file()
-            }
-        )
+        for place, source in self._files():
+            if SKIPPED.search(place):
+                continue
+            target = self._folder / place
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if source.suffix == ".py":
+                target.write_text(rewritten(source.read_text("utf-8"), place), "utf-8")
+            else:
+                target.write_bytes(source.read_bytes())
+            build_data["force_include"][str(target)] = place
+        package = self._folder / "vendor.py"
+        package.write_text('"""Bundled libraries."""\n')
+        build_data["force_include"][str(package)] = f"{VENDOR.replace('.', '/')}/__init__.py"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact: str) -> None:  # noqa: ARG002
         """Remove the temporary folder."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _copy_library(self, name: str, project: str) -> None:
-        dist = distribution(project)
-        for file in dist.files or ():
-            text = file.as_posix()
-            path = Path(str(dist.locate_file(file)))
-            if text == f"{name}.py" or text.startswith(f"{name}/"):
-                self._copy(path, Path(text))
-            elif re.search(r"\.dist-info/(licenses/.*|LICEN[CS]E[^/]*|COPYING[^/]*)$", text):
-                self._copy(path, Path("licenses") / project / path.name)
+    def _files(self) -> Iterator[tuple[str, Path]]:
+        """Yield place in the wheel and source of every file, sorted."""
+        for place, relative in SOURCES.items():
+            folder = (Path(self.root) / relative).resolve()
+            for path in sorted(folder.rglob("*")):
+                if path.is_file():
+                    yield f"{place}/{path.relative_to(folder).as_posix()}", path
+        for name, project in LIBRARIES.items():
+            dist = distribution(project)
+            for file in sorted(dist.files or ()):
+                text, path = file.as_posix(), Path(str(dist.locate_file(file)))
+                if text == f"{name}.py" or text.startswith(f"{name}/"):
+                    yield f"pep_variants_shim/_vendor/{text}", path
+                elif _LICENSE.search(text):
+                    yield f"pep_variants_shim/_vendor/licenses/{project}/{path.name}", path
 
-    def _copy(self, source: Path, relative: Path) -> None:
-        text = relative.as_posix()
-        if SKIPPED.search(text) or source.suffix in (".pyc", ".so", ".pyd"):
-            return
-        target = self._folder / relative
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if source.suffix == ".py":
-            target.write_text(rewritten(source.read_text("utf-8")), "utf-8")
+
+def rewritten(code: str, place: str) -> str:
+    """Return *code* with absolute imports of bundled packages pointing to where they are.
+
+    Raises:
+        ValueError: there is an import that cannot be rewritten; *place* names the file.
+    """
+    lines = code.splitlines(keepends=True)
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            modules = [node.module]
+        elif isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
         else:
-            target.write_bytes(source.read_bytes())
+            continue
+        names = {module.partition(".")[0] for module in modules} & NAMES.keys()
+        if not names:
+            continue
+        number = node.lineno - 1
+        lines[number], changed = _moved(lines[number], names.pop())
+        if not changed or len(modules) > 1:
+            raise ValueError(f"{place}:{number + 1}: write one import per line")
+    return "".join(lines)
 
 
-def rewritten(code: str) -> str:
-    """Return *code* with absolute imports of bundled packages pointing into the bundle."""
-    names = "|".join([*OWN, *LIBRARIES])
-    code = re.sub(
-        rf"^(\s*)from ({names})((?:\.\w+)*) import ",
-        rf"\1from {IMPORT_ROOT}.\2\3 import ",
-        code,
-        flags=re.MULTILINE,
-    )
-    code = re.sub(
-        rf"^(\s*)import ({names})( as \w+)?$",
-        rf"\1from {IMPORT_ROOT} import \2\3",
-        code,
-        flags=re.MULTILINE,
-    )
-    code = re.sub(
-        rf"^(\s*)import ({names})((?:\.\w+)+) as (\w+)$",
-        rf"\1import {IMPORT_ROOT}.\2\3 as \4",
-        code,
-        flags=re.MULTILINE,
-    )
-    code = re.sub(
-        rf"^(\s*)import ({names})((?:\.\w+)+)$",
-        rf"\1import {IMPORT_ROOT}.\2\3; from {IMPORT_ROOT} import \2",
-        code,
-        flags=re.MULTILINE,
-    )
-    left = re.search(rf"^\s*import .*\b({names})\b(?!.*{re.escape(IMPORT_ROOT)})", code, re.MULTILINE)
-    if left and IMPORT_ROOT not in left[0]:
-        raise ValueError(f"cannot rewrite {left[0].strip()!r}: write one import per line")
-    # The wrapper subclasses the provider of the resolvelib that pip resolves with.
-    return re.sub(
-        r"^(\s*)from resolvelib((?:\.\w+)*) import ",
-        r"\1from pip._vendor.resolvelib\2 import ",
-        code,
-        flags=re.MULTILINE,
-    )
+def _moved(line: str, name: str) -> tuple[str, int]:
+    """Return *line* with its import of *name*, or of a module of it, moved; and if it could be."""
+    parent, _, last = NAMES[name].rpartition(".")
+    for pattern, replacement in (
+        (rf"from {name}((?:\.\w+)*) import ", rf"from {parent}.{last}\1 import "),
+        (rf"import {name}( as \w+)?(?=\s|$)", rf"from {parent} import {last}\1"),
+        (rf"import {name}((?:\.\w+)+ as \w+)(?=\s|$)", rf"import {parent}.{last}\1"),
+        (
+            rf"import {name}((?:\.\w+)+)(?=\s|$)",
+            rf"import {parent}.{last}\1; from {parent} import {last}",
+        ),
+    ):
+        moved, changed = re.subn(rf"(?<!\S){pattern}", replacement, line, count=1)
+        if changed:
+            return moved, changed
+    return line, 0

@@ -1,43 +1,49 @@
 """pip's candidate infos and links, as the resolver extension wants to see them.
 
-An info is what pip passes around before it builds a candidate: the version, and a partial of the
-factory's method that makes the candidate of a link.
+Everything here needs the engine; it is imported when a command comes across variants.
 """
 
 from __future__ import annotations
 
+import functools
 import logging
-from collections.abc import Callable, Hashable, Iterator
-from typing import TYPE_CHECKING, Any
+import os
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any
 
 from pip._internal.exceptions import HashMismatch, InstallationError, PipError
-from pip._internal.network.utils import response_chunks
+from pip._internal.models.link import Link
+from pip._internal.network.utils import raise_for_status, response_chunks
 from pip._internal.utils.logging import indent_log
+from pip._internal.utils.urls import path_to_url
 from pip._vendor.packaging.version import Version
+from pip._vendor.urllib3.exceptions import HTTPError
 
-from ._vendor.pep_variants.errors import MetadataError, NoSuchVariant, VariantError
-from ._vendor.pep_variants.explanation import notices, verdicts, why_not
-from ._vendor.pep_variants.filename import metadata_filename, parse_metadata_filename
-from ._vendor.pep_variants.label import NULL_LABEL, VARIANT_FILE, split_label
-from ._vendor.pep_variants.markers import NON_VARIANT, VariantContext
-from ._vendor.pep_variants.merging import check_promise
-from ._vendor.pep_variants.metadata import Metadata
-from ._vendor.pep_variants.ranking import Ranking, rank
-from ._vendor.pep_variants.reader import MAX_METADATA_BYTES, read_metadata
-from ._vendor.pep_variants.selection import Selection
-from ._vendor.resolvelib_variants.arranger import Arranger
+from pep_variants.detection import Detector
+from pep_variants.errors import MetadataError, NoSuchVariant, VariantError, redacted
+from pep_variants.explanation import notices, verdicts, why_not
+from pep_variants.filename import metadata_filename, parse_metadata_filename
+from pep_variants.label import NULL_LABEL, VARIANT_FILE, split_label
+from pep_variants.markers import NON_VARIANT, VariantContext
+from pep_variants.merging import check_promise
+from pep_variants.metadata import Metadata
+from pep_variants.platform import Platform
+from pep_variants.preferences import Preferences
+from pep_variants.property import Properties
+from pep_variants.ranking import Ranking, rank
+from pep_variants.reader import MAX_METADATA_BYTES, read_metadata
+from pep_variants.selection import Selection
+from resolvelib_variants.arranger import Arranger
 
-if TYPE_CHECKING:
-    from .session import Session
+from .session import Fault, Info, link_of, logger, source_of
 
-logger = logging.getLogger("pip.variants")
 VERBOSE = 15
 """pip's own level between INFO and DEBUG, what ``-v`` shows."""
 
-Info = tuple[Any, Callable[[], Any]]
+Detect = Callable[[Metadata], Platform]
 
 
-class VariantVersion(Version):
+class VariantVersion(Version):  # type: ignore[misc] # pip's packaging is not there for mypy
     """A version that tells its variants apart.
 
     pip takes one candidate of each version and skips what compares equal to one it has. Variants
@@ -46,7 +52,7 @@ class VariantVersion(Version):
     that version. So it equals plain versions, but not the same version with another label.
     """
 
-    def __init__(self, version: Any, label: str) -> None:  # noqa: ANN401
+    def __init__(self, version: Any, label: str | None) -> None:
         """Take *version* over and remember *label*."""
         super().__init__(str(version))
         self._label = label
@@ -54,7 +60,7 @@ class VariantVersion(Version):
     def __eq__(self, other: object) -> bool:
         if isinstance(other, VariantVersion) and other._label != self._label:
             return False
-        return super().__eq__(other)
+        return bool(super().__eq__(other))
 
     __hash__ = Version.__hash__
 
@@ -62,9 +68,17 @@ class VariantVersion(Version):
 class InfoFiles:
     """`CandidateFiles` over pip's infos."""
 
-    def __init__(self, session: Session) -> None:
-        """Read through the network session, and from the links, of *session*."""
-        self._session = session
+    def __init__(self, links: Mapping[str, Sequence[Any]], network: Any) -> None:
+        """Set up.
+
+        Args:
+            links: links to metadata files by source, as they become known.
+            network: pip's network session.
+        """
+        self._links = links
+        self._network = network
+        # By source: project and version to link, and how many links have been looked at.
+        self._known: dict[str, tuple[dict[Any, Any], int]] = {}
 
     def version(self, candidate: Info) -> Hashable:
         """Return the version of the info."""
@@ -83,47 +97,51 @@ class InfoFiles:
         link = link_of(candidate)
         source = source_of(link)
         filename = metadata_filename(project, str(candidate[0]))
-        for metadata_link in self._session.metadata_links:
-            if source_of(metadata_link) != source:
-                continue
-            if parse_metadata_filename(metadata_link.filename) == parse_metadata_filename(filename):
-                return self._fetch(metadata_link)
-        if link.is_file:
-            # A --find-links directory: pip lists only wheels and source distributions of it.
-            from pip._internal.models.link import Link
+        found = self._by_version(source).get(parse_metadata_filename(filename))
+        if found is None and link.is_file and link.comes_from is None:
+            found = _beside(link.file_path, filename)
+        if found is None:
+            raise MetadataError(source, "", f"lists variant wheels, but no {filename}")
+        return self._fetch(found)
 
-            folder = link.url_without_fragment.rpartition("/")[0]
-            return self._fetch(Link(f"{folder}/{filename}"))
-        raise MetadataError(source, "", f"lists variant wheels, but no {filename}")
+    def _by_version(self, source: str) -> dict[Any, Any]:
+        links = self._links.get(source, ())
+        known, number = self._known.get(source, ({}, 0))
+        for link in links[number:]:
+            # The first one counts, as for any file that a page lists twice.
+            known.setdefault(parse_metadata_filename(link.filename), link)
+        self._known[source] = known, len(links)
+        return known
 
-    def _fetch(self, link: Any) -> Metadata:  # noqa: ANN401
+    def _fetch(self, link: Any) -> Metadata:
         source = str(link.url_without_fragment)
         try:
             data = self._read(link)
             hashes = link.as_hashes()
-            if hashes is not None:
+            if hashes:
                 hashes.check_against_chunks(iter((data,)))
         except HashMismatch:
             raise MetadataError(
                 source, "", f"does not have the {link.hash_name} hash that its index gives"
             ) from None
-        except FileNotFoundError:
-            raise MetadataError(source, "", "does not exist") from None
-        except (OSError, PipError) as error:  # what requests raises is an OSError, too
-            raise MetadataError(source, "", f"cannot be fetched: {error}") from None
+        # What requests raises is an OSError; urllib3 has its own, for bodies that break off.
+        except (OSError, ValueError, PipError, HTTPError) as error:
+            raise MetadataError(source, "", f"cannot be fetched: {redacted(str(error))}") from None
         return read_metadata(data, source)
 
-    def _read(self, link: Any) -> bytes:  # noqa: ANN401
+    def _read(self, link: Any) -> bytes:
         limit = MAX_METADATA_BYTES + 1  # one more, for the reader to see that it is too large
         if link.is_file:
             with open(link.file_path, "rb") as file:  # noqa: PTH123 - pip gives text
                 return file.read(limit)
-        network = self._session.finder._link_collector.session
-        response = network.get(
-            link.url_without_fragment, headers={"Accept-Encoding": "identity"}, stream=True
+        response = self._network.get(
+            link.url_without_fragment,
+            # Like the page that lists it, and unlike wheels, the file may change under its name.
+            headers={"Accept-Encoding": "identity", "Cache-Control": "max-age=0"},
+            stream=True,
         )
         try:
-            response.raise_for_status()
+            raise_for_status(response)
             data = bytearray()
             for chunk in response_chunks(response):
                 data += chunk
@@ -134,69 +152,89 @@ class InfoFiles:
             response.close()
 
 
+def _beside(path: str, filename: str) -> Any:
+    """Return the link to metadata file *filename* beside the file at *path*, None without one.
+
+    pip lists only wheels and source distributions of a ``--find-links`` directory.
+    """
+    wanted = parse_metadata_filename(filename)
+    folder = os.path.dirname(path)  # noqa: PTH120 - pip gives text
+    for name in sorted(os.listdir(folder)):  # noqa: PTH208
+        if parse_metadata_filename(name) == wanted:
+            return Link(path_to_url(os.path.join(folder, name)))  # noqa: PTH118
+    return None
+
+
 class CandidateArranger:
     """Arranges infos with the resolver extension, and tells the user what was decided.
 
     Attributes:
-        missing: see `Arranger.missing`.
+        detect: what answers which values the target supports.
     """
 
-    def __init__(self, session: Session) -> None:
-        """Arrange for *session*."""
-        self._detect = session.detection()
-        self._preferences = session.preferences()
+    def __init__(
+        self,
+        links: Mapping[str, Sequence[Any]],
+        *,
+        network: Any,
+        detect: Detect,
+        preferences: Preferences,
+    ) -> None:
+        """Set up for one command; *links* and *network* as for `InfoFiles`."""
+        self.detect = detect
+        self._preferences = preferences
         self._arranger: Arranger[Info] = Arranger(
-            InfoFiles(session),
-            platform=self._detect,
-            preferences=self._preferences,
-            listener=self,
+            InfoFiles(links, network), platform=detect, preferences=preferences, listener=self
         )
         self._links: dict[str, tuple[str, Info]] = {}
         self._said: set[str] = set()
 
     @property
-    def missing(self) -> dict[str, NoSuchVariant]:
+    def missing(self) -> Mapping[str, NoSuchVariant]:
         """Forced labels that no version had, by project."""
         return self._arranger.missing
 
     def arrange(self, project: str, infos: Iterator[Info]) -> Iterator[Info]:
-        """Yield *infos* arranged; those of variant wheels with a version of their own."""
+        """Yield *infos* arranged; those of versions with variants with a version of their own."""
+        given = list(infos)
         try:
-            for info in self._arranger.arrange(project, infos):
+            for info in self._arranger.arrange(project, given):
                 selection = self._arranger.selection(project, info)
                 if selection is None:
                     yield info
                     continue
                 link = link_of(info)
                 self._links[link.url] = project, info
-                label = split_label(link.filename)[1]
-                version = info[0] if label is None else VariantVersion(info[0], label)
+                version = VariantVersion(info[0], split_label(link.filename)[1])
                 yield version, self._announcing(project, info, selection)
         except VariantError as error:
             raise InstallationError(str(error)) from None
+        except Exception as error:  # a fault of ours must cost the variants, never the install
+            if self._arranger.forces(project):
+                raise Fault(error) from error
+            self.failed(project, "", error)
+            # pip skips those of them that it had already.
+            yield from (info for info in given if split_label(link_of(info).filename)[1] is None)
 
-    def context(self, link: Any, variant_json: bytes | None) -> VariantContext:  # noqa: ANN401
-        """Return the context for the markers of the file at *link*."""
+    def context(self, link: Any, variant_json: bytes | None, *, values: bool) -> VariantContext:
+        """Return the context for markers of the file at *link*, see `session.marker_context`."""
         known = self._links.get(link.url)
         if known is not None:
             return self._arranger.context(*known)
-        label = split_label(link.filename)[1]
-        if label is None or variant_json is None:
+        if split_label(link.filename)[1] is None:
             return NON_VARIANT
-        try:
-            ranking = self._rank(read_metadata(variant_json, link.url))
-        except VariantError:
-            return NON_VARIANT  # `check` says what is wrong with it
-        return VariantContext(label, ranking.supported(label))
+        return context_of(variant_json, self.detect, values=values)
 
-    def check(self, link: Any, label: str, read_text: Callable[[str], str]) -> None:  # noqa: ANN401
+    def check(self, link: Any, label: str, read_text: Callable[[str], str]) -> None:
         """Check the wheel behind *link*, see `Session.check`."""
         try:
             try:
                 text = read_text(VARIANT_FILE)
             except FileNotFoundError:
                 raise MetadataError(
-                    link.url, "", f"is named a variant wheel, but has no {VARIANT_FILE}"
+                    str(link.url_without_fragment),
+                    "",
+                    f"is named a variant wheel, but has no {VARIANT_FILE}",
                 ) from None
             found = read_metadata(text, f"{link.url_without_fragment}#{VARIANT_FILE}")
             known = self._links.get(link.url)
@@ -235,11 +273,9 @@ class CandidateArranger:
 
     def failed(self, project: str, version: Hashable, error: Exception) -> None:
         """Say that a fault of ours cost a version its variants."""
-        self._say(
-            logging.WARNING,
-            f"The variant wheels of {project} {version} are ignored because of a fault in "
-            f"pep-variants-shim ({type(error).__name__}: {error}); --debug shows more.",
-        )
+        logger.debug("a fault in pep-variants-shim", exc_info=error)
+        name = f"{project} {version}".rstrip()
+        self._say(logging.WARNING, f"The variant wheels of {name} are ignored. {Fault(error)}")
 
     def _show(
         self, project: str, version: Hashable, ranking: Ranking, selection: Selection[Any]
@@ -255,12 +291,10 @@ class CandidateArranger:
             width = max((len(row.label) for row in rows), default=0)
             with indent_log():
                 for row in rows:
-                    logger.log(VERBOSE, f"{row.label:{width}}  {row.verdict:10}  {row.why}")
+                    logger.log(VERBOSE, "%s", f"{row.label:{width}}  {row.verdict:10}  {row.why}")
 
-    def _announcing(
-        self, project: str, info: Info, selection: Selection[Any]
-    ) -> Callable[[], Any]:
-        def build() -> Any:  # noqa: ANN401
+    def _announcing(self, project: str, info: Info, selection: Selection[Any]) -> Callable[[], Any]:
+        def build() -> Any:
             candidate = info[1]()
             if candidate is not None:
                 with indent_log():
@@ -270,14 +304,21 @@ class CandidateArranger:
         return build
 
     def _choice(self, project: str, info: Info, selection: Selection[Any]) -> str:
-        label = split_label(link_of(info).filename)[1]
-        name = f"{project} {info[0]}"
-        if label is None:
-            return f"Non-variant file for {name}: no variant fits"
-        if label == NULL_LABEL:
-            return f"Variant null for {name}: no other variant fits"
-        file = next(item for item in selection.files if item.filename == link_of(info).filename)
-        return f"Variant {label} for {name}: {selection.why(file)}"
+        filename = link_of(info).filename
+        label = split_label(filename)[1]
+        best = selection.chosen.label if selection.chosen else None
+        text = "Non-variant file" if label is None else f"Variant {label}"
+        text += f" for {project} {info[0]}"
+        if self._arranger.forces(project):
+            return f"{text}: asked for"
+        if label != best:
+            text += f" instead of {best}"
+        if label is not None and label != NULL_LABEL:
+            file = next(item for item in selection.files if item.filename == filename)
+            return f"{text}: {selection.why(file)}"
+        if label == best and selection.rankings:
+            return f"{text}: no {'variant' if label is None else 'other variant'} fits"
+        return text
 
     def _say(self, level: int, text: str) -> None:
         # pip asks for the same things again and again; people want to hear them once.
@@ -286,18 +327,58 @@ class CandidateArranger:
             logger.log(level, "%s", text)
 
     def _rank(self, metadata: Metadata) -> Ranking:
-        return rank(metadata, self._detect(metadata), self._preferences)
+        return rank(metadata, self.detect(metadata), self._preferences)
 
 
-def link_of(info: Info) -> Any:  # noqa: ANN401
-    """Return the link that *info* makes a candidate of."""
-    return info[1].keywords["link"]  # type: ignore[attr-defined]
+def context_of(
+    variant_json: bytes | None, detect: Detect | None, *, values: bool
+) -> VariantContext:
+    """Return the context that a wheel's own ``variant.json`` gives.
+
+    Broken metadata counts as none: whether it may be installed is not decided here.
+
+    Args:
+        variant_json: the file, None if there is none.
+        detect: what answers which values the target supports, None for this machine.
+        values: whether it matters which values are supported.
+    """
+    try:
+        metadata = None if variant_json is None else read_metadata(variant_json, VARIANT_FILE)
+    except VariantError:
+        metadata = None
+    if metadata is None or len(metadata.variants) != 1:
+        return NON_VARIANT
+    ((label, properties),) = metadata.variants.items()
+    if values and any(len(found) > 1 for item in properties.values() for found in item.values()):
+        properties = _narrowed(properties, rank(metadata, (detect or _host())(metadata)), label)
+    return VariantContext(label, properties)
 
 
-def source_of(link: Any) -> str:  # noqa: ANN401
-    """Return where pip found *link*: the URL of the page, or the folder of a local file."""
-    page = link.comes_from
-    if page is None:
-        return str(link.url_without_fragment).rpartition("/")[0]
-    return str(getattr(page, "url", page))
+def _narrowed(properties: Properties, ranking: Ranking, label: str) -> Properties:
+    """Return *properties* with the values that are supported, with all where none is.
 
+    The latter is what is left of a platform file, or of a machine that has changed since.
+    """
+    supported = ranking.supported(label)
+    return {
+        namespace: {
+            feature: supported.get(namespace, {}).get(feature) or found
+            for feature, found in features.items()
+        }
+        for namespace, features in properties.items()
+    }
+
+
+@functools.cache
+def _host() -> Detect:
+    """Return what answers for this machine, which is asked once by all installed wheels."""
+    return Detector().platform
+
+
+def installed_label(dist: Any) -> str | None:
+    """Return the label of an installed distribution, empty if it is no variant."""
+    try:
+        text = dist.read_text(VARIANT_FILE)
+    except FileNotFoundError:
+        return ""
+    return context_of(text.encode(), None, values=False).label

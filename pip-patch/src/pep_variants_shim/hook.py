@@ -6,76 +6,44 @@ seams are known. Nothing of pip is changed on disk, so uninstalling the shim und
 
 from __future__ import annotations
 
+import functools
 import importlib
-import importlib.abc
-import importlib.util
+import os
 import sys
-from collections.abc import Sequence
-from importlib.machinery import ModuleSpec, PathFinder
-from types import ModuleType
-from typing import NamedTuple
+from importlib.machinery import PathFinder
+from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
 
-class Patch(NamedTuple):
-    """One patched module of pip.
-
-    Attributes:
-        module: its name, below ``pip._internal``.
-        seams: attributes that must be there, dotted; one that is missing switches the shim off.
-        function: module and function of ours that patches it, below ``pep_variants_shim.patches``.
-    """
-
-    module: str
-    seams: tuple[str, ...]
-    function: str
-
-
-PATCHES = (
-    Patch("models.wheel", ("Wheel.__init__",), "names:patch_wheel"),
-    Patch("index.sources", ("parse_wheel_filename",), "names:patch_sources"),
-    Patch("index.package_finder", ("PackageFinder.evaluate_links",), "finder:patch_finder"),
-    Patch("resolution.resolvelib.factory", ("FoundCandidates",), "resolution:patch_factory"),
-    Patch(
-        "resolution.resolvelib.resolver",
-        ("Resolver.resolve", "Resolver.__init__"),
-        "resolution:patch_resolver",
-    ),
-    Patch(
-        "operations.prepare",
-        (
-            "RequirementPreparer._prepare_linked_requirement",
-            "RequirementPreparer._fetch_metadata_using_link_data_attr",
-        ),
-        "prepare:patch_prepare",
-    ),
-    Patch(
-        "metadata.importlib._dists",
-        (
-            "WheelDistribution.__init__",
-            "Distribution.from_metadata_file_contents",
-            "Distribution._metadata_impl",
-        ),
-        "metadata:patch_importlib",
-    ),
-    Patch(
-        "metadata.pkg_resources",
-        ("InMemoryMetadata.__init__", "pkg_resources.DistInfoDistribution._parsed_pkg_info"),
-        "metadata:patch_pkg_resources",
-    ),
-    Patch(
-        "cli.req_command",
-        ("RequirementCommand.__init__", "RequirementCommand._build_package_finder"),
-        "command:patch_commands",
-    ),
-    Patch("commands.install", ("write_output",), "command:patch_summary"),
-    Patch("utils.misc", ("get_pip_version",), "command:patch_version"),
-)
-
-SUPPORTED = frozenset({"25.3", "26.3"})
+SUPPORTED = ("25.3", "26.3")
 """pip versions that the patches are tested with. A new one is added here when its tests pass."""
 
-INSTALLING = frozenset({"install", "download", "wheel", "lock"})
-"""Commands that tell the user when variants are off."""
+PATCHES = {
+    "cli.req_command": "command:patch_commands",
+    "commands.install": "command:patch_summary",
+    "index.package_finder": "finder:patch_finder",
+    "index.sources": "names:patch_sources",
+    "metadata.importlib._dists": "metadata:patch_importlib",
+    "metadata.pkg_resources": "metadata:patch_pkg_resources",
+    "models.wheel": "names:patch_wheel",
+    "operations.prepare": "prepare:patch_prepare",
+    "resolution.resolvelib.found_candidates": "resolution:patch_found_candidates",
+    "resolution.resolvelib.resolver": "resolution:patch_resolver",
+    "utils.misc": "version:patch_version",
+}
+"""Module below ``pip._internal`` to what patches it, below ``pep_variants_shim.patches``."""
+
+INSTALLING = ("commands.download", "commands.install", "commands.lock", "commands.wheel")
+"""Modules of the commands that tell the user when variants are off."""
+
+_INTERNAL = "pip._internal."
+
+
+class MissingSeam(Exception):
+    """pip lacks something that a patch needs."""
 
 
 class Switch:
@@ -83,33 +51,42 @@ class Switch:
 
     Patches look at it when they are called: modules are patched one by one, and a pip that lacks
     a seam in the last of them must behave as if none had been patched.
+
+    Attributes:
+        on: the patches act.
+        reason: why they do not.
     """
 
     def __init__(self) -> None:
         self.on = True
+        self.reason = ""
+        self._told = False
 
     def off(self, reason: str) -> None:
-        """Switch the patches off, and say so in one line if the command is about installing."""
-        self.on = False
-        if not INSTALLING.isdisjoint(sys.argv[1:]):
+        """Switch the patches off, for good."""
+        if self.on:
+            self.on = False
+            self.reason = reason
+            if any(_INTERNAL + name in sys.modules for name in INSTALLING):
+                self.tell()
+
+    def tell(self) -> None:
+        """Say in one line why the patches do not act, if they do not."""
+        # Completion of command lines imports commands, too, and shows what is printed.
+        if not self.on and not self._told and "PIP_AUTO_COMPLETE" not in os.environ:
+            self._told = True
             # pip's logging is not set up yet.
-            print(f"pep-variants-shim: {reason}: wheel variants are ignored.", file=sys.stderr)
+            print(f"pep-variants-shim: {self.reason}: wheel variants are ignored", file=sys.stderr)
 
 
 switch = Switch()
 
 
-def install() -> None:
-    """Start watching for the modules of `PATCHES`."""
-    sys.meta_path.insert(0, _PatchFinder())
-
-
-class _PatchFinder(importlib.abc.MetaPathFinder):
-    """Finds the modules to patch where everybody finds them, and patches them once executed."""
+class PatchFinder:
+    """Finds the modules to patch where everybody finds them, and has them patched."""
 
     def __init__(self) -> None:
-        self._patches = {f"pip._internal.{patch.module}": patch for patch in PATCHES}
-        self._supported: bool | None = None
+        self._checked = False
 
     def find_spec(
         self,
@@ -118,55 +95,101 @@ class _PatchFinder(importlib.abc.MetaPathFinder):
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
         """Return the spec of a module to patch, None for all others."""
-        patch = self._patches.get(fullname)
-        if patch is None or not self._is_supported():
+        if not fullname.startswith(_INTERNAL):
+            return None
+        if not self._checked:
+            self._checked = True
+            version = getattr(sys.modules.get("pip"), "__version__", None)
+            if version not in SUPPORTED:
+                switch.off(f"pip {version} is not supported (only {', '.join(SUPPORTED)})")
+        name = fullname[len(_INTERNAL) :]
+        if name in INSTALLING:
+            switch.tell()
+        if name not in PATCHES or not switch.on:
             return None
         spec = PathFinder.find_spec(fullname, path, target)
-        if spec is None or spec.loader is None:
-            return None
-        spec.loader = _PatchLoader(spec.loader, patch)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _PatchLoader(spec.loader, PATCHES[name])  # type: ignore[assignment] # quacks like one
         return spec
 
-    def _is_supported(self) -> bool:
-        if self._supported is None:
-            version = getattr(sys.modules.get("pip"), "__version__", None)
-            self._supported = version in SUPPORTED
-            if not self._supported:
-                known = ", ".join(sorted(SUPPORTED))
-                switch.off(f"pip {version} is not supported (only {known})")
-        return self._supported
 
-
-class _PatchLoader(importlib.abc.Loader):
+class _PatchLoader:
     """Executes a module with its own loader, then patches it."""
 
-    def __init__(self, loader: importlib.abc.Loader, patch: Patch) -> None:
+    def __init__(self, loader: Any, patch: str) -> None:
         self._loader = loader
         self._patch = patch
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self._loader.create_module(spec)
+        module: ModuleType | None = self._loader.create_module(spec)
+        return module
 
     def exec_module(self, module: ModuleType) -> None:
+        # From here on the module is as if it had been found without us.
+        module.__loader__ = self._loader
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
         self._loader.exec_module(module)
-        missing = [seam for seam in self._patch.seams if not _has(module, seam)]
-        if missing and switch.on:
-            switch.off(f"this pip is not as expected, {module.__name__} lacks {missing[0]}")
         if not switch.on:
             return
-        name, _, function = self._patch.function.partition(":")
-        patches = importlib.import_module(f"{__package__}.patches.{name}")
-        getattr(patches, function)(module)
+        name, _, function = self._patch.partition(":")
+        try:
+            getattr(importlib.import_module(f"{__package__}.patches.{name}"), function)(module)
+        except MissingSeam as error:
+            switch.off(f"this pip is not as expected, {module.__name__} lacks {error}")
+        except Exception as error:  # pip must work, whatever happens to us
+            switch.off(f"{module.__name__} cannot be patched ({type(error).__name__}: {error})")
 
-    def __getattr__(self, name: str) -> object:
-        # get_source, get_data, is_package, …: whatever somebody asks a loader for.
-        return getattr(self._loader, name)
+
+def complete() -> bool:
+    """Return whether the patches act, for certain: every module has been patched.
+
+    For commands that import all these modules anyway, before they do something with variants.
+    """
+    try:
+        # One of the two metadata backends is used, the other one never imported.
+        importlib.import_module("pip._internal.metadata").select_backend()
+        for name in PATCHES:
+            if switch.on and not name.startswith("metadata."):
+                importlib.import_module(_INTERNAL + name)
+    except (ImportError, AttributeError) as error:
+        switch.off(f"this pip is not as expected ({error})")
+    return switch.on
 
 
-def _has(module: ModuleType, seam: str) -> bool:
-    value: object = module
-    for part in seam.split("."):
-        if not hasattr(value, part):
-            return False
-        value = getattr(value, part)
-    return True
+def replace(owner: Any, name: str) -> Callable[[Callable[..., Any]], None]:
+    """Return a decorator that puts a function in the place of ``owner.name``.
+
+    The function gets what it replaces, as its first argument, and the arguments of the call. It
+    passes on those that it does not know: new parameters of a new pip pass through.
+
+    Args:
+        owner: a module or a class.
+        name: of a function, method, class method or property.
+
+    Raises:
+        MissingSeam: *owner* has no such attribute.
+    """
+    original = vars(owner).get(name)
+    if original is None:
+        raise MissingSeam(f"{getattr(owner, '__qualname__', '')}.{name}".lstrip("."))
+
+    def decorate(ours: Callable[..., Any]) -> None:
+        if isinstance(original, classmethod):
+            setattr(owner, name, classmethod(_switched(original.__func__, ours)))
+        elif isinstance(original, property):
+            setattr(owner, name, property(_switched(original.fget, ours)))
+        else:
+            setattr(owner, name, _switched(original, ours))
+
+    return decorate
+
+
+def _switched(original: Any, ours: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if switch.on:
+            return ours(original, *args, **kwargs)
+        return original(*args, **kwargs)
+
+    return function

@@ -8,16 +8,17 @@ import sys
 
 
 class PipWatch:
-    """Meta path finder that finds nothing, but installs the patches when pip is imported."""
+    """Meta path finder that finds nothing, but makes way for the patches when pip is imported."""
 
-    def find_spec(self, name, path=None, target=None):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201, ARG002, D102
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:  # noqa: ARG002
+        """Find nothing."""
         # "pip._internal" too: pip's own runner for subprocesses answers for "pip" before us.
-        if name == "pip" or name == "pip._internal":  # noqa: PLR1714 - a tuple costs every import
+        # Two comparisons are the cheapest, and every import of every program pays for them.
+        if name == "pip" or name == "pip._internal":
             try:
-                sys.meta_path.remove(self)
-                from . import hook
+                from .hook import PatchFinder
 
-                hook.install()
+                sys.meta_path[sys.meta_path.index(self)] = PatchFinder()
             except Exception:  # pip must start, whatever happens to us
                 if sys.flags.verbose:
                     import traceback

@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
-from .._vendor.pep_variants.label import METADATA_SUFFIX, split_label
+from pep_variants.label import METADATA_SUFFIX, split_label
+
+from ..hook import replace
 from ..session import session_of
 
 
 def patch_finder(module: ModuleType) -> None:
-    """Hand the session the metadata links it needs, and hide labels from finders without one."""
-    original = module.PackageFinder.evaluate_links
+    """Tell the session what there is, and hide variant wheels where there is none."""
 
-    @functools.wraps(original)
-    def evaluate_links(self: Any, link_evaluator: Any, links: Iterable[Any]) -> Any:  # noqa: ANN401
-        links = list(links)
-        # The URL of every link of an index passes here: look at the text, parse what matters.
+    @replace(module.PackageFinder, "evaluate_links")
+    def evaluate_links(
+        original: Callable[..., Any],
+        self: Any,
+        link_evaluator: Any,
+        links: Iterable[Any],
+    ) -> Any:
         session = session_of(self)
-        if session is None:
-            links = [
-                link
-                for link in links
-                if ".whl" not in link.url or split_label(link.filename)[1] is None
-            ]
-        else:
-            for link in links:
-                if METADATA_SUFFIX in link.url:
-                    session.add_metadata_link(link)
-        return original(self, link_evaluator, links)
-
-    module.PackageFinder.evaluate_links = evaluate_links  # type: ignore[attr-defined]
+        kept = []
+        for link in links:
+            # Every link of every page passes here: look at the text before anything is parsed.
+            url = link.url
+            if METADATA_SUFFIX in url:
+                if session is not None:
+                    session.note_metadata(link)
+            elif url.count("-") >= 5 and split_label(link.filename)[1] is not None:
+                if session is None:
+                    continue
+                session.note_variants(link_evaluator.project_name)
+            kept.append(link)
+        return original(self, link_evaluator, kept)

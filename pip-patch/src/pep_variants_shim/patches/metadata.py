@@ -1,96 +1,98 @@
 """Metadata: markers that depend on the variant are reduced before pip parses requirements.
 
-Files of wheels are reduced when they are read, for both of pip's metadata backends; those of
-installed distributions when their metadata is parsed. Nothing is changed on disk.
+Files of wheels are reduced when they are read, those of installed distributions when their
+metadata is parsed, for both of pip's metadata backends. Nothing is changed on disk.
 """
 
 from __future__ import annotations
 
 import email.message
-import functools
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from .._vendor.pep_variants.label import VARIANT_FILE
-from ..reduction import context_of, preparing, reduce_contents, reduce_message
+from pep_variants.label import VARIANT_FILE
+
+from ..hook import MissingSeam, replace
+from ..reduction import reduce_contents, reduce_message
 
 _METADATA_FILE = "METADATA"
 
 
 def patch_importlib(module: ModuleType) -> None:
     """Patch the ``importlib.metadata`` backend."""
-    wheel_init = module.WheelDistribution.__init__
 
-    @functools.wraps(wheel_init)
-    def init(self: Any, files: Any, info_location: Any) -> None:  # noqa: ANN401
-        path = type(info_location)
-        reduced = _reduced_files({str(name): data for name, data in files.items()})
-        if reduced is not None:
-            files = {path(name): data for name, data in reduced.items()}
-        wheel_init(self, files, info_location)
+    @replace(module.WheelDistribution, "__init__")
+    def wheel_init(
+        original: Callable[..., None],
+        self: Any,
+        files: Mapping[Any, bytes],
+        info_location: Any,
+    ) -> None:
+        original(self, _reduced_files(files), info_location)
 
-    module.WheelDistribution.__init__ = init  # type: ignore[attr-defined]
-    _patch_metadata_file(module)
+    @replace(module.Distribution, "from_metadata_file_contents")
+    def from_metadata_file_contents(
+        original: Callable[..., Any],
+        cls: Any,
+        metadata_contents: bytes,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        # A PEP 658 file says nothing of the variant: what the index promised of it counts.
+        return original(cls, reduce_contents(metadata_contents, None), *args, **kwargs)
 
-    metadata_impl = module.Distribution._metadata_impl
-
-    @functools.wraps(metadata_impl)
-    def reduced_metadata(self: Any) -> email.message.Message:  # noqa: ANN401
-        message: email.message.Message = metadata_impl(self)
+    @replace(module.Distribution, "_metadata_impl")
+    def metadata_impl(original: Callable[..., Any], self: Any) -> email.message.Message:
+        message: email.message.Message = original(self)
         reduce_message(message, self._dist.read_text)
         return message
-
-    module.Distribution._metadata_impl = reduced_metadata  # type: ignore[attr-defined]
 
 
 def patch_pkg_resources(module: ModuleType) -> None:
     """Patch the ``pkg_resources`` backend, pip's default on Python 3.10."""
-    memory_init = module.InMemoryMetadata.__init__
 
-    @functools.wraps(memory_init)
-    def init(self: Any, metadata: Any, wheel_name: str) -> None:  # noqa: ANN401
-        memory_init(self, _reduced_files(dict(metadata)) or metadata, wheel_name)
+    @replace(module.InMemoryMetadata, "__init__")
+    def memory_init(
+        original: Callable[..., None],
+        self: Any,
+        metadata: Mapping[str, bytes],
+        wheel_name: str,
+    ) -> None:
+        original(self, _reduced_files(metadata), wheel_name)
 
-    module.InMemoryMetadata.__init__ = init  # type: ignore[attr-defined]
-    _patch_metadata_file(module)
+    @replace(module.Distribution, "_metadata_impl")
+    def metadata_impl(original: Callable[..., Any], self: Any) -> email.message.Message:
+        message: email.message.Message = original(self)
+        reduce_message(message, lambda name: _read(self._dist, name))
+        return message
 
-    class_ = module.pkg_resources.DistInfoDistribution
-    parsed = class_._parsed_pkg_info.fget
+    try:
+        installed = module.pkg_resources.DistInfoDistribution
+    except AttributeError as error:
+        raise MissingSeam(str(error)) from None
 
-    def reduced_pkg_info(self: Any) -> Any:  # noqa: ANN401
-        if not hasattr(self, "_pkg_info"):  # it caches the message there
-            reduce_message(
-                parsed(self),
-                lambda name: self.get_metadata(name) if self.has_metadata(name) else None,
-            )
-        return parsed(self)
-
-    class_._parsed_pkg_info = property(reduced_pkg_info)
-
-
-def _patch_metadata_file(module: ModuleType) -> None:
-    original = module.Distribution.from_metadata_file_contents.__func__
-
-    def from_metadata_file_contents(
-        cls: Any,  # noqa: ANN401
-        metadata_contents: bytes,
-        *args: Any,  # noqa: ANN401
-        **kwargs: Any,  # noqa: ANN401
-    ) -> Any:  # noqa: ANN401
-        # A PEP 658 file says nothing of the variant: what the index promised of it counts.
-        prepared = preparing.get()
-        if prepared is not None:
-            metadata_contents = reduce_contents(metadata_contents, lambda: prepared(None))
-        return original(cls, metadata_contents, *args, **kwargs)
-
-    module.Distribution.from_metadata_file_contents = classmethod(  # type: ignore[attr-defined]
-        from_metadata_file_contents
-    )
+    # What dependencies are computed from.
+    @replace(installed, "_parsed_pkg_info")
+    def parsed_pkg_info(original: Callable[..., Any], self: Any) -> email.message.Message:
+        fresh = not hasattr(self, "_pkg_info")  # where the result is kept
+        message: email.message.Message = original(self)
+        if fresh:
+            reduce_message(message, lambda name: _read(self, name))
+        return message
 
 
-def _reduced_files(files: dict[str, bytes]) -> dict[str, bytes] | None:
-    """Return the dist-info *files* of a wheel with reduced METADATA, None if nothing changes."""
-    contents = files.get(_METADATA_FILE, b"")
-    context = preparing.get() or context_of
-    reduced = reduce_contents(contents, lambda: context(files.get(VARIANT_FILE)))
-    return None if reduced is contents else {**files, _METADATA_FILE: reduced}
+def _read(dist: Any, name: str) -> str | None:
+    return dist.get_metadata(name) if dist.has_metadata(name) else None
+
+
+def _reduced_files(files: Mapping[Any, bytes]) -> Mapping[Any, bytes]:
+    """Return the dist-info *files* of a wheel, by name, with reduced METADATA."""
+    # The names are text or pure paths, which do not compare equal.
+    by_name = {str(name): name for name in files}
+    name = by_name.get(_METADATA_FILE)
+    if name is None:
+        return files
+    beside = by_name.get(VARIANT_FILE)
+    reduced = reduce_contents(files[name], None if beside is None else files[beside])
+    return files if reduced is files[name] else {**files, name: reduced}

@@ -2,44 +2,43 @@
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from ..reduction import preparing
-from ..session import session_of
+from pip._internal.exceptions import InstallationError
+
+from pep_variants.label import split_label
+
+from ..hook import replace
+from ..session import preparing, session_of
 
 
 def patch_prepare(module: ModuleType) -> None:
     """Tell the reduction which file is at work, and check wheels against what was promised."""
-    class_ = module.RequirementPreparer
-    fetch = class_._fetch_metadata_using_link_data_attr
-    prepare = class_._prepare_linked_requirement
 
-    @functools.wraps(fetch)
-    def fetch_metadata(self: Any, req: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        session = session_of(self.finder)
-        if session is None:
-            return fetch(self, req, *args, **kwargs)
-        token = preparing.set(session.context(req.link))
-        try:
-            return fetch(self, req, *args, **kwargs)
-        finally:
-            preparing.reset(token)
+    @replace(module.RequirementPreparer, "_fetch_metadata_only")
+    def fetch_metadata(original: Callable[..., Any], self: Any, req: Any) -> Any:
+        with preparing(req.link):
+            return original(self, req)
 
-    @functools.wraps(prepare)
-    def prepare_linked(self: Any, req: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        session = session_of(self.finder)
-        if session is None:
-            return prepare(self, req, *args, **kwargs)
+    @replace(module.RequirementPreparer, "_prepare_linked_requirement")
+    def prepare_linked(
+        original: Callable[..., Any],
+        self: Any,
+        req: Any,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
         link = req.link  # pip may replace it by the one of a cached or downloaded file
-        token = preparing.set(session.context(link))
-        try:
-            dist = prepare(self, req, *args, **kwargs)
-        finally:
-            preparing.reset(token)
-        session.check(link, dist.read_text)
+        with preparing(link):
+            dist = original(self, req, *args, **kwargs)
+        label = split_label(link.filename)[1]
+        if label is not None:
+            session = session_of(self.finder)
+            if session is None:
+                raise InstallationError(
+                    f"{link.filename} is a variant wheel, and --no-variants refuses them"
+                )
+            session.check(link, label, dist.read_text)
         return dist
-
-    class_._fetch_metadata_using_link_data_attr = fetch_metadata
-    class_._prepare_linked_requirement = prepare_linked

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
+from ..hook import replace
 from ..session import session_of
 
 
-def patch_factory(module: ModuleType) -> None:
+def patch_found_candidates(module: ModuleType) -> None:
     """Arrange what ``FoundCandidates`` gets, lazily, as pip itself does it."""
-    original = module.FoundCandidates
 
-    @functools.wraps(original, updated=())
-    def found_candidates(get_infos: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        return original(lambda: _arranged(get_infos()), *args, **kwargs)
-
-    module.FoundCandidates = found_candidates  # type: ignore[attr-defined]
+    @replace(module.FoundCandidates, "__init__")
+    def init(
+        original: Callable[..., None],
+        self: Any,
+        get_infos: Callable[[], Iterator[Any]],
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
+        original(self, lambda: _arranged(get_infos()), *args, **kwargs)
 
 
 def _arranged(infos: Iterator[Any]) -> Iterator[Any]:
@@ -27,32 +30,29 @@ def _arranged(infos: Iterator[Any]) -> Iterator[Any]:
     # of the factory's method that makes a candidate of a link.
     first = next(infos, None)
     if first is None:
-        return
+        return infos
     infos = itertools.chain((first,), infos)
     build = first[1]
     session = session_of(build.func.__self__._finder)
-    yield from infos if session is None else session.arrange(build.keywords["name"], infos)
+    return infos if session is None else session.arrange(build.keywords["name"], infos)
 
 
 def patch_resolver(module: ModuleType) -> None:
-    """Remember the labels of a resolution for the summary; explain a failed forced label."""
-    original = module.Resolver.resolve
+    """Let variants in where this resolver is at work, and see what comes of it."""
 
-    @functools.wraps(original)
-    def resolve(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        from pip._internal.exceptions import InstallationError
+    @replace(module.Resolver, "__init__")
+    def init(original: Callable[..., None], self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        session = session_of(self.factory._finder)
+        if session is not None:
+            session.resolving = True
 
+    @replace(module.Resolver, "resolve")
+    def resolve(original: Callable[..., Any], self: Any, *args: Any, **kwargs: Any) -> Any:
         session = session_of(self.factory._finder)
         if session is None:
             return original(self, *args, **kwargs)
-        try:
+        with session.explaining():
             requirements = original(self, *args, **kwargs)
-        except InstallationError as error:
-            missing = session.missing_variant()
-            if missing is None:
-                raise
-            raise InstallationError(missing) from error
-        session.note_chosen(requirements)
+        session.note_result(self._result.mapping, requirements.requirements)
         return requirements
-
-    module.Resolver.resolve = resolve  # type: ignore[attr-defined]

@@ -20,15 +20,16 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     that the process gives to new files.
     """
     temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.tmp")
-    # Not `tempfile`: its files are readable by their owner alone, and stay so when renamed.
-    stream = temporary.open("xb")
     try:
-        with stream:
+        # Not `tempfile`: its files are readable by their owner alone, and stay so when renamed.
+        with temporary.open("xb") as stream:
             yield stream
         temporary.replace(path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
+        if isinstance(error, OSError) and error.filename == str(temporary):
+            error.filename = str(path)  # the name that the user knows
         raise
 
 

@@ -10,9 +10,11 @@ import click
 
 from pep_variants.errors import VariantError
 
+from .commands.detect import detect
 from .commands.index import index
 from .commands.inspect import inspect
 from .commands.make import make
+from .commands.rank import rank
 from .commands.unmake import unmake
 from .commands.validate import validate
 from .console import fail
@@ -39,7 +41,7 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (index, inspect, make, unmake, validate):
+for command in (detect, rank, inspect, make, unmake, index, validate):
     cli.add_command(command)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from pep_variants.options import OPTIONS
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 wheels_argument = click.argument(
     "wheels",
@@ -29,6 +31,48 @@ output_option = click.option(
 force_option = click.option("--force", is_flag=True, help="Replace files that exist.")
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+
+
+def preference_options(
+    *names: str, aliases: Mapping[str, str] | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that adds these of the options that every client has.
+
+    Args:
+        names: which of `OPTIONS`.
+        aliases: shorter names by name.
+
+    The command gets them as keyword arguments, which `option_values` turns into what
+    `load_preferences` wants.
+    """
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed([option for option in OPTIONS if option.name in names]):
+            spellings = [f"--{option.name}"]
+            if aliases and option.name in aliases:
+                spellings.insert(0, f"--{aliases[option.name]}")
+            command = click.option(
+                option.name.replace("-", "_"),
+                *spellings,
+                metavar=option.metavar,
+                multiple=option.repeatable,
+                callback=_as_list if option.repeatable else None,
+                help=option.help,
+            )(command)
+        return command
+
+    return decorate
+
+
+def option_values(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values by the names of `OPTIONS`."""
+    return {name.replace("_", "-"): value for name, value in arguments.items()}
+
+
+def _as_list(
+    _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
+) -> list[str]:
+    return list(values)
 
 
 def check_targets(targets: Mapping[Path, Path], *, force: bool) -> None:

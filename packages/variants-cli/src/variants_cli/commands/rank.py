@@ -1,0 +1,111 @@
+"""`variants rank`: which variants of a version fit, in which order, and why the others do not."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pep_variants.detection import Detector
+from pep_variants.explanation import notices, why_chosen, why_rejected
+from pep_variants.platform import load_platform
+from pep_variants.preferences import load_preferences
+from pep_variants.ranking import rank as rank_variants
+from pep_variants.reader import MAX_METADATA_BYTES, read_metadata
+
+from ..console import note, print_json, print_table
+from .arguments import json_option, option_values, preference_options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pep_variants.property import Properties
+    from pep_variants.ranking import Ranking
+
+
+@click.command(short_help="Judge and order the variants of a version.")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@preference_options(
+    "variant-platform",
+    "variant-prefer",
+    "variant-exclude",
+    "variant-enable",
+    aliases={"variant-platform": "platform"},
+)
+@json_option
+def rank(file: Path, as_json: bool, **options: Any) -> None:  # noqa: ANN401
+    """Judge and order the variants of a version.
+
+    FILE is a *-variants.json. Variants that fit come first, in order, the rest with what they
+    need. Options, VARIANTS_... variables and variants.toml count as for the installers.
+    """
+    with file.open("rb") as stream:
+        metadata = read_metadata(stream.read(MAX_METADATA_BYTES + 1), str(file))
+    preferences = load_preferences(option_values(options), os.environ)
+    platform_file = preferences.platform_file
+    detector = Detector(
+        enabled=preferences.enable,
+        platform=load_platform(platform_file) if platform_file is not None else None,
+    )
+    ranking = rank_variants(metadata, detector.platform(metadata), preferences)
+    selected = ranking.labels[0] if ranking.labels else None
+    if as_json:
+        print_json(_tree(ranking, selected))
+        return
+    rows = list(_rows(ranking, selected))
+    if rows:
+        print_table(("label", "verdict", "why"), rows)
+    else:
+        note(f"{file} lists no variants")
+    for notice in notices(ranking):
+        note(notice.text)
+
+
+def _rows(ranking: Ranking, selected: str | None) -> Iterator[tuple[str, str, str]]:
+    for variant in ranking.ranked:
+        verdict = "chosen" if variant.label == selected else "compatible"
+        yield variant.label, verdict, why_chosen(variant.supported) or "always fits"
+    for rejected in ranking.rejected:
+        label, verdict = rejected.label, "rejected"
+        for reason in rejected.reasons:
+            # Notices of whole namespaces follow once, below the table.
+            yield label, verdict, why_rejected(reason)
+            label = verdict = ""
+
+
+def _tree(ranking: Ranking, selected: str | None) -> dict[str, Any]:
+    return {
+        "selected": selected,
+        "ranked": [
+            {
+                "label": variant.label,
+                "properties": _plain(variant.properties),
+                "supported": _plain(variant.supported),
+            }
+            for variant in ranking.ranked
+        ],
+        "rejected": [
+            {
+                "label": variant.label,
+                "reasons": [
+                    {
+                        "namespace": reason.namespace,
+                        "feature": reason.feature,
+                        "wanted": list(reason.wanted),
+                        "supported": list(reason.supported),
+                    }
+                    for reason in variant.reasons
+                ],
+            }
+            for variant in ranking.rejected
+        ],
+    }
+
+
+def _plain(properties: Properties) -> dict[str, dict[str, list[str]]]:
+    return {
+        namespace: {feature: list(values) for feature, values in features.items()}
+        for namespace, features in properties.items()
+    }

@@ -177,6 +177,18 @@ def test_priorities_that_have_no_place_any_more_are_named(tmp_path, build_wheel,
     assert result.err.startswith(f"warning: {pyproject}: default-priorities.feature has no place")
 
 
+@pytest.mark.parametrize("provider", [[], ["--provider", "x86_64=provider-variant-x86-64"]])
+def test_probable_slips_are_named(build_wheel, variants, provider):
+    result = variants(
+        *("make", build_wheel(), "--label", "x", "--property", "x86_64 :: level :: 3", *provider)
+    )
+    assert result.code == 0
+    assert result.err == (
+        "warning: variants.x.x86_64.level: 3 would be supported nowhere: "
+        "the known values are v4, v3, v2, v1\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "problem"),
     [
@@ -235,6 +247,11 @@ def test_wrong_requests(tmp_path, build_wheel, variants, arguments, code, proble
             PYPROJECT.replace('["mkl", "openblas"]', "[]").replace("library = []", ""),
             ["--property", "nvidia :: sm_arch :: 90_real"],
             "variant.providers.blas: lists no values",
+        ),
+        (
+            PYPROJECT.replace("nvidia-variant-provider>=0.0.2", "acme >< 2"),
+            ["--property", "nvidia :: sm_arch :: 90_real"],
+            "providers.nvidia.requires: 'acme >< 2'",
         ),
     ],
 )

@@ -2,7 +2,10 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from variants_cli.checks.document import check_document
 from variants_cli.record import digest_of
 
 V3 = {"x86_64": {"level": ["v3"]}}
@@ -386,3 +389,34 @@ def test_field_data_has_no_errors(variants):
     result = variants("validate", *FIELD.glob("*-variants.json"), "--json")
     assert result.json["checked"] == 4
     assert set(codes(result)) <= {"values-unsorted"}
+
+
+words = st.sampled_from(
+    "$schema default-priorities namespace feature property providers variants static-properties "
+    "requires plugin-api builtin feature-order enable-if optional x86_64 level v3 null a A "
+    "x86_64_v3 os_name=='posix' ><".split()
+)
+schemas = st.sampled_from(
+    [SCHEMAS, *(f"{SCHEMAS}{name}" for name in ("v0.0.2", "v0.0.3", "peps/825/v0.1.1", "v0.2.0"))]
+)
+leaves = words | st.lists(words, max_size=3) | st.none() | st.booleans() | st.integers()
+tables = st.recursive(leaves, lambda inner: st.dictionaries(words, inner, max_size=3), max_leaves=8)
+namespaces = st.lists(st.sampled_from(["x86_64", "a"]), max_size=2, unique=True)
+
+
+@settings(deadline=None)
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "$schema": schemas | leaves,
+            "default-priorities": st.fixed_dictionaries({"namespace": namespaces}) | tables,
+            "providers": st.dictionaries(words, tables, max_size=2) | leaves,
+            "static-properties": tables,
+            "variants": st.dictionaries(words, tables, max_size=3),
+        },
+    )
+)
+def test_any_json_gets_findings_not_exceptions(tree):
+    metadata, findings = check_document(json.dumps(tree).encode(), "x.json")
+    assert metadata is not None or [item for item in findings if item.severity == "error"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import secrets
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
@@ -10,6 +11,9 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
@@ -28,7 +32,9 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
-        if isinstance(error, OSError) and error.filename == str(temporary):
+        if isinstance(error, OSError) and (
+            error.filename == str(temporary) or error.errno in _NO_ROOM
+        ):
             error.filename = str(path)  # the name that the user knows
         raise
 

@@ -33,10 +33,10 @@ def check_directory(directory: Path) -> tuple[int, list[Finding]]:
         How many files were checked, and what was found: first file by file, then what does not
         fit together.
     """
-    wheels = [check_wheel(path) for path in sorted(directory.rglob("*.whl"))]
+    wheels = [check_wheel(path) for path in _files(directory, ".whl")]
     findings = [finding for wheel in wheels for finding in wheel.findings]
     indexed: dict[Release, list[tuple[Path, Metadata | None]]] = {}
-    paths = sorted(directory.rglob(f"*{METADATA_SUFFIX}"))
+    paths = _files(directory, METADATA_SUFFIX)
     for path in paths:
         metadata, found = check_index_metadata(path)
         findings += found
@@ -67,6 +67,10 @@ def check_directory(directory: Path) -> tuple[int, list[Finding]]:
             if index is not None:
                 findings += _check_index(path, index, releases.get(release, []))
     return len(wheels) + len(paths), findings
+
+
+def _files(directory: Path, suffix: str) -> list[Path]:
+    return sorted(path for path in directory.rglob(f"*{suffix}") if path.is_file())
 
 
 def _check_each_other(wheels: Sequence[CheckedWheel]) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from packaging.markers import InvalidMarker, Marker
@@ -14,7 +15,7 @@ from pep_variants.filename import metadata_filename, parse_metadata_filename
 from pep_variants.generation import GENERATIONS, Generation, schema_version
 from pep_variants.label import METADATA_SUFFIX
 from pep_variants.property import ABI_DEPENDENCY
-from pep_variants.providers.known import BUILTIN_NAMESPACES
+from pep_variants.providers.known import BUILTIN_NAMESPACES, KnownProvider, find_known
 from pep_variants.reader import MAX_METADATA_BYTES, read_metadata, read_pyproject
 
 from .finding import Finding, error, warning
@@ -216,8 +217,8 @@ def _check_values(metadata: Metadata, file: str, prefix: str) -> Iterator[Findin
         provider = metadata.providers.get(namespace)
         if provider is not None and provider.static:
             offered[namespace] = provider.static
-        elif provider is None and namespace in BUILTIN_NAMESPACES and not metadata.providers:
-            offered[namespace] = BUILTIN_NAMESPACES[namespace].factory().known()
+        elif (stand_in := _known_provider(namespace, metadata)) is not None:
+            offered[namespace] = stand_in.factory().known()
     judged: set[tuple[str, str, tuple[str, ...]]] = set()
     for label, properties in metadata.variants.items():
         for namespace, features in properties.items():
@@ -229,7 +230,8 @@ def _check_values(metadata: Metadata, file: str, prefix: str) -> Iterator[Findin
                     continue
                 judged.add((namespace, feature, values))
                 found = f"{', '.join(known[:6])}{', …' * (len(known) > 6)}" or "nothing"
-                static = namespace in metadata.providers
+                provider = metadata.providers.get(namespace)
+                static = provider is not None and provider.static is not None
                 judge = error if static else warning
                 yield judge(
                     "never-compatible" if static else "unknown-value",
@@ -240,6 +242,15 @@ def _check_values(metadata: Metadata, file: str, prefix: str) -> Iterator[Findin
                     + found,
                     "correct the value" + (", or add it to static-properties" if static else ""),
                 )
+
+
+def _known_provider(namespace: str, metadata: Metadata) -> KnownProvider | None:
+    provider = metadata.providers.get(namespace)
+    if provider is None:
+        return None if metadata.providers else BUILTIN_NAMESPACES.get(namespace)
+    # Without markers: this is not about the machine that it is checked on.
+    requires = tuple(text.partition(";")[0] for text in provider.requires)
+    return find_known(namespace, replace(provider, requires=requires), {})
 
 
 def _check_raw_values(tree: dict[str, Any], file: str, prefix: str) -> Iterator[Finding]:

@@ -12,6 +12,8 @@ from pep_variants.generation import V0_1_1, V0_2_0
 from pep_variants.property import Property
 
 from ..atomic import replacing
+from ..checks.document import check_document
+from ..checks.finding import ERROR
 from ..console import note, warn
 from ..description import (
     add_variant,
@@ -104,6 +106,12 @@ def make(
     variant_json = write_description(metadata, GENERATIONS[generation] if generation else None)
     for lost in lost_priorities(metadata):
         warn(f"{project.source}: {lost} has no place in current metadata and is left out")
+
+    _, findings = check_document(variant_json, f"variant {label!r}")
+    for finding in findings:
+        if finding.severity == ERROR:
+            raise click.ClickException(f"{finding.place}: {finding.message}")
+        warn(f"{finding.place}: {finding.message}")
 
     targets = {}
     for wheel in wheels:

@@ -195,13 +195,23 @@ def patched(data, signature, offset, value, occurrence=0):
         ),
         (
             patched(written(("a", b"1")), b"PK\1\2", 20, b"\xff", 0),
-            "an entry reaches into the central directory",
+            "'a' reaches into the central directory",
         ),
     ],
 )
 def test_damaged_archives(data, problem):
     with pytest.raises(InvalidWheel, match=problem):
         copied(data)
+
+
+@pytest.mark.parametrize("offset", [1000, 2**31, 2**63, 2**64 - 1])
+def test_offset_outside_of_the_archive(offset):
+    central = struct.pack(
+        "<4s6H3I5H2I", b"PK\1\2", 45, 45, 0, 0, 0, 33, 0, 0, 0, 1, 12, 0, 0, 0, 0, 0xFFFFFFFF
+    ) + b"a" + struct.pack("<HHQ", 1, 8, offset)  # fmt: skip
+    end = struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, 1, 1, len(central), 0, 0)
+    with pytest.raises(InvalidWheel, match="'a' lies outside of it"):
+        directory_of(central + end)
 
 
 @settings(max_examples=300, deadline=None)

@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING
 from pep_variants.errors import InvalidWheel, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Sequence
 
 CHUNK = 1024 * 1024
 
@@ -88,62 +88,81 @@ def read_directory(archive: zipfile.ZipFile, stream: IO[bytes], source: str) -> 
         InvalidWheel: local headers and central directory disagree, entries overlap, or a name is
             there twice: copying such an archive would hide or multiply what is in it.
     """
+    try:
+        records = _read_records(archive, stream)
+        entries = tuple(
+            _read_entry(info, record, stream, archive.start_dir)
+            for info, record in zip(archive.infolist(), records, strict=True)
+        )
+        _check_distinct(entries)
+        return Directory(entries, archive.comment, _has_zip64_end(archive, stream))
+    except _DamagedError as error:
+        raise InvalidWheel(f"{source}: damaged zip archive: {error}") from None
 
-    def fail(problem: str) -> InvalidWheel:
-        return InvalidWheel(f"{source}: damaged zip archive: {problem}")
 
-    def read(size: int) -> bytes:
-        data = stream.read(size)
-        if len(data) != size:
-            raise fail("it ends early")
-        return data
+class _DamagedError(Exception):
+    """What is wrong with an archive, without its name."""
 
-    infos = archive.infolist()
+
+def _read(stream: IO[bytes], size: int) -> bytes:
+    data = stream.read(size)
+    if len(data) != size:
+        raise _DamagedError("it ends early")
+    return data
+
+
+def _read_records(archive: zipfile.ZipFile, stream: IO[bytes]) -> list[bytes]:
+    """Return the records of the central directory, verbatim."""
     records = []
     stream.seek(archive.start_dir)
-    for _ in infos:
-        header = read(_CENTRAL.size)
+    for _ in archive.infolist():
+        header = _read(stream, _CENTRAL.size)
         signature, *fields = _CENTRAL.unpack(header)
         if signature != _CENTRAL_SIGNATURE:
-            raise fail("no central directory record where one should be")
-        records.append(header + read(sum(fields[9:12])))
+            raise _DamagedError("no central directory record where one should be")
+        records.append(header + _read(stream, sum(fields[9:12])))
+    return records
 
-    entries = []
-    names = set()
-    for info, record in zip(infos, records, strict=True):
-        name = shortened(info.filename)
-        if info.filename in names:
-            raise fail(f"{name} is in it twice")
-        names.add(info.filename)
-        if info.header_offset < 0:
-            raise fail(f"{name} starts before the file")
-        stream.seek(info.header_offset)
-        signature, _, flags, *_, name_size, extra_size = _LOCAL.unpack(read(_LOCAL.size))
-        if signature != _LOCAL_SIGNATURE:
-            raise fail(f"no local header of {name} where one should be")
-        if read(name_size) != _record_name(record):
-            raise fail(f"{name} has another name in its local header")
-        size = _LOCAL.size + name_size + extra_size + info.compress_size
-        if flags & _HAS_DESCRIPTOR:
-            stream.seek(info.header_offset + size)
-            size += _descriptor_size(stream.read(24), info, fail)
-        entries.append(Entry(info.filename, info, record, info.header_offset, size))
 
+def _read_entry(info: zipfile.ZipInfo, record: bytes, stream: IO[bytes], limit: int) -> Entry:
+    """Find out which bytes before *limit* are the entry that *info* and *record* describe."""
+    name, offset = shortened(info.filename), info.header_offset
+    if not 0 <= offset <= limit:
+        raise _DamagedError(f"{name} lies outside of it")
+    stream.seek(offset)
+    signature, _, flags, *_, name_size, extra_size = _LOCAL.unpack(_read(stream, _LOCAL.size))
+    if signature != _LOCAL_SIGNATURE:
+        raise _DamagedError(f"no local header of {name} where one should be")
+    if _read(stream, name_size) != _record_name(record):
+        raise _DamagedError(f"{name} has another name in its local header")
+    size = _LOCAL.size + name_size + extra_size + info.compress_size
+    if offset + size <= limit and flags & _HAS_DESCRIPTOR:
+        stream.seek(offset + size)
+        size += _descriptor_size(stream.read(24), info)
+    if offset + size > limit:
+        raise _DamagedError(f"{name} reaches into the central directory")
+    return Entry(info.filename, info, record, offset, size)
+
+
+def _check_distinct(entries: Sequence[Entry]) -> None:
+    names: set[str] = set()
     end = 0
     for entry in sorted(entries, key=lambda entry: entry.offset):
+        if entry.name in names:
+            raise _DamagedError(f"{shortened(entry.name)} is in it twice")
         if entry.offset < end:
-            raise fail(f"{shortened(entry.name)} overlaps another entry")
+            raise _DamagedError(f"{shortened(entry.name)} overlaps another entry")
+        names.add(entry.name)
         end = entry.offset + entry.size
-    if end > archive.start_dir:
-        raise fail("an entry reaches into the central directory")
 
+
+def _has_zip64_end(archive: zipfile.ZipFile, stream: IO[bytes]) -> bool:
     stream.seek(0, 2)
-    locator = stream.tell() - _END.size - len(archive.comment) - _LOCATOR_64.size
-    zip64 = False
-    if locator >= 0:
-        stream.seek(locator)
-        zip64 = stream.read(4) == _LOCATOR_64_SIGNATURE
-    return Directory(tuple(entries), archive.comment, zip64)
+    locator = stream.tell() - len(archive.comment) - _END.size - _LOCATOR_64.size
+    if locator < 0:
+        return False
+    stream.seek(locator)
+    return stream.read(4) == _LOCATOR_64_SIGNATURE
 
 
 class ArchiveWriter:
@@ -244,9 +263,7 @@ def _record_name(record: bytes) -> bytes:
     return record[_CENTRAL.size : _CENTRAL.size + size]
 
 
-def _descriptor_size(
-    following: bytes, info: zipfile.ZipInfo, fail: Callable[[str], InvalidWheel]
-) -> int:
+def _descriptor_size(following: bytes, info: zipfile.ZipInfo) -> int:
     """Return how long the data descriptor is with which the bytes *following* the data start.
 
     Its signature is optional and its sizes have 4 or 8 bytes, which nothing says reliably; but
@@ -261,7 +278,7 @@ def _descriptor_size(
         for descriptor in (_DESCRIPTOR_SIGNATURE + body, body):
             if following.startswith(descriptor):
                 return len(descriptor)
-    raise fail(f"the data descriptor of {shortened(info.filename)} does not fit its entry")
+    raise _DamagedError(f"the data descriptor of {shortened(info.filename)} does not fit its entry")
 
 
 def _moved(record: bytes, offset: int, *, wide: bool = False) -> bytes:

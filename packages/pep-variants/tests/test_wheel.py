@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from pep_variants.errors import InvalidWheel, MetadataError, VariantError
 from pep_variants.wheel import open_wheel, read_wheel_metadata
 

@@ -53,7 +53,7 @@ def parse_filename(filename: str) -> WheelFilename:
     plain, label = split_label(filename)
     if label is None and filename.endswith(".whl") and filename.count("-") in (5, 6):
         third, last = filename.split("-", 3)[2], filename[:-4].rpartition("-")[2]
-        if filename.count("-") == 6 or not third[:1].isdigit():
+        if third[:1].isdigit() is (filename.count("-") == 6):
             raise InvalidWheelFilename(
                 f"{shortened(filename, 200)}: {shortened(last)} is no variant label: "
                 f"it must match {LABEL.pattern}"

@@ -47,9 +47,9 @@ def split_label(filename: str) -> tuple[str, str | None]:
     dashes = filename.count("-")
     if dashes not in (5, 6):
         return filename, None
-    # Six parts with a build tag, which starts with a digit, in the third place have no label;
-    # seven parts always end in one.
-    if dashes == 5 and filename.split("-", 3)[2][:1].isdigit():
+    # The third part is a build tag, which starts with a digit, or the python tag, which does not:
+    # of seven parts it has to be the one, of six with a label the other.
+    if filename.split("-", 3)[2][:1].isdigit() is not (dashes == 6):
         return filename, None
     plain, _, last = filename[:-4].rpartition("-")
     if not LABEL.fullmatch(last):

@@ -1,0 +1,99 @@
+import inspect
+
+import pytest
+
+from pep_variants import errors
+from pep_variants.errors import (
+    InconsistentMetadata,
+    MetadataError,
+    VariantError,
+    redacted,
+    shortened,
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("variants.json", "variants.json"),
+        ("https://host/simple/", "https://host/simple/"),
+        ("https://user@host/x", "https://****@host/x"),
+        ("https://user:secret@host/x", "https://****@host/x"),
+        ("https://user:se@cret@host/x", "https://****@host/x"),
+        ("https://user:se:c%40ret@host:8080/x?y=z@w", "https://****@host:8080/x?y=z@w"),
+        ("git+ssh://git@host/x", "git+ssh://****@host/x"),
+        ("https://host/user@name/x", "https://host/user@name/x"),
+        ("https://host?mail=a@b", "https://host?mail=a@b"),
+        ("see https://a:b@c/ and http://d:e@f/", "see https://****@c/ and http://****@f/"),
+    ],
+)
+def test_credentials_are_left_out(source, shown):
+    assert redacted(source) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("text", "'text'"),
+        (["a", 1, None], "['a', 1, None]"),
+        ("a\nb\x1b[31m\u202e", r"'a\nb\x1b[31m\u202e'"),
+        ("\ud800", r"'\ud800'"),
+    ],
+)
+def test_values_are_quoted(value, shown):
+    assert shortened(value) == shown
+
+
+@pytest.mark.parametrize(
+    "value", ["x" * 10**6, "\n" * 10**6, list(range(10_000)), {"a": "b" * 999}]
+)
+def test_values_are_shortened(value):
+    text = shortened(value)
+    assert len(text) == 80
+    assert text.endswith("…")
+    assert len(shortened(value, 200)) == 200
+
+
+def test_a_value_that_fills_the_limit_is_not_taken_for_a_whole_one():
+    assert shortened("x" * 78) == repr("x" * 78)
+    assert shortened("x" * 79).endswith("…")
+    assert shortened("x" * 80).endswith("…")
+
+
+def test_values_without_a_representation():
+    nested = []
+    for _ in range(100_000):
+        nested = [nested]
+    assert shortened(nested) == "<list>"
+
+
+def test_metadata_error():
+    error = MetadataError("https://u:p@host/x.json", "variants.a", "is wrong")
+    assert (error.source, error.path, error.problem) == (
+        "https://****@host/x.json",
+        "variants.a",
+        "is wrong",
+    )
+    assert str(error) == "https://****@host/x.json: variants.a: is wrong"
+    assert str(MetadataError("x.json", "", "is wrong")) == "x.json: is wrong"
+
+
+def test_inconsistent_metadata():
+    error = InconsistentMetadata(
+        ("https://u:p@host/x.json", "b.whl"), "variants.a", (["x"], ["y" * 999])
+    )
+    assert error.sources == ("https://****@host/x.json", "b.whl")
+    assert str(error).startswith(
+        "variants.a differs: https://****@host/x.json says ['x'], b.whl says ['yyy"
+    )
+    assert len(str(error)) < 500
+
+
+def test_one_base_catches_all():
+    raised = [
+        item
+        for _, item in inspect.getmembers(errors, inspect.isclass)
+        if issubclass(item, Exception)
+    ]
+    assert len(raised) > 10
+    assert all(issubclass(item, VariantError) for item in raised)

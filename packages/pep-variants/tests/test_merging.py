@@ -1,0 +1,213 @@
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from worlds import LABELS, metadata, properties
+
+from pep_variants.errors import InconsistentMetadata, MetadataError
+from pep_variants.merging import check_promise, merge, merge_all
+from pep_variants.metadata import Metadata, ProviderInfo
+
+X = {"a": {"f": ("1",)}}
+Y = {"a": {"f": ("2",)}}
+
+
+def same(one, other):
+    """Equal, in the orders too that comparing mappings does not look at."""
+    return one == other and all(
+        list(one.providers[name].static or ()) == list(other.providers[name].static or ())
+        for name in one.providers
+    )
+
+
+@st.composite
+def parts_of_one_release(draw):
+    """Metadata of a release, and three files that each tell a part of it."""
+    whole = draw(metadata())
+    found = []
+    for number in range(3):
+        labels = draw(st.sets(st.sampled_from(LABELS)))
+        found.append(
+            Metadata(
+                whole.namespaces[: draw(st.integers(1, len(whole.namespaces)))],
+                {label: p for label, p in whole.variants.items() if label in labels},
+                {name: p for name, p in whole.providers.items() if draw(st.booleans())},
+                schema=draw(st.sampled_from((None, "https://x/v0.1.1.json", "urn:x"))),
+                source=f"{number}.whl",
+            )
+        )
+    return whole, found
+
+
+@given(parts_of_one_release())
+def test_parts_of_one_release(given_parts):
+    whole, (a, b, c) = given_parts
+    merged = merge(a, b)
+    other_way = merge(b, a)
+    assert same(merged, other_way)
+    assert (merged.schema, merged.source) == (other_way.schema, other_way.source)
+    assert same(merge(merge(a, b), c), merge(a, merge(b, c)))
+    assert same(merge(a, a), a)
+    assert (merge(a, a).schema, merge(a, a).source) == (a.schema, a.source)
+    assert same(merge(merged, a), merged)
+    assert same(merge_all([a, b, c]), merge_all([c, a, b]))
+    assert same(merge_all([a, b, c, whole]), whole)
+    assert set(merged.variants) == {*a.variants, *b.variants}
+
+
+@given(metadata(), metadata())
+def test_contradictions_are_found_whichever_comes_first(a, b):
+    def outcome(first, second):
+        try:
+            return merge(first, second)
+        except InconsistentMetadata as error:
+            return error
+
+    one, other = outcome(a, b), outcome(b, a)
+    assert type(one) is type(other)
+    if isinstance(one, Metadata):
+        assert same(one, other)
+    else:
+        assert one.path == other.path
+
+
+@given(metadata(), st.sampled_from(LABELS), properties(), properties())
+def test_other_properties_are_a_contradiction(found, label, one, other):
+    assume(one != other)
+    a, b = (
+        Metadata(found.namespaces, {**found.variants, label: p}, source=source)
+        for p, source in ((one, "a.whl"), (other, "b.whl"))
+    )
+    with pytest.raises(InconsistentMetadata) as raised:
+        merge(a, b)
+    assert raised.value.path == f"variants.{label}"
+    assert raised.value.sources == ("a.whl", "b.whl")
+    assert raised.value.values == (one, other)
+
+
+PROVIDER = ProviderInfo(requires=("p",))
+STATIC = ProviderInfo(static={"f": ("1",), "g": ("2",)})
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "path"),
+    [
+        (Metadata(("a",)), Metadata(("b",)), "default-priorities.namespace"),
+        (Metadata(("a", "b")), Metadata(("b", "a")), "default-priorities.namespace"),
+        (Metadata(("b",)), Metadata(("a", "b")), "default-priorities.namespace"),
+        (Metadata(("a", "b")), Metadata(("a", "c", "b")), "default-priorities.namespace"),
+        (Metadata((), {"x": X}), Metadata((), {"x": Y}), "variants.x"),
+        (Metadata((), {"x": X, "y": X}), Metadata((), {"y": Y, "x": X}), "variants.y"),
+        (
+            Metadata(providers={"a": PROVIDER}),
+            Metadata(providers={"a": ProviderInfo(requires=("q",))}),
+            "providers.a",
+        ),
+        (
+            Metadata(providers={"a": PROVIDER}),
+            Metadata(providers={"a": ProviderInfo(requires=("p",), optional=True)}),
+            "providers.a",
+        ),
+        (
+            # The same values in another order of preference.
+            Metadata(providers={"a": STATIC}),
+            Metadata(providers={"a": ProviderInfo(static={"g": ("2",), "f": ("1",)})}),
+            "providers.a",
+        ),
+        (
+            Metadata(feature_priorities={"a": ("f", "g")}),
+            Metadata(feature_priorities={"a": ("g", "f")}),
+            "default-priorities.feature.a",
+        ),
+        (
+            Metadata(property_priorities={"a": {"f": ("1", "2")}}),
+            Metadata(property_priorities={"a": {"f": ("2", "1")}}),
+            "default-priorities.property.a",
+        ),
+    ],
+)
+def test_contradiction(one, other, path):
+    from dataclasses import replace
+
+    one = replace(one, source="https://u:secret@one/")
+    other = replace(other, source="two.json")
+    for first, second in ((one, other), (other, one)):
+        with pytest.raises(InconsistentMetadata) as raised:
+            merge(first, second)
+        assert raised.value.path == path
+        assert str(raised.value).startswith(f"{path} differs: ")
+        assert "https://****@one/ says" in str(raised.value)
+        assert "two.json says" in str(raised.value)
+        assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("namespaces", [("a",), ("a", "b"), ("a", "b", "c")])
+def test_longer_list_is_kept(namespaces):
+    longest = Metadata(("a", "b", "c"))
+    assert merge(Metadata(namespaces), longest).namespaces == ("a", "b", "c")
+    assert merge(longest, Metadata(namespaces)).namespaces == ("a", "b", "c")
+
+
+def test_merging_one_and_none():
+    only = Metadata(("a",), {"x": X})
+    assert merge_all([only]) is only
+    with pytest.raises(TypeError):
+        merge_all([])
+
+
+# What was promised is what is installed.
+
+PROMISED = Metadata(("a",), {"x": X, "y": Y, "null": {}}, source="https://index/x.json")
+
+
+@pytest.mark.parametrize("label", ["x", "y", "null"])
+def test_kept_promise(label):
+    wheel = Metadata(("a",), {label: PROMISED.variants[label]}, source="x.whl")
+    check_promise(PROMISED, wheel, label)
+
+
+def test_null_needs_no_promise():
+    check_promise(Metadata(("a",)), Metadata(("a",), {"null": {}}), "null")
+
+
+@pytest.mark.parametrize("promised", ["null", "00000000"])
+def test_null_in_zeros(promised):
+    # A wheel of format 0.0.1: its file is named so, and is read as null.
+    schema = "https://variants-schema.wheelnext.dev/"
+    index = Metadata(("a",), {"null": {}, "x": X}, schema=schema)
+    wheel = Metadata(("a",), {"null": {}}, schema=schema)
+    check_promise(index, wheel, promised)
+    with pytest.raises(MetadataError):
+        check_promise(index, Metadata(("a",), {"x": X}, schema=schema), promised)
+
+
+def test_broken_promise():
+    wheel = Metadata(("a",), {"x": {"a": {"f": ("2", "3")}}}, source="x.whl")
+    with pytest.raises(InconsistentMetadata) as raised:
+        check_promise(PROMISED, wheel, "x")
+    assert str(raised.value) == (
+        "variants.x differs: https://index/x.json says ['a :: f :: 1'], "
+        "x.whl says ['a :: f :: 2', 'a :: f :: 3']"
+    )
+
+
+def test_label_that_was_not_promised():
+    with pytest.raises(InconsistentMetadata, match=r"says \[\], x.whl says \['a :: f :: 1'\]"):
+        check_promise(PROMISED, Metadata(("a",), {"z": X}, source="x.whl"), "z")
+
+
+@pytest.mark.parametrize(
+    ("variants", "found"),
+    [
+        ({"y": X}, "'y'"),
+        ({"x": X, "y": Y}, "'x', 'y'"),
+        ({}, "none"),
+        ({"null": {}}, "'null'"),
+        (dict.fromkeys("abcdefg", X), "'a', 'b', 'c', 'd'"),
+    ],
+)
+def test_wheel_with_other_labels(variants, found):
+    with pytest.raises(MetadataError) as raised:
+        check_promise(PROMISED, Metadata(("a",), variants, source="x.whl"), "x")
+    assert str(raised.value) == (
+        f"x.whl: variants: the filename says label 'x', the metadata inside lists {found}"
+    )

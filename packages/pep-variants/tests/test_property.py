@@ -1,0 +1,122 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pep_variants.errors import InvalidProperty
+from pep_variants.property import Property, Selector, iter_properties
+
+PROPERTIES = {
+    "nvidia": {"sm_arch": ("90_real", "90_virtual"), "cuda_version_lower_bound": ("12.8",)},
+    "x86_64": {"level": ("v3",)},
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nvidia :: sm_arch :: 90_real",
+        "nvidia::sm_arch::90_real",
+        "  nvidia ::sm_arch::   90_real\t",
+        "\nnvidia\n::\nsm_arch\n::\n90_real\n",
+    ],
+)
+def test_property(text):
+    parsed = Property.parse(text)
+    assert parsed == ("nvidia", "sm_arch", "90_real")
+    assert str(parsed) == "nvidia :: sm_arch :: 90_real"
+
+
+@pytest.mark.parametrize(
+    ("text", "parsed"),
+    [
+        ("nvidia", ("nvidia", None, None)),
+        (" x86_64 ", ("x86_64", None, None)),
+        ("x86_64::level", ("x86_64", "level", None)),
+        ("x86_64 :: level :: v3", ("x86_64", "level", "v3")),
+        ("0 :: _ :: .", ("0", "_", ".")),
+        ("a :: b :: 1.2.3", ("a", "b", "1.2.3")),
+    ],
+)
+def test_selector(text, parsed):
+    selector = Selector.parse(text)
+    assert selector == parsed
+    assert Selector.parse(str(selector)) == selector
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted", "kind"),
+    [
+        ("", "''", "namespace"),
+        (" ", "''", "namespace"),
+        ("Nvidia", "'Nvidia'", "namespace"),
+        ("a.b", "'a.b'", "namespace"),
+        ("a-b :: c", "'a-b'", "namespace"),
+        (":: b :: c", "''", "namespace"),
+        ("a :: ", "''", "feature"),
+        ("a :: b.c", "'b.c'", "feature"),
+        ("a :: b c", "'b c'", "feature"),
+        ("a :: b :: ", "''", "value"),
+        ("a :: b :: C", "'C'", "value"),
+        ("a :: b :: c+d", "'c+d'", "value"),
+        ("a :: b :: c : d", "'c : d'", "value"),
+        ("a ::: b", "': b'", "feature"),
+        ("\u00e4", "'\u00e4'", "namespace"),
+    ],
+)
+def test_malformed_part(text, quoted, kind):
+    with pytest.raises(InvalidProperty) as raised:
+        Selector.parse(text)
+    assert str(raised.value).startswith(f"{quoted} in {text!r} is no {kind}: it must match [a-z")
+
+
+def test_too_many_parts():
+    with pytest.raises(InvalidProperty, match=r"'a :: b :: c :: d' has 4 parts: write 'namespace'"):
+        Selector.parse("a :: b :: c :: d")
+
+
+@pytest.mark.parametrize("text", ["a", "a :: b"])
+def test_no_whole_property(text):
+    with pytest.raises(InvalidProperty, match=f"'{text}' is not a property: write 'namespace ::"):
+        Property.parse(text)
+
+
+def test_long_input_is_shortened():
+    with pytest.raises(InvalidProperty) as raised:
+        Selector.parse("A" * 10_000)
+    assert len(str(raised.value)) < 300
+
+
+@given(st.text())
+def test_nothing_else_is_raised(text):
+    try:
+        selector = Selector.parse(text)
+    except InvalidProperty:
+        return
+    assert Selector.parse(str(selector)) == selector
+
+
+@pytest.mark.parametrize(
+    ("text", "matches"),
+    [
+        ("nvidia", True),
+        ("amd", False),
+        ("nvidia :: sm_arch", True),
+        ("nvidia :: other", False),
+        ("x86_64 :: sm_arch", False),
+        ("nvidia :: sm_arch :: 90_virtual", True),
+        ("nvidia :: sm_arch :: 80_real", False),
+        ("x86_64 :: level :: v3", True),
+    ],
+)
+def test_matches(text, matches):
+    assert Selector.parse(text).matches(PROPERTIES) is matches
+    assert not Selector.parse(text).matches({})
+
+
+def test_iter_properties():
+    assert [str(item) for item in iter_properties(PROPERTIES)] == [
+        "nvidia :: sm_arch :: 90_real",
+        "nvidia :: sm_arch :: 90_virtual",
+        "nvidia :: cuda_version_lower_bound :: 12.8",
+        "x86_64 :: level :: v3",
+    ]

@@ -1,0 +1,830 @@
+import copy
+import json
+import logging
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pep_variants.errors import MetadataError, UnsupportedSchema
+from pep_variants.generation import GENERATIONS, V0_0_1, V0_0_2, V0_0_3, V0_1_0, V0_1_1, V0_2_0
+from pep_variants.metadata import ProviderInfo
+from pep_variants.reader import (
+    MAX_METADATA_BYTES,
+    metadata_from_tree,
+    read_metadata,
+    read_pyproject,
+)
+
+ANY = list(GENERATIONS.values())
+NO_SCHEMA = None
+UNKNOWN = "https://variants-schema.wheelnext.dev/v0.9.0.json"
+
+
+def tree(schema, variants=None, namespaces=("ns",), providers=None, **rest):
+    """A metadata file with the keys that every test needs; *rest* has underscores for dashes."""
+    built = {
+        "default-priorities": {"namespace": list(namespaces)},
+        "variants": {"x": {"ns": {"f": ["v"]}}} if variants is None else variants,
+    }
+    if schema is not None:
+        built["$schema"] = schema if isinstance(schema, str) else schema.schema
+    if providers is not None:
+        built["providers"] = providers
+    built.update({key.replace("_", "-"): value for key, value in rest.items()})
+    return built
+
+
+def read(*args, **keys):
+    return metadata_from_tree(tree(*args, **keys), "x.json")
+
+
+def provider(schema, raw, **keys):
+    return read(schema, providers={"ns": raw}, **keys).providers["ns"]
+
+
+def shape(features):
+    """Features with their order, which comparing mappings does not look at."""
+    return None if features is None else list(features.items())
+
+
+# What all generations have in common.
+
+
+@pytest.mark.parametrize("schema", [*ANY, NO_SCHEMA, UNKNOWN])
+def test_namespaces_and_variants(schema):
+    found = read(
+        schema,
+        {
+            "null": {},
+            "one": {"b": {"f": ["2", "1", "2", "10"]}, "a_1": {"g": ["v.x"]}},
+            "two": {"a_1": {"g": ["v.x"], "h": ["y"]}},
+        },
+        namespaces=["b", "a_1", "unused"],
+    )
+    assert found.namespaces == ("b", "a_1", "unused")
+    assert found.variants == {
+        "null": {},
+        "one": {"b": {"f": ("1", "10", "2")}, "a_1": {"g": ("v.x",)}},
+        "two": {"a_1": {"g": ("v.x",), "h": ("y",)}},
+    }
+    assert found.source == "x.json"
+
+
+def test_schema_is_kept():
+    assert read(V0_2_0).schema == V0_2_0.schema
+    assert read(NO_SCHEMA).schema is None
+
+
+def test_credentials_of_the_source_are_not_kept():
+    found = metadata_from_tree(tree(V0_2_0), "https://user:secret@host/x.json")
+    assert found.source == "https://****@host/x.json"
+    with pytest.raises(MetadataError) as raised:
+        metadata_from_tree([], "https://user:secret@host/x.json")
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("schema", [*ANY, NO_SCHEMA, UNKNOWN])
+def test_unknown_keys_are_ignored(schema):
+    plain = tree(schema, providers={"ns": {"requires": ["p"]}})
+    extended = copy.deepcopy(plain)
+    extended["new"] = {"x": [1]}
+    extended["default-priorities"]["new"] = 5
+    extended["providers"]["ns"]["new-key"] = None
+    assert metadata_from_tree(extended, "") == metadata_from_tree(plain, "")
+
+
+@pytest.mark.parametrize("schema", ANY)
+def test_empty_namespaces_of_a_variant_are_dropped(schema):
+    found = read(
+        schema, {"x": {"ns": {}, "other": {"f": ["v"]}}, "null": {"ns": {}}}, ("ns", "other")
+    )
+    assert found.variants == {"x": {"other": {"f": ("v",)}}, "null": {}}
+
+
+@pytest.mark.parametrize("schema", ANY)
+def test_abi_dependency_needs_no_priority(schema):
+    variants = {"x": {"abi_dependency": {"torch": ["2.9"]}}}
+    assert read(schema, variants).variants == {"x": {"abi_dependency": {"torch": ("2.9",)}}}
+
+
+def test_bytes_text_and_trees_are_the_same():
+    text = json.dumps(tree(V0_2_0, {"ü": 1}), ensure_ascii=False)
+    for data in (text, text.encode(), json.loads(text)):
+        with pytest.raises(MetadataError, match="'ü' is no variant label"):
+            (metadata_from_tree if isinstance(data, dict) else read_metadata)(data, "")
+    text = json.dumps(tree(V0_2_0))
+    assert read_metadata(text, "") == read_metadata(text.encode(), "") == read(V0_2_0)
+    assert read_metadata(b"\xef\xbb\xbf" + text.encode(), "") == read(V0_2_0)
+
+
+def test_trees_are_left_as_they_are():
+    given_tree = tree(V0_2_0, {"x": {"ns": {"f": ["b", "a"], "g": []}}})
+    before = copy.deepcopy(given_tree)
+    with pytest.raises(MetadataError):
+        metadata_from_tree(given_tree, "")
+    assert given_tree == before
+
+
+def test_what_is_equal_is_checked_wherever_it_stands():
+    # Variants that list the same are read once: these do not list the same.
+    for wrong in ("ab", {"a": 1, "b": 2}, ["a", "b", 1], ["a", "B"], None, [["a"], "b"]):
+        for first, second in (("x", "y"), ("y", "x")):
+            variants = {"x": {"ns": {"f": ["a", "b"]}}, "y": {"ns": {"f": wrong}}}
+            with pytest.raises(MetadataError) as raised:
+                read(V0_2_0, {first: variants[first], second: variants[second]})
+            assert raised.value.path == "variants.y.ns.f"
+
+
+# The null variant.
+
+
+@pytest.mark.parametrize("schema", [V0_0_1, NO_SCHEMA])
+def test_zeros_are_null(schema):
+    found = read(schema, {"00000000": {}, "x": {"ns": {"f": ["v"]}}})
+    assert set(found.variants) == {"null", "x"}
+    assert found.label_of("00000000") == "null"
+    assert found.label_of("x") == "x"
+
+
+@pytest.mark.parametrize("schema", [V0_0_2, V0_0_3, V0_1_0, V0_1_1, V0_2_0, UNKNOWN])
+def test_zeros_are_a_label_like_any_other(schema):
+    found = read(schema, {"00000000": {"ns": {"f": ["v"]}}})
+    assert set(found.variants) == {"00000000"}
+    assert found.label_of("00000000") == "00000000"
+    assert read(schema).label_of("00000000") == "00000000"
+    with pytest.raises(MetadataError, match="only the variant 'null' has none"):
+        read(schema, {"00000000": {}})
+
+
+def test_zeros_with_properties_are_no_null():
+    found = read(V0_0_1, {"00000000": {"ns": {"f": ["v"]}}})
+    assert found.properties_of("00000000") == {"ns": {"f": ("v",)}}
+    assert found.label_of("00000000") == "00000000"
+
+
+@pytest.mark.parametrize("schema", ANY)
+def test_null_has_no_properties_listed_or_not(schema):
+    assert read(schema, {}).properties_of("null") == {}
+    assert read(schema, {"null": {}}).properties_of("null") == {}
+    assert read(schema, {}).properties_of("x") is None
+    with pytest.raises(MetadataError) as raised:
+        read(schema, {"null": {"ns": {"f": ["v"]}}})
+    assert raised.value.path == "variants.null"
+
+
+# Priorities: only where the generation has them.
+
+PRIORITIES = {
+    "namespace": ["ns"],
+    "feature": {"ns": ["g", "f"]},
+    "property": {"ns": {"f": ["2", "1"], "g": []}},
+}
+
+
+@pytest.mark.parametrize("schema", [V0_0_1, V0_0_2, V0_0_3, V0_1_0, NO_SCHEMA, UNKNOWN])
+def test_priorities(schema):
+    found = read(schema, default_priorities=PRIORITIES)
+    assert found.feature_priorities == {"ns": ("g", "f")}
+    assert found.property_priorities == {"ns": {"f": ("2", "1"), "g": ()}}
+
+
+@pytest.mark.parametrize("schema", [V0_1_1, V0_2_0])
+def test_no_priorities(schema):
+    found = read(schema, default_priorities=PRIORITIES)
+    assert found.feature_priorities == {}
+    assert found.property_priorities == {}
+    # What is not there is not checked either.
+    read(schema, default_priorities={"namespace": ["ns"], "feature": 1, "property": "x"})
+
+
+# Providers.
+
+
+@pytest.mark.parametrize("schema", [V0_0_1, V0_0_2, V0_0_3, NO_SCHEMA, UNKNOWN])
+def test_provider(schema):
+    assert provider(
+        schema,
+        {
+            "requires": ["acme-provider>=1; python_version >= '3.8'", "more"],
+            "plugin-api": "acme.plugin : Acme.Plugin",
+            "enable-if": "platform_system == 'Linux'",
+            "optional": True,
+        },
+    ) == ProviderInfo(
+        requires=("acme-provider>=1; python_version >= '3.8'", "more"),
+        plugin_api="acme.plugin:Acme.Plugin",
+        enable_if="platform_system == 'Linux'",
+        optional=True,
+    )
+    assert provider(schema, {}) == ProviderInfo()
+    nothing = {"plugin-api": None, "enable-if": None}
+    assert provider(schema, nothing) == ProviderInfo()
+    assert provider(schema, {"enable-if": ""}) == ProviderInfo()
+
+
+@pytest.mark.parametrize("schema", [V0_1_0, V0_1_1])
+def test_no_providers(schema):
+    # The key means nothing here, so that nothing is wrong with it either.
+    assert read(schema, providers={"ns": {"requires": ["p"]}}).providers == {}
+    assert read(schema, providers=5, static_properties=5).providers == {}
+
+
+@pytest.mark.parametrize(
+    ("raw", "static"),
+    [
+        ({}, None),
+        ({"plugin-use": "all"}, None),
+        ({"plugin-use": "build"}, [("g", ("3",)), ("f", ("2", "1"))]),
+        ({"plugin-use": "none"}, [("g", ("3",)), ("f", ("2", "1"))]),
+        ({"plugin-use": "none", "requires": []}, [("g", ("3",)), ("f", ("2", "1"))]),
+        ({"install-time": False}, None),  # not in this generation
+        ({"static-properties": {"f": ["9"]}}, None),
+    ],
+)
+def test_plugin_use(raw, static):
+    priorities = {
+        "namespace": ["ns"],
+        "feature": {"ns": ["g", "nowhere"]},
+        "property": {"ns": {"f": ["2", "1"], "g": ["3"]}},
+    }
+    found = provider(V0_0_2, raw, default_priorities=priorities, static_properties={"ns": {}})
+    assert shape(found.static) == static
+
+
+def test_plugin_use_without_values():
+    assert provider(V0_0_2, {"plugin-use": "none"}).static == {}
+
+
+@pytest.mark.parametrize(
+    ("raw", "static"),
+    [
+        ({}, None),
+        ({"install-time": True}, None),
+        ({"install-time": False}, [("g", ("2", "1")), ("f", ("3",))]),
+        ({"install-time": False, "requires": []}, [("g", ("2", "1")), ("f", ("3",))]),
+        ({"install-time": True, "plugin-use": "none"}, None),  # not in this generation
+        ({"static-properties": {"f": ["9"]}}, None),
+    ],
+)
+def test_install_time(raw, static):
+    found = provider(V0_0_3, raw, static_properties={"ns": {"g": ["2", "1"], "f": ["3"]}})
+    assert shape(found.static) == static
+
+
+def test_ahead_of_time_without_values():
+    # As torch 2.10 has it in some of its files: nobody wrote the values down.
+    assert provider(V0_0_3, {"install-time": False}).static == {}
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ({"requires": ["p"]}, ProviderInfo(requires=("p",))),
+        (
+            {"requires": ["p"], "plugin-api": "m", "optional": True},
+            ProviderInfo(requires=("p",), plugin_api="m", optional=True),
+        ),
+        ({"builtin": "x86_64"}, ProviderInfo(builtin="x86_64")),
+        ({"static-properties": {"f": ["1"]}}, ProviderInfo(static={"f": ("1",)})),
+        (
+            {"static-properties": {"f": ["1"]}, "feature-order": ["f"], "optional": True},
+            ProviderInfo(static={"f": ("1",)}, optional=True),
+        ),
+        # Keys of older generations mean nothing.
+        ({"requires": ["p"], "install-time": False}, ProviderInfo(requires=("p",))),
+        ({"requires": ["p"], "plugin-use": "none"}, ProviderInfo(requires=("p",))),
+    ],
+)
+def test_exclusive_provider(raw, expected):
+    assert provider(V0_2_0, raw, static_properties={"ns": {"f": ["9"]}}) == expected
+
+
+@pytest.mark.parametrize("schema", [V0_2_0, NO_SCHEMA, UNKNOWN])
+@pytest.mark.parametrize("order", [["f", "g", "h"], ["h", "f", "g"], ["g", "h", "f"]])
+def test_feature_order(schema, order):
+    raw = {"static-properties": {"g": ["2", "1"], "h": ["x"], "f": ["3"]}, "feature-order": order}
+    values = {"g": ("2", "1"), "h": ("x",), "f": ("3",)}
+    assert shape(provider(schema, raw).static) == [(name, values[name]) for name in order]
+
+
+@pytest.mark.parametrize("schema", [V0_2_0, NO_SCHEMA, UNKNOWN])
+@pytest.mark.parametrize("order", [None, [], ["f"], ["f", "g", "h"], ["f", "h"], ["f", "g", "g"]])
+def test_feature_order_must_name_all_features(schema, order):
+    raw = {"static-properties": {"f": ["1"], "g": ["1"]}}
+    if order is not None:
+        raw["feature-order"] = order
+    with pytest.raises(MetadataError) as raised:
+        provider(schema, raw)
+    assert raised.value.path == "providers.ns.feature-order"
+
+
+@pytest.mark.parametrize(
+    ("raw", "path"),
+    [
+        ({}, "providers.ns"),
+        ({"optional": True}, "providers.ns"),
+        ({"requires": ["p"], "builtin": "b"}, "providers.ns"),
+        ({"requires": ["p"], "static-properties": {"f": ["1"]}}, "providers.ns"),
+        ({"builtin": "b", "static-properties": {"f": ["1"]}}, "providers.ns"),
+        ({"static-properties": {}}, "providers.ns.static-properties"),
+        ({"build-requires": ["p"]}, "providers.ns.build-requires"),
+        ({"build-requires": ["p"], "requires": ["p"]}, "providers.ns.build-requires"),
+        ({"builtin": "b", "plugin-api": "m"}, "providers.ns.plugin-api"),
+        ({"static-properties": {"f": ["1"]}, "plugin-api": "m"}, "providers.ns.plugin-api"),
+        ({"requires": ["p"], "feature-order": ["f"]}, "providers.ns.feature-order"),
+        ({"builtin": ""}, "providers.ns.builtin"),
+        ({"builtin": None}, "providers.ns.builtin"),
+    ],
+)
+def test_contradictory_provider(raw, path):
+    with pytest.raises(MetadataError) as raised:
+        provider(V0_2_0, raw)
+    assert raised.value.path == path
+
+
+@pytest.mark.parametrize("schema", [NO_SCHEMA, UNKNOWN])
+def test_every_key_counts_by_shape(schema):
+    found = read(
+        schema,
+        namespaces=["one", "two", "three", "four", "five"],
+        variants={},
+        providers={
+            "one": {"plugin-use": "none"},
+            "two": {"install-time": False},
+            "three": {"static-properties": {"f": ["3"]}},
+            "four": {"builtin": "four"},
+            "five": {"requires": ["p"]},
+        },
+        static_properties={"two": {"f": ["2"]}},
+        default_priorities={
+            "namespace": ["one", "two", "three", "four", "five"],
+            "property": {"one": {"f": ["1"]}},
+        },
+    ).providers
+    assert found == {
+        "one": ProviderInfo(static={"f": ("1",)}),
+        "two": ProviderInfo(static={"f": ("2",)}),
+        "three": ProviderInfo(static={"f": ("3",)}),
+        "four": ProviderInfo(builtin="four"),
+        "five": ProviderInfo(requires=("p",)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [(NO_SCHEMA, "no $schema"), (UNKNOWN, "v0.9.0.json"), ("urn:variants", "urn:variants")],
+)
+def test_reading_by_shape_is_noted(schema, said, caplog):
+    with caplog.at_level(logging.DEBUG, "pep_variants"):
+        read(schema)
+    (record,) = caplog.records
+    assert record.levelno == logging.DEBUG
+    assert said in record.getMessage()
+    assert "by its shape" in record.getMessage()
+
+
+def test_reading_a_known_generation_is_not_noted(caplog):
+    with caplog.at_level(logging.DEBUG, "pep_variants"):
+        for schema in ANY:
+            read(schema)
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("schema", "version"),
+    [
+        ("https://packaging.python.org/schemas/variants/v1.0.0.json", "1.0.0"),
+        ("https://variants-schema.wheelnext.dev/peps/825/v2.1.3.json", "2.1.3"),
+        ("https://variants-schema.wheelnext.dev/v10.json", "10.0.0"),
+    ],
+)
+def test_unknown_major_version(schema, version):
+    with pytest.raises(UnsupportedSchema) as raised:
+        read(schema, {"whatever": 5})
+    assert raised.value.path == "$schema"
+    assert f"format version {version} ('{schema}') is not supported" in str(raised.value)
+
+
+# pyproject.toml
+
+PYPROJECT = """
+[project]
+name = "x"
+
+[variant.default-priorities]
+namespace = ["a", "b", "c"]
+
+[variant.providers.a]
+requires = ["p>=1"]
+plugin-api = "m:C"
+
+[variant.providers.b]
+build-requires = ["q"]
+plugin-api = "q"
+
+[variant.providers.c]
+static-properties.g = ["2", "1"]
+static-properties.f = ["3"]
+feature-order = ["g", "f"]
+"""
+
+
+def test_pyproject():
+    found = read_pyproject(PYPROJECT, "pyproject.toml")
+    assert found.namespaces == ("a", "b", "c")
+    assert found.providers == {
+        "a": ProviderInfo(requires=("p>=1",), plugin_api="m:C"),
+        "b": ProviderInfo(build_requires=("q",), plugin_api="q"),
+        "c": ProviderInfo(static={"g": ("2", "1"), "f": ("3",)}),
+    }
+    assert shape(found.providers["c"].static) == [("g", ("2", "1")), ("f", ("3",))]
+    assert found.variants == {}
+    assert read_pyproject(PYPROJECT.encode(), "pyproject.toml") == found
+
+
+def test_pyproject_without_variants():
+    found = read_pyproject("[project]\nname = 'x'\n", "pyproject.toml")
+    assert (found.namespaces, found.variants, found.providers) == ((), {}, {})
+
+
+def test_pyproject_with_top_level_static_properties():
+    text = """
+    [variant]
+    default-priorities.namespace = ["priority"]
+    static-properties.priority.order = ["1", "2"]
+    [variant.providers]
+    priority = {install-time = false, requires = []}
+    """
+    assert read_pyproject(text, "").providers == {
+        "priority": ProviderInfo(static={"order": ("1", "2")})
+    }
+
+
+def test_pyproject_of_a_generation_with_exclusive_keys():
+    head = f'[variant]\n"$schema" = "{V0_2_0.schema}"\n'
+    found = read_pyproject(head + "providers.a.build-requires = ['p']\n", "")
+    assert found.providers["a"].build_requires == ("p",)
+    with pytest.raises(MetadataError, match="found requires, build-requires"):
+        read_pyproject(head + "providers.a = {build-requires = ['p'], requires = ['p']}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("variant = 1", "variant"),
+        ("[variant.variants]\nx = {}", "variant.variants"),
+        ("[variant]\nproviders = 1", "variant.providers"),
+        ("[variant.default-priorities]\nnamespace = 'a'", "variant.default-priorities.namespace"),
+        ("[variant.providers.a]\noptional = 2020-01-01", "variant.providers.a.optional"),
+        ("[variant.providers.A]\n", "variant.providers"),
+    ],
+)
+def test_broken_pyproject(text, path):
+    with pytest.raises(MetadataError) as raised:
+        read_pyproject(text, "/src/pyproject.toml")
+    assert raised.value.path == path
+    assert str(raised.value).startswith(f"/src/pyproject.toml: {path}: ")
+
+
+@pytest.mark.parametrize("data", ["[", "a = ", b"\xff\xfe", "x = [" + "[" * 100_000])
+def test_no_toml(data):
+    with pytest.raises(MetadataError, match=r"^p: not valid TOML: "):
+        read_pyproject(data, "p")
+
+
+# What is wrong with files: file, place and value are named.
+
+
+def broken(change, schema=V0_2_0):
+    built = tree(schema, providers={"ns": {"requires": ["p"]}})
+    change(built)
+    return built
+
+
+def put(*path):
+    """Return a function that puts the last of *path* at the place that the others name."""
+    *keys, last, value = path
+
+    def change(built):
+        place = built
+        for key in keys:
+            place = place.setdefault(key, {})
+        place[last] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "path", "quoted"),
+    [
+        (put("$schema", 5), "$schema", "5"),
+        (put("$schema", ["x"]), "$schema", "['x']"),
+        (put("default-priorities", []), "default-priorities", "[]"),
+        (put("default-priorities", None), "default-priorities", "None"),
+        (put("default-priorities", "namespace", "ns"), "default-priorities.namespace", "'ns'"),
+        (put("default-priorities", "namespace", {"ns": 1}), "default-priorities.namespace", "{"),
+        (put("default-priorities", "namespace", ["ns", 5]), "default-priorities.namespace", "5"),
+        (put("default-priorities", "namespace", ["Ns"]), "default-priorities.namespace", "'Ns'"),
+        (put("default-priorities", "namespace", ["n.s"]), "default-priorities.namespace", "'n.s'"),
+        (put("default-priorities", "namespace", [""]), "default-priorities.namespace", "''"),
+        (
+            put("default-priorities", "namespace", ["ns", "a", "ns"]),
+            "default-priorities.namespace",
+            "'ns' is listed twice",
+        ),
+        (put("variants", []), "variants", "[]"),
+        (put("variants", "X", {}), "variants", "'X'"),
+        (put("variants", "", {}), "variants", "''"),
+        (put("variants", "a-b", {}), "variants", "'a-b'"),
+        (put("variants", "a\n", {}), "variants", r"'a\n'"),
+        (put("variants", "x", []), "variants.x", "[]"),
+        (put("variants", "x", None), "variants.x", "None"),
+        (put("variants", "x", {}), "variants.x", "no properties"),
+        (put("variants", "x", {"ns": {}}), "variants.x", "no properties"),
+        (put("variants", "x", "ns", []), "variants.x.ns", "[]"),
+        (put("variants", "x", "ns", "f", "v"), "variants.x.ns.f", "'v'"),
+        (put("variants", "x", "ns", "f", {"v": 1}), "variants.x.ns.f", "{'v': 1}"),
+        (put("variants", "x", "ns", "f", None), "variants.x.ns.f", "None"),
+        (put("variants", "x", "ns", "f", []), "variants.x.ns.f", "at least one value"),
+        (put("variants", "x", "ns", "f", ["v", 1]), "variants.x.ns.f", "1"),
+        (put("variants", "x", "ns", "f", ["v", ["w"]]), "variants.x.ns.f", "['w']"),
+        (put("variants", "x", "ns", "f", ["v", ""]), "variants.x.ns.f", "''"),
+        (put("variants", "x", "ns", "f", ["a b"]), "variants.x.ns.f", "'a b'"),
+        (put("variants", "x", "ns", "f", ["v\n"]), "variants.x.ns.f", r"'v\n'"),
+        (put("variants", "x", "ns", "F", ["v"]), "variants.x.ns", "'F'"),
+        (put("variants", "x", "ns", "f.g", ["v"]), "variants.x.ns", "'f.g'"),
+        (put("variants", "x", "NS", {"f": ["v"]}), "variants.x", "'NS'"),
+        (
+            put("variants", "x", "other", {"f": ["v"]}),
+            "variants.x.other",
+            "not listed in default-priorities.namespace",
+        ),
+        (put("providers", []), "providers", "[]"),
+        (put("providers", "ns", None), "providers.ns", "None"),
+        (put("providers", "n-s", {}), "providers", "'n-s'"),
+        (put("providers", "ns", "requires", "p"), "providers.ns.requires", "'p'"),
+        (put("providers", "ns", "requires", ["p", 1]), "providers.ns.requires", "['p', 1]"),
+        (put("providers", "ns", "requires", [" "]), "providers.ns.requires", "[' ']"),
+        (put("providers", "ns", "requires", ["p\n-r x"]), "providers.ns.requires", r"['p\n-r x']"),
+        (put("providers", "ns", "requires", ["p\x1b"]), "providers.ns.requires", r"['p\x1b']"),
+        (put("providers", "ns", "plugin-api", 1), "providers.ns.plugin-api", "1"),
+        (put("providers", "ns", "plugin-api", ""), "providers.ns.plugin-api", "''"),
+        (put("providers", "ns", "plugin-api", "a b"), "providers.ns.plugin-api", "'a b'"),
+        (put("providers", "ns", "plugin-api", "-m x"), "providers.ns.plugin-api", "'-m x'"),
+        (put("providers", "ns", "plugin-api", "a:b:c"), "providers.ns.plugin-api", "'a:b:c'"),
+        (put("providers", "ns", "plugin-api", "a;b"), "providers.ns.plugin-api", "'a;b'"),
+        (put("providers", "ns", "enable-if", ["x"]), "providers.ns.enable-if", "['x']"),
+        (put("providers", "ns", "optional", "yes"), "providers.ns.optional", "'yes'"),
+        (put("providers", "ns", "optional", None), "providers.ns.optional", "None"),
+    ],
+)
+def test_broken_metadata(change, path, quoted):
+    with pytest.raises(MetadataError) as raised:
+        read_metadata(json.dumps(broken(change)), "/dir/x.json")
+    assert raised.value.path == path
+    assert quoted in raised.value.problem
+    assert str(raised.value).startswith(f"/dir/x.json: {path}: ")
+
+
+@pytest.mark.parametrize(
+    ("schema", "change", "path", "quoted"),
+    [
+        (V0_0_1, put("default-priorities", "feature", []), "default-priorities.feature", "[]"),
+        (
+            V0_0_1,
+            put("default-priorities", "feature", {"ns": "f"}),
+            "default-priorities.feature.ns",
+            "'f'",
+        ),
+        (
+            V0_0_1,
+            put("default-priorities", "feature", {"ns": ["f", "f"]}),
+            "default-priorities.feature.ns",
+            "'f' is listed twice",
+        ),
+        (
+            V0_1_0,
+            put("default-priorities", "property", {"ns": ["f"]}),
+            "default-priorities.property.ns",
+            "['f']",
+        ),
+        (
+            V0_1_0,
+            put("default-priorities", "property", {"ns": {"f": ["V"]}}),
+            "default-priorities.property.ns.f",
+            "'V'",
+        ),
+        (
+            V0_0_2,
+            put("providers", "ns", "plugin-use", "never"),
+            "providers.ns.plugin-use",
+            "'never'",
+        ),
+        (
+            V0_0_2,
+            put("providers", "ns", "plugin-use", ["all"]),
+            "providers.ns.plugin-use",
+            "['all']",
+        ),
+        (V0_0_3, put("providers", "ns", "install-time", "no"), "providers.ns.install-time", "'no'"),
+        (V0_0_3, put("providers", "ns", "install-time", 0), "providers.ns.install-time", "0"),
+        (V0_0_3, put("static-properties", []), "static-properties", "[]"),
+        (V0_0_3, put("static-properties", {"ns": []}), "static-properties.ns", "[]"),
+        (V0_0_3, put("static-properties", {"ns": {"f": "v"}}), "static-properties.ns.f", "'v'"),
+        (V0_0_3, put("static-properties", {"Ns": {}}), "static-properties", "'Ns'"),
+        (
+            V0_2_0,
+            put("providers", "ns", {"static-properties": []}),
+            "providers.ns.static-properties",
+            "[]",
+        ),
+        (
+            V0_2_0,
+            put("providers", "ns", {"static-properties": {"f": ["1", "1"]}}),
+            "providers.ns.static-properties.f",
+            "'1' is listed twice",
+        ),
+    ],
+)
+def test_broken_keys_of_one_generation(schema, change, path, quoted):
+    with pytest.raises(MetadataError) as raised:
+        metadata_from_tree(broken(change, schema), "x")
+    assert raised.value.path == path
+    assert quoted in raised.value.problem
+
+
+@pytest.mark.parametrize("value", [None, [], "x", 5, 1.5, True])
+def test_no_object(value):
+    with pytest.raises(MetadataError, match=r"^x: expected an object, found "):
+        read_metadata(json.dumps(value), "x")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "",
+        "{",
+        '{"variants": {',
+        "<!DOCTYPE html>",
+        b"\xff\xfe\xfd",
+        b"\x00\x01",
+        "[" * 100_000,
+        '{"a":' * 100_000,
+        '{"x": ' + "9" * 10_000 + "}",
+    ],
+)
+def test_no_json(data):
+    with pytest.raises(MetadataError) as raised:
+        read_metadata(data, "https://u:secret@host/x.json")
+    text = str(raised.value)
+    assert text.startswith("https://****@host/x.json: ")
+    assert len(text) < 300
+
+
+def test_deep_trees():
+    nested = {}
+    for _ in range(100_000):
+        nested = {"x": nested}
+    with pytest.raises(MetadataError, match="nested too deeply"):
+        metadata_from_tree(nested, "x")
+
+
+def test_huge_files_are_not_read():
+    with pytest.raises(MetadataError, match="larger than 32 MiB"):
+        read_metadata(b" " * (MAX_METADATA_BYTES + 1), "x")
+
+
+def test_messages_are_one_printable_line_of_bounded_length():
+    hostile = "\x1b[31m\n\u202e" * 10_000
+    for change in (
+        put("variants", hostile, {}),
+        put("variants", "x" * 10_000, 5),
+        put("variants", "x", hostile, {}),
+        put("variants", "x" * 10_000, {"n" * 10_000: {"f" * 10_000: 5}}),
+        put("variants", "x", "ns", "f", [hostile]),
+        put("providers", hostile, {}),
+        put("providers", "ns", "plugin-api", hostile),
+        put("$schema", hostile + "/v9.0.0.json"),
+        put("default-priorities", "namespace", [hostile]),
+    ):
+        with pytest.raises(MetadataError) as raised:
+            metadata_from_tree(broken(change), "x")
+        assert str(raised.value).isprintable()
+        assert len(str(raised.value)) < 700
+
+
+# Arbitrary data never raises anything else.
+
+
+def problem(function, *args):
+    """What *function* says is wrong, None if nothing is."""
+    try:
+        function(*args)
+    except MetadataError as error:
+        return error
+    return None
+
+
+leaves = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.sampled_from(["", "ns", "f", "v", "1", "null", "00000000", "m:C", "p>=1", "x" * 100]),
+    st.text(max_size=5),
+)
+keys = st.sampled_from(
+    (
+        "$schema default-priorities namespace feature property providers static-properties "
+        "variants requires plugin-api plugin-use install-time enable-if optional builtin "
+        "build-requires feature-order ns other f x null 00000000 Bad abi_dependency"
+    ).split()
+)
+anything = st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4), st.dictionaries(st.one_of(keys, st.text(max_size=3)), inner)
+    ),
+    max_leaves=20,
+)
+schemas = st.sampled_from(
+    [generation.schema for generation in ANY] + [UNKNOWN, "urn:x", "https://x/v7.0.json", None]
+)
+
+
+@given(anything)
+@settings(max_examples=200)
+def test_arbitrary_json(value):
+    text = json.dumps(value)
+    error = problem(metadata_from_tree, json.loads(text), "x")
+    assert str(problem(read_metadata, text, "x")) == str(error)
+
+
+@given(st.one_of(st.binary(), st.text()))
+def test_arbitrary_bytes_and_text(data):
+    for function in (read_metadata, read_pyproject):
+        error = problem(function, data, "x")
+        assert error is None or str(error).startswith("x: ")
+
+
+def places(node, path=()):
+    """Yield the path of every node below *node*."""
+    items = (
+        node.items()
+        if isinstance(node, dict)
+        else enumerate(node)
+        if isinstance(node, list)
+        else ()
+    )
+    for key, child in items:
+        yield (*path, key)
+        yield from places(child, (*path, key))
+
+
+FULL = {
+    "default-priorities": {
+        "namespace": ["ns", "other"],
+        "feature": {"ns": ["g", "f"]},
+        "property": {"ns": {"f": ["2", "1"]}},
+    },
+    "providers": {
+        "ns": {
+            "requires": ["p>=1; python_version > '3'"],
+            "plugin-api": "m:C",
+            "enable-if": "os_name == 'posix'",
+            "optional": False,
+        },
+        "other": {"static-properties": {"f": ["1"], "g": ["2"]}, "feature-order": ["g", "f"]},
+    },
+    "static-properties": {"other": {"f": ["1"]}},
+    "variants": {
+        "null": {},
+        "x": {"ns": {"f": ["1", "2"], "g": ["3"]}, "other": {"f": ["1"]}},
+        "y": {"ns": {"f": ["1", "2"], "g": ["3"]}},
+    },
+}
+PLACES = list(places(FULL))
+
+
+@given(schemas, st.sampled_from(PLACES), st.one_of(st.none(), anything), st.booleans())
+@settings(max_examples=300)
+def test_one_wrong_place(schema, path, value, remove):
+    built = copy.deepcopy(FULL)
+    if schema is not None:
+        built["$schema"] = schema
+    *keys_, last = path
+    place = built
+    for key in keys_:
+        place = place[key]
+    if remove:
+        del place[last]
+    else:
+        place[last] = value
+    error = problem(metadata_from_tree, built, "x")
+    if error is None:
+        labels = set(metadata_from_tree(built, "x").variants)
+        assert labels <= {*built.get("variants", ()), "null"}
+    else:
+        assert str(error).startswith("x: ")
+        assert str(error).isprintable()

@@ -1,0 +1,208 @@
+import itertools
+import json
+import random
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from packaging.requirements import Requirement
+from worlds import metadata
+
+from pep_variants.errors import MetadataError
+from pep_variants.generation import V0_0_1, V0_0_2, V0_0_3, V0_1_0, V0_1_1, V0_2_0
+from pep_variants.metadata import Metadata, ProviderInfo
+from pep_variants.reader import metadata_from_tree, read_metadata
+from pep_variants.writer import metadata_to_tree, with_marker, write_metadata
+
+VARIANTS = {"x": {"b": {"g": ("2", "1"), "f": ("3",)}, "a": {"f": ("1",)}}, "null": {}}
+PROVIDERS = {
+    "b": ProviderInfo(requires=("q", "p>=1"), plugin_api="m:C", optional=True),
+    "a": ProviderInfo(static={"g": ("2", "1"), "f": ("1",)}),
+}
+
+
+def test_0_1_1():
+    found = Metadata(("b", "a"), VARIANTS, PROVIDERS)
+    assert json.loads(write_metadata(found, V0_1_1)) == {
+        "$schema": "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json",
+        "default-priorities": {"namespace": ["b", "a"]},
+        "variants": {"null": {}, "x": {"a": {"f": ["1"]}, "b": {"f": ["3"], "g": ["1", "2"]}}},
+    }
+
+
+def test_0_2_0():
+    found = Metadata(("b", "a"), VARIANTS, PROVIDERS)
+    assert write_metadata(found) == write_metadata(found, V0_2_0)
+    assert json.loads(write_metadata(found)) == {
+        "$schema": "https://variants-schema.wheelnext.dev/v0.2.0.json",
+        "default-priorities": {"namespace": ["b", "a"]},
+        "providers": {
+            "a": {"static-properties": {"f": ["1"], "g": ["2", "1"]}, "feature-order": ["g", "f"]},
+            "b": {"requires": ["q", "p>=1"], "plugin-api": "m:C", "optional": True},
+        },
+        "variants": {"null": {}, "x": {"a": {"f": ["1"]}, "b": {"f": ["3"], "g": ["1", "2"]}}},
+    }
+
+
+def test_text_is_readable_and_ends_in_a_newline():
+    text = write_metadata(Metadata(("a",), {"null": {}}), V0_1_1)
+    assert text.endswith("}\n")
+    assert text.startswith('{\n  "$schema": ')
+
+
+@given(metadata(), st.randoms(use_true_random=False))
+def test_same_facts_same_text(found, chance: random.Random):
+    def shuffled(mapping):
+        return dict(chance.sample(list(mapping.items()), len(mapping)))
+
+    other = Metadata(
+        namespaces=found.namespaces,
+        variants=shuffled(
+            {
+                label: shuffled({name: shuffled(features) for name, features in p.items()})
+                for label, p in found.variants.items()
+            }
+        ),
+        providers=shuffled(found.providers),
+    )
+    for generation in (V0_1_1, V0_2_0):
+        assert write_metadata(other, generation) == write_metadata(found, generation)
+
+
+@given(metadata())
+def test_round_trip_0_2_0(found):
+    again = read_metadata(write_metadata(found, V0_2_0), "x")
+    assert again == found
+    for namespace, provider in found.providers.items():
+        assert list(again.providers[namespace].static or ()) == list(provider.static or ())
+
+
+@given(metadata())
+def test_round_trip_0_1_1(found):
+    again = read_metadata(write_metadata(found, V0_1_1), "x")
+    assert (again.namespaces, again.variants) == (found.namespaces, found.variants)
+    assert again.providers == {}
+
+
+@given(metadata())
+def test_0_1_1_is_what_the_pep_allows(found):
+    tree = metadata_to_tree(found, V0_1_1)
+    assert list(tree) == ["$schema", "default-priorities", "variants"]
+    assert list(tree["default-priorities"]) == ["namespace"]
+    used = {ns for properties in tree["variants"].values() for ns in properties}
+    assert used <= set(tree["default-priorities"]["namespace"])
+    for properties in tree["variants"].values():
+        for features in properties.values():
+            for values in features.values():
+                assert values == sorted(set(values))
+                assert values
+
+
+@given(found=metadata())
+@settings(max_examples=20)
+def test_0_1_1_is_what_its_schema_says(found, schema_0_1_1):
+    jsonschema.validate(metadata_to_tree(found, V0_1_1), schema_0_1_1)
+
+
+@pytest.fixture(scope="session")
+def schema_0_1_1():
+    from pathlib import Path
+
+    path = Path(__file__).resolve().parents[3].parent / "shared/data/schemas/peps-825-v0.1.1.json"
+    if not path.is_file():
+        pytest.skip("the published schema is not here")
+    return json.loads(path.read_bytes())
+
+
+@pytest.mark.parametrize("generation", [V0_0_1, V0_0_2, V0_0_3, V0_1_0])
+def test_old_generations_are_not_written(generation):
+    version = ".".join(map(str, generation.version))
+    with pytest.raises(MetadataError, match=f"x.json: .schema: format {version} is not written"):
+        write_metadata(Metadata(("a",), source="x.json"), generation)
+
+
+@pytest.mark.parametrize(
+    ("provider", "path"),
+    [
+        (None, "providers.a"),
+        (ProviderInfo(), "providers.a"),
+        (ProviderInfo(plugin_api="m"), "providers.a"),
+        (ProviderInfo(build_requires=("p",)), "providers.a"),
+        (ProviderInfo(static={}), "providers.a"),  # and no variant uses it
+        (ProviderInfo(static={"f": ()}), "providers.a"),
+        (ProviderInfo(static={"f": ("1",)}, enable_if="x == 'y'"), "providers.a.enable-if"),
+        (ProviderInfo(builtin="a", enable_if="x == 'y'"), "providers.a.enable-if"),
+    ],
+)
+def test_what_0_2_0_cannot_say(provider, path):
+    found = Metadata(("a",), providers={} if provider is None else {"a": provider}, source="x.json")
+    with pytest.raises(MetadataError) as raised:
+        write_metadata(found, V0_2_0)
+    assert raised.value.path == path
+    write_metadata(found, V0_1_1)
+
+
+def test_values_that_nobody_wrote_down_are_those_in_use():
+    found = Metadata(
+        ("priority",),
+        {
+            "x": {"priority": {"order": ("10",), "b": ("v9",)}},
+            "y": {"priority": {"order": ("9", "1")}},
+        },
+        {"priority": ProviderInfo(static={})},
+    )
+    provider = metadata_to_tree(found, V0_2_0)["providers"]["priority"]
+    assert provider == {
+        "static-properties": {"b": ["v9"], "order": ["1", "9", "10"]},
+        "feature-order": ["b", "order"],
+    }
+
+
+def test_features_without_values_are_left_out():
+    provider = ProviderInfo(static={"g": ("1",), "f": ()})
+    tree = metadata_to_tree(Metadata(("a",), providers={"a": provider}), V0_2_0)
+    assert tree["providers"]["a"] == {"static-properties": {"g": ["1"]}}
+    metadata_from_tree(tree, "x")
+
+
+@pytest.mark.parametrize(
+    "requirement",
+    [
+        "p",
+        "p>=1,<2",
+        "p[x,y]>=1",
+        "p; python_version >= '3.8'",
+        "p>=1 ; os_name == 'nt' or os_name == 'posix'",
+        "p; sys_platform == 'a@b'",
+        "p @ https://host/a;b.whl",
+        "p @ https://host/a;b.whl ; os_name == 'nt' or os_name == 'posix'",
+        "p@https://host/a.whl",
+    ],
+)
+def test_enable_if_becomes_a_marker(requirement):
+    marker = "platform_system == 'Linux' or platform_system == 'Windows'"
+    combined = Requirement(with_marker(requirement, marker))
+    original = Requirement(requirement)
+    assert (combined.name, combined.extras, combined.specifier, combined.url) == (
+        original.name,
+        original.extras,
+        original.specifier,
+        original.url,
+    )
+    for system, name, python in itertools.product(
+        ("Linux", "Windows", "Darwin"), ("nt", "posix", "java"), ("3.7", "3.10")
+    ):
+        environment = {"platform_system": system, "os_name": name, "python_version": python}
+        own = original.marker is None or original.marker.evaluate(environment)
+        assert combined.marker.evaluate(environment) == (own and system != "Darwin")
+    assert with_marker(requirement, None) == requirement
+
+
+def test_enable_if_is_written():
+    provider = ProviderInfo(requires=("p", "q; os_name == 'nt'"), enable_if="os_name != 'java'")
+    tree = metadata_to_tree(Metadata(("a",), providers={"a": provider}))
+    assert tree["providers"]["a"]["requires"] == [
+        "p; os_name != 'java'",
+        "q; (os_name == 'nt') and (os_name != 'java')",
+    ]

@@ -11,12 +11,19 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+import zipfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
+DISTRIBUTIONS = ("packages/pep-variants", "packages/variants-cli", "resolver-ext", "pip-patch")
+PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+PIPS = ("25.3", "26.3")
+STALE = 300
+"""Seconds after which whoever holds a lock is taken to be dead."""
 
 
 @functools.cache
@@ -41,21 +48,42 @@ def find_python(version: str) -> str | None:
     return None
 
 
-@functools.cache
-def built_wheels(folder: Path) -> Path:
-    """Build the wheels of all distributions into *folder*, once; return it."""
-    uv = uv_command()
-    for distribution in (
-        "packages/pep-variants",
-        "packages/variants-cli",
-        "resolver-ext",
-        "pip-patch",
-    ):
-        subprocess.run(
-            [*uv, "build", "--quiet", "--wheel", "--out-dir", str(folder), str(ROOT / distribution)],
-            check=True,
-        )
-    return folder
+def once(path: Path, make: Callable[[Path], object]) -> Path:
+    """Have *make* fill *path*, unless it was made already; return it.
+
+    Safe in processes that run at the same time: one makes it, the others wait. *make* gets the
+    path of something new, which appears at *path* when it is complete.
+    """
+    lock = path.with_name(f"{path.name}.lock")
+    while not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            lock.mkdir()
+        except FileExistsError:
+            with suppress(FileNotFoundError):
+                if time.time() - lock.stat().st_mtime > STALE:
+                    shutil.rmtree(lock, ignore_errors=True)
+            time.sleep(0.05)
+            continue
+        try:
+            if not path.exists():
+                unfinished = lock / path.name  # the same name: wheels are told by it
+                make(unfinished)
+                unfinished.rename(path)
+        finally:
+            shutil.rmtree(lock, ignore_errors=True)
+    return path
+
+
+def built_wheel(distribution: str, folder: Path) -> Path:
+    """Build the wheel of *distribution*, a folder of `DISTRIBUTIONS`, into *folder*; return it."""
+    subprocess.run(
+        [*uv_command(), "build", "--quiet", "--wheel", "--out-dir", str(folder),
+         str(ROOT / distribution)],
+        check=True,
+    )  # fmt: skip
+    (wheel,) = folder.glob("*.whl")
+    return wheel
 
 
 def uv_command() -> list[str]:
@@ -91,7 +119,11 @@ class Result:
 
     @property
     def text(self) -> str:
+        """Both outputs."""
         return self.out + self.err
+
+    def __str__(self) -> str:
+        return f"exit code {self.code}\n--- stdout\n{self.out}--- stderr\n{self.err}"
 
 
 @dataclass(frozen=True)
@@ -102,10 +134,25 @@ class Environment:
 
     @property
     def python(self) -> str:
+        """Path of the interpreter."""
         folder = "Scripts" if os.name == "nt" else "bin"
         return str(self.path / folder / "python")
 
-    def run(self, *args: str, env: Mapping[str, str] | None = None, timeout: int = 300) -> Result:
+    @property
+    def site_packages(self) -> Path:
+        """Where distributions are installed."""
+        if os.name == "nt":
+            return self.path / "Lib" / "site-packages"
+        (folder,) = (self.path / "lib").glob("python*/site-packages")
+        return folder
+
+    def run(
+        self,
+        *args: str,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        timeout: int = 300,
+    ) -> Result:
         """Run this environment's python with *args*."""
         done = subprocess.run(
             [self.python, *args],
@@ -113,37 +160,97 @@ class Environment:
             text=True,
             env=clean_environ({"PIP_NO_CACHE_DIR": "1", **(env or {})}),
             timeout=timeout,
-            cwd=self.path,
+            cwd=cwd or self.path,
             check=False,
         )
         return Result(done.returncode, done.stdout, done.stderr)
 
-    def pip(self, *args: str, env: Mapping[str, str] | None = None) -> Result:
+    def pip(
+        self, *args: str, env: Mapping[str, str] | None = None, cwd: Path | None = None
+    ) -> Result:
         """Run this environment's pip with *args*."""
-        return self.run("-m", "pip", *args, env=env)
+        return self.run("-m", "pip", *args, env=env, cwd=cwd)
 
-    def install_shim(self, wheels: Path) -> None:
-        """Install the shim from its built wheel, with this environment's own pip."""
-        (wheel,) = wheels.glob("pep_variants_shim-*.whl")
-        done = self.pip("install", "--no-index", "--no-deps", str(wheel))
+    def install(self, *args: str) -> None:
+        """Install with this environment's own pip, from files alone.
+
+        Raises:
+            RuntimeError: pip fails; its output is the message.
+        """
+        done = self.pip("install", "--no-index", "--no-deps", *args)
         if done.code:
-            raise RuntimeError(done.text)
+            raise RuntimeError(str(done))
+
+    def copied(self, path: Path) -> Environment:
+        """Return a copy at *path*."""
+        shutil.copytree(self.path, path, symlinks=True)
+        return Environment(path)
 
 
-def create(path: Path, python: str, pip: str, wheelhouse: Path) -> Environment:
-    """Create an environment with that *pip*, downloaded once into *wheelhouse*."""
-    wheel = wheelhouse / f"pip-{pip}-py3-none-any.whl"
-    if not wheel.exists():
-        subprocess.run(
-            [
-                sys.executable, "-m", "pip", "download", "--quiet", "--no-deps",
-                "--dest", str(wheelhouse), f"pip=={pip}",
-            ],  # fmt: skip
-            check=True,
-        )
+def downloaded_pip(version: str, wheelhouse: Path) -> Path:
+    """Return the wheel of that pip, downloaded once into *wheelhouse*."""
+
+    def download(path: Path) -> None:
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest"]
+        subprocess.run([*command, str(path.parent), f"pip=={version}"], check=True)
+
+    return once(wheelhouse / f"pip-{version}-py3-none-any.whl", download)
+
+
+def create(path: Path, python: str, pip_wheel: Path | None) -> Environment:
+    """Create an environment with the pip of *pip_wheel*, or with none."""
     subprocess.run([python, "-m", "venv", "--without-pip", str(path)], check=True)
     environment = Environment(path)
-    done = environment.run(str(wheel / "pip"), "install", "--no-index", "--no-deps", str(wheel))
-    if done.code:
-        raise RuntimeError(done.text)
+    if pip_wheel is not None:
+        # As an installer would, but ten times as fast: pip is compiled when it is first used.
+        with zipfile.ZipFile(pip_wheel) as archive:
+            archive.extractall(environment.site_packages)
+        done = environment.pip("list")
+        if done.code:
+            raise RuntimeError(str(done))
     return environment
+
+
+class Environments:
+    """Environments that are shared by all tests of a run: one per kind, made when first wanted.
+
+    Whoever changes one works on a copy.
+    """
+
+    def __init__(self, folder: Path, wheelhouse: Path) -> None:
+        """Set up.
+
+        Args:
+            folder: where environments are made; processes of one run share it.
+            wheelhouse: where downloaded pips are kept for the next run.
+        """
+        self._folder = folder
+        self._wheelhouse = wheelhouse
+
+    @property
+    def shim_wheel(self) -> Path:
+        """The wheel of pep-variants-shim, built from the sources."""
+        folder = once(self._folder / "dist", lambda path: built_wheel("pip-patch", path))
+        (wheel,) = folder.glob("*.whl")
+        return wheel
+
+    def pip_wheel(self, version: str) -> Path:
+        """Return the wheel of that pip."""
+        return downloaded_pip(version, self._wheelhouse)
+
+    def plain(self, python: str, pip: str | None) -> Environment:
+        """Return an environment of that Python and pip (None: without any), nothing else in it."""
+        interpreter = find_python(python)
+        if interpreter is None:
+            raise LookupError(f"there is no Python {python} here")
+        wheel = None if pip is None else self.pip_wheel(pip)
+        # As long as the name of a patched one: pip wraps lines that show it.
+        path = self._folder / f"python{python}-pip{pip}-none"
+        return Environment(once(path, lambda new: create(new, interpreter, wheel)))
+
+    def patched(self, python: str, pip: str) -> Environment:
+        """Return an environment of that Python and pip with the shim, which that pip installed."""
+        plain = self.plain(python, pip)
+        path = self._folder / f"python{python}-pip{pip}-shim"
+        wheel = str(self.shim_wheel)
+        return Environment(once(path, lambda new: plain.copied(new).install(wheel)))

@@ -5,42 +5,87 @@ Faults are put where a test wants them; every request is recorded.
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import html
 import http.server
+import itertools
 import json
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
 from .wheels import Release, Wheel
 
-Answer = tuple[int, bytes]
+JSON = "application/vnd.pypi.simple.v1+json"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the server answers to a request.
+
+    Attributes:
+        status: HTTP status.
+        body: contents; parts are sent one by one, without saying how many bytes there will be.
+        kind: content type.
+        headers: more headers; a ``Content-Length`` of one's own may lie.
+    """
+
+    status: int = 200
+    body: bytes | Iterable[bytes] = b""
+    kind: str = "application/octet-stream"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def endless(cls) -> Answer:
+        """Return an answer that goes on until somebody hangs up."""
+        return cls(body=itertools.repeat(b" " * 65536))
+
+    @classmethod
+    def cut_off(cls, body: bytes) -> Answer:
+        """Return an answer that ends before it should."""
+        return cls(body=body, headers={"Content-Length": str(len(body) + 1000)})
+
+    @classmethod
+    def redirect(cls, path: str) -> Answer:
+        """Return a redirection to *path*."""
+        return cls(302, headers={"Location": path})
 
 
 @dataclass
 class Index:
     """Files by project, and how they are served.
 
+    Below `url`, the root of the simple API, every project has its page. `links_url` is a page
+    with all files, for ``--find-links``.
+
     Attributes:
         files: contents by project and filename.
         metadata_files: PEP 658 files, by filename of the wheel.
+        attributes: by filename, what else the page says of a file: ``yanked`` (a reason) and
+            ``requires-python``.
         hashes: give sha256 fragments.
         wrong_hashes: filenames whose announced hash is wrong.
+        unlisted: filenames that the page leaves out.
         faults: answers by filename that replace the file's.
         api: ``json`` (PEP 691 when asked for) or ``html`` (PEP 503 only).
+        credentials: ``user:password`` that every request must have.
         requests: paths asked for so far.
     """
 
     files: dict[str, dict[str, bytes]] = field(default_factory=dict)
     metadata_files: dict[str, bytes] = field(default_factory=dict)
+    attributes: dict[str, dict[str, str]] = field(default_factory=dict)
     hashes: bool = True
     wrong_hashes: set[str] = field(default_factory=set)
+    unlisted: set[str] = field(default_factory=set)
     faults: dict[str, Callable[[], Answer]] = field(default_factory=dict)
     api: str = "json"
+    credentials: str = ""
     requests: list[str] = field(default_factory=list)
     url: str = ""
 
@@ -76,41 +121,52 @@ class Index:
         """Filenames asked for so far, in order."""
         return [path.rpartition("/")[2] for path in self.requests if path.startswith("/files/")]
 
-    def answer(self, path: str, accept: str) -> tuple[int, str, bytes]:
-        """Return status, content type and body for a request."""
+    @property
+    def links_url(self) -> str:
+        """Page that lists all files of all projects."""
+        return self.url.replace("/simple/", "/links/")
+
+    def answer(self, path: str, headers: Mapping[str, str]) -> Answer:
+        """Return the answer to a request."""
         self.requests.append(path)
+        expected = f"Basic {base64.b64encode(self.credentials.encode()).decode()}"
+        if self.credentials and headers.get("Authorization") != expected:
+            return Answer(401, b"who is it?", headers={"WWW-Authenticate": 'Basic realm="index"'})
         parts = [unquote(part) for part in path.split("?")[0].strip("/").split("/")]
-        if parts[0] == "simple" and len(parts) == 2:
+        if parts[0] == "simple" and len(parts) == 2 and _normalized(parts[1]) in self.files:
             project = _normalized(parts[1])
-            if project not in self.files:
-                return 404, "text/plain", b"no such project"
-            if self.api == "json" and "application/vnd.pypi.simple.v1+json" in accept:
-                return 200, "application/vnd.pypi.simple.v1+json", self._json(project)
-            return 200, "text/html", self._html(project)
+            if self.api == "json" and JSON in headers.get("Accept", ""):
+                return Answer(body=self._json(project), kind=JSON)
+            return Answer(body=self._html([project]), kind="text/html")
+        if parts == ["links"]:
+            return Answer(body=self._html(self.files), kind="text/html")
         if parts[0] == "files" and len(parts) == 3:
             _, project, filename = parts
             if filename in self.faults:
-                status, body = self.faults[filename]()
-                return status, "application/octet-stream", body
+                return self.faults[filename]()
             data = self.files.get(project, {}).get(filename)
             if data is None and filename.endswith(".metadata"):
                 data = self.metadata_files.get(filename[: -len(".metadata")])
             if data is not None:
-                return 200, "application/octet-stream", data
-        return 404, "text/plain", b"not found"
+                return Answer(body=data)
+        return Answer(404, b"not found", kind="text/plain")
 
     def _entries(self, project: str) -> Iterator[tuple[str, str, str]]:
         for filename, data in self.files[project].items():
+            if filename in self.unlisted:
+                continue
             sha256 = hashlib.sha256(data).hexdigest() if self.hashes else ""
             if filename in self.wrong_hashes:
                 sha256 = "0" * 64
             yield filename, f"/files/{project}/{filename}", sha256
 
-    def _html(self, project: str) -> bytes:
+    def _html(self, projects: Iterable[str]) -> bytes:
         rows = []
-        for filename, url, sha256 in self._entries(project):
+        for filename, url, sha256 in itertools.chain.from_iterable(map(self._entries, projects)):
             fragment = f"#sha256={sha256}" if sha256 else ""
             extra = ' data-core-metadata="true"' if filename in self.metadata_files else ""
+            for name, value in self.attributes.get(filename, {}).items():
+                extra += f' data-{name}="{html.escape(value)}"'
             rows.append(f'<a href="{url}{fragment}"{extra}>{filename}</a><br>')
         return f"<!DOCTYPE html><html><body>{''.join(rows)}</body></html>".encode()
 
@@ -121,6 +177,7 @@ class Index:
                 "url": url,
                 "hashes": {"sha256": sha256} if sha256 else {},
                 "core-metadata": filename in self.metadata_files,
+                **self.attributes.get(filename, {}),
             }
             for filename, url, sha256 in self._entries(project)
         ]
@@ -141,15 +198,25 @@ def served(index: Index) -> Iterator[Index]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            status, kind, body = index.answer(self.path, self.headers.get("Accept", ""))
-            self.send_response(status)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
+            answer = index.answer(self.path, dict(self.headers))
+            headers = {"Content-Type": answer.kind, **answer.headers}
+            if isinstance(answer.body, bytes):
+                headers.setdefault("Content-Length", str(len(answer.body)))
+                parts: Iterable[bytes] = (answer.body,)
+                self.close_connection = headers["Content-Length"] != str(len(answer.body))
+            else:
+                parts = answer.body
+                self.close_connection = True
+            self.send_response(answer.status)
+            for name, value in headers.items():
+                self.send_header(name, value)
             self.end_headers()
             if self.command == "GET":
-                self.wfile.write(body)
+                with suppress(ConnectionError):
+                    for part in parts:
+                        self.wfile.write(part)
 
-        do_HEAD = do_GET
+        do_HEAD = do_GET  # noqa: N815 - the name is the library's
 
         def log_message(self, *args: Any) -> None:
             pass
@@ -173,6 +240,3 @@ def index_of(releases: Iterable[Release], **options: Any) -> Index:
     for release in releases:
         index.add_release(release)
     return index
-
-
-__all__ = ["Answer", "Index", "Mapping", "index_of", "served"]

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import io
 import json
+import tarfile
 import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +20,18 @@ Variants = Mapping[str, Mapping[str, Mapping[str, list[str]]]]
 
 @dataclass(frozen=True)
 class Wheel:
-    """A wheel to be: what is in it that tests care about."""
+    """A wheel to be: what is in it that tests care about.
+
+    Attributes:
+        name, version, tag: as in its filename.
+        label: variant label, None for a non-variant wheel.
+        requires: ``Requires-Dist`` values.
+        variant_json: contents of its ``variant.json``: text as it is, anything else as JSON.
+        files: contents of more files, by path.
+        extras: ``Provides-Extra`` values.
+        build_tag: its build tag.
+        requires_python: ``Requires-Python`` value.
+    """
 
     name: str
     version: str
@@ -28,18 +40,26 @@ class Wheel:
     requires: tuple[str, ...] = ()
     variant_json: Any = None
     files: Mapping[str, str] = field(default_factory=dict)
+    extras: tuple[str, ...] = ()
+    build_tag: str = ""
+    requires_python: str = ""
 
     @property
     def filename(self) -> str:
-        label = f"-{self.label}" if self.label else ""
-        return f"{self.name.replace('-', '_')}-{self.version}-{self.tag}{label}.whl"
+        """The filename, with the label."""
+        parts = [self.name.replace("-", "_"), self.version, self.build_tag, self.tag, self.label]
+        return "-".join(part for part in parts if part) + ".whl"
 
     def metadata(self) -> bytes:
+        """Return the contents of ``METADATA``."""
         lines = ["Metadata-Version: 2.1", f"Name: {self.name}", f"Version: {self.version}"]
+        lines += [f"Requires-Python: {self.requires_python}"] if self.requires_python else []
+        lines += [f"Provides-Extra: {extra}" for extra in self.extras]
         lines += [f"Requires-Dist: {requirement}" for requirement in self.requires]
         return ("\n".join(lines) + "\n").encode()
 
     def build(self) -> bytes:
+        """Return the contents of the file; the same for the same wheel."""
         info = f"{self.name.replace('-', '_')}-{self.version}.dist-info"
         module = self.name.replace("-", "_")
         files: dict[str, bytes] = {
@@ -55,9 +75,9 @@ class Wheel:
             files[f"{info}/variant.json"] = (
                 text.encode() if isinstance(text, str) else json.dumps(text, indent=2).encode()
             )
-        record = [
-            f"{path},sha256={_digest(data)},{len(data)}" for path, data in files.items()
-        ] + [f"{info}/RECORD,,"]
+        record = [f"{path},sha256={_digest(data)},{len(data)}" for path, data in files.items()] + [
+            f"{info}/RECORD,,"
+        ]
         files[f"{info}/RECORD"] = ("\n".join(record) + "\n").encode()
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -72,7 +92,15 @@ def _digest(data: bytes) -> str:
 
 @dataclass(frozen=True)
 class Release:
-    """One version with its variants, as a publisher has it: the index metadata and the wheels."""
+    """One version with its variants, as a publisher has it: the index metadata and the wheels.
+
+    Attributes:
+        name, version: of the release.
+        metadata: what is in its index-level metadata file.
+        requires: ``Requires-Dist`` values of every wheel.
+        tags: there is a wheel for each, of every label.
+        non_variant: there are non-variant wheels as well.
+    """
 
     name: str
     version: str
@@ -83,16 +111,64 @@ class Release:
 
     @property
     def metadata_filename(self) -> str:
+        """Name of the index-level metadata file."""
         return f"{self.name.replace('-', '_')}-{self.version}-variants.json"
 
     def wheels(self) -> Iterable[Wheel]:
+        """Yield the wheels: labels in the order of the metadata, the non-variant one last."""
         for tag in self.tags:
             for label, properties in self.metadata["variants"].items():
-                label = "null" if label == "00000000" else label  # noqa: PLW2901
+                label = "null" if label == "00000000" else label
                 own = {**self.metadata, "variants": {label: properties}}
                 yield Wheel(self.name, self.version, label, tag, self.requires, own)
             if self.non_variant:
                 yield Wheel(self.name, self.version, None, tag, self.requires)
+
+
+@dataclass(frozen=True)
+class SourceDistribution:
+    """A source distribution whose build backend is in it: it needs nothing but *build_requires*.
+
+    Attributes:
+        name, version: of the project.
+        build_requires: requirements of the build, imported by the backend when it builds.
+    """
+
+    name: str
+    version: str
+    build_requires: tuple[str, ...] = ()
+
+    @property
+    def filename(self) -> str:
+        """The filename."""
+        return f"{self.name}-{self.version}.tar.gz"
+
+    def build(self) -> bytes:
+        """Return the contents of the file."""
+        wheel = Wheel(self.name, self.version)
+        backend = (
+            f"import base64, {', '.join((*self.build_requires, 'os'))}\n"
+            f"WHEEL = {base64.b64encode(wheel.build())!r}\n"
+            "def build_wheel(folder, config_settings=None, metadata_directory=None):\n"
+            f"    with open(os.path.join(folder, {wheel.filename!r}), 'wb') as file:\n"
+            "        file.write(base64.b64decode(WHEEL))\n"
+            f"    return {wheel.filename!r}\n"
+        )
+        pyproject = (
+            f"[build-system]\nrequires = {json.dumps(list(self.build_requires))}\n"
+            'build-backend = "backend"\nbackend-path = ["."]\n'
+        )
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+            for path, data in {
+                "PKG-INFO": wheel.metadata(),
+                "backend.py": backend.encode(),
+                "pyproject.toml": pyproject.encode(),
+            }.items():
+                entry = tarfile.TarInfo(f"{self.name}-{self.version}/{path}")
+                entry.size = len(data)
+                archive.addfile(entry, io.BytesIO(data))
+        return buffer.getvalue()
 
 
 def metadata(

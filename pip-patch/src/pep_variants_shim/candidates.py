@@ -23,7 +23,7 @@ from pep_variants.detection import Detector
 from pep_variants.errors import MetadataError, NoSuchVariant, VariantError, redacted
 from pep_variants.explanation import notices, verdicts, why_not
 from pep_variants.filename import metadata_filename, parse_metadata_filename
-from pep_variants.label import NULL_LABEL, VARIANT_FILE, split_label
+from pep_variants.label import VARIANT_FILE, split_label
 from pep_variants.markers import NON_VARIANT, VariantContext
 from pep_variants.merging import check_promise
 from pep_variants.metadata import Metadata
@@ -304,25 +304,29 @@ class CandidateArranger:
         return build
 
     def _choice(self, project: str, info: Info, selection: Selection[Any]) -> str:
+        """Return what was chosen and why; empty if there was no choice."""
         filename = link_of(info).filename
         label = split_label(filename)[1]
-        best = selection.chosen.label if selection.chosen else None
         text = "Non-variant file" if label is None else f"Variant {label}"
         text += f" for {project} {info[0]}"
         if self._arranger.forces(project):
             return f"{text}: asked for"
+        if not selection.rankings:
+            return ""
+        best = selection.chosen.label if selection.chosen else None
         if label != best:
             text += f" instead of {best}"
-        if label is not None and label != NULL_LABEL:
-            file = next(item for item in selection.files if item.filename == filename)
-            return f"{text}: {selection.why(file)}"
-        if label == best and selection.rankings:
+        file = next(item for item in selection.files if item.filename == filename)
+        why = selection.why(file)
+        if why:
+            return f"{text}: {why}"
+        if label == best:
             return f"{text}: no {'variant' if label is None else 'other variant'} fits"
         return text
 
     def _say(self, level: int, text: str) -> None:
         # pip asks for the same things again and again; people want to hear them once.
-        if text not in self._said:
+        if text and text not in self._said:
             self._said.add(text)
             logger.log(level, "%s", text)
 

@@ -127,7 +127,7 @@ class Session:
         *,
         foreign: bool,
     ) -> None:
-        """Start a session and hang it on *finder*.
+        """Start a session and hang it on *finder*, unless variants are switched off.
 
         Args:
             options: values of our options, by their names.
@@ -148,11 +148,12 @@ class Session:
         self._with_variants: set[str] = set()
         self._arranger: CandidateArranger | None = None
         self._warned = False
+        # What is misspelled is an error whether there are variants or not.
+        given = any(options.values()) or any(name.startswith("VARIANTS_") for name in os.environ)
+        if given and not self._load_preferences().use_variants:
+            return
         setattr(finder, _ATTRIBUTE, self)
         _current.set(self)
-        if any(options.values()) or any(name.startswith("VARIANTS_") for name in os.environ):
-            # What is misspelled is an error whether there are variants or not.
-            self._load_preferences()
 
     def note_metadata(self, link: Any) -> None:
         """Take note of an index's link to a metadata file; nothing is fetched."""

@@ -23,6 +23,8 @@ def patch_finder(module: ModuleType) -> None:
         links: Iterable[Any],
     ) -> Any:
         session = session_of(self)
+        if session is not None and not session.resolving:
+            session = None
         kept = []
         for link in links:
             # Every link of every page passes here: look at the text before anything is parsed.

@@ -38,7 +38,7 @@ def patch_prepare(module: ModuleType) -> None:
             session = session_of(self.finder)
             if session is None:
                 raise InstallationError(
-                    f"{link.filename} is a variant wheel, and --no-variants refuses them"
+                    f"{link.filename} is a variant wheel, and variants are switched off"
                 )
             session.check(link, label, dist.read_text)
         return dist

@@ -1,0 +1,97 @@
+"""Environments and indexes for tests of whole flows."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from support.environments import PIPS, PYTHONS, Environment, Environments, find_python
+from support.index import Index, served
+
+
+@dataclass(frozen=True)
+class Combination:
+    """A Python and a pip."""
+
+    python: str
+    pip: str
+
+    def __str__(self) -> str:
+        return f"pip{self.pip}-python{self.python}"
+
+
+MATRIX = [Combination(python, pip) for pip in PIPS for python in PYTHONS]
+# Both pips, and with them both of pip's metadata backends.
+LONG_TAIL = [Combination("3.10", "25.3"), Combination("3.13", "26.3")]
+# For what has little to do with the version of either.
+ONE = [Combination("3.12", "26.3")]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test on `MATRIX`, `LONG_TAIL` or `ONE`, as it is marked."""
+    if "combination" in metafunc.fixturenames:
+        wanted = LONG_TAIL
+        if metafunc.definition.get_closest_marker("matrix"):
+            wanted = MATRIX
+        elif metafunc.definition.get_closest_marker("one"):
+            wanted = ONE
+        metafunc.parametrize("combination", wanted, ids=str, scope="session")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marks."""
+    config.addinivalue_line("markers", "matrix: runs on every Python and pip")
+    config.addinivalue_line("markers", "one: runs on one Python and pip")
+
+
+@pytest.fixture(scope="session")
+def environments(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Environments:
+    """The environments of this run; workers of one run share them."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    assert pytestconfig.cache is not None
+    return Environments(folder / "environments", pytestconfig.cache.mkdir("wheelhouse"))
+
+
+@pytest.fixture
+def available(combination: Combination) -> Combination:
+    """The combination, if there is such a Python here."""
+    if find_python(combination.python) is None:
+        pytest.skip(f"there is no Python {combination.python} here")
+    return combination
+
+
+@pytest.fixture
+def patched(environments: Environments, available: Combination) -> Environment:
+    """An environment with the shim, shared by tests: do not change it."""
+    return environments.patched(available.python, available.pip)
+
+
+@pytest.fixture
+def plain(environments: Environments, available: Combination) -> Environment:
+    """The same environment without the shim."""
+    return environments.plain(available.python, available.pip)
+
+
+@pytest.fixture
+def fresh(patched: Environment, tmp_path: Path) -> Environment:
+    """An environment with the shim, to do with as one likes."""
+    return patched.copied(tmp_path / "environment")
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Index], Index]]:
+    """Serve an index until the test ends."""
+    with ExitStack() as stack:
+        yield lambda index: stack.enter_context(served(index))

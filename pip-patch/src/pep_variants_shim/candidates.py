@@ -40,6 +40,8 @@ from .session import Fault, Info, link_of, logger, source_of
 VERBOSE = 15
 """pip's own level between INFO and DEBUG, what ``-v`` shows."""
 
+_OK = 200
+
 Detect = Callable[[Metadata], Platform]
 
 
@@ -118,7 +120,7 @@ class InfoFiles:
         try:
             data = self._read(link)
             hashes = link.as_hashes()
-            if hashes:
+            if hashes and len(data) <= MAX_METADATA_BYTES:  # the rest has not been read
                 hashes.check_against_chunks(iter((data,)))
         except HashMismatch:
             raise MetadataError(
@@ -142,6 +144,8 @@ class InfoFiles:
         )
         try:
             raise_for_status(response)
+            if response.status_code != _OK:  # such as a redirection that pip does not follow
+                raise ValueError(f"HTTP status {response.status_code}")
             data = bytearray()
             for chunk in response_chunks(response):
                 data += chunk

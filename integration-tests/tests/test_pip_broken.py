@@ -1,0 +1,241 @@
+"""Broken, missing and hostile metadata costs a version its variants, with one warning, no more."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from support.index import Answer, Index
+from support.projects import CUDA_12_8, cuda
+from support.wheels import V0_2_0, Release, Wheel
+
+FILE = "app-2.0-variants.json"
+GOOD = json.dumps(cuda("12.8")).encode()
+DEEP = b"[" * 100_000 + b"]" * 100_000
+
+# What is wrong, and what the warning says of it.
+CONTENTS = {
+    "empty": (b"", "not valid JSON"),
+    "truncated": (GOOD[:-40], "not valid JSON"),
+    "not UTF-8": (b'{"\xff": 1}', "not valid JSON"),
+    "nested deeply": (b'{"variants": ' + DEEP + b"}", "nested too deeply"),
+    "a list": (b"[]", "expected an object, found []"),
+    "variants a list": (b'{"variants": []}', "variants: expected an object"),
+    "values a number": (
+        json.dumps({**cuda(), "variants": {"a": {"nvidia": {"x": 1}}}}).encode(),
+        "variants.a.nvidia.x",
+    ),
+    "a bad label": (json.dumps({**cuda(), "variants": {"A-B": {}}}).encode(), "'A-B'"),
+    "a namespace without place": (
+        json.dumps({**cuda(), "variants": {"a": {"other": {"x": ["1"]}}}}).encode(),
+        "variants.a.other: is not listed",
+    ),
+    "an unknown major version": (
+        json.dumps({**cuda("12.8"), "$schema": V0_2_0.replace("0.2.0", "7.0.0")}).encode(),
+        "7.0.0",
+    ),
+    "huge": (GOOD + b" " * (33 << 20), "larger than 32 MiB"),
+}
+
+ANSWERS = {
+    "missing": (Answer(404, b"gone"), "404 Client Error"),
+    "forbidden": (Answer(403, b"no"), "403 Client Error"),
+    "a server error": (Answer(500, b"oh"), "500"),
+    "endless": (Answer.endless(), "larger than 32 MiB"),
+    "cut off": (Answer.cut_off(GOOD[:-40]), FILE),  # in the words of whichever urllib3
+    "redirected for ever": (Answer.redirect(f"/files/app/{FILE}"), "redirects"),
+    "redirected to nowhere": (Answer.redirect("http://127.0.0.1:1/"), "cannot be fetched"),
+    "compressed": (Answer(body=b"\x1f\x8b\x08", headers={"Content-Encoding": "gzip"}), "not valid"),
+}
+
+
+def an_index(**options):
+    """Version 2.0 has variants, and a plain wheel; 1.0 has nothing else."""
+    index = Index(**options)
+    index.add_wheel(Wheel("app", "1.0"))
+    index.add_release(Release("app", "2.0", cuda("12.8"), non_variant=True))
+    return index
+
+
+def dry_run(environment, index, *options, **env):
+    return environment.pip(
+        "install", "--dry-run", "--retries", "0", "-i", index.url, *options,
+        env={**CUDA_12_8, **env},
+    )  # fmt: skip
+
+
+def assert_warned(done, index, problem, *, file=FILE, version="2.0"):
+    """Check that there is one warning with the URL and the problem, and a good end."""
+    assert done.err.count("\n") == 1, done
+    warning = done.err
+    start = f"WARNING: The variant wheels of app {version} are ignored. {index.url[:-7]}"
+    assert warning.startswith(start), done
+    assert file in warning
+    assert problem in warning
+    assert done.code == 0, done
+
+
+@pytest.mark.parametrize(("data", "problem"), CONTENTS.values(), ids=CONTENTS)
+def test_contents(patched, serve, data, problem):
+    index = an_index()
+    index.add("app", FILE, data)
+    done = dry_run(patched, serve(index), "app")
+    assert_warned(done, index, problem)
+    assert "Would install app-2.0\n" in done.out
+
+
+@pytest.mark.parametrize(("answer", "problem"), ANSWERS.values(), ids=ANSWERS)
+def test_answers(patched, serve, answer, problem):
+    index = an_index(hashes=False)
+    index.faults[FILE] = lambda: answer
+    done = dry_run(patched, serve(index), "app")
+    assert_warned(done, index, problem)
+    assert "Would install app-2.0\n" in done.out
+    assert index.fetched.count(FILE) <= (1 if answer.status != 302 else 40)
+
+
+@pytest.mark.parametrize("url", ["ftp://x/y", "http://[", "//", "http://:b@d:c/"])
+def test_redirected_to_nonsense(patched, serve, url):
+    """pip adds words of its own, depending on its version."""
+    index = an_index(hashes=False)
+    index.faults[FILE] = lambda: Answer.redirect(url)
+    done = dry_run(patched, serve(index), "app")
+    assert "Would install app-2.0\n" in done.out, done
+    assert f"{FILE}: cannot be fetched" in done.err
+    assert "Traceback" not in done.text
+
+
+def test_not_listed(patched, serve):
+    index = an_index(unlisted={FILE})
+    done = dry_run(patched, serve(index), "app")
+    assert_warned(done, index, f"lists variant wheels, but no {FILE}")
+    assert FILE not in index.fetched
+
+
+@pytest.mark.parametrize("api", ["json", "html"])
+def test_wrong_hash(patched, serve, api):
+    index = an_index(api=api, wrong_hashes={FILE})
+    done = dry_run(patched, serve(index), "app")
+    assert_warned(done, index, "does not have the sha256 hash that its index gives")
+    assert "Would install app-2.0\n" in done.out
+
+
+def test_older_version_instead(patched, serve):
+    """Where nothing is left of a version, pip goes on to the next."""
+    index = an_index(wrong_hashes={FILE})
+    index.remove("app", "app-2.0-py3-none-any.whl")
+    done = dry_run(patched, serve(index), "app")
+    assert_warned(done, index, "sha256")
+    assert "Would install app-1.0\n" in done.out
+
+
+def test_nothing_left(patched, serve):
+    index = an_index()
+    index.add("app", FILE, b"")
+    index.remove("app", "app-2.0-py3-none-any.whl")
+    done = dry_run(patched, serve(index), "app==2.0")
+    assert done.code == 1
+    warning, *errors = done.err.splitlines()
+    assert FILE in warning
+    assert errors[-1] == "ERROR: No matching distribution found for app==2.0"
+
+
+def test_label_that_the_metadata_does_not_know(patched, serve):
+    index = an_index()
+    index.add_wheel(Wheel("app", "2.0", "newer"))
+    done = dry_run(patched, serve(index), "app")
+    assert done.err == (
+        "WARNING: Variants of app 2.0 that its metadata does not know are ignored: newer\n"
+    )
+    assert "Would install app-2.0-cu128\n" in done.out
+
+
+def test_directory_without_metadata(patched, tmp_path):
+    for name, data in an_index().files["app"].items():
+        (tmp_path / name).write_bytes(data)
+    (tmp_path / FILE).unlink()
+    done = patched.pip("install", "--dry-run", "--no-index", "-f", str(tmp_path), "app")
+    assert "Would install app-2.0\n" in done.out, done
+    (warning,) = done.err.splitlines()
+    assert str(tmp_path) in warning
+    assert f"lists variant wheels, but no {FILE}" in warning
+    (tmp_path / FILE).mkdir()
+    done = patched.pip("install", "--dry-run", "--no-index", "-f", str(tmp_path), "app")
+    assert "Would install app-2.0\n" in done.out, done
+    assert "cannot be fetched" in done.err
+
+
+def test_every_version_is_broken(patched, serve):
+    """One warning for each version that pip considers, and one request."""
+    index = Index()
+    index.add_wheel(Wheel("app", "0.1"))
+    for version in ("1.0", "2.0", "3.0"):
+        index.add_release(Release("app", version, cuda("12.8")), metadata=b"[]")
+    done = dry_run(patched, serve(index), "app")
+    assert "Would install app-0.1\n" in done.out, done
+    files = [f"app-{version}-variants.json" for version in ("3.0", "2.0", "1.0")]
+    assert [name for name in index.fetched if name.endswith(".json")] == files
+    for warning, file in zip(done.err.splitlines(), files, strict=True):
+        assert file in warning
+
+
+def wheel_that_says(inside):
+    """An index whose wheel of cu128 holds *inside* as its variant.json, None for none."""
+    index = an_index()
+    index.add_wheel(Wheel("app", "2.0", "cu128", variant_json=inside))
+    return index
+
+
+OTHER = {**cuda("12.8"), "variants": {"cu128": {"nvidia": {"cuda_version_lower_bound": ["12.6"]}}}}
+WHEELS = {
+    "other properties": (OTHER, ["variants.cu128 differs", ":: 12.8", ":: 12.6"]),
+    "other labels": (cuda("12.8"), ["the filename says label 'cu128'", "null"]),
+    "nothing": (None, ["is named a variant wheel, but has no variant.json"]),
+    "rubbish": ("{", ["variant.json", "not valid JSON"]),
+}
+
+
+@pytest.mark.parametrize(("inside", "problems"), WHEELS.values(), ids=WHEELS)
+def test_wheel_that_is_not_what_was_promised(patched, serve, tmp_path, inside, problems):
+    """It is an error that shows both, and nothing is installed."""
+    index = serve(wheel_that_says(inside))
+    index.add_wheel(Wheel("root", "1.0", requires=("app",)))
+    done = patched.pip("install", "-t", str(tmp_path / "t"), "-i", index.url, "root", env=CUDA_12_8)
+    assert done.code == 1
+    (error,) = done.err.splitlines()
+    assert error.startswith("ERROR: ")
+    assert f"{index.url[:-7]}files/app/app-2.0-py3-none-any-cu128.whl" in error
+    for problem in problems:
+        assert problem in error
+    assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.one
+def test_wheel_that_is_not_what_was_promised_after_its_metadata_file(patched, serve, tmp_path):
+    """With PEP 658 the wheel itself comes late: still before anything is installed."""
+    index = wheel_that_says(OTHER)
+    for wheel in (Wheel("root", "1.0", requires=("app",)), Wheel("app", "2.0", "cu128")):
+        index.metadata_files[wheel.filename] = wheel.metadata()
+    index.add_wheel(Wheel("root", "1.0", requires=("app",)))
+    serve(index)
+    done = patched.pip("install", "-t", str(tmp_path / "t"), "-i", index.url, "root", env=CUDA_12_8)
+    assert done.code == 1
+    assert "variants.cu128 differs" in done.err
+    assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.one
+def test_secrets_stay_secret(patched, serve):
+    index = an_index(credentials="user:secret", wrong_hashes={FILE})
+    serve(index)
+    url = index.url.replace("://", "://user:secret@")
+    done = dry_run(patched, index, "-v", "-i", url, "app")
+    assert "Would install app-2.0\n" in done.out, done
+    assert "sha256" in done.err
+    assert "secret" not in done.text
+    index.faults[FILE] = lambda: Answer(404)
+    index.wrong_hashes.clear()
+    done = dry_run(patched, index, "-v", "-i", url, "app")
+    assert "404" in done.err, done
+    assert "secret" not in done.text

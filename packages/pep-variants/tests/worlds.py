@@ -91,15 +91,12 @@ def platforms():
 
 def selectors():
     """What options name."""
+    names = (NAMESPACES, FEATURES, VALUES)
     return st.one_of(
-        st.builds(Selector, st.sampled_from(NAMESPACES)),
-        st.builds(Selector, st.sampled_from(NAMESPACES), st.sampled_from(FEATURES)),
-        st.builds(
-            Selector,
-            st.sampled_from(NAMESPACES),
-            st.sampled_from(FEATURES),
-            st.sampled_from(VALUES),
-        ),
+        *(
+            st.tuples(*map(st.sampled_from, names[:depth])).map(lambda parts: Selector(*parts))
+            for depth in (1, 2, 3)
+        )
     )
 
 

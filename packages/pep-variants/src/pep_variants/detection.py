@@ -19,6 +19,10 @@ from .providers.known import BUILTIN_NAMESPACES, KnownProvider, find_known
 
 logger = logging.getLogger(__name__)
 
+# What `packaging` raises for markers and requirements that it cannot parse or evaluate; some of
+# its errors are no ValueError, and older releases let theirs through.
+_UNUSABLE = (ValueError, LookupError, RecursionError)
+
 
 class Detector:
     """Answers what the target supports; asks each provider at most once.
@@ -90,7 +94,7 @@ class Detector:
             return Support(provider.static or metadata.used_values(namespace))
         if self._platform is not None:
             return Support(
-                notice=f"{self._platform.source} does not list this namespace: "
+                notice=f"{self._platform.source or 'the platform'} does not list this namespace: "
                 "add a [[provider]] table for it"
             )
         if provider is None:
@@ -99,7 +103,10 @@ class Detector:
             if known is None:
                 return Support(notice="no provider is known for this namespace")
             return self._ask(known)
-        known = find_known(namespace, provider, self.environment())
+        try:
+            known = find_known(namespace, provider, self.environment())
+        except _UNUSABLE:
+            known = None
         return self._untrusted(provider) if known is None else self._ask(known)
 
     def _ask(self, known: KnownProvider) -> Support:
@@ -124,7 +131,7 @@ class Detector:
 
         try:
             return Marker(marker).evaluate(dict(self.environment()))
-        except (ValueError, RecursionError) as error:  # every error of packaging is a ValueError
+        except _UNUSABLE as error:
             logger.debug("the marker %s cannot be evaluated: %s", shortened(marker), error)
             return False
 
@@ -136,7 +143,7 @@ class Detector:
             return Support(notice="no provider is named for this namespace")
         try:
             requirement = self._first_applicable(provider.requires)
-        except (ValueError, RecursionError):
+        except _UNUSABLE:
             listed = shortened(list(provider.requires), 200)
             return Support(notice=f"its provider is no valid requirement: {listed}")
         if requirement is None:
@@ -156,7 +163,7 @@ class Detector:
         """Return the first requirement whose marker holds, without it; None if there is none."""
         from packaging.requirements import Requirement
 
-        for requirement in map(Requirement, requirements):
+        for requirement in list(map(Requirement, requirements)):
             if requirement.marker is None or self._holds(str(requirement.marker)):
                 requirement.marker = None
                 return str(requirement)

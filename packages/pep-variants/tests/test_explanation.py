@@ -1,0 +1,147 @@
+import pytest
+
+from pep_variants.explanation import verdicts, why_chosen, why_not, why_rejected
+from pep_variants.metadata import Metadata
+from pep_variants.platform import Platform, Support
+from pep_variants.preferences import Preferences
+from pep_variants.property import Selector
+from pep_variants.ranking import Reason, rank
+
+LOWER = ("nvidia", "cuda_version_lower_bound")
+UPPER = ("nvidia", "cuda_version_upper_bound")
+SM = ("nvidia", "sm_arch")
+LEVEL = ("x86_64", "level")
+
+
+@pytest.mark.parametrize(
+    ("supported", "words"),
+    [
+        ({}, ""),
+        (
+            {"nvidia": {"cuda_version_lower_bound": ("12.8", "12.0"), "sm_arch": ("90_real",)}},
+            "CUDA driver 12.8 or newer, compute capability 9.0",
+        ),
+        ({"nvidia": {"cuda_version_upper_bound": ("13",)}}, "CUDA driver older than 13"),
+        ({"nvidia": {"sm_arch": ("121_real", "120_real")}}, "compute capability 12.1"),
+        ({"nvidia": {"sm_arch": ("100f_virtual",)}}, "compute capability 10.0f"),
+        ({"nvidia": {"sm_arch": ("new",)}}, "compute capability new"),
+        ({"x86_64": {"level": ("v3", "v2")}, "acme": {"f": ("1",)}}, "x86-64-v3, acme f 1"),
+        ({"aarch64": {"version": ("8.2a",)}}, "ARMv8.2a"),
+    ],
+)
+def test_why_chosen(supported, words):
+    assert why_chosen(supported) == words
+
+
+@pytest.mark.parametrize(
+    ("feature", "wanted", "supported", "words"),
+    [
+        # As DESIGN promises it.
+        (
+            LOWER,
+            ("13.0",),
+            ("12.8", "12.7"),
+            "needs CUDA driver 13.0 or newer, this one supports up to 12.8",
+        ),
+        (
+            LOWER,
+            ("12.10", "12.9"),
+            ("12.8",),
+            "needs CUDA driver 12.9 or newer, this one supports up to 12.8",
+        ),
+        (LOWER, ("13.0",), (), "needs CUDA driver 13.0 or newer; nothing of it is supported here"),
+        (
+            UPPER,
+            ("12.9", "12.10"),
+            ("13.1", "13"),
+            "needs CUDA driver older than 12.10, this machine has 13.1 and 13",
+        ),
+        (
+            SM,
+            ("100_real", "75_real", "90_real", "90_virtual"),
+            ("61_real", "60_real", "60_virtual"),
+            "built for compute capability 7.5, 9.0 or 10.0, this GPU has 6.1",
+        ),
+        (LEVEL, ("v4",), ("v3", "v2", "v1"), "needs x86-64-v4, this CPU has x86-64-v3"),
+        (("aarch64", "version"), ("9.0a",), ("8.2a",), "needs ARMv9.0a, this CPU has ARMv8.2a"),
+        (("acme", "f"), ("1",), ("2",), "needs acme :: f 1, this machine has 2"),
+        (
+            ("acme", "f"),
+            ("1", "2"),
+            ("3", "4", "5"),
+            "needs acme :: f 1 or 2, this machine has 3, 4 and 5",
+        ),
+        (
+            ("acme", "f"),
+            tuple("123456"),
+            (),
+            "needs acme :: f 1, 2, 3, 4, … (6 values); nothing of it is supported here",
+        ),
+    ],
+)
+def test_why_rejected(feature, wanted, supported, words):
+    assert why_rejected(Reason(*feature, wanted, supported)) == words
+
+
+def test_notice_of_a_namespace():
+    reason = Reason("acme", "f", ("1",), ())
+    assert why_rejected(reason, "its provider is optional") == (
+        "needs acme :: f 1; nothing of it is supported here (its provider is optional)"
+    )
+    reason = Reason("acme", "f", ("1",), ("2",))
+    assert why_rejected(reason, "unused") == "needs acme :: f 1, this machine has 2"
+
+
+def test_exclusion():
+    reason = Reason("acme", "f", ("1",), (), Selector("acme", "f"))
+    assert why_rejected(reason) == "excluded by your preference 'acme :: f'"
+
+
+METADATA = Metadata(
+    ("nvidia", "acme"),
+    {
+        "null": {},
+        "cu13": {"nvidia": {"cuda_version_lower_bound": ("13.0",)}},
+        "cu12": {"nvidia": {"cuda_version_lower_bound": ("12.0",)}},
+        "fast": {"nvidia": {"cuda_version_lower_bound": ("13.0",)}, "acme": {"f": ("1",)}},
+    },
+)
+PLATFORM = Platform(
+    {
+        "nvidia": Support({"cuda_version_lower_bound": ("12.1", "12.0")}),
+        "acme": Support(notice="not here"),
+    }
+)
+CU13 = "needs CUDA driver 13.0 or newer, this one supports up to 12.1"
+ACME = "needs acme :: f 1; nothing of it is supported here (not here)"
+
+
+def test_why_not():
+    ranking = rank(METADATA, PLATFORM)
+    assert why_not(ranking, "cu13") == (CU13,)
+    assert why_not(ranking, "fast") == (ACME, CU13)
+    assert why_not(ranking, "cu12") == ()
+    assert why_not(ranking, "unknown") == ()
+
+
+@pytest.mark.parametrize("chosen", ["cu12", "null", None])
+def test_verdicts(chosen):
+    ranking = rank(METADATA, PLATFORM)
+    assert verdicts(ranking, chosen) == (
+        ("cu12", "chosen" if chosen == "cu12" else "compatible", "CUDA driver 12.0 or newer"),
+        ("null", "chosen" if chosen == "null" else "compatible", "always fits"),
+        ("cu13", "rejected", CU13),
+        ("fast", "rejected", f"{ACME}; {CU13}"),
+    )
+
+
+def test_verdict_on_an_excluded_variant():
+    ranking = rank(METADATA, PLATFORM, Preferences(exclude=(Selector("nvidia"),)))
+    assert {row.label: row.why for row in verdicts(ranking, "null")}["cu12"] == (
+        "excluded by your preference 'nvidia'"
+    )
+
+
+def test_verdict_on_null_in_zeros():
+    metadata = Metadata(("a",), {"null": {}}, schema="https://variants-schema.wheelnext.dev/")
+    assert verdicts(rank(metadata, Platform()), "00000000") == (("null", "chosen", "always fits"),)

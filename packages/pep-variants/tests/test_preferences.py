@@ -1,0 +1,375 @@
+import os
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from worlds import selectors
+
+from pep_variants.errors import PreferenceError
+from pep_variants.options import OPTIONS
+from pep_variants.preferences import (
+    NON_VARIANT_LABEL,
+    Preferences,
+    configuration_paths,
+    from_environment,
+    from_options,
+    load_preferences,
+    read_configuration,
+)
+from pep_variants.property import Selector
+
+LEVEL = Selector("x86_64", "level", "v3")
+SM = Selector("nvidia", "sm_arch")
+
+# Option, what is given for it, and what becomes of it.
+ACCEPTED = [
+    ("no-variants", True, "use_variants", False),
+    ("variant", ["torch=cu128"], "forced", {"torch": "cu128"}),
+    ("variant", ["My.Torch=null", "b="], "forced", {"my-torch": "null", "b": NON_VARIANT_LABEL}),
+    ("variant", ["a=x", "a=y"], "forced", {"a": "y"}),
+    ("variant", ["a=x b=y"], "forced", {"a": "x", "b": "y"}),
+    ("variant-prefer", ["x86_64 :: level :: v3"], "prefer", (LEVEL,)),
+    ("variant-prefer", ["nvidia :: sm_arch", "amd"], "prefer", (SM, Selector("amd"))),
+    ("variant-exclude", ["nvidia::sm_arch"], "exclude", (SM,)),
+    ("variant-platform", "machine.toml", "platform_file", "machine.toml"),
+    ("variant-platform", "with space.toml", "platform_file", "with space.toml"),
+    ("variant-enable", ["acme", "other"], "enable", frozenset({"acme", "other"})),
+    ("variant-allow-provider", ["acme"], "allow_providers", ("acme",)),
+    ("variant-allow-provider", ["acme >= 1, < 2", "b"], "allow_providers", ("acme>=1,<2", "b")),
+    ("variant-allow-provider", ["a[x, y] ~= 1.0"], "allow_providers", ("a[x,y]~=1.0",)),
+    ("variant-allow-provider", ["a [x] b"], "allow_providers", ("a[x]", "b")),
+    ("variant-allow-provider", ["a @ https://h/a.whl"], "allow_providers", ("a@https://h/a.whl",)),
+    ("variant-coherent", ["nvidia", "amd"], "coherent", ("nvidia", "amd")),
+]
+
+
+@pytest.mark.parametrize(("option", "value", "attribute", "expected"), ACCEPTED)
+def test_options(option, value, attribute, expected):
+    found = from_options({option: value})
+    assert getattr(found, attribute) == expected
+    assert found == Preferences(**{attribute: expected})
+
+
+@pytest.mark.parametrize(("option", "value", "attribute", "expected"), ACCEPTED)
+def test_several_values_in_one_string_or_tuple(option, value, attribute, expected):
+    if isinstance(value, list):
+        assert getattr(from_options({option: tuple(value)}), attribute) == expected
+        assert getattr(from_options({option: " ".join(value)}), attribute) == expected
+
+
+@pytest.mark.parametrize(("option", "value", "attribute", "expected"), ACCEPTED)
+def test_split_at_every_white_space(option, value, attribute, expected):
+    """So pip splits environment variables and configuration values of repeatable options."""
+    if isinstance(value, list):
+        split = " ".join(value).split()
+        assert getattr(from_options({option: split}), attribute) == expected
+
+
+@pytest.mark.parametrize("nothing", [None, False, [], ()])
+def test_not_given(nothing):
+    base = Preferences(use_variants=False, prefer=(LEVEL,), platform_file="x")
+    assert from_options({option.name: nothing for option in OPTIONS}, base) == base
+    assert from_options({}, base) == base
+    assert from_options({"unknown": 5}) == Preferences()
+
+
+def test_given_options_replace():
+    base = Preferences(prefer=(LEVEL,), exclude=(SM,), forced={"a": "x"})
+    found = from_options({"variant-prefer": ["amd"], "variant": ["b=y"]}, base)
+    assert found == Preferences(prefer=(Selector("amd"),), exclude=(SM,), forced={"b": "y"})
+
+
+# Option, a value that makes no sense, and what the message quotes.
+REFUSED = [
+    ("variant", ["torch"], "'torch': write NAME=LABEL or NAME="),
+    ("variant", ["=cu128"], "'=cu128': write NAME=LABEL or NAME="),
+    ("variant", ["torch==cu128"], "'torch==cu128': write NAME=LABEL or NAME="),
+    ("variant", ["torch=CU128"], "'CU128' is no variant label"),
+    ("variant", ["a/b=x"], "'a/b'"),
+    ("variant-prefer", ["X86"], "'X86' in 'X86' is no namespace"),
+    ("variant-prefer", ["a :: b :: c :: d"], "'a::b::c::d' has 4 parts"),
+    ("variant-exclude", ["a ::"], "'' in 'a::' is no feature"),
+    ("variant-enable", ["a :: b"], "'a :: b' is not a namespace"),
+    ("variant-coherent", ["a :: b :: c"], "'a :: b :: c' is not a namespace"),
+    ("variant-allow-provider", ["-r evil.txt"], "'-r' is no requirement"),
+    ("variant-allow-provider", ["--index-url=https://h"], "'--index-url=https://h' is no req"),
+    ("variant-allow-provider", ["a; os_name == 'nt'"], "'a;' is no requirement"),
+    ("variant-allow-provider", ["a;os_name=='nt'"], "is no requirement"),
+    ("variant-allow-provider", [">=1"], "'>=1' is no requirement"),
+]
+
+
+@pytest.mark.parametrize(("option", "value", "quoted"), REFUSED)
+def test_refused_options(option, value, quoted):
+    with pytest.raises(PreferenceError) as raised:
+        from_options({option: value})
+    assert str(raised.value).startswith(f"--{option}: ")
+    assert quoted in str(raised.value)
+
+
+@pytest.mark.parametrize(("option", "value", "quoted"), REFUSED)
+def test_refused_variables(option, value, quoted):
+    (known,) = [item for item in OPTIONS if item.name == option]
+    variable = "VARIANTS_" + known.key.upper().replace("-", "_")
+    with pytest.raises(PreferenceError) as raised:
+        from_environment({variable: " ".join(value)})
+    assert str(raised.value).startswith(f"{variable}: ")
+    assert quoted in str(raised.value)
+
+
+@pytest.mark.parametrize(("option", "value", "quoted"), REFUSED)
+def test_refused_configuration(option, value, quoted):
+    (known,) = [item for item in OPTIONS if item.name == option]
+    listed = ", ".join(f'"{item}"' for item in value)
+    with pytest.raises(PreferenceError) as raised:
+        read_configuration(f"{known.key} = [{listed}]", "/etc/variants.toml")
+    assert str(raised.value).startswith(f"/etc/variants.toml: {known.key}: ")
+    assert quoted in str(raised.value)
+
+
+def test_variables():
+    found = from_environment(
+        {
+            "VARIANTS_NO_VARIANTS": "1",
+            "VARIANTS_VARIANT": "torch=cu128, numpy=",
+            "VARIANTS_PREFER": "x86_64 :: level :: v3 nvidia::sm_arch",
+            "VARIANTS_EXCLUDE": "amd,intel",
+            "VARIANTS_PLATFORM": "/etc/my machine.toml",
+            "VARIANTS_ENABLE": "acme other",
+            "VARIANTS_ALLOW_PROVIDER": "acme >=1,<2 b",
+            "VARIANTS_COHERENT": " nvidia ",
+            "VARIANTS_UNKNOWN": "x",
+            "OTHER": "x",
+        }
+    )
+    assert found == Preferences(
+        use_variants=False,
+        forced={"torch": "cu128", "numpy": ""},
+        prefer=(LEVEL, SM),
+        exclude=(Selector("amd"), Selector("intel")),
+        platform_file="/etc/my machine.toml",
+        enable=frozenset({"acme", "other"}),
+        allow_providers=("acme>=1,<2", "b"),
+        coherent=("nvidia",),
+    )
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n"])
+def test_empty_variables_are_not_set(text):
+    environ = {"VARIANTS_" + item.key.upper().replace("-", "_"): text for item in OPTIONS}
+    assert from_environment(environ, Preferences(prefer=(LEVEL,))) == Preferences(prefer=(LEVEL,))
+
+
+@pytest.mark.parametrize(
+    ("text", "use"),
+    [
+        *((text, False) for text in ("1", "true", "YES", "on")),
+        *((text, True) for text in ("0", "false", "No", "off")),
+    ],
+)
+def test_flag_variables(text, use):
+    for before in (True, False):
+        found = from_environment({"VARIANTS_NO_VARIANTS": text}, Preferences(use_variants=before))
+        assert found.use_variants is use
+
+
+def test_refused_flag_variable():
+    with pytest.raises(PreferenceError) as raised:
+        from_environment({"VARIANTS_NO_VARIANTS": "maybe"})
+    assert str(raised.value) == "VARIANTS_NO_VARIANTS: expected 1 or 0, found 'maybe'"
+
+
+CONFIGURATION = """
+no-variants = true
+variant = ["torch=cu128"]
+prefer = ["x86_64 :: level :: v3", "nvidia :: sm_arch"]
+exclude = "amd"
+platform = "machine.toml"
+enable = ["acme"]
+allow-provider = ["acme>=1,<2"]
+coherent = ["nvidia"]
+
+# As variantlib has them.
+namespace_priorities = ["nvidia", "x86_64"]
+feature_priorities.nvidia = ["sm_arch"]
+property_priorities.x86_64.level = ["v2", "v3"]
+"""
+
+
+def test_configuration():
+    expected = Preferences(
+        use_variants=False,
+        forced={"torch": "cu128"},
+        prefer=(LEVEL, SM),
+        exclude=(Selector("amd"),),
+        platform_file="machine.toml",
+        enable=frozenset({"acme"}),
+        allow_providers=("acme>=1,<2",),
+        coherent=("nvidia",),
+        namespace_priorities=("nvidia", "x86_64"),
+        feature_priorities={"nvidia": ("sm_arch",)},
+        property_priorities={"x86_64": {"level": ("v2", "v3")}},
+    )
+    assert read_configuration(CONFIGURATION, "x") == expected
+    assert read_configuration(CONFIGURATION.encode(), "x") == expected
+    assert read_configuration("", "x") == Preferences()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("prefers = []", "prefers: unknown key; there are allow-provider, coherent, enable, excl"),
+        ("[variant-prefer]", "variant-prefer: unknown key"),
+        ("no-variants = 1", "no-variants: expected true or false, found 1"),
+        ("no-variants = 'true'", "no-variants: expected true or false, found 'true'"),
+        ("platform = ''", "platform: expected a path, found ''"),
+        ("platform = ['x']", "platform: expected a path, found ['x']"),
+        ("prefer = 5", "prefer: expected a list of strings, found 5"),
+        ("prefer = [5]", "prefer: expected a list of strings, found [5]"),
+        ("variant = {torch = 'x'}", "variant: expected a list of strings, found {'torch': 'x'}"),
+        ("namespace_priorities = 'a'", "namespace_priorities: expected a list of names"),
+        ("namespace_priorities = ['A']", "found ['A']"),
+        ("feature_priorities = []", "feature_priorities: expected a table, found []"),
+        ("feature_priorities.a = 'b'", "feature_priorities.a: expected a list of names"),
+        ("feature_priorities.A = []", "feature_priorities: 'A' must match"),
+        ("property_priorities.a = []", "property_priorities.a: expected a table, found []"),
+        ("property_priorities.a.b = ['C']", "property_priorities.a.b: expected a list of names"),
+        ("property_priorities.a.B = []", "property_priorities.a: 'B' must match"),
+        ("x = ", "not valid TOML: "),
+    ],
+)
+def test_broken_configuration(text, said):
+    with pytest.raises(PreferenceError) as raised:
+        read_configuration(text, "/home/x/variants.toml")
+    assert str(raised.value).startswith("/home/x/variants.toml: ")
+    assert said in str(raised.value)
+
+
+@pytest.mark.parametrize("data", [b"\xff", "x = [" + "[" * 100_000])
+def test_no_toml(data):
+    with pytest.raises(PreferenceError, match="not valid TOML"):
+        read_configuration(data, "x")
+
+
+# Options over variables over the first file.
+
+
+@pytest.fixture
+def files(tmp_path):
+    paths = [tmp_path / name / "variants.toml" for name in ("cwd", "venv", "user", "system")]
+    for path in paths:
+        path.parent.mkdir()
+    return paths
+
+
+def test_first_file_counts(files):
+    files[2].write_text("prefer = 'user'\nenable = 'acme'")
+    files[3].write_text("prefer = 'system'\ncoherent = 'nvidia'")
+    assert load_preferences({}, {}, files) == read_configuration(files[2].read_bytes(), "")
+    files[1].write_text("exclude = 'venv'")
+    assert load_preferences({}, {}, files) == Preferences(exclude=(Selector("venv"),))
+    files[0].write_text("")
+    assert load_preferences({}, {}, files) == Preferences()
+
+
+def test_no_file(files, tmp_path):
+    assert load_preferences({}, {}, files) == Preferences()
+    (tmp_path / "file").write_text("")
+    assert load_preferences({}, {}, [tmp_path / "file" / "variants.toml"]) == Preferences()
+
+
+def test_layers(files):
+    files[0].write_text("prefer = 'file'\nexclude = 'file'\nenable = 'file'\nno-variants = true")
+    environ = {"VARIANTS_PREFER": "variable", "VARIANTS_EXCLUDE": "variable"}
+    found = load_preferences({"variant-prefer": ["option"]}, environ, files)
+    assert found == Preferences(
+        use_variants=False,
+        prefer=(Selector("option"),),
+        exclude=(Selector("variable"),),
+        enable=frozenset({"file"}),
+    )
+
+
+def test_broken_file_is_named(files):
+    files[0].write_text("prefer = 5")
+    with pytest.raises(PreferenceError, match=re.escape(f"{files[0]}: prefer: ")):
+        load_preferences({}, {}, files)
+
+
+def test_file_that_cannot_be_read(files):
+    files[0].mkdir()
+    with pytest.raises(PreferenceError, match=re.escape(f"{files[0]}: cannot be read: ")):
+        load_preferences({}, {}, files)
+
+
+def test_platform_file_is_relative_to_the_file_that_names_it(files, tmp_path):
+    files[2].write_text("platform = 'machines/one.toml'")
+    expected = str(tmp_path / "user" / "machines" / "one.toml")
+    assert load_preferences({}, {}, files).platform_file == expected
+    files[2].write_text(f"platform = '{tmp_path}/two.toml'")
+    assert load_preferences({}, {}, files).platform_file == str(tmp_path / "two.toml")
+    # What is typed is relative to where it is typed.
+    found = load_preferences({"variant-platform": "three.toml"}, {}, files)
+    assert found.platform_file == "three.toml"
+
+
+def test_configuration_paths(tmp_path):
+    paths = configuration_paths(tmp_path / "cwd", str(tmp_path / "venv"))
+    assert paths[:2] == (tmp_path / "cwd/variants.toml", tmp_path / "venv/variants.toml")
+    assert len(paths) == 4
+    assert {path.name for path in paths} == {"variants.toml"}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows does not remove working directories")
+def test_working_directory_that_is_gone(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert load_preferences({}, {}, configuration_paths(prefix=str(tmp_path))[:2]) == Preferences()
+
+
+# What preferences mean for orders.
+
+
+def test_orders():
+    found = from_options(
+        {"variant-prefer": ["b :: g", "a", "b :: f :: 2", "b :: f :: 1", "b"]},
+        Preferences(
+            namespace_priorities=("c", "a"),
+            feature_priorities={"b": ("h", "f")},
+            property_priorities={"b": {"f": ("3", "2"), "g": ("9",)}},
+        ),
+    )
+    assert found.namespace_order() == ("b", "a", "c")
+    assert found.feature_order("b") == ("g", "f", "h")
+    assert found.feature_order("a") == ()
+    assert found.value_order("b", "f") == ("2", "1", "3")
+    assert found.value_order("b", "g") == ("9",)
+    assert found.value_order("a", "f") == ()
+
+
+@given(st.lists(selectors()))
+def test_selectors_survive_every_way_of_giving_them(wanted):
+    texts = [str(selector) for selector in wanted]
+    for given_value in (texts, " ".join(texts), " ".join(texts).split(), ",".join(texts)):
+        assert from_options({"variant-prefer": given_value or None}).prefer == tuple(wanted)
+    assert from_environment({"VARIANTS_PREFER": "  ".join(texts)}).prefer == tuple(wanted)
+
+
+@given(st.sampled_from(OPTIONS), st.lists(st.text(max_size=8), min_size=1, max_size=3))
+def test_arbitrary_values_raise_nothing_else(option, values):
+    try:
+        found = from_options({option.name: values if option.repeatable else values[0]})
+    except PreferenceError as error:
+        found = str(error)
+    assert isinstance(found, Preferences) or found.startswith(f"--{option.name}: ")
+
+
+def test_every_option_is_documented():
+    assert len({option.name for option in OPTIONS}) == len({o.key for o in OPTIONS}) == 8
+    for option in OPTIONS:
+        assert option.help.endswith(".")
+        assert option.name.startswith(("no-variants", "variant"))
+        assert bool(option.metavar) is (option.name != "no-variants")

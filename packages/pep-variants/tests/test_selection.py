@@ -1,0 +1,511 @@
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from packaging.tags import Tag
+from worlds import metadata as any_metadata
+from worlds import platforms
+
+from pep_variants.errors import MetadataError, NoSuchVariant, VariantError
+from pep_variants.markers import NON_VARIANT, VariantContext
+from pep_variants.metadata import Metadata, ProviderInfo
+from pep_variants.platform import Platform, Support
+from pep_variants.preferences import Preferences, from_options
+from pep_variants.selection import File, missing_variant, select
+
+INDEX = "https://index/simple/p/"
+OTHER = "https://other/simple/p/"
+DIRECTORY = "/wheels"
+
+GPU = {"gpu": {"arch": ("90", "100"), "driver": ("12",)}}
+METADATA = Metadata(
+    ("gpu", "cpu"),
+    {
+        "null": {},
+        "v2": {"cpu": {"level": ("v2",)}},
+        "v3": {"cpu": {"level": ("v3",)}},
+        "v4": {"cpu": {"level": ("v4",)}},
+        "gpu": GPU,
+    },
+    source="p-1-variants.json",
+)
+CPU = Platform({"cpu": Support({"level": ("v3", "v2", "v1")})})
+WITH_GPU = Platform(
+    {**CPU.namespaces, "gpu": Support({"driver": ("13", "12"), "arch": ("90", "80")})}
+)
+
+
+def wheel(label, source=INDEX, tag="py3-none-any", build=""):
+    end = "" if label is None else f"-{label}"
+    return File(f"p-1{build}-{tag}{end}.whl", source, object())
+
+
+SDIST = File("p-1.tar.gz", INDEX, object())
+
+
+def chosen(files, *, metadata=METADATA, platform=CPU, tags=None, **options):
+    """Select with metadata that is the same for all sources, or told by source."""
+
+    def read(source):
+        found = metadata[source] if isinstance(metadata, dict) else metadata
+        if isinstance(found, VariantError):
+            raise found
+        return found
+
+    values = {name.replace("_", "-"): value for name, value in options.items()}
+    return select(
+        files,
+        metadata=read,
+        platform=platform if callable(platform) else lambda _: platform,
+        preferences=from_options(values),
+        project="p",
+        tags=tags,
+    )
+
+
+def never(*args):
+    raise AssertionError("nobody needs this")
+
+
+def labels(selection):
+    return [file.label for file in selection.files]
+
+
+# One source, one file of each kind.
+
+
+@pytest.mark.parametrize(
+    ("platform", "order"),
+    [
+        (CPU, ["v3", "v2", "null", None, None]),
+        (WITH_GPU, ["gpu", "v3", "v2", "null", None, None]),
+        (Platform(), ["null", None, None]),
+    ],
+)
+def test_order(platform, order):
+    files = [SDIST, *map(wheel, (None, "null", "v2", "v3", "v4", "gpu"))]
+    chance = random.Random(0)
+    for _ in range(5):
+        plain = [file for file in files if file.label is None]
+        found = chosen(files, platform=platform)
+        assert labels(found) == order
+        assert found.chosen is found.files[0]
+        # What has no label stays as it came.
+        assert [file for file in found.files if file.label is None] == plain
+        assert (found.problems, found.unknown) == ({}, ())
+        chance.shuffle(files)
+
+
+def test_items_come_back_untouched():
+    files = [wheel("v3"), wheel("v2"), wheel(None)]
+    assert [id(file) for file in chosen(files).files] == [id(file) for file in files]
+
+
+def test_nothing():
+    found = select([], metadata=never, platform=never, preferences=Preferences(), project="p")
+    assert found.files == ()
+    assert found.chosen is None
+
+
+def test_without_variants_nobody_is_asked():
+    files = [wheel(None), wheel(None, tag="cp312-abi3-any"), SDIST]
+    found = chosen(files, metadata={}, platform=never)
+    assert found.files == tuple(files)
+    assert found.rankings == {}
+
+
+def test_metadata_is_asked_for_once():
+    asked = []
+
+    def read(source):
+        asked.append(source)
+        return METADATA
+
+    files = [wheel("v3"), wheel(None, OTHER), wheel("v2"), wheel("null", DIRECTORY)]
+    select(files, metadata=read, platform=lambda _: CPU, preferences=Preferences(), project="p")
+    assert asked == [INDEX, DIRECTORY]
+
+
+def test_context_and_why():
+    files = [wheel("gpu"), wheel("null"), wheel(None), SDIST]
+    found = chosen(files, platform=WITH_GPU)
+    gpu, null, plain, sdist = found.files
+    # Only what this machine supports is true here, the best first.
+    assert found.context(gpu) == VariantContext(
+        "gpu", {"gpu": {"driver": ("12",), "arch": ("90",)}}
+    )
+    assert found.why(gpu) == "gpu driver 12, gpu arch 90"
+    assert found.context(null) == VariantContext("null", {})
+    assert found.why(null) == ""
+    assert found.context(plain) == found.context(sdist) == NON_VARIANT
+    assert found.why(plain) == found.why(sdist) == ""
+
+
+def test_null_needs_no_entry():
+    only = Metadata(("cpu",), {"v3": {"cpu": {"level": ("v3",)}}})
+    files = [wheel(None), wheel("null"), wheel("v3")]
+    found = chosen(files, metadata=only)
+    assert labels(found) == ["v3", "null", None]
+    assert found.unknown == ()
+    assert found.context(found.files[1]) == VariantContext("null", {})
+    assert labels(chosen(files, metadata=Metadata())) == ["null", None]
+
+
+def test_null_in_zeros():
+    """Wheels of format 0.0.1, such as those of torch 2.8, are named so."""
+    old = Metadata(("cpu",), METADATA.variants, schema="https://variants-schema.wheelnext.dev/")
+    files = [wheel(None), wheel("00000000"), wheel("v3"), wheel("v4")]
+    found = chosen(files, metadata=old)
+    assert labels(found) == ["v3", "00000000", None]
+    assert found.unknown == ()
+    # Markers are about the label in the filename.
+    assert found.context(found.files[1]) == VariantContext("00000000", {})
+    assert found.why(found.files[1]) == ""
+    for forced in ("null", "00000000"):
+        assert labels(chosen(files, metadata=old, variant=[f"p={forced}"])) == ["00000000"]
+    # Newer formats do not spell it so: then it is a label that the metadata does not know.
+    new = Metadata(("cpu",), METADATA.variants, schema="https://x/v0.2.0.json")
+    found = chosen(files, metadata=new)
+    assert (labels(found), found.unknown) == (["v3", None], ("00000000",))
+
+
+def test_unknown_labels():
+    files = [wheel("new"), wheel("v3"), wheel("a"), wheel("new", tag="py2-none-any"), wheel(None)]
+    found = chosen(files)
+    assert labels(found) == ["v3", None]
+    assert found.unknown == ("a", "new")
+
+
+# Options.
+
+
+def test_variants_switched_off():
+    files = [wheel("v3"), wheel(None), wheel("null"), SDIST]
+    found = chosen(files, metadata={}, platform=never, no_variants=True, variant=["p=v3"])
+    assert labels(found) == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("forced", "order"),
+    [
+        ("v2", ["v2"]),
+        ("null", ["null"]),
+        ("v4", []),  # does not fit
+        ("gpu", []),
+        ("v9", []),  # does not exist
+    ],
+)
+def test_forced_label(forced, order):
+    files = [wheel(None), SDIST, *map(wheel, ("null", "v2", "v3", "v4", "gpu"))]
+    assert labels(chosen(files, variant=[f"P={forced}"])) == order
+
+
+def test_forced_label_of_another_project():
+    assert labels(chosen([wheel("v3"), wheel(None)], variant=["q=v9"])) == ["v3", None]
+
+
+def test_forced_non_variant():
+    files = [wheel("v3"), wheel(None), SDIST]
+    found = chosen(files, metadata={}, platform=never, variant=["p="])
+    assert labels(found) == [None, None]
+
+
+def test_forced_label_without_variants():
+    assert chosen([wheel(None), SDIST], metadata={}, variant=["p=v3"]).files == ()
+
+
+def test_prefer_and_exclude():
+    files = [*map(wheel, ("null", "v2", "v3", "gpu", None))]
+
+    def order(**options):
+        return labels(chosen(files, platform=WITH_GPU, **options))
+
+    assert order() == ["gpu", "v3", "v2", "null", None]
+    assert order(variant_prefer=["cpu"]) == ["v3", "v2", "gpu", "null", None]
+    assert order(variant_prefer=["cpu :: level :: v2"]) == ["v2", "v3", "gpu", "null", None]
+    assert order(variant_exclude=["gpu"]) == ["v3", "v2", "null", None]
+    assert order(variant_exclude=["gpu :: arch :: 100"]) == ["v3", "v2", "null", None]
+    assert order(variant_exclude=["gpu", "cpu :: level"]) == ["null", None]
+    assert order(variant_prefer=["cpu :: level :: v4"]) == ["v3", "v2", "gpu", "null", None]
+
+
+# Tags: inside a label they decide, between labels they do not.
+
+TAGS = [Tag("cp312", "cp312", "new"), Tag("cp312", "abi3", "old"), Tag("py3", "none", "any")]
+
+
+def test_tags():
+    files = [
+        SDIST,
+        wheel(None),
+        wheel("v3", tag="py3-none-any"),
+        wheel("v2", tag="cp312-cp312-new"),
+        wheel("v3", tag="cp312-abi3-old"),
+        wheel("v3", tag="cp312-cp312-other"),
+        wheel(None, tag="cp312-cp312-new"),
+        wheel("v2", tag="py2.py3-none-any"),
+        wheel("null", tag="cp39-cp39-new"),
+        File("p-1-py3-none-any-NO.whl", INDEX, None),
+    ]
+    found = chosen(files, tags=TAGS)
+    assert [file.filename for file in found.files] == [
+        # The better variant wins over the better tag.
+        "p-1-cp312-abi3-old-v3.whl",
+        "p-1-py3-none-any-v3.whl",
+        "p-1-cp312-cp312-new-v2.whl",
+        "p-1-py2.py3-none-any-v2.whl",
+        "p-1-cp312-cp312-new.whl",
+        "p-1-py3-none-any.whl",
+        "p-1.tar.gz",
+    ]
+
+
+def test_build_tags():
+    files = [
+        wheel("v3"),
+        wheel("v3", build="-2"),
+        wheel("v3", build="-10"),
+        wheel("v3", tag="cp312-abi3-old", build="-1"),
+        wheel("v2", build="-99"),
+        wheel(None, build="-1"),
+        wheel(None),
+        wheel("v3", build="-10b"),
+    ]
+    assert [file.filename for file in chosen(files, tags=TAGS).files] == [
+        "p-1-1-cp312-abi3-old-v3.whl",
+        "p-1-10b-py3-none-any-v3.whl",
+        "p-1-10-py3-none-any-v3.whl",
+        "p-1-2-py3-none-any-v3.whl",
+        "p-1-py3-none-any-v3.whl",
+        "p-1-99-py3-none-any-v2.whl",
+        "p-1-1-py3-none-any.whl",
+        "p-1-py3-none-any.whl",
+    ]
+
+
+def test_wheels_for_other_machines_need_no_metadata():
+    files = [wheel("v3", tag="cp39-cp39-x"), wheel(None)]
+    assert labels(chosen(files, metadata={}, platform=never, tags=TAGS)) == [None]
+
+
+# Several sources.
+
+
+def test_sources_that_agree_are_one():
+    part = Metadata(("gpu",), {"gpu": GPU}, source="other")
+    files = [wheel("v2"), wheel("gpu", OTHER), wheel("v3"), wheel(None, OTHER), wheel(None)]
+    found = chosen(files, metadata={INDEX: METADATA, OTHER: part}, platform=WITH_GPU)
+    assert [(file.label, file.source) for file in found.files] == [
+        ("gpu", OTHER), ("v3", INDEX), ("v2", INDEX), (None, OTHER), (None, INDEX)
+    ]  # fmt: skip
+    assert found.rankings[INDEX] is found.rankings[OTHER]
+    assert found.problems == {}
+    # The same label of both: as the client lists them.
+    files = [wheel("v3", OTHER), wheel("v3"), wheel("v2"), wheel("v3", DIRECTORY)]
+    found = chosen(files)
+    assert [(file.label, file.source) for file in found.files] == [
+        ("v3", OTHER), ("v3", INDEX), ("v3", DIRECTORY), ("v2", INDEX)
+    ]  # fmt: skip
+
+
+def test_what_one_source_says_is_not_about_the_wheels_of_another():
+    part = Metadata(("gpu", "cpu"), {"v2": METADATA.variants["v2"]}, source="other")
+    files = [wheel("v3", OTHER), wheel("v2", OTHER), wheel("v2")]
+    found = chosen(files, metadata={INDEX: METADATA, OTHER: part})
+    assert [(file.label, file.source) for file in found.files] == [("v2", OTHER), ("v2", INDEX)]
+    assert found.unknown == ("v3",)
+
+
+CONTRARY = Metadata(
+    ("cpu", "gpu"),
+    {"v3": {"cpu": {"level": ("v1",)}}, "gpu": GPU, "null": {}},
+    source="other",
+)
+
+
+@pytest.mark.parametrize(
+    ("sources", "order"),
+    [
+        ((INDEX, OTHER), [("gpu", 0), ("v3", 0), ("null", 0), ("v3", 1), ("gpu", 1), ("null", 1)]),
+        ((OTHER, INDEX), [("v3", 0), ("gpu", 0), ("null", 0), ("gpu", 1), ("v3", 1), ("null", 1)]),
+    ],
+)
+def test_sources_that_contradict_each_other_come_one_after_the_other(sources, order):
+    files = [wheel(label, source) for label in ("null", "v3", "gpu") for source in sources]
+    files += [wheel(None, sources[1]), wheel(None, sources[0])]
+    found = chosen(files, metadata={INDEX: METADATA, OTHER: CONTRARY}, platform=WITH_GPU)
+    assert [(file.label, file.source) for file in found.files] == [
+        *((label, sources[number]) for label, number in order),
+        (None, sources[1]),
+        (None, sources[0]),
+    ]
+    assert found.rankings[INDEX] is not found.rankings[OTHER]
+    assert found.problems == {}
+    # Each is judged by its own words.
+    v3 = {file.source: file for file in found.files if file.label == "v3"}
+    assert found.why(v3[INDEX]) == "cpu level v3"
+    assert found.why(v3[OTHER]) == "cpu level v1"
+
+
+def test_providers_that_differ_are_a_contradiction():
+    one, two = (
+        Metadata(("a",), {"x": {"a": {"f": ("1",)}}}, {"a": ProviderInfo(requires=(name,))})
+        for name in ("good", "evil")
+    )
+    files = [wheel("x"), wheel("x", OTHER)]
+    found = chosen(files, metadata={INDEX: one, OTHER: two}, platform=Platform())
+    assert found.rankings[INDEX].metadata is one
+    assert found.rankings[OTHER].metadata is two
+
+
+BROKEN = MetadataError("https://other/p-1-variants.json", "variants", "is broken")
+
+
+def test_broken_source_costs_its_own_variants():
+    files = [wheel("gpu", OTHER), wheel("v2"), wheel("null", OTHER), wheel(None, OTHER)]
+    found = chosen(files, metadata={INDEX: METADATA, OTHER: BROKEN}, platform=WITH_GPU)
+    assert [(file.label, file.source) for file in found.files] == [("v2", INDEX), (None, OTHER)]
+    assert found.problems == {OTHER: BROKEN}
+    assert found.unknown == ()
+    assert set(found.rankings) == {INDEX}
+
+
+def test_everything_broken():
+    files = [wheel("gpu"), wheel("null"), wheel(None), SDIST]
+    found = chosen(files, metadata=BROKEN, platform=never)
+    assert found.files == (files[2], SDIST)
+    assert found.problems == {INDEX: BROKEN}
+    assert found.context(files[0]) == VariantContext("gpu", {})
+    assert found.why(files[0]) == ""
+
+
+def test_other_errors_are_not_swallowed():
+    def fail(source):
+        raise ConnectionError(source)
+
+    with pytest.raises(ConnectionError):
+        select([wheel("v3")], metadata=fail, platform=never, preferences=Preferences(), project="p")
+
+
+# Forced labels that cannot be had.
+
+
+def missing(files, **options):
+    return missing_variant("p", [("1", chosen(files, **options), files)])
+
+
+ALL = [wheel(None), SDIST, *map(wheel, ("null", "v2", "v3", "v4", "gpu"))]
+
+
+@pytest.mark.parametrize(
+    ("forced", "words"),
+    [
+        (
+            "v9",
+            "p 1 has no variant 'v9', which --variant p=v9 asks for; "
+            "there are: gpu, null, v2, v3, v4",
+        ),
+        (
+            "v4",
+            "variant 'v4' of p 1, which --variant p=v4 asks for, does not fit: "
+            "needs cpu :: level v4, this machine has v3, v2 and v1. "
+            "Variants that fit: v3, v2, null",
+        ),
+        (
+            "gpu",
+            "variant 'gpu' of p 1, which --variant p=gpu asks for, does not fit: "
+            "needs gpu :: arch 90 or 100; nothing of it is supported here; "
+            "needs gpu :: driver 12; nothing of it is supported here. "
+            "Variants that fit: v3, v2, null",
+        ),
+    ],
+)
+def test_missing_variant(forced, words):
+    error = missing(ALL, variant=[f"p={forced}"])
+    assert isinstance(error, NoSuchVariant)
+    assert str(error) == words
+
+
+def test_nothing_is_missing():
+    assert missing(ALL) is None
+    assert missing(ALL, variant=["p=v3"]) is None
+    assert missing(ALL, variant=["q=v9"]) is None
+    assert missing([]) is None
+    assert missing_variant("p", []) is None
+
+
+def test_missing_non_variant_wheel():
+    assert str(missing([wheel("v3")], variant=["p="])) == (
+        "p 1 has no non-variant wheel, which --variant p= asks for"
+    )
+
+
+def test_missing_variant_where_there_are_none():
+    assert str(missing([wheel(None)], metadata={}, variant=["p=v3"])).endswith("there are: none")
+
+
+def test_missing_because_excluded():
+    error = missing(ALL, variant=["p=v3"], variant_exclude=["cpu"])
+    assert "does not fit: excluded by your preference 'cpu'. Variants that fit: null" in str(error)
+
+
+def test_missing_because_broken():
+    error = missing([wheel("v3"), wheel(None)], metadata=BROKEN, variant=["p=v3"])
+    assert "does not fit: https://other/p-1-variants.json: variants: is broken. " in str(error)
+    assert str(error).endswith("Variants that fit: none")
+
+
+def test_missing_because_unknown():
+    error = missing([wheel("new"), wheel("v3")], variant=["p=new"])
+    assert "does not fit: the index does not say what it needs. " in str(error)
+
+
+def test_missing_because_of_tags():
+    files = [wheel("v3", tag="cp39-cp39-x"), wheel("v2")]
+    error = missing(files, variant=["p=v3"], tags=TAGS)
+    assert "does not fit: none of its wheels is for this platform. " in str(error)
+
+
+def test_sources_that_agree_say_it_once():
+    files = [wheel("v4"), wheel("v4", OTHER), wheel("v3"), wheel("v3", DIRECTORY)]
+    text = str(missing(files, variant=["p=v4"]))
+    assert text.count("needs cpu :: level v4") == 1
+    assert text.endswith("Variants that fit: v3, v2, null")
+
+
+def test_missing_is_about_the_newest_version():
+    old = [wheel("v3")]
+    new = [wheel("v2")]
+    wanted = {"variant": ["p=v3"]}
+    versions = [("2", chosen(new, **wanted), new), ("1", chosen(old, **wanted), old)]
+    assert missing_variant("p", versions) is None
+    wanted = {"variant": ["p=v9"]}
+    versions = [("2", chosen(new, **wanted), new), ("1", chosen(old, **wanted), old)]
+    assert str(missing_variant("p", versions)) == (
+        "p 2 has no variant 'v9', which --variant p=v9 asks for; there are: v2"
+    )
+
+
+# Whatever there is.
+
+
+@given(any_metadata(), platforms(), st.randoms(use_true_random=False))
+def test_every_compatible_file_once(found, platform, chance: random.Random):
+    names = [*found.variants, "null", "unknown", None]
+    files = [
+        wheel(label, source)
+        for label in dict.fromkeys(names)
+        for source in chance.sample((INDEX, OTHER), 2)
+    ]
+    chance.shuffle(files)
+    selection = chosen(files, metadata=found, platform=platform)
+    assert len(set(map(id, selection.files))) == len(selection.files)
+    ranking = selection.rankings[INDEX]
+    fitting = {*ranking.labels, "null", None}
+    assert {file.label for file in selection.files} == fitting
+    assert len(selection.files) == 2 * len(fitting)
+    order = list(dict.fromkeys(labels(selection)))
+    assert order[:-2] == [label for label in ranking.labels if label != "null"]
+    assert order[-2:] == ["null", None]
+    assert selection.unknown == ("unknown",)

@@ -1,0 +1,32 @@
+"""What installers load at every start has to stay light."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+def loaded_by(module):
+    script = (
+        f"import sys; before = set(sys.modules); import {module}; print(*set(sys.modules) - before)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.split())
+
+
+def test_the_package_itself_loads_nothing():
+    assert loaded_by("pep_variants") <= {"pep_variants"}
+
+
+@pytest.mark.parametrize("module", ["pep_variants.label", "pep_variants.options"])
+def test_light_modules(module):
+    ours = {name for name in loaded_by(module) if name.startswith("pep_variants")}
+    assert ours <= {"pep_variants", module, "pep_variants.errors"}
+
+
+@pytest.mark.parametrize("module", ["pep_variants.label", "pep_variants.options"])
+def test_light_modules_load_nothing_heavy(module):
+    heavy = {"packaging", "archspec", "pynvml", "platformdirs", "json", "logging", "pathlib"}
+    assert not heavy & loaded_by(module)

@@ -126,6 +126,12 @@ def test_trees_are_left_as_they_are():
     assert given_tree == before
 
 
+def test_trees_with_one_table_in_two_places():
+    same = {"ns": {"f": ["b", "a"]}}
+    found = read(V0_2_0, {"x": same, "y": same, "z": {"ns": same["ns"]}})
+    assert found.variants == {label: {"ns": {"f": ("a", "b")}} for label in "xyz"}
+
+
 def test_what_is_equal_is_checked_wherever_it_stands():
     # Variants that list the same are read once: these do not list the same.
     for wrong in ("ab", {"a": 1, "b": 2}, ["a", "b", 1], ["a", "B"], None, [["a"], "b"]):

@@ -11,7 +11,6 @@ import json
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from typing import Any
 
 from . import toml
@@ -87,7 +86,7 @@ def metadata_from_tree(tree: object, source: str) -> Metadata:
         MetadataError: as in `read_metadata`.
     """
     try:
-        tree = deepcopy(tree)
+        tree = _copied(tree)
     except RecursionError:
         raise MetadataError(source, "", "nested too deeply") from None
     return _Reader(source).read(tree)
@@ -410,6 +409,15 @@ def _in_order(features: Features, first: Sequence[str]) -> dict[str, tuple[str, 
         feature: features[feature]
         for feature in (*named, *(feature for feature in features if feature not in named))
     }
+
+
+def _copied(value: Any) -> Any:  # noqa: ANN401
+    """Return *value* with no table or list in two places, which `copy.deepcopy` would keep."""
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_copied(item) for item in value]
+    return value
 
 
 def shortened_path(path: str) -> str:

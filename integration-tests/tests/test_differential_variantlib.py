@@ -1,0 +1,350 @@
+"""The engine beside variantlib 0.2.2, the reference implementation, over random 0.2.0 files.
+
+Both are told the same of the machine and have to give the same variants in the same order. Where
+the two are known to differ, the random files keep away from it, and a test of its own says how:
+
+* variantlib adds a null variant where the metadata lists none. We take null wheels as fitting, too,
+  but list only what is listed.
+* variantlib refuses files that use `abi_dependency` without a provider for it, and answers it from
+  the environment that it runs in. To us that is a matter of the resolution; here both are told the
+  same, and variantlib gets the variants past its check.
+* variantlib uses static properties of optional providers without being asked to.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import variantlib.resolver.lib
+from variantlib.api import get_variants_by_priority
+from variantlib.configuration import VariantConfiguration
+from variantlib.errors import ValidationError
+from variantlib.models.variant import VariantDescription, VariantProperty
+from variantlib.resolver.lib import sort_and_filter_supported_variants
+from variantlib.utils import (
+    aggregate_feature_priorities,
+    aggregate_namespace_priorities,
+    aggregate_property_priorities,
+)
+from variantlib.variants_json import VariantsJson
+
+from pep_variants.detection import Detector
+from pep_variants.errors import InconsistentMetadata
+from pep_variants.generation import V0_2_0
+from pep_variants.merging import merge
+from pep_variants.metadata import Metadata
+from pep_variants.platform import Platform, Support
+from pep_variants.preferences import Preferences
+from pep_variants.providers.nvidia import NvidiaProvider
+from pep_variants.ranking import Ranking, rank
+from pep_variants.reader import metadata_from_tree, read_metadata
+from pep_variants.writer import metadata_to_tree
+
+FIXTURES = Path(__file__).parents[2] / "packages" / "pep-variants" / "tests" / "fixtures"
+
+NAMESPACES = ("alpha", "beta", "gamma_2", "delta")
+FEATURES = ("one", "two", "three", "four_4")
+VALUES = ("1", "2", "9", "10", "v3", "a.b", "12.8", "_")
+
+Values = dict[str, tuple[str, ...]]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Hide from variantlib what is installed here, which `abi_dependency` would be about."""
+    monkeypatch.setattr(variantlib.resolver.lib.importlib.metadata, "distributions", list)
+    monkeypatch.delenv("VARIANT_ABI_DEPENDENCY", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+class World:
+    """A random release, and a machine that supports some of what it wants."""
+
+    def __init__(self, seed: int, *, static_only: bool = False) -> None:
+        self.chance = random.Random(seed)
+        self.namespaces = self.pick(NAMESPACES, 1)
+        self.supported: dict[str, Values] = {}
+        providers = {}
+        for namespace in self.namespaces:
+            features = {name: self.pick(VALUES, 1) for name in self.pick(FEATURES, 1)}
+            if static_only or self.chance.random() < 0.5:
+                provider: dict[str, Any] = {"static-properties": self.shuffled(features)}
+                if len(features) > 1 or self.chance.random() < 0.5:
+                    provider["feature-order"] = list(features)
+            else:
+                provider = {"requires": [f"{namespace.replace('_', '-')}-provider"]}
+                if self.chance.random() < 0.3:
+                    features = {}  # nothing of it is here
+            providers[namespace] = provider
+            self.supported[namespace] = {name: tuple(found) for name, found in features.items()}
+        self.tree: dict[str, Any] = {
+            "$schema": V0_2_0.schema,
+            "default-priorities": {"namespace": self.namespaces},
+            "providers": self.shuffled(providers),
+            "variants": self.variants(),
+        }
+
+    def pick(self, items: tuple[str, ...] | list[str], least: int = 0) -> list[str]:
+        return self.chance.sample(items, self.chance.randint(least, len(items)))
+
+    def shuffled(self, mapping: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(self.chance.sample(list(mapping.items()), len(mapping)))
+
+    def variants(self) -> dict[str, Any]:
+        variants: dict[str, Any] = {}
+        for number in range(self.chance.randint(0, 14)):
+            properties = {}
+            for namespace in self.chance.sample(
+                self.namespaces, self.chance.randint(1, min(3, len(self.namespaces)))
+            ):
+                # Mostly what is supported, so that there is something to order.
+                known = list(self.supported[namespace]) if self.chance.random() < 0.9 else FEATURES
+                features = self.chance.sample(
+                    known or FEATURES, self.chance.randint(1, len(known) or 1)
+                )
+                properties[namespace] = {name: self.values(namespace, name) for name in features}
+            if variants and self.chance.random() < 0.05:
+                properties = self.chance.choice(list(variants.values()))
+            variants[f"{self.chance.choice('abcxyz019._')}{number}"] = properties
+        if self.chance.random() < 0.5:
+            variants["null"] = {}
+        return self.shuffled(variants)
+
+    def values(self, namespace: str, feature: str) -> list[str]:
+        supported = self.supported[namespace].get(feature, ())
+        found = set(self.chance.sample(VALUES, self.chance.randint(0, 3)))
+        if supported and (not found or self.chance.random() < 0.8):
+            found.add(self.chance.choice(supported))
+        return sorted(found or {self.chance.choice(VALUES)})
+
+    def platform(self) -> Platform:
+        return Platform({name: Support(found) for name, found in self.supported.items()})
+
+    def wishes(self) -> Preferences:
+        return Preferences(
+            namespace_priorities=tuple(self.pick([*NAMESPACES, "unknown"])),
+            feature_priorities={name: tuple(self.pick(FEATURES)) for name in self.pick(NAMESPACES)},
+            property_priorities={
+                name: {feature: tuple(self.pick(VALUES)) for feature in self.pick(FEATURES)}
+                for name in self.pick(NAMESPACES)
+            },
+        )
+
+
+def theirs(tree: Mapping[str, Any], platform: Platform, wishes: Preferences) -> list[str]:
+    """What variantlib makes of the same, by the way that its `get_variants_by_priority` takes."""
+    tree = json.loads(json.dumps(tree))
+    found = VariantsJson({**tree, "variants": {}})
+    ordered = sort_and_filter_supported_variants(
+        [VariantDescription.from_dict(item, label) for label, item in tree["variants"].items()],
+        [
+            VariantProperty(namespace, feature, value)
+            for namespace, support in platform.namespaces.items()
+            for feature, values in support.features.items()
+            for value in values
+        ],
+        namespace_priorities=aggregate_namespace_priorities(
+            list(wishes.namespace_priorities), found.namespace_priorities
+        ),
+        feature_priorities=aggregate_feature_priorities(
+            {name: list(features) for name, features in wishes.feature_priorities.items()},
+            {name: provider.feature_order for name, provider in found.providers.items()},
+        ),
+        property_priorities=aggregate_property_priorities(
+            {
+                name: {feature: list(values) for feature, values in features.items()}
+                for name, features in wishes.property_priorities.items()
+            }
+        ),
+        filter_values=True,
+    )
+    return [item.label for item in ordered if item.label in tree["variants"]]
+
+
+def ours(tree: Mapping[str, Any], platform: Platform, wishes: Preferences) -> Ranking:
+    return rank(read_metadata(json.dumps(tree), "p-1-variants.json"), platform, wishes)
+
+
+def check(tree: Mapping[str, Any], platform: Platform, wishes: Preferences) -> tuple[str, ...]:
+    ranking = ours(tree, platform, wishes)
+    expected = theirs(tree, platform, wishes)
+    assert list(ranking.labels) == expected
+    assert {*ranking.rejected_labels} == {*tree["variants"]} - {*expected}
+    return ranking.labels
+
+
+def test_thousands_of_releases() -> None:
+    compatible = rejected = 0
+    for seed in range(3000):
+        world = World(seed)
+        labels = check(world.tree, world.platform(), Preferences())
+        compatible += len(labels)
+        rejected += len(world.tree["variants"]) - len(labels)
+    # They are worth something only if there was a lot to order and a lot to reject.
+    assert compatible > 5000
+    assert rejected > 5000
+
+
+def test_wishes() -> None:
+    moved = 0
+    for seed in range(10_000, 11_000):
+        world = World(seed)
+        wishes = world.wishes()
+        labels = check(world.tree, world.platform(), wishes)
+        moved += labels != ours(world.tree, world.platform(), Preferences()).labels
+    assert moved > 200
+
+
+def test_static_properties_from_the_file() -> None:
+    """Nothing is told here: each takes what is supported out of the file itself."""
+    VariantConfiguration.reset()
+    for seed in range(20_000, 20_500):
+        tree = World(seed, static_only=True).tree
+        found = get_variants_by_priority(variants_json=json.loads(json.dumps(tree)))
+        metadata = read_metadata(json.dumps(tree), "p-1-variants.json")
+        labels = rank(metadata, Detector().platform(metadata)).labels
+        assert list(labels) == [item.label for item in found if item.label in tree["variants"]]
+
+
+def test_abi_dependency(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VARIANT_ABI_DEPENDENCY", "torch==2.9.1,Num.py==2.0")
+    installed = {"num_py": ("2", "2.0", "2.0.0"), "torch": ("2", "2.9", "2.9.1")}
+    wanted = {"torch": ["2.9", "2.8", "2", "2.9.1"], "num_py": ["2.0", "1"], "other": ["1"]}
+    compatible = rejected = 0
+    for seed in range(30_000, 30_400):
+        world = World(seed)
+        platform = world.platform()
+        told = Platform({**platform.namespaces, "abi_dependency": Support(installed)})
+        for label, properties in list(world.tree["variants"].items()):
+            if world.chance.random() < 0.6:
+                name = world.chance.choice(list(wanted))
+                needs = {name: sorted(world.pick(wanted[name], 1))}
+                world.tree["variants"][f"abi_{label}"] = {**properties, "abi_dependency": needs}
+        ranking = ours(world.tree, told, Preferences())
+        assert list(ranking.labels) == theirs(world.tree, platform, Preferences())
+        compatible += sum(label.startswith("abi_") for label in ranking.labels)
+        rejected += sum(label.startswith("abi_") for label in ranking.rejected_labels)
+    assert compatible > 200
+    assert rejected > 200
+
+
+@pytest.mark.parametrize("release", ["torch-2.8.0", "torch-2.10.0"])
+def test_torch(release: str) -> None:
+    """Its metadata in the newest format, on every kind of machine."""
+    old = read_metadata((FIXTURES / f"{release}-variants.json").read_bytes(), release)
+    tree = metadata_to_tree(old, V0_2_0)
+    winners = set()
+    drivers = ("11.8", "12.0", "12.4", "12.6", "12.7", "12.8", "12.9", "13.0", "13.1", "15.20")
+    capabilities = ("5.0", "5.2", "6.1", "7.0", "7.5", "8.0", "8.6", "8.9", "9.0", "10.0", "10.3")
+    for driver in drivers:
+        for capability in (*capabilities, "11.0", "12.0", "12.1"):
+            environ = {
+                "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION": driver,
+                "NV_VARIANT_PROVIDER_FORCE_SM_ARCH": capability,
+            }
+            supported = {"nvidia": Support(NvidiaProvider(environ).supported())}
+            if "priority" in old.namespaces:
+                supported["priority"] = Support({"order": ("1", "2", "3")})
+            winners.add(check(tree, Platform(supported), Preferences())[0])
+    assert winners == {label for label in old.variants if label.startswith(("cu", "null"))}
+
+
+def test_merging() -> None:
+    """Parts of a release are combined, or found to contradict each other, by both alike."""
+    outcomes = {"merged": 0, "contradiction": 0}
+    for seed in range(40_000, 40_600):
+        world = World(seed)
+        one, two = (dict(world.tree), dict(world.tree))
+        labels = list(world.tree["variants"])
+        for part in (one, two):
+            part["variants"] = {name: world.tree["variants"][name] for name in world.pick(labels)}
+        change = world.chance.randrange(4)
+        if change == 1:
+            two["default-priorities"] = {"namespace": world.pick(world.namespaces, 1)}
+            kept = two["default-priorities"]["namespace"]
+            two["providers"] = {name: world.tree["providers"][name] for name in kept}
+            two["variants"] = {
+                label: properties
+                for label, properties in two["variants"].items()
+                if set(properties) <= set(kept)
+            }
+        elif change == 2 and labels:
+            two["variants"] = {**two["variants"], labels[0]: {world.namespaces[0]: {"one": ["_"]}}}
+            if labels[0] == "null":
+                continue
+        elif change == 3:
+            name = world.namespaces[0]
+            two["providers"] = {
+                **two["providers"],
+                name: World(seed + 1).tree["providers"].popitem()[1],
+            }
+        try:
+            expected: VariantsJson | None = VariantsJson(json.loads(json.dumps(one)))
+            assert expected is not None
+            expected.merge(VariantsJson(json.loads(json.dumps(two))))
+        except ValidationError:
+            expected = None
+        try:
+            merged: Metadata | None = merge(
+                metadata_from_tree(one, "1"), metadata_from_tree(two, "2")
+            )
+        except InconsistentMetadata:
+            merged = None
+        assert (merged is None) == (expected is None), (one, two)
+        if merged is None or expected is None:
+            outcomes["contradiction"] += 1
+        else:
+            outcomes["merged"] += 1
+            assert merged == metadata_from_tree(json.loads(expected.to_str()), "")
+    assert min(outcomes.values()) > 100
+
+
+def test_what_we_write_is_read_alike() -> None:
+    for seed in range(50_000, 50_300):
+        tree = World(seed).tree
+        metadata = metadata_from_tree(tree, "x")
+        written = metadata_to_tree(metadata, V0_2_0)
+        found = json.loads(VariantsJson(json.loads(json.dumps(written))).to_str())
+        assert metadata_from_tree(found, "x") == metadata
+        assert metadata_from_tree(json.loads(VariantsJson(tree).to_str()), "x") == metadata
+
+
+# Where the two are known to differ.
+
+
+def small(variants: Mapping[str, Any], **provider: Any) -> dict[str, Any]:
+    return {
+        "$schema": V0_2_0.schema,
+        "default-priorities": {"namespace": ["alpha"]},
+        "providers": {"alpha": {"static-properties": {"one": ["1"]}, **provider}},
+        "variants": dict(variants),
+    }
+
+
+SAME = {"alpha": {"one": ["1"]}}
+MACHINE = Platform({"alpha": Support({"one": ("1",)})})
+
+
+def test_implied_null_differs() -> None:
+    tree = small({"a": SAME})
+    VariantConfiguration.reset()
+    found = get_variants_by_priority(variants_json=json.loads(json.dumps(tree)))
+    assert [item.label for item in found] == ["a", "null"]
+    ranking = ours(tree, MACHINE, Preferences())
+    assert ranking.labels == ("a",)
+    assert ranking.positions["null"] == 1
+
+
+def test_optional_static_properties_differ() -> None:
+    tree = small({"a": SAME}, optional=True)
+    VariantConfiguration.reset()
+    found = get_variants_by_priority(variants_json=json.loads(json.dumps(tree)))
+    assert [item.label for item in found] == ["a", "null"]
+    metadata = metadata_from_tree(tree, "x")
+    assert rank(metadata, Detector().platform(metadata)).labels == ()
+    assert rank(metadata, Detector(enabled={"alpha"}).platform(metadata)).labels == ("a",)

@@ -14,7 +14,6 @@ the two are known to differ, the random files keep away from it, and a test of i
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -44,14 +43,9 @@ from pep_variants.providers.nvidia import NvidiaProvider
 from pep_variants.ranking import Ranking, rank
 from pep_variants.reader import metadata_from_tree, read_metadata
 from pep_variants.writer import metadata_to_tree
+from support.random_releases import FEATURES, NAMESPACES, VALUES, World
 
 FIXTURES = Path(__file__).parents[2] / "packages" / "pep-variants" / "tests" / "fixtures"
-
-NAMESPACES = ("alpha", "beta", "gamma_2", "delta")
-FEATURES = ("one", "two", "three", "four_4")
-VALUES = ("1", "2", "9", "10", "v3", "a.b", "12.8", "_")
-
-Values = dict[str, tuple[str, ...]]
 
 
 @pytest.fixture(autouse=True)
@@ -62,78 +56,19 @@ def _nothing_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-class World:
-    """A random release, and a machine that supports some of what it wants."""
+def platform_of(world: World) -> Platform:
+    return Platform({name: Support(found) for name, found in world.supported.items()})
 
-    def __init__(self, seed: int, *, static_only: bool = False) -> None:
-        self.chance = random.Random(seed)
-        self.namespaces = self.pick(NAMESPACES, 1)
-        self.supported: dict[str, Values] = {}
-        providers = {}
-        for namespace in self.namespaces:
-            features = {name: self.pick(VALUES, 1) for name in self.pick(FEATURES, 1)}
-            if static_only or self.chance.random() < 0.5:
-                provider: dict[str, Any] = {"static-properties": self.shuffled(features)}
-                if len(features) > 1 or self.chance.random() < 0.5:
-                    provider["feature-order"] = list(features)
-            else:
-                provider = {"requires": [f"{namespace.replace('_', '-')}-provider"]}
-                if self.chance.random() < 0.3:
-                    features = {}  # nothing of it is here
-            providers[namespace] = provider
-            self.supported[namespace] = {name: tuple(found) for name, found in features.items()}
-        self.tree: dict[str, Any] = {
-            "$schema": V0_2_0.schema,
-            "default-priorities": {"namespace": self.namespaces},
-            "providers": self.shuffled(providers),
-            "variants": self.variants(),
-        }
 
-    def pick(self, items: tuple[str, ...] | list[str], least: int = 0) -> list[str]:
-        return self.chance.sample(items, self.chance.randint(least, len(items)))
-
-    def shuffled(self, mapping: Mapping[str, Any]) -> dict[str, Any]:
-        return dict(self.chance.sample(list(mapping.items()), len(mapping)))
-
-    def variants(self) -> dict[str, Any]:
-        variants: dict[str, Any] = {}
-        for number in range(self.chance.randint(0, 14)):
-            properties = {}
-            for namespace in self.chance.sample(
-                self.namespaces, self.chance.randint(1, min(3, len(self.namespaces)))
-            ):
-                # Mostly what is supported, so that there is something to order.
-                known = list(self.supported[namespace]) if self.chance.random() < 0.9 else FEATURES
-                features = self.chance.sample(
-                    known or FEATURES, self.chance.randint(1, len(known) or 1)
-                )
-                properties[namespace] = {name: self.values(namespace, name) for name in features}
-            if variants and self.chance.random() < 0.05:
-                properties = self.chance.choice(list(variants.values()))
-            variants[f"{self.chance.choice('abcxyz019._')}{number}"] = properties
-        if self.chance.random() < 0.5:
-            variants["null"] = {}
-        return self.shuffled(variants)
-
-    def values(self, namespace: str, feature: str) -> list[str]:
-        supported = self.supported[namespace].get(feature, ())
-        found = set(self.chance.sample(VALUES, self.chance.randint(0, 3)))
-        if supported and (not found or self.chance.random() < 0.8):
-            found.add(self.chance.choice(supported))
-        return sorted(found or {self.chance.choice(VALUES)})
-
-    def platform(self) -> Platform:
-        return Platform({name: Support(found) for name, found in self.supported.items()})
-
-    def wishes(self) -> Preferences:
-        return Preferences(
-            namespace_priorities=tuple(self.pick([*NAMESPACES, "unknown"])),
-            feature_priorities={name: tuple(self.pick(FEATURES)) for name in self.pick(NAMESPACES)},
-            property_priorities={
-                name: {feature: tuple(self.pick(VALUES)) for feature in self.pick(FEATURES)}
-                for name in self.pick(NAMESPACES)
-            },
-        )
+def wishes_of(world: World) -> Preferences:
+    return Preferences(
+        namespace_priorities=tuple(world.pick([*NAMESPACES, "unknown"])),
+        feature_priorities={name: tuple(world.pick(FEATURES)) for name in world.pick(NAMESPACES)},
+        property_priorities={
+            name: {feature: tuple(world.pick(VALUES)) for feature in world.pick(FEATURES)}
+            for name in world.pick(NAMESPACES)
+        },
+    )
 
 
 def theirs(tree: Mapping[str, Any], platform: Platform, wishes: Preferences) -> list[str]:
@@ -182,7 +117,7 @@ def test_thousands_of_releases() -> None:
     compatible = rejected = 0
     for seed in range(3000):
         world = World(seed)
-        labels = check(world.tree, world.platform(), Preferences())
+        labels = check(world.tree, platform_of(world), Preferences())
         compatible += len(labels)
         rejected += len(world.tree["variants"]) - len(labels)
     # They are worth something only if there was a lot to order and a lot to reject.
@@ -194,9 +129,9 @@ def test_wishes() -> None:
     moved = 0
     for seed in range(10_000, 11_000):
         world = World(seed)
-        wishes = world.wishes()
-        labels = check(world.tree, world.platform(), wishes)
-        moved += labels != ours(world.tree, world.platform(), Preferences()).labels
+        wishes = wishes_of(world)
+        labels = check(world.tree, platform_of(world), wishes)
+        moved += labels != ours(world.tree, platform_of(world), Preferences()).labels
     assert moved > 200
 
 
@@ -218,7 +153,7 @@ def test_abi_dependency(monkeypatch: pytest.MonkeyPatch) -> None:
     compatible = rejected = 0
     for seed in range(30_000, 30_400):
         world = World(seed)
-        platform = world.platform()
+        platform = platform_of(world)
         told = Platform({**platform.namespaces, "abi_dependency": Support(installed)})
         for label, properties in list(world.tree["variants"].items()):
             if world.chance.random() < 0.6:

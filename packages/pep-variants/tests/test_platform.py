@@ -108,6 +108,14 @@ def test_notices_are_comments():
     assert orders(read_platform(written, "")) == {"a": [], "b": []}
 
 
+@pytest.mark.parametrize("text", ["\x7f", "\x00\x1f", 'a"b\\c', "\u00fc", "\U0001f600", "\u2028"])
+def test_characters_that_toml_is_particular_about(text):
+    written = write_platform(Platform({"a": Support({}, (text,), text, text)}), text)
+    assert loads(written)["metadata"]["created-by"] == text
+    support = read_platform(written, "x").support("a")
+    assert (support.resolved, support.plugin_api) == ((text,), text)
+
+
 supports = st.builds(
     Support,
     ordered_features(),

@@ -31,6 +31,7 @@ SOURCES = {
 # Import name to distribution.
 LIBRARIES = {
     "archspec": "archspec",
+    "filelock": "filelock",
     "packaging": "packaging",
     "platformdirs": "platformdirs",
     "pynvml": "nvidia-ml-py",

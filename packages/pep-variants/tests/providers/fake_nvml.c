@@ -5,7 +5,9 @@
  *   FAKE_NVML_CUDA     the same for the older function
  *   FAKE_NVML_DEVICES  comma-separated: "9.0" a GPU; "!15" one that refuses to tell its compute
  *                      capability, "^15" one that cannot even be opened, with these error codes.
- *                      "!15" alone as FAKE_NVML_COUNT: GPUs cannot be counted.
+ *   FAKE_NVML_COUNT    how many GPUs it claims, or an error code with "!" before it; by default
+ *                      those of FAKE_NVML_DEVICES
+ *   FAKE_NVML_HANG     seconds that the initialization takes
  *   FAKE_NVML_LOG      file to which the name of every call is appended
  *
  * Compiled with -DWITHOUT_<function> that function is missing, as in older drivers.
@@ -13,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { UNKNOWN = 999, INVALID_ARGUMENT = 2, MAX_DEVICES = 64 };
 
@@ -58,8 +61,11 @@ static int entry(unsigned index, char text[32])
 int nvmlInitWithFlags(unsigned flags)
 {
     const char *code = getenv("FAKE_NVML_INIT");
+    const char *seconds = getenv("FAKE_NVML_HANG");
     (void)flags;
     record("init");
+    if (seconds)
+        sleep((unsigned)atoi(seconds));
     return code ? atoi(code) : 0;
 }
 #endif
@@ -96,10 +102,13 @@ int nvmlSystemGetCudaDriverVersion(int *version)
 int nvmlDeviceGetCount_v2(unsigned *count)
 {
     char text[32];
-    const char *error = getenv("FAKE_NVML_COUNT");
+    int claimed = 0, error;
     record("count");
-    if (error)
-        return atoi(error + 1);
+    if (getenv("FAKE_NVML_COUNT")) {
+        error = number_from("FAKE_NVML_COUNT", &claimed);
+        *count = (unsigned)claimed;
+        return error;
+    }
     for (*count = 0; entry(*count, text); ++*count)
         ;
     return 0;

@@ -22,6 +22,7 @@ import pytest
 
 from pep_variants.property import NAME, VALUE
 from pep_variants.providers.aarch64 import AArch64Provider
+from pep_variants.providers.base import Fact
 from pep_variants.providers.cpu import Cpu, detected_cpu
 from pep_variants.providers.x86_64 import X8664Provider
 
@@ -185,8 +186,15 @@ def test_recorded_machines(machine, capfd, namespace, name):
     assert {extension for extension, _ in extensions} == target.features
     assert {value for _, value in extensions} == ({("on",)} if target.features else set())
     assert provider.summary() == summary
+    title, _, model = summary.partition(" ")
+    source = {"linux": "/proc/cpuinfo", "darwin": "sysctl", "windows": "cpuid"}[name.split("-")[0]]
+    facts = [Fact("CPU level", title, source)]
+    if model:
+        facts.append(Fact("CPU", model.strip("()"), source))
+    assert provider.facts() == tuple(facts)
     other = next(factory for factory, _ in PROVIDERS.values() if factory.namespace != namespace)
     assert other().supported() == {}
+    assert other().facts() == ()
     assert other().summary() == ""
     assert capfd.readouterr() == ("", "")
     os.write(2, b"what comes later is seen")
@@ -228,6 +236,9 @@ def test_unreadable_cpuinfo_leaves_the_baseline(
         warnings.simplefilter("error")
         assert factory().supported() == supported
     assert factory().summary() == summary
+    assert factory().facts() == (
+        Fact("CPU level", summary, "the machine type that Python reports"),
+    )
     assert capfd.readouterr() == ("", "")
 
 
@@ -235,6 +246,8 @@ def test_windows_on_arm_has_the_baseline(monkeypatch, machine):
     monkeypatch.setattr(platform, "system", lambda: "Windows")
     monkeypatch.setattr(platform, "machine", lambda: "ARM64")
     assert AArch64Provider().supported() == {"version": ("8a",)}
+    [fact] = AArch64Provider().facts()
+    assert fact == ("CPU level", "armv8-a", "the machine type that Python reports", False)
     assert X8664Provider().supported() == {}
 
 
@@ -270,6 +283,21 @@ def test_a_closed_error_stream_does_not_matter(tmp_path):
     assert done.stdout == "x86-64-v3 (haswell)\n"
 
 
+@pytest.mark.parametrize(
+    ("factory", "architecture"), [(X8664Provider, "aarch64"), (AArch64Provider, "x86_64")]
+)
+def test_other_families_are_told_without_archspec(factory, architecture):
+    code = (
+        "import platform, sys\n"
+        f"from {factory.__module__} import {factory.__name__} as Provider\n"
+        "platform.system = lambda: 'Linux'\n"
+        f"platform.machine = lambda: {architecture!r}\n"
+        "print(Provider().supported(), Provider().facts(), 'archspec' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "{} () False\n"
+
+
 @pytest.mark.parametrize("factory", [X8664Provider, AArch64Provider])
 def test_this_machine(factory):
     supported = factory().supported()
@@ -290,7 +318,7 @@ def test_known_values_are_those_of_all_microarchitectures(factory):
     assert len(targets) > 20
     assert set(known) == {factory.grade}.union(*(target.features for target in targets))
     for target in targets:
-        supported = factory(lambda cpu=Cpu.of(target): cpu).supported()
+        supported = factory(lambda _, cpu=Cpu.of(target): cpu).supported()
         assert list(supported) == [feature for feature in known if feature in supported]
         grades = supported[factory.grade]
         assert list(grades) == [grade for grade in known[factory.grade] if grade in grades]
@@ -325,7 +353,7 @@ def test_extensions_that_the_table_lacks_come_first_by_name():
         frozenset({"x86_64", "x86_64_v10"}),
         frozenset("sse2 zz aa avx2 a-b".split()),
     )
-    assert list(X8664Provider(lambda: cpu).supported().items()) == [
+    assert list(X8664Provider(lambda _: cpu).supported().items()) == [
         ("level", ("v10", "v1")),
         ("aa", ("on",)),
         ("zz", ("on",)),
@@ -337,18 +365,20 @@ def test_extensions_that_the_table_lacks_come_first_by_name():
 def test_the_cpu_is_looked_for_once_and_late():
     asked = []
 
-    def detect() -> None:
-        asked.append(1)
+    def detect(family: str) -> None:
+        asked.append(family)
 
     provider = X8664Provider(detect)
     assert not asked
     provider.supported()
     provider.summary()
-    assert len(asked) == 1
+    assert asked == ["x86_64"]
     code = (
         "import sys, pep_variants.providers.x86_64, pep_variants.providers.aarch64\n"
         "print('archspec' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
-    assert detected_cpu() == Cpu.of(archspec.cpu.host())
+    host = Cpu.of(archspec.cpu.host())
+    assert detected_cpu(host.family) == host
+    assert detected_cpu("vax") is None

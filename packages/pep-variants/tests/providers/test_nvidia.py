@@ -1,8 +1,5 @@
 """The nvidia provider, over a driver library compiled here and loaded by the real nvidia-ml-py."""
 
-import json
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -66,7 +63,7 @@ DRIVERS = {
     (15200, "15.20"): (f"{V15} {V14} {V13} {V12} {V11}", ""),
 }
 
-# Compute capabilities of the GPUs: the highest of them, the values of sm_arch.
+# Compute capabilities of the GPUs: all of them as people list them, the values of sm_arch.
 GPUS = {
     "": ("", ""),
     "5.0": ("5.0", "50_real 50_virtual"),
@@ -82,9 +79,9 @@ GPUS = {
     "12.0": ("12.0", "120_real 120_virtual"),
     "12.1": ("12.1", "121_real 120_real 120_virtual"),
     # Several GPUs: the newest counts, by number and not by text or position.
-    "9.0,10.0,8.6": ("10.0", "100_real 100_virtual"),
+    "9.0,10.0,8.6": ("10.0, 9.0 and 8.6", "100_real 100_virtual"),
     "8.0,8.0": ("8.0", "80_real 80_virtual"),
-    "3.7,7.0": ("7.0", "70_real 70_virtual"),
+    "3.7,7.0": ("7.0 and 3.7", "70_real 70_virtual"),
     # Some do not answer: no permission, lost from the bus.
     "!4,^15,7.0": ("7.0", "70_real 70_virtual"),
     "^15,!4": ("", ""),
@@ -101,26 +98,7 @@ def features(lower: str, upper: str, sm_arch: str = "") -> list[list[object]]:
     return [[name, text.split()] for name, text in texts.items() if text]
 
 
-def run(
-    cases: list[dict[str, object]], library: Path, python_path: Path | None = None
-) -> list[dict[str, object]]:
-    environment = {name: text for name, text in os.environ.items() if not name.startswith("NV_")}
-    environment["LD_LIBRARY_PATH"] = str(library)
-    environment["PYTHONWARNINGS"] = "default"
-    if python_path:
-        rest = environment.get("PYTHONPATH")
-        environment["PYTHONPATH"] = os.pathsep.join([str(python_path), *([rest] if rest else [])])
-    done = subprocess.run(
-        [sys.executable, str(HERE / "ask_nvidia.py")],
-        input=json.dumps(cases),
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""  # nothing of the driver reaches the user's terminal
-    return json.loads(done.stdout)
+PROVIDER = "pep_variants.providers.nvidia:NvidiaProvider"
 
 
 def case(overrides: dict[str, str] | None = None, **process: object) -> dict[str, object]:
@@ -128,34 +106,35 @@ def case(overrides: dict[str, str] | None = None, **process: object) -> dict[str
     return {"process": variables, "overrides": overrides or {}}
 
 
-@pytest.fixture(scope="module")
-def build(tmp_path_factory):
+@pytest.fixture
+def nvml(build):
     """Return a function that builds the fake driver library, some functions missing."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None or not sys.platform.startswith("linux"):
-        pytest.skip("needs Linux and a C compiler to build a fake driver library")
-    built: dict[tuple[str, ...], Path] = {}
-
-    def make(*missing: str) -> Path:
-        if missing not in built:
-            folder = tmp_path_factory.mktemp("driver")
-            subprocess.run(
-                [compiler, "-shared", "-fPIC"]
-                + [f"-DWITHOUT_{name}" for name in missing]
-                + ["-o", str(folder / "libnvidia-ml.so.1"), str(HERE / "fake_nvml.c")],
-                check=True,
-            )
-            built[missing] = folder
-        return built[missing]
-
-    return make
+    return lambda *missing: build("fake_nvml.c", "libnvidia-ml.so.1", *missing)
 
 
-def test_every_driver_with_every_set_of_gpus(build):
+@pytest.fixture
+def cuda(build):
+    """Return a function that builds the fake CUDA library, some functions missing."""
+    return lambda *missing: build("fake_cuda.c", "libcuda.so.1", *missing)
+
+
+@pytest.fixture
+def run(ask):
+    """Return a function that asks about cases, with these libraries."""
+
+    def answers(cases, *libraries, python_path=None):
+        found = ask(PROVIDER, cases, *libraries, python_path=python_path)
+        keys = ("supported", "summary", "warnings")
+        return [{key: answer[key] for key in keys} for answer in found]
+
+    return answers
+
+
+def test_every_driver_with_every_set_of_gpus(run, nvml):
     grid = [(driver, gpus) for driver in DRIVERS for gpus in GPUS]
     answers = run(
         [case(CUDA_V2=number, DEVICES=gpus) for (number, _), gpus in grid],
-        build(),
+        nvml(),
     )
     for (driver, gpus), answer in zip(grid, answers, strict=True):
         capability, sm_arch = GPUS[gpus]
@@ -168,21 +147,24 @@ def test_every_driver_with_every_set_of_gpus(build):
 
 
 @pytest.mark.parametrize("number", [10020, 10990, 9000, 15210, 16000])
-def test_a_driver_outside_the_range_supports_nothing(build, number):
-    [answer] = run([case(CUDA_V2=number, DEVICES="9.0")], build())
+def test_a_driver_outside_the_range_supports_nothing(run, nvml, number):
+    [answer] = run([case(CUDA_V2=number, DEVICES="9.0")], nvml())
     assert answer["supported"] == []
-    assert answer["summary"] == ""
+    version = f"{number // 1000}.{number % 1000 // 10}"
+    assert answer["summary"] == f"CUDA driver {version}, compute capability 9.0"
     [warning] = answer["warnings"]
     assert f"{number // 1000}.{number % 1000 // 10} " in warning
     assert "11.0 to 15.20" in warning
     assert DRIVER in warning
 
 
-@pytest.mark.parametrize("gpus", ["3.7", "4.9", "3.5,3.7"])
-def test_a_gpu_too_old_has_no_sm_arch(build, gpus):
-    [answer] = run([case(CUDA_V2=11040, DEVICES=gpus)], build())
+@pytest.mark.parametrize(
+    ("gpus", "listed"), [("3.7", "3.7"), ("4.9", "4.9"), ("3.5,3.7", "3.7 and 3.5")]
+)
+def test_a_gpu_too_old_has_no_sm_arch(run, nvml, gpus, listed):
+    [answer] = run([case(CUDA_V2=11040, DEVICES=gpus)], nvml())
     assert answer["supported"] == features(*DRIVERS[11040, "11.4"])
-    assert answer["summary"] == "CUDA driver 11.4"
+    assert answer["summary"] == f"CUDA driver 11.4, compute capability {listed}"
     [warning] = answer["warnings"]
     assert f"{gpus.rpartition(',')[2]} " in warning
     assert "5.0" in warning
@@ -197,8 +179,8 @@ def test_a_gpu_too_old_has_no_sm_arch(build, gpus):
         (("nvmlSystemGetCudaDriverVersion",), {"CUDA_V2": 12080}),
     ],
 )
-def test_the_older_function_answers_where_the_newer_does_not(build, missing, process):
-    [answer] = run([case(**process, DEVICES="7.5")], build(*missing))
+def test_the_older_function_answers_where_the_newer_does_not(run, nvml, missing, process):
+    [answer] = run([case(**process, DEVICES="7.5")], nvml(*missing))
     assert answer["supported"] == features(*DRIVERS[12080, "12.8"], GPUS["7.5"][1])
     assert answer["warnings"] == []
 
@@ -210,37 +192,58 @@ def test_the_older_function_answers_where_the_newer_does_not(build, missing, pro
         (("nvmlSystemGetCudaDriverVersion_v2", "nvmlSystemGetCudaDriverVersion"), {}),
     ],
 )
-def test_a_driver_without_a_version_supports_nothing(build, missing, process):
-    [answer] = run([case(**process)], build(*missing))
+def test_a_driver_without_a_version_supports_nothing(run, nvml, missing, process):
+    [answer] = run([case(**process)], nvml(*missing))
     assert answer["supported"] == []
     [warning] = answer["warnings"]
     assert DRIVER in warning
 
 
-@pytest.mark.parametrize(
-    ("missing", "process"),
-    [
-        ((), {"INIT": 9}),  # the kernel module is not loaded
-        ((), {"INIT": 18}),  # library and kernel module do not match
-        (("nvmlInitWithFlags",), {}),
-    ],
-)
-def test_a_driver_that_does_not_start_is_no_driver(build, missing, process):
-    [answer] = run([case(**process, CUDA_V2=12080, DEVICES="9.0")], build(*missing))
+def test_a_library_without_a_driver_says_nothing(run, nvml):
+    # As in an image made for machines with a GPU, or with the kernel module not loaded.
+    [answer] = run([case(INIT=9, CUDA_V2=12080, DEVICES="9.0")], nvml())
     assert answer == {"supported": [], "summary": "", "warnings": []}
 
 
 @pytest.mark.parametrize(
-    ("missing", "process"),
-    [((), {"COUNT": "!999"}), (("nvmlDeviceGetCudaComputeCapability",), {})],
+    ("missing", "process", "why"),
+    [
+        ((), {"INIT": 18}, "NVML: "),  # updated, but the old kernel module is still loaded
+        ((), {"INIT": 4}, "NVML: "),  # no permission
+        ((), {"INIT": 999}, "NVML: "),
+        (("nvmlInitWithFlags",), {}, "NVML: "),
+    ],
 )
-def test_gpus_that_cannot_be_asked_leave_the_driver(build, missing, process):
-    [answer] = run([case(**process, CUDA_V2=12080, DEVICES="9.0")], build(*missing))
+def test_a_driver_that_does_not_start_is_no_driver(run, nvml, missing, process, why):
+    [answer] = run([case(**process, CUDA_V2=12080, DEVICES="9.0")], nvml(*missing))
+    assert answer["supported"] == []
+    assert answer["summary"] == ""
+    [warning] = answer["warnings"]
+    assert why in warning
+    assert "no NVIDIA variant is considered" in warning
+    assert DRIVER in warning
+    assert CAPABILITY in warning
+
+
+@pytest.mark.parametrize(
+    ("missing", "process"),
+    [
+        ((), {"COUNT": "!999"}),
+        ((), {"COUNT": "4000000000"}),
+        ((), {"COUNT": "-1"}),
+        (("nvmlDeviceGetCudaComputeCapability",), {}),
+        ((), {"DEVICES": "0.0,-9.0,70000.1"}),
+    ],
+)
+def test_gpus_that_cannot_be_asked_leave_the_driver(run, nvml, missing, process):
+    told = {"CUDA_V2": 12080, "DEVICES": "9.0", **process}
+    [answer] = run([case(**told)], nvml(*missing))
     assert answer["supported"] == features(*DRIVERS[12080, "12.8"])
     assert answer["summary"] == "CUDA driver 12.8"
+    assert answer["warnings"] == []
 
 
-def test_the_library_is_shut_down_whatever_happens(build, tmp_path):
+def test_the_library_is_shut_down_whatever_happens(run, nvml, tmp_path):
     cases = {
         "fine": {"CUDA_V2": 12080, "DEVICES": "9.0"},
         "no version": {"CUDA_V2": "!13", "CUDA": "!13", "DEVICES": "9.0"},
@@ -249,7 +252,7 @@ def test_the_library_is_shut_down_whatever_happens(build, tmp_path):
         "bad shutdown": {"CUDA_V2": 12080, "DEVICES": "9.0", "SHUTDOWN": "999"},
         "bad start": {"INIT": "9"},
     }
-    answers = run([case(**told, LOG=tmp_path / name) for name, told in cases.items()], build())
+    answers = run([case(**told, LOG=tmp_path / name) for name, told in cases.items()], nvml())
     for name in cases:
         calls = (tmp_path / name).read_text().split()
         assert calls[0] == "init"
@@ -260,27 +263,29 @@ def test_the_library_is_shut_down_whatever_happens(build, tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"no library\n"])
-def test_a_library_that_cannot_be_loaded_is_no_driver(tmp_path, content):
+def test_a_library_that_cannot_be_loaded_is_no_driver(run, tmp_path, content):
     (tmp_path / "libnvidia-ml.so.1").write_bytes(content)
     [answer] = run([case()], tmp_path)
     assert answer == {"supported": [], "summary": "", "warnings": []}
 
 
-def test_without_nvidia_ml_py_nothing_is_detected_and_the_user_learns_why(build, tmp_path):
+def test_without_nvidia_ml_py_nothing_is_detected_and_the_user_learns_why(run, nvml, tmp_path):
     (tmp_path / "pynvml.py").write_text("raise ImportError('gone')\n")
     forced = {DRIVER: "12.8", CAPABILITY: "9.0"}
     cases = [case(CUDA_V2=12080), case(forced), case({DRIVER: "12.8"})]
-    detected, both, driver = run(cases, build(), tmp_path)
+    detected, both, driver = run(cases, nvml(), python_path=tmp_path)
     assert detected["supported"] == []
     [warning] = detected["warnings"]
     assert "nvidia-ml-py" in warning
     assert both["supported"] == features(*DRIVERS[12080, "12.8"], GPUS["9.0"][1])
     assert both["warnings"] == []
     assert driver["supported"] == features(*DRIVERS[12080, "12.8"])
-    assert driver["warnings"] == [warning]
+    [warning] = driver["warnings"]
+    assert "nvidia-ml-py" in warning
+    assert "the GPUs are unknown" in warning
 
 
-def test_warnings_of_the_imported_package_stay_inside(build, tmp_path):
+def test_warnings_of_the_imported_package_stay_inside(run, nvml, tmp_path):
     import pynvml
 
     (tmp_path / "pynvml.py").write_text(
@@ -288,17 +293,227 @@ def test_warnings_of_the_imported_package_stay_inside(build, tmp_path):
         "warnings.warn('this package is deprecated', FutureWarning)\n"
         f"exec(compile(pathlib.Path({pynvml.__file__!r}).read_text(), __file__, 'exec'))\n"
     )
-    [answer] = run([case(CUDA_V2=12080, DEVICES="9.0")], build(), tmp_path)
+    [answer] = run([case(CUDA_V2=12080, DEVICES="9.0")], nvml(), python_path=tmp_path)
     assert answer["supported"] == features(*DRIVERS[12080, "12.8"], GPUS["9.0"][1])
+
+
+# Facts and their sources.
+
+
+def test_every_gpu_is_a_fact_and_the_newest_comes_first(ask, nvml):
+    cases = [
+        case(CUDA_V2=12080, DEVICES="8.6,!15,9.0,8.6"),
+        case({DRIVER: "13.0"}, CUDA_V2=12080, DEVICES="8.6"),
+        case({CAPABILITY: "7.5"}, CUDA_V2=12080, DEVICES="8.6,9.0"),
+        case(CUDA_V2=16000),
+        case(INIT=9),
+    ]
+    several, driver, capability, new, nothing = ask(PROVIDER, cases, nvml())
+    library = "libnvidia-ml.so.1"
+    assert several["facts"] == [
+        ["CUDA driver", "12.8", library, False],
+        ["compute capability", "9.0", f"{library}, GPU 2", False],
+        ["compute capability", "8.6", f"{library}, GPU 0", False],
+        ["compute capability", "8.6", f"{library}, GPU 3", False],
+    ]
+    assert several["summary"] == "CUDA driver 12.8, compute capability 9.0 and 8.6"
+    assert driver["facts"] == [
+        ["CUDA driver", "13.0", DRIVER, True],
+        ["compute capability", "8.6", f"{library}, GPU 0", False],
+    ]
+    assert capability["facts"] == [
+        ["CUDA driver", "12.8", library, False],
+        ["compute capability", "7.5", CAPABILITY, True],
+    ]
+    assert new["facts"] == [["CUDA driver", "16.0", library, False]]
+    assert nothing["facts"] == []
+
+
+# Where NVML is not, or knows less.
+
+
+def cuda_case(overrides: dict[str, str] | None = None, **process: object) -> dict[str, object]:
+    variables = {f"FAKE_{name}": str(text) for name, text in process.items()}
+    return {"process": variables, "overrides": overrides or {}}
+
+
+def test_cuda_answers_on_a_jetson_without_nvml(ask, cuda):
+    [answer] = ask(PROVIDER, [cuda_case(CUDA_VERSION=11040, CUDA_DEVICES="8.7")], cuda())
+    arch = "87_real 86_real 85_real 84_real 83_real 82_real 81_real 80_real 80_virtual"
+    assert answer["supported"] == features(*DRIVERS[11040, "11.4"], arch)
+    assert answer["facts"] == [
+        ["CUDA driver", "11.4", "libcuda.so.1", False],
+        ["compute capability", "8.7", "libcuda.so.1, GPU 0", False],
+    ]
+    assert answer["warnings"] == []
+
+
+@pytest.mark.parametrize("folder", ["nvidia", "tegra"])
+def test_cuda_is_found_where_a_jetson_keeps_it(ask, build, folder):
+    path = f"usr/lib/aarch64-linux-gnu/{folder}/libcuda.so.1"
+    root = build("fake_cuda.c", path)
+    told = cuda_case(CUDA_VERSION=12060, CUDA_DEVICES="8.7")
+    [answer] = ask(PROVIDER, [{**told, "root": str(root)}])
+    assert answer["summary"] == "CUDA driver 12.6, compute capability 8.7"
+
+
+@pytest.mark.parametrize(
+    ("process", "summary", "sources"),
+    [
+        # Later ones have an NVML that does not tell the compute capability.
+        (
+            {"NVML_CUDA_V2": 12060, "NVML_DEVICES": "!3", "CUDA_DEVICES": "8.7"},
+            "CUDA driver 12.6, compute capability 8.7",
+            ["libnvidia-ml.so.1", "libcuda.so.1, GPU 0"],
+        ),
+        # A container with a MIG slice alone: its GPU may not be looked at, or it may.
+        (
+            {"NVML_CUDA_V2": 12060, "NVML_DEVICES": "^4", "CUDA_DEVICES": "9.0"},
+            "CUDA driver 12.6, compute capability 9.0",
+            ["libnvidia-ml.so.1", "libcuda.so.1, GPU 0"],
+        ),
+        (
+            {"NVML_CUDA_V2": 12060, "NVML_DEVICES": "9.0", "CUDA_DEVICES": ""},
+            "CUDA driver 12.6, compute capability 9.0",
+            ["libnvidia-ml.so.1", "libnvidia-ml.so.1, GPU 0"],
+        ),
+        (
+            {"NVML_DEVICES": "9.0", "CUDA_VERSION": 12060, "CUDA_DEVICES": "8.0"},
+            "CUDA driver 12.6, compute capability 9.0",
+            ["libcuda.so.1", "libnvidia-ml.so.1, GPU 0"],
+        ),
+        (
+            {"NVML_INIT": 999, "CUDA_VERSION": 12060, "CUDA_DEVICES": "8.0"},
+            "CUDA driver 12.6, compute capability 8.0",
+            ["libcuda.so.1", "libcuda.so.1, GPU 0"],
+        ),
+        (
+            {"NVML_INIT": 9, "CUDA_VERSION": 12060, "CUDA_DEVICES": "8.0,!1,9.0"},
+            "CUDA driver 12.6, compute capability 9.0 and 8.0",
+            ["libcuda.so.1", "libcuda.so.1, GPU 2", "libcuda.so.1, GPU 0"],
+        ),
+        # No GPU at all.
+        (
+            {"NVML_INIT": 999, "CUDA_INIT": 100, "CUDA_VERSION": 12060},
+            "CUDA driver 12.6",
+            ["libcuda.so.1"],
+        ),
+        (
+            {"NVML_CUDA_V2": 12060, "CUDA_DEVICES": "8.0"},
+            "CUDA driver 12.6",
+            ["libnvidia-ml.so.1"],
+        ),
+    ],
+)
+def test_cuda_tells_what_nvml_does_not(ask, nvml, cuda, process, summary, sources):
+    [answer] = ask(PROVIDER, [cuda_case(**process)], nvml(), cuda())
+    assert answer["summary"] == summary
+    assert [source for _, _, source, _ in answer["facts"]] == sources
+    assert answer["warnings"] == []
+
+
+@pytest.mark.parametrize(
+    ("missing", "process", "summary"),
+    [
+        ((), {"CUDA_INIT": 34}, ""),  # the stand-in that CUDA's own images have to link with
+        ((), {"CUDA_INIT": 803}, ""),
+        (("cuInit",), {}, ""),
+        (("cuDeviceGetAttribute",), {}, ""),
+        ((), {"CUDA_VERSION": "!1"}, "compute capability 8.0"),
+        ((), {"CUDA_VERSION": "0"}, "compute capability 8.0"),
+        ((), {"CUDA_VERSION": "-12060"}, "compute capability 8.0"),
+        ((), {"CUDA_COUNT": "!1"}, "CUDA driver 12.6"),
+        ((), {"CUDA_COUNT": "2000000000"}, "CUDA driver 12.6"),
+        ((), {"CUDA_COUNT": "-1"}, "CUDA driver 12.6"),
+        ((), {"CUDA_COUNT": "3"}, "CUDA driver 12.6, compute capability 8.0"),
+        ((), {"CUDA_DEVICES": "0.0"}, "CUDA driver 12.6"),
+    ],
+)
+def test_wrong_answers_of_cuda(ask, cuda, missing, process, summary):
+    told = {"CUDA_VERSION": 12060, "CUDA_DEVICES": "8.0", **process}
+    [answer] = ask(PROVIDER, [cuda_case(**told)], cuda(*missing))
+    assert answer["summary"] == summary
+
+
+def test_cuda_is_not_started_where_nvml_tells_enough(ask, nvml, cuda, tmp_path):
+    told = {"NVML_CUDA_V2": 12080, "NVML_DEVICES": "9.0", "CUDA_LOG": tmp_path / "log"}
+    cases = [
+        cuda_case(**told),
+        cuda_case(**{**told, "NVML_DEVICES": ""}),
+        cuda_case({DRIVER: "12.8"}, **{**told, "NVML_CUDA_V2": "!13"}),
+        cuda_case({CAPABILITY: "9.0"}, **{**told, "NVML_DEVICES": "!13"}),
+        cuda_case({DRIVER: "12.8", CAPABILITY: "9.0"}, **told),
+    ]
+    ask(PROVIDER, cases, nvml(), cuda())
+    assert not (tmp_path / "log").exists()
+
+
+def test_wsl_keeps_the_libraries_elsewhere(ask, build):
+    path = "usr/lib/wsl/lib/libnvidia-ml.so.1"
+    told = {**case(CUDA_V2=12080, DEVICES="8.9"), "root": str(build("fake_nvml.c", path))}
+    [answer] = ask(PROVIDER, [told])
+    assert answer["summary"] == "CUDA driver 12.8, compute capability 8.9"
+    assert answer["facts"][0][2] == "libnvidia-ml.so.1"
+
+
+@pytest.mark.parametrize(
+    ("variable", "path"),
+    [("WINDIR", "System32/nvml.dll"), ("ProgramFiles", "NVIDIA Corporation/NVSMI/nvml.dll")],
+)
+def test_windows_keeps_nvml_in_two_places(ask, build, tmp_path, variable, path):
+    folders = {"WINDIR": str(tmp_path), "ProgramFiles": str(tmp_path)}
+    folders[variable] = str(build("fake_nvml.c", path))
+    process = {"FAKE_NVML_CUDA_V2": "12080", "FAKE_NVML_DEVICES": "8.9", **folders}
+    [answer] = ask(PROVIDER, [{"process": process, "overrides": None, "system": "win32"}])
+    assert answer["summary"] == "CUDA driver 12.8, compute capability 8.9"
+    assert answer["facts"][0][2] == "nvml.dll"
+    assert answer["warnings"] == []
+
+
+def test_windows_with_cuda_alone_and_with_nothing(ask, build, tmp_path):
+    process = {"FAKE_CUDA_VERSION": "12080", "FAKE_CUDA_DEVICES": "8.9"}
+    folder = str(build("fake_cuda.c", "System32/nvcuda.dll"))
+    cases = [
+        {
+            "process": {**process, "WINDIR": windows, "ProgramFiles": str(tmp_path)},
+            "overrides": None,
+            "system": "win32",
+        }
+        for windows in (folder, str(tmp_path))
+    ]
+    cuda_alone, nothing = ask(PROVIDER, cases)
+    assert cuda_alone["summary"] == "CUDA driver 12.8, compute capability 8.9"
+    assert cuda_alone["facts"][0][2] == "nvcuda.dll"
+    assert (nothing["facts"], nothing["warnings"]) == ([], [])
+
+
+def test_other_systems_have_no_nvidia_driver(ask, nvml, cuda):
+    told = {**case(CUDA_V2=12080, DEVICES="8.9"), "system": "darwin"}
+    [answer] = ask(PROVIDER, [told], nvml(), cuda())
+    assert (answer["supported"], answer["facts"], answer["warnings"]) == ([], [], [])
+
+
+@pytest.mark.parametrize("hanging", ["NVML", "CUDA"])
+def test_a_driver_that_hangs_is_no_driver(ask, nvml, cuda, hanging):
+    libraries = {"NVML": (nvml(), cuda()), "CUDA": (cuda(),)}[hanging]
+    told = cuda_case(**{f"{hanging}_HANG": 50}, CUDA_VERSION=12080, CUDA_DEVICES="8.9")
+    # The whole process has to end well before the driver would answer, see the fixture.
+    [answer] = ask(PROVIDER, [{**told, "time_limit": 0.5}], *libraries)
+    assert answer["supported"] == []
+    assert answer["facts"] == []
+    assert 0.5 <= answer["seconds"] < 5
+    [warning] = answer["warnings"]
+    assert "no answer within 0.5 s" in warning
+    assert DRIVER in warning
 
 
 # Overrides. Each replaces detection of one fact.
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_both_facts_forced_ask_no_driver(build, tmp_path, driver):
+def test_both_facts_forced_ask_no_driver(run, nvml, tmp_path, driver):
     log = tmp_path / "log"
-    [answer] = run([case({DRIVER: driver[1], CAPABILITY: "7.5"}, LOG=log)], build())
+    [answer] = run([case({DRIVER: driver[1], CAPABILITY: "7.5"}, LOG=log)], nvml())
     assert answer == {
         "supported": features(*DRIVERS[driver], GPUS["7.5"][1]),
         "summary": f"CUDA driver {driver[1]} (forced), compute capability 7.5 (forced)",
@@ -307,7 +522,7 @@ def test_both_facts_forced_ask_no_driver(build, tmp_path, driver):
     assert not log.exists()
 
 
-def test_the_other_fact_is_detected(build):
+def test_the_other_fact_is_detected(run, nvml):
     cases = [
         case({DRIVER: "13.0"}, CUDA_V2=12080, DEVICES="9.0"),
         case({CAPABILITY: "7.5"}, CUDA_V2=12080, DEVICES="9.0"),
@@ -317,23 +532,24 @@ def test_the_other_fact_is_detected(build):
         case({DRIVER: "", CAPABILITY: " "}, CUDA_V2=12080, DEVICES="9.0"),
         case({CAPABILITY: "3.0"}, CUDA_V2=12080, DEVICES="9.0"),
     ]
-    driver, capability, no_gpu, no_start, no_driver, empty, old = run(cases, build())
+    driver, capability, no_gpu, no_start, no_driver, empty, old = run(cases, nvml())
     assert driver["supported"] == features(*DRIVERS[13000, "13.0"], GPUS["9.0"][1])
     assert driver["summary"] == "CUDA driver 13.0 (forced), compute capability 9.0"
     assert capability["supported"] == features(*DRIVERS[12080, "12.8"], GPUS["7.5"][1])
     assert capability["summary"] == "CUDA driver 12.8, compute capability 7.5 (forced)"
     assert no_gpu["supported"] == features(*DRIVERS[13000, "13.0"])
     assert no_start["supported"] == features(*DRIVERS[13000, "13.0"])
-    assert no_driver == {"supported": [], "summary": "", "warnings": []}
+    assert no_driver["supported"] == []
+    assert no_driver["summary"] == "compute capability 7.5 (forced)"
     assert empty["supported"] == features(*DRIVERS[12080, "12.8"], GPUS["9.0"][1])
     assert empty["summary"] == "CUDA driver 12.8, compute capability 9.0"
     assert old["supported"] == features(*DRIVERS[12080, "12.8"])
     assert len(old["warnings"]) == 1
 
 
-def test_the_variables_of_the_process_are_the_default(build):
+def test_the_variables_of_the_process_are_the_default(run, nvml):
     process = {DRIVER: "12.8", CAPABILITY: "9.0"}
-    [answer] = run([{"process": process, "overrides": None}], build())
+    [answer] = run([{"process": process, "overrides": None}], nvml())
     assert answer["supported"] == features(*DRIVERS[12080, "12.8"], GPUS["9.0"][1])
 
 
@@ -352,7 +568,6 @@ def test_ways_to_write_a_driver_version(text, driver):
 def test_a_forced_driver_outside_the_range_supports_nothing(caplog, text):
     provider = NvidiaProvider({DRIVER: text, CAPABILITY: "9.0"})
     assert provider.supported() == {}
-    assert provider.summary() == ""
     [record] = caplog.records
     assert record.levelname == "WARNING"
     assert (text if "." in text else f"{text}.0") in record.getMessage()
@@ -379,11 +594,11 @@ MALFORMED = [
         *((CAPABILITY, text, "9.0") for text in [*MALFORMED, "90", "9", "9.0a", "9.0.0", "sm_90"]),
     ],
 )
-@pytest.mark.parametrize("ask", ["supported", "summary"])
-def test_a_malformed_override_is_an_error_with_a_way_out(variable, text, way_out, ask):
+@pytest.mark.parametrize("method", ["supported", "facts", "summary"])
+def test_a_malformed_override_is_an_error_with_a_way_out(variable, text, way_out, method):
     overrides = {DRIVER: "12.8", CAPABILITY: "9.0", variable: text}
     with pytest.raises(ProviderError) as error:
-        getattr(NvidiaProvider(overrides), ask)()
+        getattr(NvidiaProvider(overrides), method)()
     message = str(error.value)
     assert variable in message
     assert text[:60] in message

@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from ..property import NAME, Features
+from .base import Fact
 
 if TYPE_CHECKING:
     from archspec.cpu import Microarchitecture
@@ -56,20 +57,32 @@ class Cpu:
         )
 
 
-def detected_cpu() -> Cpu | None:
-    """Return the CPU of this machine, None when it cannot be found out.
+def detected_cpu(family: str) -> Cpu | None:
+    """Return the CPU of this machine, None when it is of another family or cannot be found out.
 
     Under Rosetta this is the real, Apple CPU, whatever the interpreter was built for.
     """
+    if platform.system() not in ("Darwin", "Windows") and platform.machine() != family:
+        return None  # as archspec would say, tens of milliseconds later
     try:
         with _quiet():
             import archspec.cpu
 
-            return Cpu.of(archspec.cpu.host())
+            cpu = Cpu.of(archspec.cpu.host())
     except Exception as error:  # archspec lets errors of files, tools and instructions through
         logger.warning("The CPU cannot be identified, so no CPU variant is considered: %s", error)
         logger.debug("archspec failed", exc_info=True)
         return None
+    return cpu if cpu.family == family else None
+
+
+def cpu_source(cpu: Cpu) -> str:
+    """Return where archspec learns about the CPU of this machine, of which it said *cpu*."""
+    # That a CPU belongs to its family is known without looking at it, and all that remains
+    # where looking fails.
+    sources = {"Linux": "/proc/cpuinfo", "Darwin": "sysctl", "Windows": "cpuid"}
+    source = "" if cpu.name == cpu.family else sources.get(platform.system(), "")
+    return source or "the machine type that Python reports"
 
 
 def known_cpus(family: str) -> list[Cpu]:
@@ -95,10 +108,10 @@ class CpuProvider:
     are newer than it and go before it, by name.
 
     Attributes:
-        detect: how to find the CPU; the real thing unless a test says otherwise.
+        detect: how to find a CPU of the family; the real thing unless a test says otherwise.
     """
 
-    detect: Callable[[], Cpu | None] = detected_cpu
+    detect: Callable[[str], Cpu | None] = detected_cpu
 
     namespace: ClassVar[str]
     """The namespace; also archspec's name of the family."""
@@ -115,17 +128,24 @@ class CpuProvider:
         """Return the grades and extensions of all CPUs of the family that archspec knows."""
         return self._features(known_cpus(self.namespace))
 
+    def facts(self) -> tuple[Fact, ...]:
+        """Return the best grade and, where it is known, the microarchitecture."""
+        if self._cpu is None:
+            return ()
+        source = cpu_source(self._cpu)
+        grade = Fact("CPU level", self._title(self._grades([self._cpu])[0]), source)
+        if self._cpu.name in self._cpu.generics:
+            return (grade,)
+        return (grade, Fact("CPU", self._cpu.name, source))
+
     def summary(self) -> str:
         """Return the best grade and the microarchitecture, e.g. ``x86-64-v3 (haswell)``."""
-        if self._cpu is None:
-            return ""
-        title = self._title(self._grades([self._cpu])[0])
-        return title if self._cpu.name in self._cpu.generics else f"{title} ({self._cpu.name})"
+        grade, *model = [fact.value for fact in self.facts()] or [""]
+        return f"{grade} ({model[0]})" if model else grade
 
     @cached_property
     def _cpu(self) -> Cpu | None:
-        cpu = self.detect()
-        return cpu if cpu is not None and cpu.family == self.namespace else None
+        return self.detect(self.namespace)
 
     def _features(self, cpus: Iterable[Cpu]) -> Features:
         found = {name for cpu in cpus for name in cpu.features if NAME.fullmatch(name)}

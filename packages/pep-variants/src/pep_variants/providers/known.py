@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .aarch64 import AArch64Provider
+from .amd import AmdProvider
+from .ascend import AscendProvider
+from .intel import IntelProvider
 from .nvidia import NvidiaProvider
 from .x86_64 import X8664Provider
 
@@ -42,13 +45,34 @@ class KnownProvider:
 
 # The version is the newest one whose values ours are known to equal. For the packages of which
 # no release is public it is the version that uv 0.13.8 stands in for.
-_KNOWN = (
+KNOWN = (
     KnownProvider(
         "nvidia-variant-provider",
         "nvidia",
         "0.0.2",
         ("nvidia_variant_provider.plugin:NvidiaVariantPlugin", "nvidia_variant_provider"),
         NvidiaProvider,
+    ),
+    KnownProvider(
+        "amd-variant-provider",
+        "amd",
+        "0.0.2",
+        ("amd_variant_provider.plugin:AMDVariantPlugin", "amd_variant_provider"),
+        AmdProvider,
+    ),
+    KnownProvider(
+        "intel-variant-provider",
+        "intel",
+        "0.0.3",
+        ("intel_variant_provider.plugin:IntelVariantPlugin", "intel_variant_provider"),
+        IntelProvider,
+    ),
+    KnownProvider(
+        "ascend-variant-provider",
+        "ascend",
+        "0.0.2",
+        ("ascend_variant_provider.plugin:AscendVariantPlugin", "ascend_variant_provider"),
+        AscendProvider,
     ),
     KnownProvider(
         "provider-variant-x86-64",
@@ -80,10 +104,10 @@ _KNOWN = (
     ),
 )
 
-_BY_PACKAGE = {known.package: known for known in _KNOWN}
+_BY_PACKAGE = {known.package: known for known in KNOWN}
 
 BUILTIN_NAMESPACES: Mapping[str, KnownProvider] = {
-    known.namespace: known for known in reversed(_KNOWN)
+    known.namespace: known for known in reversed(KNOWN)
 }
 """The provider of each namespace that we have one for: the first of its rows in the table. For
 metadata that leaves the choice of providers to the installer (PEP 825, formats 0.1.x)."""

@@ -1,24 +1,24 @@
 """The ``nvidia`` namespace: CUDA version of the driver, compute capability of the newest GPU.
 
-The values are those of the package nvidia-variant-provider 0.0.2. The driver is asked through
-NVML, which needs neither CUDA nor a GPU context.
+The values are those of the package nvidia-variant-provider 0.0.2. The driver's management library
+is asked; what that does not tell, CUDA's driver library is (see `nvidia_driver`).
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import re
 import sys
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from types import ModuleType
+from functools import cached_property, partial
+from pathlib import Path
 
-from ..errors import ProviderError, shortened
 from ..property import Features
+from .base import Fact, malformed, summarized
+from .libraries import TIME_LIMIT, within
+from .nvidia_driver import Pair, Reading, read_cuda, read_nvml
 
 logger = logging.getLogger(__name__)
 
@@ -29,9 +29,6 @@ LOWER_BOUND = "cuda_version_lower_bound"
 UPPER_BOUND = "cuda_version_upper_bound"
 SM_ARCH = "sm_arch"
 
-Pair = tuple[int, int]
-"""Major and minor number, of a CUDA version or a compute capability."""
-
 OLDEST_DRIVER, NEWEST_DRIVER = (11, 0), (15, 20)
 OLDEST_CAPABILITY = (5, 0)
 _MAX_MINOR = NEWEST_DRIVER[1]
@@ -41,16 +38,12 @@ _KNOWN_CAPABILITIES = [
 
 
 @dataclass(frozen=True)
-class Nvml:
-    """What the driver says.
-
-    Attributes:
-        driver: newest CUDA version that it supports, None if it does not tell.
-        capability: the highest compute capability of the GPUs, None without a usable one.
-    """
+class _Detected:
+    """What is usable, after overrides and warnings, and the facts behind it."""
 
     driver: Pair | None
     capability: Pair | None
+    facts: tuple[Fact, ...]
 
 
 @dataclass(frozen=True)
@@ -63,14 +56,21 @@ class NvidiaProvider:
     for the compute capability ``M.m`` of the newest GPU, ``Mm_real`` … ``M0_real``,
     ``M0_virtual``.
 
-    Without a driver nothing is supported, without a GPU there is no ``sm_arch``.
+    Without a driver nothing is supported, without a GPU there is no ``sm_arch``. A driver that is
+    there but fails, or that does not answer in time, counts as none, with a warning.
 
     Attributes:
         environ: environment variables, for the overrides. Each replaces the detection of one
             fact: `DRIVER_OVERRIDE` (``12.8``) and `CAPABILITY_OVERRIDE` (``9.0``).
+        root: of the file system, for the libraries that the loader does not find by name.
+        system: as `sys.platform`.
+        time_limit: seconds that the driver has to answer.
     """
 
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    root: Path = Path("/")
+    system: str = field(default_factory=lambda: sys.platform)
+    time_limit: float = TIME_LIMIT
 
     @property
     def namespace(self) -> str:
@@ -83,7 +83,7 @@ class NvidiaProvider:
         Raises:
             ProviderError: an override is no version.
         """
-        driver, capability = self._facts.driver, self._facts.capability
+        driver, capability = self._detected.driver, self._detected.capability
         if driver is None:
             return {}
         features = {LOWER_BOUND: _lower_bounds(driver)}
@@ -102,144 +102,150 @@ class NvidiaProvider:
         virtual = (f"{capability}_virtual" for capability in _KNOWN_CAPABILITIES)
         return {LOWER_BOUND: versions, UPPER_BOUND: versions, SM_ARCH: (*real, *virtual)}
 
+    def facts(self) -> tuple[Fact, ...]:
+        """Return the CUDA version of the driver and every GPU's compute capability, best first.
+
+        Raises:
+            ProviderError: an override is no version.
+        """
+        return self._detected.facts
+
     def summary(self) -> str:
         """Return e.g. ``CUDA driver 12.8, compute capability 9.0``.
 
         Raises:
             ProviderError: an override is no version.
         """
-        driver, capability = self._facts.driver, self._facts.capability
-        if driver is None:
-            return ""
-        parts = [f"CUDA driver {_dotted(driver)}{self._mark(DRIVER_OVERRIDE)}"]
-        if capability is not None:
-            parts.append(
-                f"compute capability {_dotted(capability)}{self._mark(CAPABILITY_OVERRIDE)}"
-            )
-        return ", ".join(parts)
+        return summarized(self.facts())
 
     @cached_property
-    def _facts(self) -> Nvml:
-        """What is usable, after overrides and warnings."""
-        driver = self._forced(DRIVER_OVERRIDE, r"([0-9]{1,3})(?:\.([0-9]{1,3})(?:\.[0-9]+)*)?")
-        capability = self._forced(CAPABILITY_OVERRIDE, r"([0-9]{1,3})\.([0-9]{1,2})")
-        if driver is None or capability is None:
-            found = read_nvml()
-            if found is not None:
-                driver = driver or found.driver
-                capability = capability or found.capability
-                if driver is None:
-                    logger.warning(
-                        "The NVIDIA driver does not tell its CUDA version: no NVIDIA variant is "
-                        "considered. Set %s to say it.",
-                        DRIVER_OVERRIDE,
-                    )
-        if driver is not None and not OLDEST_DRIVER <= driver <= NEWEST_DRIVER:
-            logger.warning(
-                "CUDA driver version %s is outside the supported range, %s to %s: no NVIDIA "
-                "variant is considered. Set %s to have it treated as another one.",
-                _dotted(driver),
-                _dotted(OLDEST_DRIVER),
-                _dotted(NEWEST_DRIVER),
-                DRIVER_OVERRIDE,
-            )
-            driver = None
-        if driver is not None and capability is not None and capability < OLDEST_CAPABILITY:
-            logger.warning(
-                "Compute capability %s of the newest NVIDIA GPU is below %s: no variant with GPU "
-                "code for certain architectures is considered.",
-                _dotted(capability),
-                _dotted(OLDEST_CAPABILITY),
-            )
-            capability = None
-        return Nvml(driver, capability)
+    def _detected(self) -> _Detected:
+        drivers = self._forced(
+            DRIVER_OVERRIDE,
+            r"([0-9]{1,3})(?:\.([0-9]{1,3})(?:\.[0-9]+)*)?",
+            "CUDA driver",
+            "12.8",
+        )
+        capabilities = self._forced(
+            CAPABILITY_OVERRIDE, r"([0-9]{1,3})\.([0-9]{1,2})", "compute capability", "9.0"
+        )
+        if not drivers or not capabilities:
+            readings = self._readings(not drivers, not capabilities)
+            drivers = drivers or _drivers(readings)
+            capabilities = capabilities or _capabilities(readings)
+            counted = bool(capabilities) or any(reading.gpus == 0 for reading in readings)
+            self._warn(readings, bool(drivers), counted)
+        driver = drivers[0][0] if drivers else None
+        capability = capabilities[0][0] if capabilities else None
+        return _Detected(
+            None if driver is None else _usable_driver(driver),
+            # Without a driver it does not matter, so nothing is said of it.
+            None if driver is None or capability is None else _usable_capability(capability),
+            tuple(fact for _, fact in (*drivers, *capabilities)),
+        )
 
-    def _forced(self, variable: str, pattern: str) -> Pair | None:
+    def _forced(
+        self, variable: str, pattern: str, what: str, example: str
+    ) -> list[tuple[Pair, Fact]]:
         text = self.environ.get(variable, "").strip()
         if not text:
-            return None
+            return []
         match = re.fullmatch(pattern, text)
         if match is None:
-            example = "12.8" if variable == DRIVER_OVERRIDE else "9.0"
-            raise ProviderError(
-                f"environment variable {variable}: {shortened(text)} is no version: "
-                f"set it to one like {example}, or unset it"
+            raise malformed(variable, text, "is no version", example)
+        version = int(match[1]), int(match[2] or 0)
+        return [(version, Fact(what, _dotted(version), variable, True))]
+
+    def _readings(self, driver: bool, capability: bool) -> list[Reading]:
+        """Ask NVML, and CUDA for what NVML does not tell.
+
+        Args:
+            driver, capability: which of the two facts are wanted.
+        """
+        readings: list[Reading] = []
+        try:
+            for read in (read_nvml, read_cuda):
+                ask = partial(read, self.root, self.system, self.environ)
+                reading = within(self.time_limit, ask)
+                if reading is None:
+                    continue
+                readings.append(reading)
+                if (reading.driver is not None or not driver) and (
+                    reading.capabilities or reading.gpus == 0 or not capability
+                ):
+                    break
+        except TimeoutError as error:
+            readings.append(Reading("", problem=str(error)))
+        return readings
+
+    def _warn(self, readings: list[Reading], driver: bool, gpus: bool) -> None:
+        """Say why a fact is missing although there is a driver.
+
+        Args:
+            readings: the answers.
+            driver, gpus: which of the two facts are known.
+        """
+        problems = [reading.problem for reading in readings if reading.problem]
+        if problems and not (driver and gpus):
+            logger.warning(
+                "The NVIDIA driver cannot be asked (%s): %s Repair it, or set %s and %s.",
+                "; ".join(problems),
+                "the GPUs are unknown." if driver else "no NVIDIA variant is considered.",
+                DRIVER_OVERRIDE,
+                CAPABILITY_OVERRIDE,
             )
-        return int(match[1]), int(match[2] or 0)
-
-    def _mark(self, variable: str) -> str:
-        return " (forced)" if self.environ.get(variable, "").strip() else ""
-
-
-def read_nvml() -> Nvml | None:
-    """Ask the NVIDIA driver of this machine, None if there is none that works.
-
-    A GPU that does not answer is left out, the others count.
-    """
-    if sys.platform != "win32":
-        # pynvml loads the same library by the same name, but importing it costs tens of
-        # milliseconds, in vain on most machines. On Windows only pynvml knows where to look.
-        import ctypes
-
-        try:
-            ctypes.CDLL("libnvidia-ml.so.1")
-        except OSError:
-            return None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a package of the same import name announces its end
-            import pynvml
-    except ImportError:
-        logger.log(
-            # A driver is there, except on Windows, where that is not known yet.
-            logging.DEBUG if sys.platform == "win32" else logging.WARNING,
-            "The package nvidia-ml-py is missing, so NVIDIA driver and GPUs cannot be detected. "
-            "Install it, or set %s and %s.",
-            DRIVER_OVERRIDE,
-            CAPABILITY_OVERRIDE,
-        )
-        return None
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError as error:
-        logger.debug("NVML does not start: %s", error)
-        return None
-    try:
-        return Nvml(_cuda_version(pynvml), _highest_capability(pynvml))
-    finally:
-        with contextlib.suppress(pynvml.NVMLError):
-            pynvml.nvmlShutdown()
+        elif readings and not driver:
+            logger.warning(
+                "The NVIDIA driver does not tell its CUDA version: no NVIDIA variant is "
+                "considered. Set %s to say it.",
+                DRIVER_OVERRIDE,
+            )
 
 
-def _cuda_version(pynvml: ModuleType) -> Pair | None:
-    # The second function is all that old drivers have; it does not look at the libcuda in use.
-    for ask in (pynvml.nvmlSystemGetCudaDriverVersion_v2, pynvml.nvmlSystemGetCudaDriverVersion):
-        try:
-            number = int(ask())
-        except pynvml.NVMLError as error:
-            logger.debug("%s fails: %s", ask.__name__, error)
-            continue
-        if number > 0:
-            return number // 1000, number % 1000 // 10
+def _drivers(readings: list[Reading]) -> list[tuple[Pair, Fact]]:
+    return [
+        (reading.driver, Fact("CUDA driver", _dotted(reading.driver), reading.source))
+        for reading in readings
+        if reading.driver is not None
+    ][:1]
+
+
+def _capabilities(readings: list[Reading]) -> list[tuple[Pair, Fact]]:
+    """Return the compute capabilities of the first reading that has some, highest first."""
+    for reading in readings:
+        if reading.capabilities:
+            found = sorted(reading.capabilities.items(), key=lambda item: item[1], reverse=True)
+            return [
+                (pair, Fact("compute capability", _dotted(pair), f"{reading.source}, GPU {index}"))
+                for index, pair in found
+            ]
+    return []
+
+
+def _usable_driver(driver: Pair) -> Pair | None:
+    if OLDEST_DRIVER <= driver <= NEWEST_DRIVER:
+        return driver
+    logger.warning(
+        "CUDA driver version %s is outside the supported range, %s to %s: no NVIDIA "
+        "variant is considered. Set %s to have it treated as another one.",
+        _dotted(driver),
+        _dotted(OLDEST_DRIVER),
+        _dotted(NEWEST_DRIVER),
+        DRIVER_OVERRIDE,
+    )
     return None
 
 
-def _highest_capability(pynvml: ModuleType) -> Pair | None:
-    try:
-        count = pynvml.nvmlDeviceGetCount()
-    except pynvml.NVMLError as error:
-        logger.debug("NVML does not count GPUs: %s", error)
-        return None
-    capabilities: list[Pair] = []
-    for index in range(count):
-        try:
-            device = pynvml.nvmlDeviceGetHandleByIndex(index)
-            major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(device)
-        except pynvml.NVMLError as error:
-            logger.debug("GPU %d does not answer: %s", index, error)
-        else:
-            capabilities.append((major, minor))
-    return max(capabilities, default=None)
+def _usable_capability(capability: Pair) -> Pair | None:
+    if capability >= OLDEST_CAPABILITY:
+        return capability
+    logger.warning(
+        "Compute capability %s of the newest NVIDIA GPU is below %s: no variant with GPU "
+        "code for certain architectures is considered.",
+        _dotted(capability),
+        _dotted(OLDEST_CAPABILITY),
+    )
+    return None
 
 
 def _lower_bounds(driver: Pair) -> tuple[str, ...]:

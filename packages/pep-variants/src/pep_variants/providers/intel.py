@@ -1,0 +1,209 @@
+"""The ``intel`` namespace: IP versions of the GPUs.
+
+The values are those of the package intel-variant-provider 0.0.3. Level Zero is asked through its
+loader library, but only where the kernel has an Intel GPU: loading the drivers takes a while.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from ..property import Features
+from .base import Fact, malformed, summarized
+from .libraries import TIME_LIMIT, load, within
+
+logger = logging.getLogger(__name__)
+
+DEVICE_OVERRIDE = "INTEL_VARIANT_PROVIDER_FORCE_DEVICE_IP"
+
+DEVICE_IP = "device_ip"
+
+
+class Device(NamedTuple):
+    """A GPU that is known.
+
+    Attributes:
+        ip: its version, ``architecture.release.revision``.
+        names: what Intel's offline compiler calls it.
+        base: version of the device whose code it runs as well, empty if there is none.
+    """
+
+    ip: str
+    names: str
+    base: str = ""
+
+
+KNOWN_DEVICES = (
+    Device("35.11.0", "cri"),
+    Device("35.10.4", "nvl-p"),
+    Device("30.5.4", "nvl-u, nvl-h", "30.0.4"),
+    Device("30.4.4", "nvl-s, nvl-hx, nvl-ul", "30.0.4"),
+    Device("30.3.1", "wcl", "30.0.4"),
+    Device("30.1.0", "ptl-u", "30.0.4"),
+    Device("30.0.4", "ptl-h"),
+    Device("20.4.4", "lnl-m", "20.1.0"),
+    Device("20.2.0", "bmg-g31", "20.1.0"),
+    Device("20.1.0", "bmg-g21"),
+    Device("12.74.4", "arl-h"),
+    Device("12.71.4", "mtl-h", "12.70.4"),
+    Device("12.70.4", "mtl-u, arl-u, arl-s"),
+    Device("12.60.7", "pvc"),
+    Device("12.57.0", "acm-g12, dg2-g12", "12.55.8"),
+    Device("12.56.5", "acm-g11, dg2-g11, ats-m75", "12.55.8"),
+    Device("12.55.8", "acm-g10, dg2-g10, ats-m150"),
+    Device("12.10.0", "dg1"),
+    Device("12.4.0", "adl-n"),
+    Device("12.3.0", "adl-p, rpl-p"),
+    Device("12.2.0", "adl-s, rpl-s"),
+    Device("12.1.0", "rkl"),
+    Device("12.0.0", "tgllp, tgl"),
+)
+"""Every device that intel-variant-provider knows, newest first."""
+
+_BY_IP = {device.ip: device for device in KNOWN_DEVICES}
+
+
+@dataclass(frozen=True)
+class IntelProvider:
+    """Which GPU code runs here.
+
+    ``device_ip``: for every known GPU, in the order of the drivers, its IP version and then that
+    of the device whose code it runs as well. GPUs that intel-variant-provider does not know
+    support nothing.
+
+    Attributes:
+        environ: environment variables. `DEVICE_OVERRIDE` (``20.1.0``, several separated by
+            commas, spaces or semicolons) replaces the detection of the GPUs.
+        root: of the file system.
+        system: as `sys.platform`.
+        time_limit: seconds that the driver has to answer.
+    """
+
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    root: Path = Path("/")
+    system: str = field(default_factory=lambda: sys.platform)
+    time_limit: float = TIME_LIMIT
+
+    @property
+    def namespace(self) -> str:
+        """The namespace this provider governs."""
+        return "intel"
+
+    def supported(self) -> Features:
+        """Return the IP versions whose code runs here; says which GPUs it does not know.
+
+        Raises:
+            ProviderError: the override is no list of IP versions.
+        """
+        versions: dict[str, None] = {}
+        for fact in self.facts():
+            ip = fact.value.partition(" ")[0]
+            if ip in _BY_IP:
+                versions[ip] = None
+                if base := _BY_IP[ip].base:
+                    versions[base] = None
+        return {DEVICE_IP: tuple(versions)} if versions else {}
+
+    def known(self) -> Features:
+        """Return the IP versions of all known devices, newest first."""
+        return {DEVICE_IP: tuple(device.ip for device in KNOWN_DEVICES)}
+
+    def facts(self) -> tuple[Fact, ...]:
+        """Return every GPU, known or not.
+
+        Raises:
+            ProviderError: the override is no list of IP versions.
+        """
+        return self._facts
+
+    def summary(self) -> str:
+        """Return e.g. ``Intel GPU 20.1.0 (bmg-g21)``.
+
+        Raises:
+            ProviderError: the override is no list of IP versions.
+        """
+        return summarized(self.facts())
+
+    @cached_property
+    def _facts(self) -> tuple[Fact, ...]:
+        if forced := self._forced():
+            return tuple(Fact("Intel GPU", _titled(ip), DEVICE_OVERRIDE, True) for ip in forced)
+        return tuple(
+            Fact("Intel GPU", _titled(ip), f"{self._library_name}, GPU {index}")
+            for index, ip in enumerate(self._detected() if self._has_gpu() else ())
+        )
+
+    def _forced(self) -> list[str]:
+        text = self.environ.get(DEVICE_OVERRIDE, "").strip()
+        versions = [version for version in re.split(r"[,;\s]+", text) if version]
+        numbers = re.compile(r"(?:0|[1-9][0-9]{0,3})(?:\.(?:0|[1-9][0-9]{0,2})){2}")
+        if text and not (versions and all(map(numbers.fullmatch, versions))):
+            raise malformed(DEVICE_OVERRIDE, text, "is no list of device IP versions", "20.1.0")
+        return versions
+
+    @property
+    def _library_name(self) -> str:
+        return "ze_loader.dll" if self.system == "win32" else "libze_loader.so.1"
+
+    def _has_gpu(self) -> bool:
+        """Return whether the kernel may have an Intel GPU."""
+        if self.system != "linux":
+            return self.system == "win32"
+        if (self.root / "dev/dxg").exists():  # WSL
+            return True
+        try:
+            nodes = [node.name for node in (self.root / "dev/dri").iterdir()]
+        except OSError:
+            return False
+        return any(
+            self._vendor(node) in ("0x8086", "") for node in nodes if node.startswith("renderD")
+        )
+
+    def _vendor(self, node: str) -> str:
+        """Return the PCI vendor of a render node, empty if the kernel does not tell."""
+        try:
+            return (self.root / "sys/class/drm" / node / "device/vendor").read_text().strip()
+        except OSError:
+            return ""
+
+    def _detected(self) -> Iterable[str]:
+        """Return the IP versions of the GPUs that Level Zero finds."""
+        try:
+            versions = within(self.time_limit, self._ask)
+        except TimeoutError as error:
+            logger.warning(
+                "The Intel GPU driver hangs, so Intel GPUs are unknown (%s). Set %s to say which "
+                "there are.",
+                error,
+                DEVICE_OVERRIDE,
+            )
+            return
+        for version in versions:
+            ip = f"{version >> 22}.{version >> 14 & 0xFF}.{version & 0x3F}"
+            if ip not in _BY_IP:
+                logger.info("The Intel GPU with device IP %s is not known.", ip)
+            yield ip
+
+    def _ask(self) -> list[int]:
+        name: str | Path = self._library_name
+        if self.system == "win32":
+            name = Path(self.environ.get("WINDIR", "C:/Windows"), "System32", name)
+        library = load([os.fspath(name)])
+        if library is None:
+            return []
+        from .level_zero import gpu_ip_versions
+
+        return gpu_ip_versions(library)
+
+
+def _titled(ip: str) -> str:
+    device = _BY_IP.get(ip)
+    return f"{ip} ({device.names})" if device else ip

@@ -1,0 +1,565 @@
+"""Which build each class of machine gets, told by the example platform files of variants-cli.
+
+The files stand for the machines of the documents from which the builds here are taken: torch's
+own metadata, the PyTorch tutorial, PyTorch's note on ROCm, and build matrices of GPU architectures
+by CPU instruction sets.
+"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pep_variants.detection import Detector
+from pep_variants.explanation import notices, why_chosen, why_not
+from pep_variants.platform import Platform, load_platform
+from pep_variants.preferences import Preferences
+from pep_variants.property import Selector
+from pep_variants.ranking import rank
+from pep_variants.reader import read_metadata
+
+PLATFORMS = Path(__file__).parents[2] / "variants-cli" / "src" / "variants_cli" / "platforms"
+MACHINES = sorted(path.stem for path in PLATFORMS.glob("*.toml"))
+
+LINUX = {"platform_system": "Linux", "os_name": "posix", "sys_platform": "linux"}
+MAC = {"platform_system": "Darwin", "os_name": "posix", "sys_platform": "darwin"}
+
+
+def machine(name):
+    return load_platform(PLATFORMS / f"{name}.toml")
+
+
+def ranked(metadata, name, preferences=None):
+    environment = MAC if name.startswith("apple-") else LINUX
+    detector = Detector(environment=environment, platform=machine(name))
+    return rank(metadata, detector.platform(metadata), preferences)
+
+
+def reason(found, label):
+    return "; ".join(why_not(found, label))
+
+
+@pytest.fixture
+def metadata(fixtures):
+    """A function that reads one of the fixtures."""
+    return lambda name: read_metadata((fixtures / name).read_bytes(), name)
+
+
+# fmt: off
+# Machine; labels that fit, best first; why the first one; another label and why not that one.
+TORCH_2_10 = [
+    ("gtx-1080-ti-sandybridge", "cuda12.6 null",
+     "CUDA driver 12.0 or newer, compute capability 6.0, priority order 3",
+     "cuda12.8",
+     "built for compute capability 7.0, 7.5, 8.0, 8.6, … (7 values), this GPU has 6.1"),
+    ("gtx-1080-ti-haswell", "cuda12.6 null",
+     "CUDA driver 12.0 or newer, compute capability 6.0, priority order 3",
+     "cuda13.0",
+     "needs CUDA driver 13.0 or newer, this one supports up to 12.8; "
+     "built for compute capability 7.5, 8.0, 8.6, 9.0, … (6 values), this GPU has 6.1"),
+    ("v100-broadwell", "cuda12.8 cuda12.6 null",
+     "CUDA driver 12.0 or newer, compute capability 7.0, priority order 2",
+     "cuda13.0",
+     "needs CUDA driver 13.0 or newer, this one supports up to 12.4; "
+     "built for compute capability 7.5, 8.0, 8.6, 9.0, … (6 values), this GPU has 7.0"),
+    ("t4-cascadelake", "cuda12.8 cuda12.6 null",
+     "CUDA driver 12.0 or newer, compute capability 7.5, priority order 2",
+     "cuda13.0", "needs CUDA driver 13.0 or newer, this one supports up to 12.2"),
+    ("rtx-2080-ti-zen2", "cuda13.0 cuda12.8 cuda12.6 null",
+     "CUDA driver 13.0 or newer, compute capability 7.5, priority order 1",
+     "xpu",
+     "needs intel :: device_ip 12.55.8, 12.60.7, 12.71.4, 12.74.4, … (8 values); "
+     "nothing of it is supported here"),
+    ("quadro-rtx-8000-skylake-avx512", "cuda12.8 cuda12.6 null",
+     "CUDA driver 12.0 or newer, compute capability 7.5, priority order 2",
+     "cuda13.0", "needs CUDA driver 13.0 or newer, this one supports up to 12.9"),
+    ("a100-zen3", "cuda12.8 cuda12.6 null",
+     "CUDA driver 12.0 or newer, compute capability 8.0, priority order 2",
+     "cuda13.0", "needs CUDA driver 13.0 or newer, this one supports up to 12.4"),
+    ("a100-cascadelake", "null", "",
+     "cuda12.6", "needs CUDA driver 12.0 or newer, this one supports up to 11.4"),
+    ("rtx-3090-alderlake", "cuda12.8 cuda12.6 null",
+     "CUDA driver 12.0 or newer, compute capability 8.6, priority order 2",
+     "cuda13.0", "needs CUDA driver 13.0 or newer, this one supports up to 12.8"),
+    ("rtx-3090-skylake-avx512", "cuda13.0 cuda12.8 cuda12.6 null",
+     "CUDA driver 13.0 or newer, compute capability 8.6, priority order 1",
+     "rocm7.1",
+     "needs amd :: gfx_arch gfx1030, gfx1100, gfx1101, gfx1102, … (14 values); "
+     "nothing of it is supported here; "
+     "needs amd :: rocm_version 7.1; nothing of it is supported here"),
+    ("a40-icelake", "cuda12.8 cuda12.6 null",
+     "CUDA driver 12.0 or newer, compute capability 8.6, priority order 2",
+     "cuda13.0", "needs CUDA driver 13.0 or newer, this one supports up to 12.8"),
+    # Nothing is built for 8.9: what is for 8.6 runs there.
+    ("rtx-4090-zen4", "cuda12.8 cuda12.6 null",
+     "CUDA driver 12.0 or newer, compute capability 8.6, priority order 2",
+     "cuda13.0", "needs CUDA driver 13.0 or newer, this one supports up to 12.9"),
+    ("l4-zen3", "cuda13.0 cuda12.8 cuda12.6 null",
+     "CUDA driver 13.0 or newer, compute capability 8.6, priority order 1", "", ""),
+    ("l40s-zen4", "cuda12.8 cuda12.6 null",
+     "CUDA driver 12.0 or newer, compute capability 8.6, priority order 2",
+     "cuda13.0", "needs CUDA driver 13.0 or newer, this one supports up to 12.8"),
+    ("h100-sapphirerapids", "cuda13.0 cuda12.8 cuda12.6 null",
+     "CUDA driver 13.0 or newer, compute capability 9.0, priority order 1", "", ""),
+    ("h100-zen4", "cuda12.8 cuda12.6 null",
+     "CUDA driver 12.0 or newer, compute capability 9.0, priority order 2",
+     "cuda13.0", "needs CUDA driver 13.0 or newer, this one supports up to 12.8"),
+    ("h100-zen3", "cuda12.8 cuda12.6 null",
+     "CUDA driver 12.0 or newer, compute capability 9.0, priority order 2",
+     "cuda13.0", "needs CUDA driver 13.0 or newer, this one supports up to 12.4"),
+    ("h200-sapphirerapids", "cuda12.8 cuda12.6 null",
+     "CUDA driver 12.0 or newer, compute capability 9.0, priority order 2",
+     "cuda13.0", "needs CUDA driver 13.0 or newer, this one supports up to 12.8"),
+    ("b200-sapphirerapids", "cuda12.8 null",
+     "CUDA driver 12.0 or newer, compute capability 10.0, priority order 2",
+     "cuda12.6",
+     "built for compute capability 5.0, 6.0, 7.0, 7.5, … (7 values), this GPU has 10.0"),
+    ("b300-zen5", "cuda13.0 cuda12.8 null",
+     "CUDA driver 13.0 or newer, compute capability 10.0, priority order 1",
+     "cuda12.6",
+     "built for compute capability 5.0, 6.0, 7.0, 7.5, … (7 values), this GPU has 10.3"),
+    ("rtx-5090-zen5", "cuda13.0 cuda12.8 null",
+     "CUDA driver 13.0 or newer, compute capability 12.0, priority order 1",
+     "cuda12.6",
+     "built for compute capability 5.0, 6.0, 7.0, 7.5, … (7 values), this GPU has 12.0"),
+    ("rtx-5090-alderlake", "cuda12.8 null",
+     "CUDA driver 12.0 or newer, compute capability 12.0, priority order 2",
+     "cuda13.0", "needs CUDA driver 13.0 or newer, this one supports up to 12.8"),
+    ("t4g-graviton2", "cuda12.8 cuda12.6 null",
+     "CUDA driver 12.0 or newer, compute capability 7.5, priority order 2",
+     "cuda13.0", "needs CUDA driver 13.0 or newer, this one supports up to 12.2"),
+    ("a100-altra", "cuda12.8 cuda12.6 null",
+     "CUDA driver 12.0 or newer, compute capability 8.0, priority order 2",
+     "cuda13.0", "needs CUDA driver 13.0 or newer, this one supports up to 12.4"),
+    ("h100-graviton3", "cuda12.8 cuda12.6 null",
+     "CUDA driver 12.0 or newer, compute capability 9.0, priority order 2",
+     "cuda13.0", "needs CUDA driver 13.0 or newer, this one supports up to 12.8"),
+    ("gh200-grace", "cuda13.0 cuda12.8 cuda12.6 null",
+     "CUDA driver 13.0 or newer, compute capability 9.0, priority order 1", "", ""),
+    ("gb200-grace", "cuda12.8 null",
+     "CUDA driver 12.0 or newer, compute capability 10.0, priority order 2",
+     "cuda13.0", "needs CUDA driver 13.0 or newer, this one supports up to 12.8"),
+    # The driver would do, but nobody built for 11.0, and what is for 10.0 does not run there.
+    ("thor", "null", "",
+     "cuda13.0",
+     "built for compute capability 7.5, 8.0, 8.6, 9.0, … (6 values), this GPU has 11.0"),
+    ("dgx-spark", "cuda13.0 cuda12.8 null",
+     "CUDA driver 13.0 or newer, compute capability 12.0, priority order 1",
+     "cuda12.6",
+     "built for compute capability 5.0, 6.0, 7.0, 7.5, … (7 values), this GPU has 12.1"),
+    ("jetson-orin", "cuda12.8 cuda12.6 null",
+     "CUDA driver 12.0 or newer, compute capability 8.6, priority order 2",
+     "cuda13.0", "needs CUDA driver 13.0 or newer, this one supports up to 12.6"),
+
+    # ROCm has to be exactly what the build is for, older or newer does not do.
+    ("mi300x-rocm6.4", "null", "",
+     "rocm7.0", "needs amd :: rocm_version 7.0, this machine has 6.4"),
+    ("mi300x-rocm7.0", "rocm7.0 null", "amd gfx_arch gfx942, amd rocm_version 7.0",
+     "rocm7.1", "needs amd :: rocm_version 7.1, this machine has 7.0"),
+    ("mi300x-rocm7.1", "rocm7.1 null", "amd gfx_arch gfx942, amd rocm_version 7.1",
+     "rocm7.0", "needs amd :: rocm_version 7.0, this machine has 7.1"),
+    ("mi350x-rocm7.0", "rocm7.0 null", "amd gfx_arch gfx950, amd rocm_version 7.0",
+     "rocm7.1", "needs amd :: rocm_version 7.1, this machine has 7.0"),
+    ("mi250x-rocm6.4", "null", "",
+     "rocm7.0", "needs amd :: rocm_version 7.0, this machine has 6.4"),
+    ("mi210-rocm6.3", "null", "",
+     "rocm7.0", "needs amd :: rocm_version 7.0, this machine has 6.3"),
+    ("mi100-mi210-rocm7.0", "rocm7.0 null", "amd gfx_arch gfx908, amd rocm_version 7.0",
+     "rocm7.1", "needs amd :: rocm_version 7.1, this machine has 7.0"),
+    ("rx-7900-rocm6.4", "null", "",
+     "rocm7.1", "needs amd :: rocm_version 7.1, this machine has 6.4"),
+    ("rx-7900-zen4-rocm6.4", "null", "",
+     "rocm7.1", "needs amd :: rocm_version 7.1, this machine has 6.4"),
+    ("rx-9070-rocm6.4", "null", "",
+     "rocm7.1", "needs amd :: rocm_version 7.1, this machine has 6.4"),
+    ("rx-6800-rocm6.3", "null", "",
+     "rocm7.1", "needs amd :: rocm_version 7.1, this machine has 6.3"),
+    ("rx-5700-rocm6.4", "null", "",
+     "rocm7.0",
+     "needs amd :: gfx_arch gfx1030, gfx1100, gfx1101, gfx1102, … (14 values), "
+     "this machine has gfx1010; needs amd :: rocm_version 7.0, this machine has 6.4"),
+    ("ryzen-ai-max-rocm7.0", "rocm7.0 null", "amd gfx_arch gfx1151, amd rocm_version 7.0",
+     "rocm7.1", "needs amd :: rocm_version 7.1, this machine has 7.0"),
+
+    ("arc-a770-alderlake", "xpu null", "intel device_ip 12.55.8", "", ""),
+    ("arc-a380-alderlake", "xpu null", "intel device_ip 12.55.8", "", ""),  # it is a 12.56.5
+    ("arc-b580-zen3", "xpu null", "intel device_ip 20.1.0", "", ""),
+    ("lunar-lake", "xpu null", "intel device_ip 20.4.4", "", ""),
+    ("meteor-lake", "xpu null", "intel device_ip 12.71.4", "", ""),
+    ("ponte-vecchio-sapphirerapids", "xpu null", "intel device_ip 12.60.7",
+     "cuda12.6",
+     "needs CUDA driver 12.0 or newer; nothing of it is supported here; "
+     "built for compute capability 5.0, 6.0, 7.0, 7.5, … (7 values); "
+     "nothing of it is supported here"),
+    ("iris-xe-alderlake", "null", "",
+     "xpu",
+     "needs intel :: device_ip 12.55.8, 12.60.7, 12.71.4, 12.74.4, … (8 values), "
+     "this machine has 12.3.0"),
+
+    ("apple-m4", "null", "",
+     "xpu",
+     "needs intel :: device_ip 12.55.8, 12.60.7, 12.71.4, 12.74.4, … (8 values); "
+     "nothing of it is supported here (its provider is only for environments with "
+     "\"platform_system == 'Linux' or platform_system == 'Windows'\")"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("name", "order", "why", "other", "not_because"), TORCH_2_10)
+def test_torch_2_10(metadata, name, order, why, other, not_because):
+    found = ranked(metadata("torch-2.10.0-variants.json"), name)
+    assert " ".join(found.labels) == order
+    assert why_chosen(found.ranked[0].supported) == why
+    assert len(found.labels) + len(found.rejected_labels) == 7
+    if other:
+        assert reason(found, other) == not_because
+
+
+def test_torch_2_10_without_accelerator(metadata):
+    rest = [name for name in MACHINES if name not in {row[0] for row in TORCH_2_10}]
+    assert len(rest) == 18
+    for name in rest:
+        found = ranked(metadata("torch-2.10.0-variants.json"), name)
+        assert name.startswith(("cpu-", "laptop-", "apple-"))
+        assert found.labels == ("null",), name
+        for label in found.rejected_labels:
+            assert "nothing of it is supported here" in reason(found, label), name
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_files_leave_no_namespace_out(metadata, name):
+    """A file says of every vendor what there is, so nothing has to be noted."""
+    for file in ("torch-2.8.0-variants.json", "torch-2.10.0-variants.json"):
+        told = [notice.text for notice in notices(ranked(metadata(file), name))]
+        if not name.startswith("apple-"):
+            assert told == []
+        assert all("its provider is only for environments with" in text for text in told)
+
+
+# fmt: off
+# Machine; labels that fit, best first, before null; which CUDA driver the first one needs at least,
+# and for which compute capability its code is.
+TORCH_2_8 = [
+    ("gtx-1080-ti-sandybridge", "cu126", "12.0", "6.0"),
+    ("gtx-1080-ti-haswell", "cu126", "12.0", "6.0"),
+    ("v100-broadwell", "cu126", "12.0", "7.0"),
+    ("t4-cascadelake", "cu126", "12.0", "7.5"),
+    ("rtx-2080-ti-zen2", "cu129 cu128 cu126", "12.9", "7.5"),
+    ("quadro-rtx-8000-skylake-avx512", "cu129 cu128 cu126", "12.9", "7.5"),
+    ("a100-zen3", "cu126", "12.0", "8.0"),
+    ("a100-cascadelake", "", "", ""),
+    ("rtx-3090-alderlake", "cu128 cu126", "12.8", "8.6"),
+    ("rtx-3090-skylake-avx512", "cu129 cu128 cu126", "12.9", "8.6"),
+    ("a40-icelake", "cu128 cu126", "12.8", "8.6"),
+    ("rtx-4090-zen4", "cu129 cu128 cu126", "12.9", "8.6"),
+    ("l4-zen3", "cu129 cu128 cu126", "12.9", "8.6"),
+    ("l40s-zen4", "cu128 cu126", "12.8", "8.6"),
+    ("h100-sapphirerapids", "cu129 cu128 cu126", "12.9", "9.0"),
+    ("h100-zen4", "cu128 cu126", "12.8", "9.0"),
+    ("h100-zen3", "cu126", "12.0", "9.0"),
+    ("h200-sapphirerapids", "cu128 cu126", "12.8", "9.0"),
+    ("b200-sapphirerapids", "cu128", "12.8", "10.0"),
+    ("b300-zen5", "cu129 cu128", "12.9", "10.0"),
+    ("rtx-5090-zen5", "cu129 cu128", "12.9", "12.0"),
+    ("rtx-5090-alderlake", "cu128", "12.8", "12.0"),
+    ("t4g-graviton2", "cu126", "12.0", "7.5"),
+    ("a100-altra", "cu126", "12.0", "8.0"),
+    ("h100-graviton3", "cu128 cu126", "12.8", "9.0"),
+    ("gh200-grace", "cu129 cu128 cu126", "12.9", "9.0"),
+    ("gb200-grace", "cu128", "12.8", "10.0"),
+    ("thor", "", "", ""),
+    ("dgx-spark", "cu129 cu128", "12.9", "12.0"),
+    ("jetson-orin", "cu126", "12.0", "8.6"),
+    ("mi300x-rocm6.4", "", "", ""),
+    ("lunar-lake", "", "", ""),
+    ("cpu-zen4", "", "", ""),
+    ("apple-m1", "", "", ""),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("name", "order", "driver", "capability"), TORCH_2_8)
+def test_torch_2_8(metadata, name, order, driver, capability):
+    found = ranked(metadata("torch-2.8.0-variants.json"), name)
+    assert found.labels == (*order.split(), "null")
+    why = f"CUDA driver {driver} or newer, compute capability {capability}" if order else ""
+    assert why_chosen(found.ranked[0].supported) == why
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "not_because"),
+    [
+        ("t4-cascadelake", "cu128",
+         "needs CUDA driver 12.8 or newer, this one supports up to 12.2"),
+        ("b200-sapphirerapids", "cu126",
+         "built for compute capability 5.0, 6.0, 7.0, 7.5, … (7 values), this GPU has 10.0"),
+        ("gtx-1080-ti-haswell", "cu129",
+         "needs CUDA driver 12.9 or newer, this one supports up to 12.8; "
+         "built for compute capability 7.0, 7.5, 8.0, 8.6, … (7 values), this GPU has 6.1"),
+        ("thor", "cu129",
+         "built for compute capability 7.0, 7.5, 8.0, 8.6, … (7 values), this GPU has 11.0"),
+    ],
+)  # fmt: skip
+def test_torch_2_8_why_not(metadata, name, label, not_because):
+    assert reason(ranked(metadata("torch-2.8.0-variants.json"), name), label) == not_because
+
+
+TUTORIAL = "pytorch-tutorial-variants.json"
+
+
+def test_machine_of_the_tutorial(metadata):
+    found = ranked(metadata(TUTORIAL), "quadro-rtx-8000-skylake-avx512")
+    assert found.labels == ("cu129", "cu128", "cu126", "null")
+    assert why_chosen(found.ranked[0].supported) == (
+        "CUDA driver 12.9 or newer, compute capability 7.5"
+    )
+
+
+@pytest.mark.parametrize(
+    ("driver", "labels"),
+    [
+        # For compute capability 4.0, 5.0, 7.5, 9.0, 10.0 and 12.0.
+        ("12.5", "null null  null  null  null  null"),
+        ("12.6", "null cu126 cu126 cu126 null  null"),
+        ("12.8", "null cu126 cu128 cu128 cu128 cu128"),
+        ("12.9", "null cu126 cu129 cu129 cu129 cu129"),
+        ("13.0", "null cu126 cu129 cu129 cu129 cu129"),
+    ],
+)
+def test_what_the_tutorial_suggests_to_try(metadata, monkeypatch, driver, labels):
+    """Every pair of overrides that it lists."""
+    monkeypatch.setenv("NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION", driver)
+    winners = []
+    for capability in ("4.0", "5.0", "7.5", "9.0", "10.0", "12.0"):
+        monkeypatch.setenv("NV_VARIANT_PROVIDER_FORCE_SM_ARCH", capability)
+        tutorial = metadata(TUTORIAL)
+        found = rank(tutorial, Detector(environment=LINUX).platform(tutorial))
+        winners.append(found.labels[0])
+    assert winners == labels.split()
+
+
+ROCM = "torch-2.9.0-rocm-variants.json"
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "why", "other", "not_because"),
+    [
+        ("mi300x-rocm6.4", "rocm6.4", "amd gfx_arch gfx942, amd rocm_version 6.4",
+         "rocm6.3", "needs amd :: rocm_version 6.3, this machine has 6.4"),
+        # There are no builds for it, and those for older versions are not taken in their place.
+        ("mi300x-rocm7.0", "null", "",
+         "rocm6.4", "needs amd :: rocm_version 6.4, this machine has 7.0"),
+        ("mi300x-rocm7.1", "null", "",
+         "rocm6.4", "needs amd :: rocm_version 6.4, this machine has 7.1"),
+        ("mi100-mi210-rocm7.0", "null", "",
+         "rocm6.4", "needs amd :: rocm_version 6.4, this machine has 7.0"),
+        ("mi250x-rocm6.4", "rocm6.4", "amd gfx_arch gfx90a, amd rocm_version 6.4",
+         "rocm6.3", "needs amd :: rocm_version 6.3, this machine has 6.4"),
+        ("mi210-rocm6.3", "rocm6.3", "amd gfx_arch gfx90a, amd rocm_version 6.3",
+         "rocm6.4", "needs amd :: rocm_version 6.4, this machine has 6.3"),
+        ("rx-7900-rocm6.4", "rocm6.4", "amd gfx_arch gfx1100, amd rocm_version 6.4",
+         "rocm6.3", "needs amd :: rocm_version 6.3, this machine has 6.4"),
+        # One of its two GPUs is not supported, the other one decides.
+        ("rx-7900-zen4-rocm6.4", "rocm6.4", "amd gfx_arch gfx1100, amd rocm_version 6.4",
+         "rocm6.3", "needs amd :: rocm_version 6.3, this machine has 6.4"),
+        ("rx-9070-rocm6.4", "rocm6.4", "amd gfx_arch gfx1201, amd rocm_version 6.4",
+         "rocm6.3", "needs amd :: rocm_version 6.3, this machine has 6.4"),
+        ("rx-6800-rocm6.3", "rocm6.3", "amd gfx_arch gfx1030, amd rocm_version 6.3",
+         "rocm6.4", "needs amd :: rocm_version 6.4, this machine has 6.3"),
+        ("rx-5700-rocm6.4", "null", "",
+         "rocm6.4",
+         "needs amd :: gfx_arch gfx1030, gfx1100, gfx1101, gfx1102, … (11 values), "
+         "this machine has gfx1010"),
+        ("mi350x-rocm7.0", "null", "",
+         "rocm6.4",
+         "needs amd :: gfx_arch gfx1030, gfx1100, gfx1101, gfx1102, … (11 values), "
+         "this machine has gfx950; needs amd :: rocm_version 6.4, this machine has 7.0"),
+        ("h100-zen4", "null", "",
+         "rocm6.4",
+         "needs amd :: gfx_arch gfx1030, gfx1100, gfx1101, gfx1102, … (11 values); "
+         "nothing of it is supported here; "
+         "needs amd :: rocm_version 6.4; nothing of it is supported here"),
+    ],
+)  # fmt: skip
+def test_rocm(metadata, name, label, why, other, not_because):
+    found = ranked(metadata(ROCM), name)
+    assert found.labels == (("null",) if label == "null" else (label, "null"))
+    assert why_chosen(found.ranked[0].supported) == why
+    assert reason(found, other) == not_because
+
+
+SUPPORTED_GPUS = """
+    gfx1030 gfx1100 gfx1101 gfx1102 gfx1200 gfx1201 gfx900 gfx906 gfx908 gfx90a gfx942
+""".split()
+
+
+@pytest.mark.parametrize("gpus", [*SUPPORTED_GPUS, "gfx908 gfx90a", "gfx1036 gfx942", "gfx1010"])
+def test_rocm_on_every_gpu(metadata, gpus):
+    """The GPUs of the note, alone and beside others, in the machine of one of the files."""
+    builds = metadata(ROCM)
+    namespaces = dict(machine("mi300x-rocm6.4").namespaces)
+    features = {**namespaces["amd"].features, "gfx_arch": tuple(gpus.split())}
+    namespaces["amd"] = replace(namespaces["amd"], features=features)
+    detector = Detector(environment=LINUX, platform=Platform(namespaces, "platform.toml"))
+    fits = any(gpu in SUPPORTED_GPUS for gpu in gpus.split())
+    labels = rank(builds, detector.platform(builds)).labels
+    assert labels == (("rocm6.4", "null") if fits else ("null",))
+
+
+ON = ["on"]
+INSTRUCTION_SETS = {
+    "avx": {"x86_64": {"level": ["v2"], "avx": ON}},
+    "avx2": {"x86_64": {"level": ["v3"]}},
+    "avx512": {"x86_64": {"level": ["v4"]}},
+    "avx512bf16": {"x86_64": {"level": ["v4"], "avx512_bf16": ON}},
+    "avx512vnni": {"x86_64": {"level": ["v4"], "avx512_vnni": ON}},
+    "armv8_2": {"aarch64": {"version": ["8.2a"]}},
+    "armv9": {"aarch64": {"version": ["9.0a"], "sve2": ON}},
+}
+ALL, MODERN, ARM = list(INSTRUCTION_SETS), list(INSTRUCTION_SETS)[1:], ["armv8_2", "armv9"]
+
+
+def matrix(driver, instruction_sets_by_gpu):
+    """Metadata with a build for each GPU architecture and instruction set, none for all."""
+    variants = {f"cpu_{name}": INSTRUCTION_SETS[name] for name in ALL}
+    for sm, names in instruction_sets_by_gpu.items():
+        gpu = {"cuda_version_lower_bound": [driver], "sm_arch": [f"{sm}_real"]}
+        for name in names:
+            variants[f"sm{sm}_{name}"] = {"nvidia": gpu, **INSTRUCTION_SETS[name]}
+    tree = {
+        "$schema": "https://variants-schema.wheelnext.dev/v0.2.0.json",
+        "default-priorities": {"namespace": ["nvidia", "x86_64", "aarch64"]},
+        "providers": {
+            "nvidia": {
+                "requires": ["nvidia-variant-provider>=0.0.1,<1"],
+                "plugin-api": "nvidia_variant_provider.plugin:NvidiaVariantPlugin",
+            },
+            "x86_64": {"requires": ["provider-variant-x86-64"]},
+            "aarch64": {"requires": ["provider-variant-aarch64"]},
+        },
+        "variants": variants,
+    }
+    return read_metadata(json.dumps(tree), "matrix")
+
+
+# The two largest matrices of the documents; a driver runs what needs an older one of its major
+# version.
+CUDA_12_9 = matrix(
+    "12.0",
+    {61: ["avx", "avx2"], **dict.fromkeys((75, 80, 86, 89, 90, 100, 103, 120), MODERN)},
+)
+CUDA_13_0 = matrix(
+    "13.0",
+    {**dict.fromkeys((75, 80, 86, 89, 90, 100, 103, 120), MODERN), 110: ARM, 121: ARM},
+)
+
+# fmt: off
+# Machine; its build in either matrix. What the documents' decision trees say of a machine is what
+# comes out, but where they are wrong about the machine.
+MATRIX = [
+    ("gtx-1080-ti-sandybridge", "sm61_avx", "cpu_avx"),
+    ("gtx-1080-ti-haswell", "sm61_avx2", "cpu_avx2"),
+    ("v100-broadwell", "cpu_avx2", "cpu_avx2"),  # nobody built for 7.0
+    ("t4-cascadelake", "sm75_avx512vnni", "cpu_avx512vnni"),
+    ("rtx-2080-ti-zen2", "sm75_avx2", "sm75_avx2"),
+    ("quadro-rtx-8000-skylake-avx512", "sm75_avx512", "cpu_avx512"),
+    ("a100-zen3", "sm80_avx2", "cpu_avx2"),
+    ("a100-cascadelake", "cpu_avx512vnni", "cpu_avx512vnni"),
+    ("rtx-3090-alderlake", "sm86_avx2", "cpu_avx2"),  # AVX-512, they say of the i9-12900K
+    ("rtx-3090-skylake-avx512", "sm86_avx512", "sm86_avx512"),
+    ("a40-icelake", "sm86_avx512vnni", "cpu_avx512vnni"),
+    ("rtx-4090-zen4", "sm89_avx512bf16", "cpu_avx512bf16"),
+    ("l4-zen3", "sm89_avx2", "sm89_avx2"),
+    ("l40s-zen4", "sm89_avx512bf16", "cpu_avx512bf16"),  # a Hopper, they say
+    ("h100-sapphirerapids", "sm90_avx512bf16", "sm90_avx512bf16"),
+    ("h100-zen4", "sm90_avx512bf16", "cpu_avx512bf16"),
+    ("h100-zen3", "sm90_avx2", "cpu_avx2"),
+    ("h200-sapphirerapids", "sm90_avx512bf16", "cpu_avx512bf16"),
+    ("b200-sapphirerapids", "sm100_avx512bf16", "cpu_avx512bf16"),
+    ("b300-zen5", "sm103_avx512bf16", "sm103_avx512bf16"),
+    ("rtx-5090-zen5", "sm120_avx512bf16", "sm120_avx512bf16"),
+    ("rtx-5090-alderlake", "sm120_avx2", "cpu_avx2"),
+    ("t4g-graviton2", "sm75_armv8_2", "cpu_armv8_2"),
+    ("a100-altra", "sm80_armv8_2", "cpu_armv8_2"),
+    ("h100-graviton3", "sm90_armv8_2", "cpu_armv8_2"),  # ARMv9 and SVE2, they say of Graviton3
+    ("gh200-grace", "sm90_armv9", "sm90_armv9"),
+    ("gb200-grace", "sm100_armv9", "cpu_armv9"),
+    ("thor", "cpu_armv9", "sm110_armv9"),
+    ("dgx-spark", "sm120_armv9", "sm121_armv9"),
+    ("jetson-orin", "sm86_armv8_2", "cpu_armv8_2"),  # 11.0, they say
+    ("cpu-x86-64-v1", None, None),
+    ("cpu-x86-64-v2", None, None),
+    ("cpu-x86-64-v3", "cpu_avx2", "cpu_avx2"),
+    ("cpu-x86-64-v4", "cpu_avx512", "cpu_avx512"),
+    ("cpu-sandybridge", "cpu_avx", "cpu_avx"),
+    ("cpu-bulldozer", "cpu_avx", "cpu_avx"),
+    ("cpu-haswell", "cpu_avx2", "cpu_avx2"),
+    ("cpu-zen", "cpu_avx2", "cpu_avx2"),
+    ("laptop-alderlake", "cpu_avx2", "cpu_avx2"),
+    ("cpu-skylake-avx512", "cpu_avx512", "cpu_avx512"),
+    ("cpu-cascadelake", "cpu_avx512vnni", "cpu_avx512vnni"),
+    ("cpu-sapphirerapids", "cpu_avx512bf16", "cpu_avx512bf16"),
+    ("cpu-zen4", "cpu_avx512bf16", "cpu_avx512bf16"),
+    ("cpu-graviton2", "cpu_armv8_2", "cpu_armv8_2"),
+    ("cpu-graviton3", "cpu_armv8_2", "cpu_armv8_2"),
+    ("cpu-graviton4", "cpu_armv9", "cpu_armv9"),
+    ("cpu-grace", "cpu_armv9", "cpu_armv9"),
+]
+# fmt: on
+
+
+def test_matrices_are_those_of_the_documents():
+    assert (len(CUDA_12_9.variants), len(CUDA_13_0.variants)) == (57, 59)
+
+
+@pytest.mark.parametrize(("name", "cuda_12_9", "cuda_13_0"), MATRIX)
+def test_matrix(name, cuda_12_9, cuda_13_0):
+    for builds, label in ((CUDA_12_9, cuda_12_9), (CUDA_13_0, cuda_13_0)):
+        assert next(iter(ranked(builds, name).labels), None) == label
+
+
+def test_matrix_covers_every_machine_it_is_for():
+    others = {name for name in MACHINES if machine(name).support("amd").features}
+    others |= {name for name in MACHINES if machine(name).support("intel").features}
+    others |= {"apple-m1", "apple-m4"}
+    assert {row[0] for row in MATRIX} == {*MACHINES} - others
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "not_because"),
+    [
+        ("rtx-3090-alderlake", "sm86_avx512", "needs x86-64-v4, this CPU has x86-64-v3"),
+        ("rtx-3090-skylake-avx512", "sm86_avx512vnni",
+         "needs x86_64 :: avx512_vnni on; nothing of it is supported here"),
+        ("rtx-3090-skylake-avx512", "sm89_avx512",
+         "built for compute capability 8.9, this GPU has 8.6"),
+        ("cpu-x86-64-v2", "cpu_avx", "needs x86_64 :: avx on; nothing of it is supported here"),
+        ("h100-graviton3", "sm90_armv9",
+         "needs aarch64 :: sve2 on; nothing of it is supported here; "
+         "needs ARMv9.0a, this CPU has ARMv8.4a"),
+        ("gh200-grace", "cpu_avx2", "needs x86-64-v3; nothing of it is supported here"),
+        ("thor", "sm100_armv9", "built for compute capability 10.0, this GPU has 11.0"),
+    ],
+)  # fmt: skip
+def test_matrix_why_not(name, label, not_because):
+    assert reason(ranked(CUDA_12_9, name), label) == not_because
+
+
+@pytest.mark.parametrize(
+    ("preferences", "label"),
+    [
+        # Every build for a Zen 4 beside an H100 fits; the workload says which one is best.
+        (Preferences(), "sm90_avx512bf16"),
+        (Preferences(prefer=(Selector("x86_64", "avx512_vnni"),)), "sm90_avx512vnni"),
+        (
+            Preferences(
+                exclude=(Selector("x86_64", "avx512_bf16"), Selector("x86_64", "avx512_vnni"))
+            ),
+            "sm90_avx512",
+        ),
+        (Preferences(exclude=(Selector("nvidia"),)), "cpu_avx512bf16"),
+    ],
+)
+def test_matrix_for_a_workload(preferences, label):
+    assert ranked(CUDA_12_9, "h100-zen4", preferences).labels[0] == label

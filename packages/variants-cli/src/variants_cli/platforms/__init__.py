@@ -1,0 +1,1 @@
+"""Example platform files, one for each class of machine: data, no code."""

@@ -1,3 +1,6 @@
+import json
+import zipfile
+
 import pytest
 
 from pep_variants.platform import read_platform
@@ -16,7 +19,7 @@ def test_json(variants):
     namespaces = result.json["namespaces"]
     assert {"aarch64", "nvidia", "x86_64"} <= namespaces.keys()
     for support in namespaces.values():
-        assert support.keys() == {"features", "resolved", "plugin-api", "notice"}
+        assert support.keys() == {"features", "resolved", "plugin-api", "notice", "facts"}
         assert isinstance(support["notice"], str)
         assert all("==" in package for package in support["resolved"])
         for values in support["features"].values():
@@ -25,6 +28,20 @@ def test_json(variants):
     assert nvidia["plugin-api"] == "nvidia_variant_provider.plugin:NvidiaVariantPlugin"
     assert nvidia["features"]["cuda_version_lower_bound"][:2] == ["12.8", "12.7"]
     assert nvidia["features"]["sm_arch"] == ["90_real", "90_virtual"]
+    assert nvidia["facts"] == [
+        {
+            "what": "CUDA driver",
+            "value": "12.8",
+            "source": "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION",
+            "forced": True,
+        },
+        {
+            "what": "compute capability",
+            "value": "9.0",
+            "source": "NV_VARIANT_PROVIDER_FORCE_SM_ARCH",
+            "forced": True,
+        },
+    ]
 
 
 def test_table(variants):
@@ -68,3 +85,94 @@ def test_platform_file_that_cannot_be_written(tmp_path, variants):
     path = tmp_path / "missing" / "platform.toml"
     result = variants("detect", "-o", path)
     assert result == (1, "", f"error: {path}: No such file or directory\n")
+
+
+def test_some_namespaces(variants):
+    result = variants("detect", "nvidia", "--json")
+    assert list(result.json["namespaces"]) == ["nvidia"]
+    result = variants("detect", "nvidia", "acme")
+    assert result.code == 2
+    assert "no provider for acme; there are aarch64, " in result.err
+
+
+def test_facts(variants):
+    result = variants("detect", "nvidia", "-v")
+    rows = [line.split("  ") for line in result.out.split("\n\n")[1].splitlines()]
+    cells = [[cell.strip() for cell in row if cell.strip()] for row in rows]
+    assert cells == [
+        ["nvidia", "CUDA driver", "12.8", "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION (forced)"],
+        ["compute capability", "9.0", "NV_VARIANT_PROVIDER_FORCE_SM_ARCH (forced)"],
+    ]
+
+
+@pytest.fixture
+def acme(tmp_path, monkeypatch):
+    """Metadata of a release whose provider is a plugin, which a folder of wheels has."""
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    code = (
+        "from types import SimpleNamespace as Feature\n"
+        "def get_supported_configs():\n"
+        "    return [Feature(name='speed', values=['fast', 'slow'], multi_value=False)]\n"
+        "get_all_configs = get_supported_configs\n"
+    )
+    info = "acme_provider-1.0.dist-info"
+    with zipfile.ZipFile(folder / "acme_provider-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("acme_provider.py", code)
+        wheel.writestr(
+            f"{info}/METADATA", "Metadata-Version: 2.1\nName: acme-provider\nVersion: 1.0\n"
+        )
+        wheel.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        wheel.writestr(f"{info}/RECORD", f"acme_provider.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n")
+    for name, value in {
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(folder),
+        "VARIANTS_CACHE_DIR": str(tmp_path / "cache"),
+    }.items():
+        monkeypatch.setenv(name, value)
+    path = tmp_path / "pkg-1.0-variants.json"
+    tree = {
+        "$schema": "https://variants-schema.wheelnext.dev/v0.2.0.json",
+        "default-priorities": {"namespace": ["acme"]},
+        "providers": {"acme": {"requires": ["acme-provider>=1"]}},
+        "variants": {"slow": {"acme": {"speed": ["slow"]}}, "fast": {"acme": {"speed": ["fast"]}}},
+    }
+    path.write_text(json.dumps(tree))
+    return path
+
+
+def test_plugin_is_skipped_unless_allowed(variants, acme):
+    result = variants("detect", "--metadata", acme)
+    assert (result.code, result.err) == (0, "")
+    assert "allow it with --variant-allow-provider 'acme-provider>=1'" in result.out
+    assert variants("rank", acme, "--json").json["selected"] is None
+
+
+def test_allowed_plugin(variants, acme):
+    allow = ("--variant-allow-provider", "acme-provider>=1")
+    result = variants("detect", "--metadata", acme, "--json", *allow)
+    support = result.json["namespaces"]["acme"]
+    assert support["features"] == {"speed": ["fast", "slow"]}
+    assert support["resolved"] == ["acme-provider==1.0"]
+    assert support["notice"] == ""
+    assert variants("rank", acme, "--json", *allow).json["selected"] == "fast"
+
+    (kept,) = variants("providers", "--json").json["kept"]
+    assert kept["resolved"] == ["acme-provider==1.0"]
+    assert "acme-provider==1.0" in variants("providers").out
+    assert variants("providers", "--clear").out == "1 plugin removed\n"
+    assert variants("providers", "--json").json["kept"] == []
+
+
+def test_senseless_permission(variants, acme):
+    result = variants("detect", "--metadata", acme, "--variant-allow-provider", "--pre")
+    assert result.code != 0
+    assert "--pre" in result.err
+
+
+def test_providers(variants, acme):
+    built_in = variants("providers", "--json").json["built-in"]
+    assert {known["namespace"] for known in built_in} >= {"nvidia", "x86_64", "aarch64"}
+    assert variants("providers").out.startswith("nvidia ")

@@ -1,8 +1,9 @@
 """From what metadata says of its providers to what this machine supports.
 
-Nothing from an index runs here: known packages are answered by our own implementations, values
-that the metadata lists are taken from it, a platform file replaces looking at the machine, and
-every other plugin leaves its namespace unsupported, with a notice that says how to change that.
+Nothing from an index runs unasked: known packages are answered by our own implementations, values
+that the metadata lists are taken from it, and a platform file replaces looking at the machine.
+Every other plugin runs only if the user allowed its package (see `plugins`); otherwise its
+namespace is unsupported, with a notice that says how to change that.
 """
 
 from __future__ import annotations
@@ -10,12 +11,17 @@ from __future__ import annotations
 import logging
 import shlex
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from .errors import ProviderError, shortened
 from .metadata import Metadata, ProviderInfo
 from .platform import Platform, Support
 from .property import ABI_DEPENDENCY
 from .providers.known import BUILTIN_NAMESPACES, KnownProvider, find_known
+
+if TYPE_CHECKING:
+    from .plugins import PluginRunner
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +42,7 @@ class Detector:
         environment: Mapping[str, str] | None = None,
         enabled: Collection[str] = (),
         platform: Platform | None = None,
+        runner: PluginRunner | None = None,
     ) -> None:
         """Set up for one target.
 
@@ -43,11 +50,13 @@ class Detector:
             environment: PEP 508 marker environment of the target, the running Python by default.
             enabled: namespaces of optional providers that the user wants consulted.
             platform: what a platform file says, in place of detection.
+            runner: runs the plugins that the user allowed; by default none is.
         """
         self._environment = environment
         self._enabled = frozenset(enabled)
         self._platform = platform
-        self._answers: dict[KnownProvider, Support] = {}
+        self._runner = runner
+        self._answers: dict[tuple[str, object], Support] = {}
 
     def platform(self, metadata: Metadata) -> Platform:
         """Return the support of every namespace that *metadata* prioritizes."""
@@ -64,7 +73,10 @@ class Detector:
     def host(self) -> Platform:
         """Return the support of every namespace that has a built-in provider."""
         return Platform(
-            {namespace: self._ask(known) for namespace, known in sorted(BUILTIN_NAMESPACES.items())}
+            {
+                namespace: self._ask(namespace, known)
+                for namespace, known in sorted(BUILTIN_NAMESPACES.items())
+            }
         )
 
     def environment(self) -> Mapping[str, str]:
@@ -102,45 +114,45 @@ class Detector:
             known = None if metadata.providers else BUILTIN_NAMESPACES.get(namespace)
             if known is None:
                 return Support(notice="no provider is known for this namespace")
-            return self._ask(known)
+            return self._ask(namespace, known)
         try:
             known = find_known(namespace, provider, self.environment())
         except _UNUSABLE:
             known = None
-        return self._untrusted(provider) if known is None else self._ask(known)
+        return self._ask(namespace, known or provider)
 
-    def _ask(self, known: KnownProvider) -> Support:
-        if known not in self._answers:
-            self._answers[known] = self._asked(known)
-        return self._answers[known]
+    def _ask(self, namespace: str, provider: KnownProvider | ProviderInfo) -> Support:
+        # ProviderInfo holds mappings, so it is no key: its requirements and endpoint are.
+        key = (namespace, provider if isinstance(provider, KnownProvider) else _identity(provider))
+        if key not in self._answers:
+            if isinstance(provider, KnownProvider):
+                self._answers[key] = _ask_known(provider)
+            else:
+                self._answers[key] = self._ask_plugin(namespace, provider)
+        return self._answers[key]
 
-    def _asked(self, known: KnownProvider) -> Support:
-        resolved = (f"{known.package}=={known.stands_for}",)
-        plugin_api = known.plugin_apis[0] if known.plugin_apis else None
-        try:
-            features = known.factory().supported()
-        except ProviderError as error:
-            return Support({}, resolved, plugin_api, str(error))
-        except Exception as error:  # a fault of ours must cost variants, never the install
-            logger.debug("provider of %s failed", known.namespace, exc_info=True)
-            return Support({}, resolved, plugin_api, f"detection failed: {shortened(str(error))}")
-        return Support(features, resolved, plugin_api)
-
-    def _holds(self, marker: str) -> bool:
-        from packaging.markers import Marker
-
-        try:
-            return Marker(marker).evaluate(dict(self.environment()))
-        except _UNUSABLE as error:
-            logger.debug("the marker %s cannot be evaluated: %s", shortened(marker), error)
-            return False
-
-    def _untrusted(self, provider: ProviderInfo) -> Support:
+    def _ask_plugin(self, namespace: str, provider: ProviderInfo) -> Support:
         if provider.builtin is not None:
             name = shortened(provider.builtin)
             return Support(notice=f"the built-in provider {name} is not known to this release")
         if not provider.requires:
             return Support(notice="no provider is named for this namespace")
+        if self._runner is None:
+            return self._untrusted(provider)
+        from .plugins import Refused
+
+        try:
+            judgement = self._runner.judge(provider, self.environment())
+            if isinstance(judgement, Refused):
+                return _refused(judgement.reason, judgement.requirement)
+            answer = self._runner.ask(namespace, provider, self.environment())
+        except ProviderError as error:
+            return Support(notice=str(error))
+        except Exception as error:  # a fault of ours must cost variants, never the install
+            return _faulty(namespace, error)
+        return Support(answer.features, answer.resolved, answer.plugin_api, output=answer.stderr)
+
+    def _untrusted(self, provider: ProviderInfo) -> Support:
         try:
             requirement = self._first_applicable(provider.requires)
         except _UNUSABLE:
@@ -148,15 +160,9 @@ class Detector:
             return Support(notice=f"its provider is no valid requirement: {listed}")
         if requirement is None:
             return Support(notice="no requirement of its provider applies to this environment")
-        # The text comes from a stranger's file: it never runs, and it is safe to copy to a shell.
         quoted = shlex.quote(requirement)
-        return Support(
-            notice=(
-                f"its provider plugin {quoted} is neither built in nor allowed to run: "
-                f"allow it with --variant-allow-provider {quoted}, "
-                "or describe the namespace in a platform file (--variant-platform)"
-            ),
-            untrusted=requirement,
+        return _refused(
+            f"its provider plugin {quoted} is neither built in nor allowed to run", requirement
         )
 
     def _first_applicable(self, requirements: Sequence[str]) -> str | None:
@@ -168,3 +174,48 @@ class Detector:
                 requirement.marker = None
                 return str(requirement)
         return None
+
+    def _holds(self, marker: str) -> bool:
+        from packaging.markers import Marker
+
+        try:
+            return Marker(marker).evaluate(dict(self.environment()))
+        except _UNUSABLE as error:
+            logger.debug("the marker %s cannot be evaluated: %s", shortened(marker), error)
+            return False
+
+
+def _identity(provider: ProviderInfo) -> tuple[object, ...]:
+    return provider.requires, provider.plugin_api, provider.builtin
+
+
+def _ask_known(known: KnownProvider) -> Support:
+    resolved = (f"{known.package}=={known.stands_for}",)
+    plugin_api = known.plugin_apis[0] if known.plugin_apis else None
+    implementation = known.factory()
+    try:
+        features = implementation.supported()
+        return Support(features, resolved, plugin_api, facts=implementation.facts())
+    except ProviderError as error:
+        return Support({}, resolved, plugin_api, str(error))
+    except Exception as error:  # a fault of ours must cost variants, never the install
+        return replace(_faulty(known.namespace, error), resolved=resolved, plugin_api=plugin_api)
+
+
+def _faulty(namespace: str, error: Exception) -> Support:
+    logger.debug("provider of %s failed", namespace, exc_info=True)
+    return Support(notice=f"detection failed: {shortened(str(error))}")
+
+
+def _refused(reason: str, requirement: str) -> Support:
+    if not requirement:  # allowing something would not help
+        return Support(notice=reason)
+    # The text comes from a stranger's file: it never runs, and it is safe to copy to a shell.
+    quoted = shlex.quote(requirement)
+    return Support(
+        notice=(
+            f"{reason}: allow it with --variant-allow-provider {quoted}, "
+            "or describe the namespace in a platform file (--variant-platform)"
+        ),
+        untrusted=requirement,
+    )

@@ -26,6 +26,7 @@ from pathlib import Path
 from . import toml
 from .errors import PlatformFileError, redacted, shortened
 from .property import NAME, VALUE, Features
+from .providers.base import Fact
 
 FILE_VERSION = "0.1"
 
@@ -41,6 +42,8 @@ class Support:
         notice: why nothing is supported and what the user can do about it; empty otherwise.
         untrusted: requirement of the plugin that was not run because nobody allowed it; empty
             otherwise.
+        facts: what a built-in provider derived its answer from; a file has none.
+        output: what a plugin printed to its standard error, for those who want to see it.
     """
 
     features: Features = field(default_factory=dict)
@@ -48,6 +51,8 @@ class Support:
     plugin_api: str | None = None
     notice: str = ""
     untrusted: str = ""
+    facts: tuple[Fact, ...] = field(default=(), compare=False)
+    output: str = field(default="", compare=False)
 
 
 UNSUPPORTED = Support()

@@ -14,6 +14,7 @@ from .commands.detect import detect
 from .commands.index import index
 from .commands.inspect import inspect
 from .commands.make import make
+from .commands.providers import providers
 from .commands.rank import rank
 from .commands.unmake import unmake
 from .commands.validate import validate
@@ -41,7 +42,7 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (detect, rank, inspect, make, unmake, index, validate):
+for command in (detect, providers, rank, inspect, make, unmake, index, validate):
     cli.add_command(command)
 
 

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from pep_variants.detection import Detector
-from pep_variants.platform import write_platform
+from pep_variants.platform import Platform, write_platform
+from pep_variants.preferences import load_preferences
 
 from ..atomic import replacing
-from ..console import print_json, print_table
-from .arguments import json_option
+from ..console import note, print_json, print_table
+from ..detection import detector_for, read_metadata_file
+from .arguments import json_option, option_values, preference_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pep_variants.platform import Platform, Support
+    from pep_variants.platform import Support
     from pep_variants.property import Features
 
 _SHOWN = 8
@@ -26,6 +28,16 @@ _SHOWN = 8
 
 
 @click.command(short_help="Show what this machine supports.")
+@click.argument("namespaces", metavar="[NAMESPACE]...", nargs=-1)
+@click.option(
+    "--metadata",
+    "metadata_file",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Ask the providers that this *-variants.json names, not the built-in ones.",
+)
+@preference_options("variant-enable", "variant-allow-provider")
+@click.option("-v", "--verbose", is_flag=True, help="Show who said so, and what was forced.")
 @json_option
 @click.option(
     "-o",
@@ -34,22 +46,64 @@ _SHOWN = 8
     type=click.Path(dir_okay=False, path_type=Path),
     help="Also write a platform file, for --variant-platform; one that exists is replaced.",
 )
-def detect(as_json: bool, output: Path | None) -> None:
+def detect(
+    namespaces: tuple[str, ...],
+    metadata_file: Path | None,
+    verbose: bool,
+    as_json: bool,
+    output: Path | None,
+    **options: Any,  # noqa: ANN401
+) -> None:
     """Show what this machine supports.
 
-    Asks every built-in provider and lists namespaces, features and values, most preferred first.
+    Lists namespaces, features and values, most preferred first; of all built-in providers, or of
+    the given NAMESPACEs.
 
     Example: variants detect -o platform.toml
     """
-    platform = Detector().host()
+    detector = detector_for(load_preferences(option_values(options), os.environ))
+    if metadata_file is not None:
+        platform = detector.platform(read_metadata_file(metadata_file))
+    else:
+        platform = detector.host()
+    platform = _narrowed(platform, namespaces)
     if output is not None:
         text = write_platform(platform, f"variants-cli {version('variants-cli')}")
         with replacing(output) as stream:
             stream.write(text.encode())
     if as_json:
         print_json({"namespaces": _tree(platform)})
-    else:
-        print_table(("namespace", "feature", "supported"), list(_rows(platform)))
+        return
+    print_table(("namespace", "feature", "supported"), list(_rows(platform)))
+    facts = list(_facts(platform)) if verbose else []
+    if facts:
+        click.echo()
+        print_table(("namespace", "fact", "value", "source"), facts)
+    for namespace, support in platform.namespaces.items():
+        if verbose and support.output:
+            note(f"the plugin of {namespace!r} printed: {support.output}")
+
+
+def _narrowed(platform: Platform, namespaces: tuple[str, ...]) -> Platform:
+    unknown = sorted(set(namespaces) - platform.namespaces.keys())
+    if unknown:
+        there = ", ".join(platform.namespaces)
+        raise click.UsageError(f"no provider for {', '.join(unknown)}; there are {there}")
+    return Platform(
+        {
+            namespace: support
+            for namespace, support in platform.namespaces.items()
+            if not namespaces or namespace in namespaces
+        }
+    )
+
+
+def _facts(platform: Platform) -> Iterator[tuple[str, str, str, str]]:
+    for namespace, support in platform.namespaces.items():
+        shown = namespace
+        for fact in support.facts:
+            yield shown, fact.what, fact.value, fact.source + (" (forced)" if fact.forced else "")
+            shown = ""
 
 
 def _tree(platform: Platform) -> dict[str, object]:
@@ -59,6 +113,7 @@ def _tree(platform: Platform) -> dict[str, object]:
             "resolved": list(support.resolved),
             "plugin-api": support.plugin_api,
             "notice": support.notice,
+            "facts": [fact._asdict() for fact in support.facts],
         }
         for namespace, support in platform.namespaces.items()
     }

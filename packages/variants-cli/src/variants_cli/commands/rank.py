@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pep_variants.detection import Detector
 from pep_variants.explanation import notices, why_chosen, why_rejected
-from pep_variants.platform import load_platform
 from pep_variants.preferences import load_preferences
 from pep_variants.ranking import rank as rank_variants
-from pep_variants.reader import MAX_METADATA_BYTES, read_metadata
 
 from ..console import note, print_json, print_table
+from ..detection import detector_for, read_metadata_file
 from .arguments import json_option, option_values, preference_options
 
 if TYPE_CHECKING:
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
     "variant-prefer",
     "variant-exclude",
     "variant-enable",
+    "variant-allow-provider",
     aliases={"variant-platform": "platform"},
 )
 @json_option
@@ -41,14 +40,9 @@ def rank(file: Path, as_json: bool, **options: Any) -> None:  # noqa: ANN401
     FILE is a *-variants.json. Variants that fit come first, in order, the rest with what they
     need. Options, VARIANTS_... variables and variants.toml count as for the installers.
     """
-    with file.open("rb") as stream:
-        metadata = read_metadata(stream.read(MAX_METADATA_BYTES + 1), str(file))
+    metadata = read_metadata_file(file)
     preferences = load_preferences(option_values(options), os.environ)
-    platform_file = preferences.platform_file
-    detector = Detector(
-        enabled=preferences.enable,
-        platform=load_platform(platform_file) if platform_file is not None else None,
-    )
+    detector = detector_for(preferences)
     ranking = rank_variants(metadata, detector.platform(metadata), preferences)
     selected = ranking.labels[0] if ranking.labels else None
     if as_json:

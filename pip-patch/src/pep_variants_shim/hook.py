@@ -42,10 +42,6 @@ INSTALLING = ("commands.download", "commands.install", "commands.lock", "command
 _INTERNAL = "pip._internal."
 
 
-class MissingSeam(Exception):
-    """pip lacks something that a patch needs."""
-
-
 class Switch:
     """Whether the patches act. One per process, because a process has one patched pip.
 
@@ -135,8 +131,8 @@ class _PatchLoader:
         name, _, function = self._patch.partition(":")
         try:
             getattr(importlib.import_module(f"{__package__}.patches.{name}"), function)(module)
-        except MissingSeam as error:
-            switch.off(f"this pip is not as expected, {module.__name__} lacks {error}")
+        except AttributeError as error:
+            switch.off(f"this pip is not as expected, {module.__name__} lacks {error.name}")
         except Exception as error:  # pip must work, whatever happens to us
             switch.off(f"{module.__name__} cannot be patched ({type(error).__name__}: {error})")
 
@@ -157,7 +153,7 @@ def complete() -> bool:
     return switch.on
 
 
-def replace(owner: Any, name: str) -> Callable[[Callable[..., Any]], None]:
+def replace(owner: Any, name: str, *, always: bool = False) -> Callable[[Callable[..., Any]], None]:
     """Return a decorator that puts a function in the place of ``owner.name``.
 
     The function gets what it replaces, as its first argument, and the arguments of the call. It
@@ -166,30 +162,31 @@ def replace(owner: Any, name: str) -> Callable[[Callable[..., Any]], None]:
     Args:
         owner: a module or a class.
         name: of a function, method, class method or property.
+        always: call the function also when the patches are switched off.
 
     Raises:
-        MissingSeam: *owner* has no such attribute.
+        AttributeError: *owner* has no such attribute of its own.
     """
     original = vars(owner).get(name)
     if original is None:
-        raise MissingSeam(f"{getattr(owner, '__qualname__', '')}.{name}".lstrip("."))
+        place = f"{getattr(owner, '__qualname__', '')}.{name}".lstrip(".")
+        raise AttributeError(f"there is no {place}", name=place, obj=owner)
+
+    def switched(original: Any, ours: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def function(*args: Any, **kwargs: Any) -> Any:
+            if switch.on or always:
+                return ours(original, *args, **kwargs)
+            return original(*args, **kwargs)
+
+        return function
 
     def decorate(ours: Callable[..., Any]) -> None:
         if isinstance(original, classmethod):
-            setattr(owner, name, classmethod(_switched(original.__func__, ours)))
+            setattr(owner, name, classmethod(switched(original.__func__, ours)))
         elif isinstance(original, property):
-            setattr(owner, name, property(_switched(original.fget, ours)))
+            setattr(owner, name, property(switched(original.fget, ours)))
         else:
-            setattr(owner, name, _switched(original, ours))
+            setattr(owner, name, switched(original, ours))
 
     return decorate
-
-
-def _switched(original: Any, ours: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def function(*args: Any, **kwargs: Any) -> Any:
-        if switch.on:
-            return ours(original, *args, **kwargs)
-        return original(*args, **kwargs)
-
-    return function

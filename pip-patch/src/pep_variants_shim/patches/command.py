@@ -36,7 +36,8 @@ def patch_commands(module: ModuleType) -> None:
             group.add_option(f"--{option.name}", dest=_dest(option.name), help=option.help, **kind)
         self.parser.insert_option_group(1, group)
 
-    @replace(module.RequirementCommand, "_build_package_finder")
+    # Also if something was found missing since: options that are given must not be lost.
+    @replace(module.RequirementCommand, "_build_package_finder", always=True)
     def build_package_finder(
         original: Callable[..., Any],
         self: Any,

@@ -13,7 +13,7 @@ from typing import Any
 
 from pep_variants.label import VARIANT_FILE
 
-from ..hook import MissingSeam, replace
+from ..hook import replace
 from ..reduction import reduce_contents, reduce_message
 
 _METADATA_FILE = "METADATA"
@@ -67,13 +67,8 @@ def patch_pkg_resources(module: ModuleType) -> None:
         reduce_message(message, lambda name: _read(self._dist, name))
         return message
 
-    try:
-        installed = module.pkg_resources.DistInfoDistribution
-    except AttributeError as error:
-        raise MissingSeam(str(error)) from None
-
     # What dependencies are computed from.
-    @replace(installed, "_parsed_pkg_info")
+    @replace(module.pkg_resources.DistInfoDistribution, "_parsed_pkg_info")
     def parsed_pkg_info(original: Callable[..., Any], self: Any) -> email.message.Message:
         fresh = not hasattr(self, "_pkg_info")  # where the result is kept
         message: email.message.Message = original(self)

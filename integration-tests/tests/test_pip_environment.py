@@ -1,0 +1,423 @@
+"""The shim as a guest: in environments, pips and interpreters of every kind, and gone again."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from support.index import index_of
+from support.projects import CUDA_12_8, ON_CPU, ON_GPU, app_index
+from support.wheels import NVIDIA, X86_64, Release, SourceDistribution, Wheel, metadata
+
+NVML_SOURCE = """
+int nvmlInit_v2(void) { return 0; }
+int nvmlInitWithFlags(unsigned flags) { return 0; }
+int nvmlShutdown(void) { return 0; }
+int nvmlSystemGetCudaDriverVersion_v2(int *version) { %s }
+int nvmlDeviceGetCount_v2(unsigned *count) { %s }
+"""
+
+
+def tree(environment):
+    """Contents of everything in the environment that is no byte code."""
+    return {
+        str(path.relative_to(environment.path)): path.read_bytes()
+        for path in environment.path.rglob("*")
+        if path.is_file() and not path.is_symlink() and path.suffix != ".pyc"
+    }
+
+
+def dry_run(environment, index, *wanted, **env):
+    done = environment.pip(
+        "install", "--dry-run", "-i", index.url, *(wanted or ["app"]), env={**CUDA_12_8, **env}
+    )
+    assert "Traceback" not in done.text
+    return done
+
+
+@pytest.mark.matrix
+def test_install_and_uninstall(environments, available, plain, serve, tmp_path):
+    """It acts from the next command on; without it everything is as it was."""
+    index = serve(app_index())
+    copy = plain.copied(tmp_path / "environment")
+    before = tree(copy)
+    unpatched = dry_run(copy, index)
+    assert unpatched.code == 1
+
+    copy.install(str(environments.shim_wheel))
+    assert f"Would install {ON_GPU}\n" in dry_run(copy, index).out
+    version = copy.pip("--version").out
+    assert re.fullmatch(rf"pip {available.pip} from .* with pep-variants-shim \d\S+\n", version)
+
+    done = copy.pip("uninstall", "-y", "pep-variants-shim")
+    assert done.code == 0, done
+    assert done.err == ""
+    assert tree(copy) == before
+    assert not list(copy.site_packages.glob("pep_variants*"))
+    assert dry_run(copy, index) == unpatched
+    assert "pep-variants" not in copy.pip("--version").out
+
+
+def test_replaces_itself_and_pip(environments, available, fresh, serve):
+    """While pip installs, the files that it runs from are not there for a moment."""
+    done = fresh.pip("install", "--no-index", "--force-reinstall", str(environments.shim_wheel))
+    assert (done.code, done.err) == (0, ""), done
+    other = environments.pip_wheel({"25.3": "26.3", "26.3": "25.3"}[available.pip])
+    done = fresh.pip("install", "--no-index", str(other))
+    assert done.code == 0, done
+    assert "Traceback" not in done.text
+    assert f"Would install {ON_GPU}\n" in dry_run(fresh, serve(app_index())).out
+
+
+def renamed_version(environment, version):
+    """Let pip think that it is another release."""
+    module = environment.site_packages / "pip" / "__init__.py"
+    text, count = re.subn(r'__version__ = ".*"', f'__version__ = "{version}"', module.read_text())
+    assert count == 1
+    module.write_text(text)
+
+
+UNSUPPORTED = "pep-variants-shim: pip {} is not supported (only 25.3, 26.3): {}\n"
+IGNORED = "wheel variants are ignored"
+
+
+@pytest.mark.one
+@pytest.mark.parametrize("version", ["24.0", "99.1"])
+def test_unsupported_pip(environments, available, serve, tmp_path, version):
+    """It works as if there were no shim, and says why in one line, where it matters."""
+    index = app_index()
+    index.add_wheel(Wheel("app", "0.9", requires=("always",)))
+    serve(index)
+    if version == "24.0":
+        none = environments.plain(available.python, version).copied(tmp_path / "none")
+    else:
+        none = environments.plain(available.python, available.pip).copied(tmp_path / "none")
+        renamed_version(none, version)
+    shim = none.copied(tmp_path / "shim")
+    shim.install(str(environments.shim_wheel))
+    line = UNSUPPORTED.format(version, IGNORED)
+    target = str(tmp_path / "target")
+    for command, expected in (
+        (("install", "--dry-run", "-i", index.url, "app"), line),
+        (("download", "-d", target, "-i", index.url, "app"), line),
+        (("install", "--dry-run", "-i", index.url, "absent"), line),
+        (("--version",), ""),
+        (("list", "--exclude", "pep-variants-shim"), ""),
+        (("show", "pip", "install"), ""),
+        (("check",), ""),
+        (("index", "versions", "-i", index.url, "app"), ""),
+        (("--log", str(tmp_path / "install"), "freeze", "--exclude", "pep-variants-shim"), ""),
+    ):
+        shutil.rmtree(target, ignore_errors=True)
+        theirs = none.pip(*command)
+        shutil.rmtree(target, ignore_errors=True)
+        ours = shim.pip(*command)
+        assert ours.code == theirs.code, ours
+        assert ours.err.replace(str(shim.path), str(none.path)) == expected + theirs.err
+        assert ours.out.replace(str(shim.path), str(none.path)) == theirs.out
+    completion = {"COMP_WORDS": "pip install --no-dep", "COMP_CWORD": "2", "PIP_AUTO_COMPLETE": "1"}
+    assert shim.pip(env=completion).err == ""
+
+
+SEAMS = {
+    "evaluate_links": "index.package_finder lacks PackageFinder.evaluate_links",
+    "FoundCandidates": "resolution.resolvelib.found_candidates lacks FoundCandidates",
+    "_prepare_linked_requirement": "operations.prepare lacks",
+    "_fetch_metadata_only": "operations.prepare lacks RequirementPreparer._fetch_metadata_only",
+    "from_metadata_file_contents": "metadata.importlib._dists lacks",
+    "_metadata_impl": "metadata.importlib._dists lacks Distribution._metadata_impl",
+    "WheelDistribution": "metadata.importlib._dists lacks WheelDistribution",
+    "_build_package_finder": "cli.req_command lacks RequirementCommand._build_package_finder",
+    "RequirementCommand": "cli.req_command lacks RequirementCommand",
+    "parse_wheel_filename": "index.sources lacks parse_wheel_filename",
+    "write_output": "commands.install lacks write_output",
+    "get_pip_version": "utils.misc lacks get_pip_version",
+    "select_backend": "select_backend",
+}
+
+
+@pytest.mark.one
+@pytest.mark.parametrize("seam", SEAMS)
+def test_pip_without_a_seam(plain, patched, serve, tmp_path, seam):
+    """A pip that was changed: one line, and it is as if there were no shim, never half of it."""
+    index = app_index(metadata_file=True)
+    index.add_wheel(Wheel("app", "0.9", requires=("always",)))
+    serve(index)
+    results = []
+    for environment, name in ((plain, "none"), (patched, "shim")):
+        copy = environment.copied(tmp_path / name)
+        package = copy.site_packages / "pip" / "_internal"
+        for path in package.rglob("*.py"):
+            text = path.read_text("utf-8")
+            if seam != "parse_wheel_filename":
+                text = re.sub(rf"\b{seam}\b", f"renamed_{seam}", text)
+            elif path.name == "sources.py":  # where it comes from, it keeps its name
+                text = text.replace(f"    {seam},", f"    {seam} as renamed_{seam},")
+                text = text.replace(f"{seam}(", f"renamed_{seam}(")
+            path.write_text(text, "utf-8")
+        results.append(dry_run(copy, index))
+    none, shim = results
+    assert "Would install always-1.0 app-0.9\n" in none.out, none
+    line, _, rest = shim.err.partition("\n")
+    assert line.startswith("pep-variants-shim: this pip is not as expected")
+    assert line.endswith(f": {IGNORED}")
+    assert SEAMS[seam] in line
+    assert (shim.code, shim.out, rest) == (none.code, none.out, none.err)
+    # What was asked for and cannot be had is an error: of ours, or of pip's, which does not know
+    # the option.
+    done = dry_run(copy, index, "--variant", "app=null", "app")
+    assert done.code != 0
+    refused = ("ERROR: --variant has no effect: this pip is not", "no such option: --variant")
+    assert done.err.splitlines()[-1].startswith(refused), done
+    # Others say nothing, and do what they did.
+    assert copy.pip("list", "--exclude", "pep-variants-shim").err == ""
+
+
+@pytest.mark.one
+@pytest.mark.parametrize("seam", ["InMemoryMetadata", "_parsed_pkg_info"])
+def test_other_backend_without_a_seam(fresh, serve, seam):
+    files = {"InMemoryMetadata": "_internal/metadata", "_parsed_pkg_info": "_vendor/pkg_resources"}
+    for path in (fresh.site_packages / "pip" / files[seam]).rglob("*.py"):
+        path.write_text(path.read_text("utf-8").replace(seam, f"renamed{seam}"), "utf-8")
+    index = serve(app_index())
+    done = dry_run(fresh, index, "always", _PIP_USE_IMPORTLIB_METADATA="0")
+    (line,) = (line for line in done.err.splitlines() if line.startswith("pep-variants-shim"))
+    assert f"lacks {seam}" in line or f"lacks DistInfoDistribution.{seam}" in line
+    assert "Would install always-1.0\n" in done.out, done
+    # The backend that is not used does not matter.
+    assert f"Would install {ON_GPU}\n" in dry_run(fresh, index).out
+
+
+def test_builds_are_isolated(patched, serve, tmp_path):
+    """pip starts itself to install what a build needs, variants included."""
+    index = app_index()
+    source = SourceDistribution("built", "1.0", ("always", "app"))
+    index.add("built", source.filename, source.build())
+    target = str(tmp_path / "target")
+    done = patched.pip("install", "-t", target, "-i", serve(index).url, "built", env=CUDA_12_8)
+    assert done.code == 0, done
+    assert "Successfully installed built-1.0\n" in done.out
+    assert "app-1.0-py3-none-any-cu128.whl" in index.fetched
+    plain_source = SourceDistribution("simple", "1.0", ("always",))
+    index.add("simple", plain_source.filename, plain_source.build())
+    done = dry_run(patched, index, "simple")
+    assert "Would install simple-1.0\n" in done.out, done
+    assert done.err == ""
+
+
+STARTS = {
+    "alone": ((), {}),
+    "isolated": (("-I",), {}),
+    "without site": (("-S",), {}),
+    "without environment": (("-E",), {}),
+    "with warnings as errors": ((), {"PYTHONWARNINGS": "error"}),
+    "with warnings as errors in development mode": (("-X", "dev", "-W", "error"), {}),
+    "optimized": (("-OO",), {}),
+}
+
+
+@pytest.mark.matrix
+def test_start_of_the_interpreter(patched):
+    """It is silent, and loads two small modules."""
+    code = "import sys; print([n for n in sorted(sys.modules) if 'variants' in n or n == 'pip'])"
+    for options, env in STARTS.values():
+        done = patched.run(*options, "-c", code, env=env)
+        loaded = [] if "-S" in options else ["pep_variants_shim", "pep_variants_shim.start"]
+        assert (done.code, done.out, done.err) == (0, f"{loaded}\n", ""), options
+
+
+@pytest.mark.one
+def test_isolated_interpreters_have_variants(patched, serve):
+    """-I and -E are about the user's settings, -S is about everything in the environment."""
+    index = serve(app_index())
+    wanted = ("-m", "pip", "install", "--dry-run", "--no-deps", "-i", index.url)
+    for option in ("-I", "-E"):
+        done = patched.run(option, *wanted, "--variant", "app=null", "app")
+        assert "Would install app-1.0-null\n" in done.out, done
+    code = (
+        "import runpy, sys; sys.path.append(sys.argv.pop(1)); "
+        "runpy.run_module('pip', {}, '__main__')"
+    )
+    done = patched.run("-S", "-c", code, str(patched.site_packages), "--version")
+    assert "pep-variants" not in done.out, done
+
+
+@pytest.mark.one
+def test_environment_without_pip(environments, available, tmp_path):
+    environment = environments.plain(available.python, None).copied(tmp_path / "environment")
+    outside = environments.plain(available.python, available.pip)
+    done = outside.run(
+        "-m", "pip", "--python", environment.python, "install", "--no-index",
+        str(environments.shim_wheel),
+    )  # fmt: skip
+    assert done.code == 0, done
+    done = environment.run("-c", "print('fine')")
+    assert (done.code, done.out, done.err) == (0, "fine\n", "")
+    assert "No module named pip" in environment.run("-m", "pip", "list").err
+
+
+def test_starts_both_ways(patched):
+    """Python up to 3.14 reads the .pth file, newer ones the .start file: both do the same."""
+    (pth,) = patched.site_packages.glob("pep_variants*.pth")
+    (start,) = patched.site_packages.glob("pep_variants*.start")
+    module, _, function = start.read_text().strip().partition(":")
+    assert pth.read_text() == f"import {module}; {module}.{function}()\n"
+    code = (
+        f"import pkgutil, sys; pkgutil.resolve_name('{module}:{function}')();"
+        "print(sum(type(f).__module__.startswith('pep_variants') for f in sys.meta_path))"
+    )
+    assert patched.run("-c", code).out == "1\n"
+
+
+LIBRARIES = ("packaging", "archspec", "platformdirs", "tomli", "pynvml", "resolvelib")
+OURS = ("pep_variants", "resolvelib_variants")
+
+
+def cpu_index():
+    levels = {f"v{n}": {"x86_64": {"level": [f"v{n}"]}} for n in (1, 2, 3, 4)}
+    variants = {"null": {}, **levels, "cu": {"nvidia": {"cuda_version_lower_bound": ["12.0"]}}}
+    found = metadata(
+        variants, namespaces=["nvidia", "x86_64"], providers={"nvidia": NVIDIA, "x86_64": X86_64}
+    )
+    return index_of([Release("app", "1.0", found)])
+
+
+def test_other_libraries_do_not_matter(fresh, serve):
+    """The environment's own packaging, archspec, … may be anything, even broken."""
+    for name in (*LIBRARIES, *OURS):
+        (fresh.site_packages / f"{name}.py").write_text("raise RuntimeError('not this one')")
+    done = dry_run(fresh, serve(cpu_index()))
+    assert re.search(r"Would install app-1\.0-(cu|v\d|null)\n", done.out), done
+    assert done.err == ""
+
+
+def test_nothing_leaks(patched, serve):
+    """Who runs pip in his own process finds no module of ours under its usual name."""
+    index = serve(cpu_index())
+    code = (
+        "import sys; from pip._internal.cli.main import main\n"
+        f"assert main(['install', '--dry-run', '-q', '-i', {index.url!r}, 'app']) == 0\n"
+        f"print([n for n in {(*LIBRARIES, *OURS)!r} if n in sys.modules])"
+    )
+    done = patched.run("-c", code, env={"NV_VARIANT_PROVIDER_FORCE_SM_ARCH": "9.0"})
+    assert (done.out, done.err) == ("[]\n", ""), done
+
+
+@pytest.mark.one
+def test_only_what_is_needed_is_loaded(patched, serve):
+    """Without variants the engine is not loaded at all."""
+    index = app_index()
+    serve(index)
+    for wanted, loaded in (("always", False), ("app", True)):
+        done = patched.run(
+            "-X", "importtime", "-m", "pip", "install", "--dry-run", "-i", index.url, wanted,
+            env=CUDA_12_8,
+        )  # fmt: skip
+        modules = {line.rpartition("|")[2].strip() for line in done.err.splitlines()}
+        bundled = {name for name in modules if "_vendor.pep_variants." in name}
+        assert (len(bundled) > 10) == loaded
+        if not loaded:
+            names = {name.rpartition(".")[2] for name in bundled}
+            assert names <= {"errors", "label", "options"}
+
+
+FAULTS = {
+    "a module of the engine": "_vendor/pep_variants/reader.py",
+    "a library": "_vendor/packaging/tags.py",
+    "a module of the shim": "candidates.py",
+}
+
+
+@pytest.mark.one
+@pytest.mark.parametrize("file", FAULTS.values(), ids=FAULTS)
+def test_damaged_installation(fresh, serve, file):
+    """Variants are lost, pip is not."""
+    (fresh.site_packages / "pep_variants_shim" / file).write_text("1 +")
+    index = app_index()
+    index.add_wheel(Wheel("app", "1.0", requires=("always",)))
+    serve(index)
+    done = dry_run(fresh, index)
+    assert "Would install always-1.0 app-1.0\n" in done.out, done
+    assert done.err.count("\n") == 1
+    assert "WARNING: Variant wheels are ignored. A fault in pep-variants-shim: Synt" in done.err
+    done = dry_run(fresh, index, "--variant", "app=null", "app")
+    assert done.code == 1
+    assert done.err.startswith("ERROR: A fault in pep-variants-shim: SyntaxError"), done
+    assert done.err.count("\n") == 1
+    assert (
+        "Would install app-1.0\n" in dry_run(fresh, index, "--no-variants", "--no-deps", "app").out
+    )
+
+
+@pytest.mark.one
+@pytest.mark.parametrize("file", ["hook.py", "patches/metadata.py", "session.py", "_vendor"])
+def test_badly_damaged_installation(fresh, serve, file):
+    path = fresh.site_packages / "pep_variants_shim" / file
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.write_text("1 +")
+    index = app_index()
+    index.add_wheel(Wheel("app", "1.0", requires=("always",)))
+    done = dry_run(fresh, serve(index))
+    assert "Would install always-1.0 app-1.0\n" in done.out, done
+    assert done.err.count("\n") == (0 if file == "hook.py" else 1), done
+    assert fresh.pip("uninstall", "-y", "pep-variants-shim").code == 0
+
+
+@pytest.mark.one
+def test_damaged_cpu_data(fresh, serve):
+    """The provider fails: what it would have said counts as unsupported, with one warning."""
+    (data,) = fresh.site_packages.glob("pep_variants_shim/_vendor/archspec/**/microarch*s.json")
+    data.write_text("{")
+    index = serve(cpu_index())
+    done = dry_run(fresh, index, NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION="11.0")
+    assert "Would install app-1.0-null\n" in done.out, done
+    assert done.err.count("\n") == 1
+    assert "CPU cannot be identified" in done.err
+    done = dry_run(fresh, index, "--variant", "app=v1", "app")
+    assert done.code == 1
+    assert "ERROR: variant 'v1' of app 1.0" in done.err, done
+
+
+@pytest.mark.one
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+@pytest.mark.parametrize(
+    ("version", "devices"),
+    [("return 999;", "return 999;"), ("*version = -7; return 0;", "*count = 3; return 0;")],
+)
+def test_driver_that_answers_nonsense(patched, serve, tmp_path, version, devices):
+    source = tmp_path / "nvml.c"
+    source.write_text(NVML_SOURCE % (version, devices))
+    library = tmp_path / "libnvidia-ml.so.1"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
+    index = serve(app_index())
+    done = patched.pip(
+        "install", "--dry-run", "-i", index.url, "app", env={"LD_LIBRARY_PATH": str(tmp_path)}
+    )
+    assert f"Would install {ON_CPU}\n" in done.out, done
+    assert "Traceback" not in done.text
+    assert done.err.count("\n") == 1
+    assert "does not tell its CUDA version" in done.err
+
+
+@pytest.mark.one
+def test_who_looks_for_candidates_himself(patched, serve):
+    """Programs that use parts of pip in their own process see no wheel that they cannot judge."""
+    index = app_index()
+    index.add_wheel(Wheel("app", "0.9"))
+    code = (
+        "from pip._internal.commands import create_command\n"
+        "command = create_command('install')\n"
+        f"options, _ = command.parse_args(['-i', {serve(index).url!r}])\n"
+        "with command.main_context():\n"
+        "    session = command._build_session(options)\n"
+        "    finder = command._build_package_finder(options=options, session=session)\n"
+        "    print(*finder.find_all_candidates('app'))\n"
+    )
+    done = patched.run("-c", code)
+    assert done.out.startswith("'app' candidate (version 0.9 at "), done
+    assert done.out.count("candidate") == 1

@@ -1,0 +1,320 @@
+"""What pip resolves to: between variants, versions, indexes and what is installed."""
+
+from __future__ import annotations
+
+import hashlib
+import sysconfig
+
+import pytest
+
+from support.index import Index, index_of
+from support.projects import CUDA_12_8, DRIVER, ON_CPU, ON_GPU, app, app_index, cuda
+from support.wheels import Release, Wheel, metadata
+
+STATIC = {"static-properties": {"f": ["a", "b", "c"]}, "feature-order": ["f"]}
+
+
+def ranked(*labels, provider=STATIC):
+    """Metadata of variants that all fit, in this order: labels are the values a, b, c."""
+    variants = {label: {"n": {"f": [label]}} for label in labels}
+    return metadata({"null": {}, **variants}, namespaces=["n"], providers={"n": provider})
+
+
+def dry_run(environment, index, *wanted, **env):
+    done = environment.pip("install", "--dry-run", "-i", index.url, *wanted, env=env)
+    assert "Traceback" not in done.text
+    return done
+
+
+def installs(done, *names):
+    """Check that pip would install just these."""
+    assert done.code == 0, done
+    assert done.out.splitlines()[-1].split() == ["Would", "install", *names], done
+
+
+def metadata_files(index):
+    return [name for name in index.fetched if name.endswith(".json")]
+
+
+GATED = (
+    "dep>=2; variant_label == 'a'",
+    "dep>=3; 'n :: f :: b' in variant_properties",
+    "dep<2; 'n' not in variant_namespaces",
+)
+
+
+@pytest.mark.parametrize("metadata_file", [True, False])
+def test_conflict_is_answered_by_the_next_variant(patched, serve, metadata_file):
+    """The first two variants need what another project forbids; the third one does not."""
+    index = Index()
+    for version in ("1.0", "2.0"):
+        release = Release("app", version, ranked("a", "b", "c"), GATED)
+        index.add_release(release, metadata_file=metadata_file)
+    for version in ("1.0", "2.0", "3.0"):
+        index.add_wheel(Wheel("dep", version))
+    index.add_wheel(Wheel("other", "1.0", requires=("dep<2",)))
+    done = dry_run(patched, serve(index), "app", "other")
+    installs(done, "app-2.0-c", "dep-1.0", "other-1.0")
+    assert "Variant a for app 2.0: n f a\n" in done.out
+    assert "Variant c for app 2.0 instead of a: n f c\n" in done.out
+    assert metadata_files(index) == ["app-2.0-variants.json"]
+
+
+def test_conflict_is_answered_by_the_non_variant_wheel_at_last(patched, serve):
+    index = Index()
+    release = Release("app", "2.0", ranked("a", "b"), ("dep>=2; variant_label != ''",))
+    index.add_release(release)
+    index.add_wheel(Wheel("app", "2.0"))
+    index.add_wheel(Wheel("app", "1.0"))
+    for version in ("1.0", "2.0"):
+        index.add_wheel(Wheel("dep", version))
+    done = dry_run(patched, serve(index), "app", "dep<2")
+    installs(done, "app-2.0", "dep-1.0")
+    assert "Non-variant file for app 2.0 instead of a\n" in done.out
+
+
+def test_conflict_of_all_variants_is_answered_by_an_older_version(patched, serve):
+    index = Index()
+    index.add_release(Release("app", "2.0", ranked("a", "b"), ("dep>=2",)))
+    index.add_release(Release("app", "1.0", ranked("a", "b"), ("dep>=2; variant_label == 'a'",)))
+    for version in ("1.0", "2.0"):
+        index.add_wheel(Wheel("dep", version))
+    installs(dry_run(patched, serve(index), "app", "dep<2"), "app-1.0-b", "dep-1.0")
+    assert metadata_files(index) == ["app-2.0-variants.json", "app-1.0-variants.json"]
+
+
+def test_metadata_only_of_versions_that_are_considered(patched, serve):
+    index = Index()
+    for minor in range(20):
+        release = Release("app", f"1.{minor}", ranked("a", "b"), ("dep", "dep[x]"))
+        index.add_release(release)
+    index.add_wheel(Wheel("dep", "1.0", extras=("x",), requires=("app[y]; extra == 'x'",)))
+    done = dry_run(patched, serve(index), "app<1.9", "app[z]<1.9")
+    installs(done, "app-1.8-a", "dep-1.0")
+    assert metadata_files(index) == ["app-1.8-variants.json"]
+
+
+@pytest.mark.parametrize("api", ["json", "html"])
+def test_two_indexes(patched, serve, api):
+    """Variants on the second; each index speaks for its own files."""
+    first, second = Index(api=api), Index(api=api)
+    first.add_wheel(Wheel("app", "1.0"))
+    first.add_release(Release("both", "1.0", ranked("a")))
+    second.add_release(Release("app", "1.0", ranked("b")))
+    second.add_release(Release("both", "1.0", ranked("a", "b")))
+    serve(first), serve(second)
+    done = dry_run(patched, first, "--extra-index-url", second.url, "app", "both")
+    installs(done, "app-1.0-b", "both-1.0-a")
+    assert done.err == ""
+    assert metadata_files(first) == ["both-1.0-variants.json"]
+    assert metadata_files(second) == ["app-1.0-variants.json", "both-1.0-variants.json"]
+
+
+def test_two_indexes_that_contradict_each_other(patched, serve):
+    """Each is right about its own files, so that what is installed is what was promised."""
+    first, second = Index(), Index()
+    first.add_release(Release("app", "1.0", ranked("a", "c")))
+    other = ranked("a", "b")
+    other["variants"]["a"] = {"n": {"f": ["b", "c"]}}
+    second.add_release(Release("app", "1.0", other))
+    serve(first), serve(second)
+    done = dry_run(patched, first, "--extra-index-url", second.url, "app")
+    assert done.code == 0, done
+    # pip's own order of the two, where nothing else decides.
+    assert "app-1.0-py3-none-any-a.whl" in second.fetched
+    assert metadata_files(first) == metadata_files(second) == ["app-1.0-variants.json"]
+    forced = dry_run(patched, first, "--extra-index-url", second.url, "--variant", "app=c", "app")
+    installs(forced, "app-1.0-c")
+    assert "app-1.0-py3-none-any-c.whl" in first.fetched
+
+
+def test_one_index_has_broken_metadata(patched, serve):
+    first, second = Index(), Index()
+    first.add_release(Release("app", "1.0", ranked("a")), metadata=b"")
+    second.add_release(Release("app", "1.0", ranked("b")))
+    serve(first), serve(second)
+    done = dry_run(patched, first, "--extra-index-url", second.url, "app")
+    installs(done, "app-1.0-b")
+    assert done.err.count("\n") == 1
+    assert f"{first.url[:-7]}files/app/app-1.0-variants.json" in done.err
+
+
+def test_platform_tags(patched, serve):
+    """A better variant goes before a better tag; among those of a label the best tag counts."""
+    tags = ("py2.py3-none-any", f"py3-none-{sysconfig.get_platform().replace('-', '_')}")
+    index = index_of([Release("app", "1.0", ranked("a", "b"), tags=tags)])
+    index.remove("app", f"app-1.0-{tags[1]}-a.whl")
+    serve(index)
+    installs(dry_run(patched, index, "app"), "app-1.0-a")
+    installs(dry_run(patched, index, "--variant", "app=b", "app"), "app-1.0-b")
+    assert [name for name in index.fetched if name.endswith(".whl")] == [
+        f"app-1.0-{tags[0]}-a.whl",
+        f"app-1.0-{tags[1]}-b.whl",
+    ]
+
+
+def test_files_that_are_yanked_or_for_another_python(patched, serve):
+    index = index_of([Release("app", "1.0", ranked("a", "b", "c"))])
+    index.attributes["app-1.0-py3-none-any-a.whl"] = {"yanked": "bad"}
+    index.attributes["app-1.0-py3-none-any-b.whl"] = {"requires-python": ">=9"}
+    installs(dry_run(patched, serve(index), "app"), "app-1.0-c")
+
+
+def test_hashes_are_checked(patched, serve, tmp_path):
+    """With hashes only what they allow is chosen from."""
+    index = serve(index_of([Release("app", "1.0", ranked("a", "b", "c"))]))
+    digests = [
+        hashlib.sha256(index.files["app"][f"app-1.0-py3-none-any-{label}.whl"]).hexdigest()
+        for label in ("c", "b")
+    ]
+    hashes = " ".join(f"--hash=sha256:{digest}" for digest in digests)
+    (tmp_path / "requirements.txt").write_text(f"app==1.0 {hashes}\n")
+    done = dry_run(patched, index, "-r", str(tmp_path / "requirements.txt"))
+    installs(done, "app-1.0-b")
+
+
+def test_wrong_hash_of_a_wheel(patched, serve):
+    """That is pip's business, and an error."""
+    index = index_of([Release("app", "1.0", ranked("a"))])
+    index.wrong_hashes.add("app-1.0-py3-none-any-a.whl")
+    done = dry_run(patched, serve(index), "app")
+    assert done.code == 1
+    assert "THESE PACKAGES DO NOT MATCH THE HASHES" in done.err
+
+
+def test_broken_variant_marker(patched, serve):
+    """It is invalid metadata, in pip's own words, and pip does what it does then."""
+    index = Index()
+    index.add_release(Release("app", "2.0", ranked("a"), ("dep; variant_label ~= 'a'",)))
+    index.add_wheel(Wheel("app", "1.0"))
+    done = dry_run(patched, serve(index), "app")
+    installs(done, "app-1.0")
+    assert "Ignoring version 2.0 of app since it has invalid metadata" in done.err
+
+
+def test_upgrade(fresh, serve):
+    index = serve(index_of([Release("app", "1.0", ranked("a", "b"))]))
+    urls = ("-i", index.url)
+    assert "app-1.0-a\n" in fresh.pip("install", *urls, "app").out
+    # The version is there: the variants of it are not asked for.
+    for options in ([], ["--upgrade"], ["--upgrade", "--upgrade-strategy", "eager"]):
+        done = fresh.pip("install", *urls, *options, "app")
+        assert "Requirement already satisfied: app" in done.out, done
+        assert "install" not in done.out.replace("already", "").splitlines()[-1].lower()
+    index.add_release(Release("app", "2.0", ranked("b"), ("dep; 'n' in variant_namespaces",)))
+    index.add_wheel(Wheel("dep", "1.0"))
+    assert "already satisfied" in fresh.pip("install", *urls, "app").out
+    done = fresh.pip("install", *urls, "-U", "app")
+    assert done.out.splitlines()[-1] in (
+        "Successfully installed app-2.0-b dep-1.0",
+        "Successfully installed dep-1.0 app-2.0-b",
+    ), done
+    # Away from it again, which takes a look at the installed one, without its dependencies.
+    done = fresh.pip("install", *urls, "--no-deps", "app==1.0")
+    assert "Successfully installed app-1.0-a\n" in done.out, done
+    assert done.err == ""
+    done = fresh.pip("install", *urls, "-U", "--no-deps", "app")
+    done = fresh.pip("install", *urls, "--no-deps", "--no-variants", "dep", "--force-reinstall")
+    assert "Successfully installed dep-1.0\n" in done.out, done
+
+
+UNTRUSTED = {"requires": ["acme-provider>=1,<2; python_version > '3'"], "plugin-api": "acme:Plugin"}
+
+
+def test_untrusted_provider(patched, serve):
+    """It does not run. The user is told once, and gets what needs no provider."""
+    index = Index()
+    index.add_release(Release("one", "1.0", ranked("a", provider=UNTRUSTED)))
+    index.add_release(Release("two", "1.0", ranked("a", provider=UNTRUSTED), non_variant=True))
+    index.add_release(Release("three", "1.0", ranked("a", provider=UNTRUSTED)))
+    index.remove("three", "three-1.0-py3-none-any-null.whl")
+    index.add_wheel(Wheel("three", "1.0"))
+    index.add_wheel(Wheel("acme-provider", "1.0"))
+    done = dry_run(patched, serve(index), "one", "two", "three")
+    installs(done, "one-1.0-null", "three-1.0", "two-1.0-null")
+    assert done.text.count("acme-provider") == 2  # in one line
+    (line,) = (line for line in done.out.splitlines() if "acme-provider" in line)
+    assert "allow it with --variant-allow-provider 'acme-provider<2,>=1'" in line
+    assert not any("acme" in path for path in index.requests)
+
+
+def test_optional_provider(patched, serve):
+    index = serve(
+        index_of([Release("app", "1.0", ranked("a", provider={**STATIC, "optional": True}))])
+    )
+    done = dry_run(patched, index, "-v", "app")
+    installs(done, "app-1.0-null")
+    assert "--variant-enable n" in done.out
+    assert "--variant-enable" not in dry_run(patched, index, "app").out
+    installs(dry_run(patched, index, "--variant-enable", "n", "app"), "app-1.0-a")
+
+
+def test_dependencies_between_variants_are_not_supported_yet(patched, serve):
+    """Variants that depend on the version of another project are left out, for now."""
+    found = ranked("a", "b")
+    found["variants"]["a"]["abi_dependency"] = {"other": ["1.0"]}
+    index = serve(index_of([Release("app", "1.0", found)]))
+    installs(dry_run(patched, index, "app"), "app-1.0-b")
+
+
+def a_wheel(label="cu128", **options):
+    own = {**cuda("12.8"), "variants": {label: cuda("12.8")["variants"].get(label, {})}}
+    return Wheel(
+        "app", "1.0", label, **{"variant_json": own, "requires": app().requires, **options}
+    )
+
+
+def test_direct_file_and_url(patched, serve, tmp_path):
+    """What the user names is taken if it fits, and is refused with the reason if not."""
+    index = serve(app_index())
+    wheel = a_wheel()
+    (tmp_path / wheel.filename).write_bytes(wheel.build())
+    index.add("direct", wheel.filename, wheel.build())
+    for place in (
+        str(tmp_path / wheel.filename),
+        f"app @ {(tmp_path / wheel.filename).as_uri()}",
+        f"{index.url[:-7]}files/direct/{wheel.filename}",
+    ):
+        done = dry_run(patched, index, place, **CUDA_12_8)
+        installs(done, *ON_GPU.split())
+        done = dry_run(patched, index, place, **{DRIVER: "12.6"})
+        assert done.code == 1
+        assert done.err == (
+            f"ERROR: {wheel.filename} does not fit this machine: needs CUDA driver 12.8 or newer, "
+            "this one supports up to 12.6\n"
+        )
+        done = dry_run(patched, index, "--no-variants", place, **CUDA_12_8)
+        assert (done.code, done.err) == (
+            1,
+            f"ERROR: {wheel.filename} is a variant wheel, and variants are switched off\n",
+        )
+    null = a_wheel("null")
+    (tmp_path / null.filename).write_bytes(null.build())
+    installs(dry_run(patched, index, str(tmp_path / null.filename)), *ON_CPU.split())
+
+
+@pytest.mark.one
+def test_direct_file_that_is_not_what_its_name_says(patched, tmp_path):
+    for wheel, problem in (
+        (a_wheel(variant_json=None), "is named a variant wheel, but has no variant.json"),
+        (a_wheel(variant_json="[]"), "expected an object"),
+        (a_wheel(variant_json=cuda("12.8")), "the filename says label 'cu128'"),
+    ):
+        (tmp_path / wheel.filename).write_bytes(wheel.build())
+        done = patched.pip(
+            "install", "--dry-run", "--no-index", "--no-deps", str(tmp_path / wheel.filename),
+            env=CUDA_12_8,
+        )  # fmt: skip
+        assert done.code == 1
+        assert done.err.startswith(f"ERROR: {tmp_path.as_uri()}/{wheel.filename}"), done
+        assert problem in done.err
+        assert done.err.count("\n") == 1
+
+
+def test_constraint_to_a_file(patched, serve, tmp_path):
+    index = serve(app_index())
+    wheel = a_wheel()
+    (tmp_path / wheel.filename).write_bytes(wheel.build())
+    (tmp_path / "constraints.txt").write_text(f"app @ {(tmp_path / wheel.filename).as_uri()}\n")
+    constraint = ("-c", str(tmp_path / "constraints.txt"))
+    installs(dry_run(patched, index, *constraint, "app", **CUDA_12_8), *ON_GPU.split())

@@ -68,6 +68,8 @@ REFUSED = [
     ("acme", ["acme\n--index-url https://evil.example"], "is no requirement", ""),
     ("acme", ["acme --hash=sha256:" + A], "is no requirement", ""),
     ("acme", ["acme ; nonsense == 'x'"], "is no requirement", ""),
+    ("acme", ["acme ; 'x' in extras"], "is no requirement", ""),
+    ("acme", ["acme ; os_name ~= 'x'"], "is no requirement", ""),
     ("acme", ["./acme-1.0-py3-none-any.whl"], "is no requirement", ""),
     ("acme", ["acme ===1\\"], "a version that no package has", ""),
     ("acme", ["acme ===${HOME}"], "a version that no package has", ""),

@@ -188,7 +188,7 @@ class AllowList:
                 requirement = Requirement(text)
                 if not _applies(requirement, environment):
                     continue
-            except (ValueError, RecursionError):  # every error of packaging is a ValueError
+            except (ValueError, LookupError, RecursionError):  # what packaging raises
                 return Refused(f"its provider requires {shortened(text)}, which is no requirement")
             asked.setdefault(str(canonicalize_name(requirement.name)), []).append(requirement)
         if not asked:
@@ -232,7 +232,7 @@ def _entry(text: str, options: Sequence[str]) -> _Entry:
         # Evaluated once for an error now rather than in the middle of a resolution.
         if requirement.marker is not None:
             requirement.marker.evaluate()
-    except (ValueError, RecursionError) as error:
+    except (ValueError, LookupError, RecursionError) as error:
         problem = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise _wrong(text, f"is no requirement: {redacted(problem)}") from None
     hashes = []

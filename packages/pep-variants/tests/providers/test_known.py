@@ -9,6 +9,10 @@ import pytest
 
 from pep_variants.metadata import ProviderInfo
 from pep_variants.providers.aarch64 import AArch64Provider
+from pep_variants.providers.amd import AmdProvider
+from pep_variants.providers.ascend import AscendProvider
+from pep_variants.providers.base import Fact, summarized
+from pep_variants.providers.intel import IntelProvider
 from pep_variants.providers.known import BUILTIN_NAMESPACES, find_known
 from pep_variants.providers.nvidia import NvidiaProvider
 from pep_variants.providers.x86_64 import X8664Provider
@@ -58,9 +62,33 @@ def package(namespace, *requires, plugin_api=None, environment=LINUX, **rest) ->
             "0.0.3",
             AArch64Provider,
         ),
+        (
+            "amd",
+            "amd-variant-provider>=0.0.2,<1.0.0",
+            "amd_variant_provider.plugin:AMDVariantPlugin",
+            "0.0.2",
+            AmdProvider,
+        ),
+        (
+            "intel",
+            "intel-variant-provider>=0.0.3,<1.0.0",
+            "intel_variant_provider.plugin:IntelVariantPlugin",
+            "0.0.3",
+            IntelProvider,
+        ),
+        (
+            "ascend",
+            "ascend-variant-provider>=0.0.1,<1.0.0",
+            "ascend_variant_provider.plugin:AscendVariantPlugin",
+            "0.0.2",
+            AscendProvider,
+        ),
         # The endpoint may be left out, or be the package's module.
         ("nvidia", NVIDIA, None, "0.0.2", NvidiaProvider),
         ("nvidia", NVIDIA, "nvidia_variant_provider", "0.0.2", NvidiaProvider),
+        ("amd", "amd-variant-provider", None, "0.0.2", AmdProvider),
+        ("intel", "intel-variant-provider", "intel_variant_provider", "0.0.3", IntelProvider),
+        ("ascend", "ascend-variant-provider", None, "0.0.2", AscendProvider),
         ("x86_64", "provider-variant-x86-64", None, "0.0.3", X8664Provider),
         ("aarch64", "provider-variant-aarch64", None, "0.0.3", AArch64Provider),
         ("x86_64", "x86-64-variant-provider", None, "0.2.1", X8664Provider),
@@ -210,7 +238,10 @@ def test_providers_without_requirements():
     assert package("nvidia", "somebodys-provider") is None
 
 
-@pytest.mark.parametrize("namespace", ["nvidia", "x86_64", "aarch64"])
+NAMESPACES = ["nvidia", "amd", "intel", "ascend", "x86_64", "aarch64"]
+
+
+@pytest.mark.parametrize("namespace", NAMESPACES)
 def test_builtin_providers_are_known_by_their_namespace(namespace):
     assert package(namespace, builtin=namespace) == BUILTIN_NAMESPACES[namespace].package
     assert package(namespace, builtin=namespace.upper()) is None
@@ -225,6 +256,9 @@ def test_builtin_namespaces():
         for namespace, known in BUILTIN_NAMESPACES.items()
     } == {
         "nvidia": ("nvidia", "nvidia-variant-provider", NvidiaProvider),
+        "amd": ("amd", "amd-variant-provider", AmdProvider),
+        "intel": ("intel", "intel-variant-provider", IntelProvider),
+        "ascend": ("ascend", "ascend-variant-provider", AscendProvider),
         "x86_64": ("x86_64", "provider-variant-x86-64", X8664Provider),
         "aarch64": ("aarch64", "provider-variant-aarch64", AArch64Provider),
     }
@@ -240,11 +274,73 @@ def test_known_providers_can_be_keys():
 def test_importing_the_table_is_cheap():
     code = (
         "import sys, pep_variants.providers.known\n"
-        "print([name for name in ('archspec', 'pynvml', 'packaging', 'ctypes') "
+        "print([name for name in"
+        " ('archspec', 'pynvml', 'packaging', 'ctypes', 'subprocess', 'shutil') "
         "if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+# What all providers have in common.
+
+
+@pytest.mark.parametrize("namespace", NAMESPACES)
+def test_providers_tell_where_they_know_it_from(namespace):
+    provider = BUILTIN_NAMESPACES[namespace].factory()
+    facts = provider.facts()
+    assert isinstance(facts, tuple)
+    assert all(isinstance(fact, Fact) and all(fact[:3]) and not fact.forced for fact in facts)
+    assert bool(provider.summary()) == bool(facts)
+    if not facts:
+        assert provider.supported() == {}
+
+
+@pytest.mark.parametrize("namespace", NAMESPACES)
+def test_every_answer_is_known(namespace):
+    provider = BUILTIN_NAMESPACES[namespace].factory()
+    known = provider.known()
+    for feature, values in provider.supported().items():
+        assert list(values) == [value for value in known[feature] if value in values]
+
+
+def test_facts_in_a_few_words():
+    assert summarized([]) == ""
+    assert summarized([Fact("GPU", "9.0", "a")]) == "GPU 9.0"
+    facts = [
+        Fact("driver", "12.8", "variable", True),
+        Fact("GPU", "9.0", "a, 1"),
+        Fact("GPU", "8.6", "a, 0"),
+        Fact("GPU", "9.0", "a, 2"),
+        Fact("GPU", "8.0", "a, 3"),
+        Fact("board", "x", "b"),
+    ]
+    assert summarized(facts) == "driver 12.8 (forced), GPU 9.0, 8.6 and 8.0, board x"
+
+
+def test_looking_for_accelerators_starts_no_command(tmp_path, command):
+    """Without their kernel drivers no tool runs, even where one is installed."""
+    log = tmp_path / "log"
+    for name in ("rocminfo", "rocm_agent_enumerator", "hipconfig", "nvidia-smi", "lspci"):
+        command(tmp_path / name, f"echo {name} >> '{log}'; sleep 30")
+    code = (
+        "import pathlib, sys\n"
+        "from pep_variants.providers.known import BUILTIN_NAMESPACES as known\n"
+        "for namespace in ('amd', 'intel'):\n"
+        "    root = pathlib.Path(sys.argv[1])\n"
+        "    assert known[namespace].factory(root=root).supported() == {}\n"
+        "assert known['ascend'].factory().supported() == {}\n"
+        "print([name for name in ('archspec', 'pynvml', 'subprocess') if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "root")],
+        env={"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+    assert not log.exists()
 
 
 FIELD = Path(__file__).parents[4].parent / "shared" / "data" / "field"
@@ -257,5 +353,6 @@ def test_the_field_names_providers_we_know():
         for namespace, raw in json.loads(path.read_text())["providers"].items():
             info = ProviderInfo(tuple(raw["requires"]), raw.get("plugin-api"))
             seen.setdefault(namespace, set()).add(find_known(namespace, info, LINUX))
-    assert seen.pop("nvidia") == {BUILTIN_NAMESPACES["nvidia"]}
-    assert set(seen) == {"amd", "intel", "priority"}
+    for namespace in ("nvidia", "amd", "intel"):
+        assert seen.pop(namespace) == {BUILTIN_NAMESPACES[namespace]}
+    assert set(seen) == {"priority"}

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from ..property import Features
 from .base import Fact, malformed, summarized
-from .commands import TIME_LIMIT, command_output, command_path, find_command
+from .commands import TIME_LIMIT, LimitExceeded, command_folders, command_output, find_command
 
 logger = logging.getLogger(__name__)
 
@@ -250,27 +250,25 @@ class AmdProvider:
 
     def _ask(self, command: str, read: _Reader) -> list[Gpu] | None:
         """Return what the command says of GPUs, None if there is none or it fails."""
-        bin_folders = [root / "bin" for root in self._roots()]
-        windows = self.system == "win32"
-        path = find_command(
-            command, bin_folders if windows else (*command_path(self.environ), *bin_folders)
-        )
+        folders = [root / "bin" for root in self._roots()]
+        if self.system != "win32":
+            folders = [*command_folders(self.environ), *folders]
+        path = find_command(command, folders)
         if path is None:
             return None
         # All GPUs are wanted: what limits them is applied to the answers of all sources alike.
         limits = (_DRIVER_VISIBLE, *_HIP_VISIBLE)
         environ = {name: text for name, text in self.environ.items() if name not in limits}
         try:
-            output = command_output([path], environ, self.time_limit)
-        except TimeoutError as error:
+            output = command_output(path, environ=environ, time_limit=self.time_limit)
+        except LimitExceeded as error:
             logger.warning(
-                "%s hangs, so AMD GPUs are unknown (%s). Set %s to say which there are.",
-                path,
+                "AMD GPUs are unknown: %s. Set %s to say which there are.",
                 error,
                 ARCHITECTURE_OVERRIDE,
             )
             return []
-        return None if output is None else list(read(output, path))
+        return None if output is None else list(read(output, str(path)))
 
     def _roots(self) -> list[Path]:
         """Return the folders in which ROCm may be, first those that the user names."""

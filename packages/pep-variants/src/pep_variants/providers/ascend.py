@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ..property import VALUE, Features
 from .base import Fact, malformed, summarized
-from .commands import TIME_LIMIT, command_output, command_path, find_command
+from .commands import TIME_LIMIT, LimitExceeded, command_folders, command_output, find_command
 
 logger = logging.getLogger(__name__)
 
@@ -118,17 +118,16 @@ class AscendProvider:
         return [Fact(_TITLES[feature], text, variable, True)] if text else []
 
     def _detected(self) -> dict[str, list[Fact]]:
-        path = (
-            find_command("npu-smi", command_path(self.environ)) if self.system == "linux" else None
-        )
+        if self.system != "linux":
+            return {}
+        path = find_command("npu-smi", command_folders(self.environ))
         if path is None:
             return {}
         try:
-            output = command_output([path, "info"], self.environ, self.time_limit)
-        except TimeoutError as error:
+            output = command_output(path, "info", environ=self.environ, time_limit=self.time_limit)
+        except LimitExceeded as error:
             logger.warning(
-                "%s hangs, so NPUs are unknown (%s). Set %s to say which there are.",
-                path,
+                "NPUs are unknown: %s. Set %s to say which there are.",
                 error,
                 self.override(NPU_TYPE),
             )

@@ -98,7 +98,7 @@ class IntelProvider:
         return "intel"
 
     def supported(self) -> Features:
-        """Return the IP versions whose code runs here; says which GPUs it does not know.
+        """Return the IP versions whose code runs here.
 
         Raises:
             ProviderError: the override is no list of IP versions.
@@ -135,6 +135,13 @@ class IntelProvider:
     @cached_property
     def _facts(self) -> tuple[Fact, ...]:
         if forced := self._forced():
+            for ip in forced:
+                if ip not in _BY_IP:
+                    logger.warning(
+                        "The device IP %s that %s names is not known: nothing is built for it.",
+                        ip,
+                        DEVICE_OVERRIDE,
+                    )
             return tuple(Fact("Intel GPU", _titled(ip), DEVICE_OVERRIDE, True) for ip in forced)
         return tuple(
             Fact("Intel GPU", _titled(ip), f"{self._library_name}, GPU {index}")

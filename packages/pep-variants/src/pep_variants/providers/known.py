@@ -141,7 +141,7 @@ def find_known(
             for requirement in map(Requirement, provider.requires)
             if requirement.marker is None or requirement.marker.evaluate(dict(environment))
         ]
-    except (ValueError, RecursionError):  # every error of packaging is a ValueError
+    except (ValueError, LookupError, RecursionError):  # what packaging raises
         return None
     packages = {name for name, _ in requirements if name in _BY_PACKAGE}
     if len(packages) != 1:

@@ -1,0 +1,677 @@
+"""The amd provider, over fake folders of the kernel and of ROCm, and fake commands."""
+
+import logging
+import os
+import time
+
+import pytest
+
+from pep_variants.errors import ProviderError
+from pep_variants.metadata import Metadata
+from pep_variants.platform import Platform, Support
+from pep_variants.property import NAME, VALUE
+from pep_variants.providers.amd import AmdProvider
+from pep_variants.providers.base import Fact
+from pep_variants.ranking import rank
+
+ARCHITECTURE = "AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH"
+VERSION = "AMD_VARIANT_PROVIDER_FORCE_ROCM_VERSION"
+
+# What the builds of PyTorch 2.9 for ROCm support, and how the kernel numbers it.
+BUILT_FOR = {
+    "gfx1030": 100300,
+    "gfx1100": 110000,
+    "gfx1101": 110001,
+    "gfx1102": 110002,
+    "gfx1200": 120000,
+    "gfx1201": 120001,
+    "gfx900": 90000,
+    "gfx906": 90006,
+    "gfx908": 90008,
+    "gfx90a": 90010,
+    "gfx942": 90402,
+}
+OTHERS = {"gfx803": 80003, "gfx90c": 90012, "gfx950": 90500, "gfx1036": 100306, "gfx1151": 110501}
+
+BUILDS = Metadata(
+    ("amd",),
+    {
+        label: {"amd": {"gfx_arch": tuple(sorted(BUILT_FOR)), "rocm_version": (version,)}}
+        for label, version in (("rocm6.3", "6.3"), ("rocm6.4", "6.4"))
+    }
+    | {"null": {}},
+)
+
+
+def chosen(provider):
+    platform = Platform({"amd": Support(provider.supported())})
+    return rank(BUILDS, platform).labels[0]
+
+
+class Machine:
+    """A machine whose kernel has the GPUs and CPUs that it is told of."""
+
+    def __init__(self, root, command):
+        self.root = root
+        self._command = command
+        self._nodes = 0
+        self.environ = {"PATH": str(root / "usr/bin")}
+
+    def node(self, **properties):
+        """Add a node to what the kernel tells of processors; return the path of its file."""
+        path = self.root / f"sys/class/kfd/kfd/topology/nodes/{self._nodes}/properties"
+        path.parent.mkdir(parents=True)
+        path.write_text("".join(f"{name} {value}\n" for name, value in properties.items()))
+        self._nodes += 1
+        return str(path)
+
+    def cpu(self):
+        return self.node(cpu_cores_count=64, simd_count=0, gfx_target_version=0, unique_id=0)
+
+    def gpu(self, version, unique_id=0):
+        return self.node(
+            cpu_cores_count=0,
+            simd_count=304,
+            vendor_id=4098,
+            gfx_target_version=version,
+            unique_id=unique_id,
+        )
+
+    def rocm(self, text="6.4.1-83\n", path="opt/rocm/.info/version"):
+        """Install ROCm, or another file that tells of a version; return its path."""
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="latin-1")
+        return str(file)
+
+    def command(self, path, script):
+        return str(self._command(self.root / path, script))
+
+    def device(self, path):
+        """Add a file that a driver has."""
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).touch()
+
+    def provider(self, system="linux", time_limit=10.0, **environ):
+        return AmdProvider({**self.environ, **environ}, self.root, system, time_limit)
+
+    def gfx(self, **environ):
+        return self.provider(**environ).supported().get("gfx_arch", ())
+
+
+@pytest.fixture
+def machine(tmp_path, command):
+    return Machine(tmp_path, command)
+
+
+# GPUs as the kernel tells them.
+
+
+@pytest.mark.parametrize(("name", "version"), [*BUILT_FOR.items(), *OTHERS.items()])
+def test_every_gpu_of_the_builds_and_some_more(machine, name, version):
+    cpu, gpu = machine.cpu(), machine.gpu(version)
+    file = machine.rocm()
+    provider = machine.provider()
+    assert list(provider.supported().items()) == [
+        ("gfx_arch", (name,)),
+        ("rocm_version", ("6.4",)),
+    ]
+    assert provider.facts() == (Fact("AMD GPU", name, gpu), Fact("ROCm", "6.4.1", file))
+    assert provider.summary() == f"AMD GPU {name}, ROCm 6.4.1"
+    assert cpu != gpu
+    assert chosen(provider) == ("rocm6.4" if name in BUILT_FOR else "null")
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "label"),
+    [
+        ("6.4.1-83\n", "6.4", "rocm6.4"),
+        ("6.4.0", "6.4", "rocm6.4"),
+        ("6.3.4-76", "6.3", "rocm6.3"),
+        ("6.2.4", "6.2", "null"),
+        ("6.40.1", "6.40", "null"),
+        ("7.0.0-38", "7.0", "null"),
+        ("7.14.0", "7.14", "null"),
+    ],
+)
+def test_only_the_exact_version_of_rocm_fits(machine, text, version, label):
+    machine.gpu(90402)
+    machine.rocm(text)
+    provider = machine.provider()
+    assert provider.supported()["rocm_version"] == (version,)
+    assert chosen(provider) == label
+
+
+def test_several_gpus_are_ordered_as_text_whatever_the_kernel_says(machine):
+    machine.cpu()
+    paths = [machine.gpu(version) for version in (120001, 90010, 90008, 90010)]
+    for _ in range(10):  # so that node 10 comes after node 9 and not after node 1
+        machine.cpu()
+    paths.append(machine.gpu(100306))
+    provider = machine.provider()
+    assert provider.supported()["gfx_arch"] == ("gfx1036", "gfx1201", "gfx908", "gfx90a")
+    assert [fact.source for fact in provider.facts()] == [
+        paths[4],
+        paths[0],
+        paths[2],
+        paths[1],
+        paths[3],
+    ]
+    assert provider.summary() == "AMD GPU gfx1036, gfx1201, gfx908 and gfx90a"
+    assert machine.gfx(HIP_VISIBLE_DEVICES="4") == ("gfx1036",)
+
+
+def test_a_build_for_one_of_several_gpus_is_taken(machine):
+    machine.cpu()
+    machine.gpu(100306)  # in the processor, nobody builds for it
+    machine.gpu(110000)
+    machine.rocm()
+    assert chosen(machine.provider()) == "rocm6.4"
+    assert chosen(machine.provider(HIP_VISIBLE_DEVICES="1")) == "rocm6.4"
+    assert chosen(machine.provider(HIP_VISIBLE_DEVICES="0")) == "null"
+
+
+def test_processors_without_a_gpu(machine):
+    machine.cpu()
+    machine.cpu()
+    machine.command("opt/rocm/bin/rocminfo", "touch \"$0.ran\"; echo '  Name: gfx942'")
+    assert machine.provider().supported() == {}
+    assert not (machine.root / "opt/rocm/bin/rocminfo.ran").exists()
+
+
+def test_gpus_that_a_control_group_keeps_away(machine):
+    machine.cpu()
+    machine.gpu(90402)
+    away = machine.root / "sys/class/kfd/kfd/topology/nodes/2/properties"
+    away.mkdir(parents=True)  # cannot be read, whoever tries
+    assert machine.gfx() == ("gfx942",)
+    assert machine.gfx(HIP_VISIBLE_DEVICES="1") == ()
+
+
+# What limits the GPUs. The semantics are those of ROCr (amd_filter_device.cpp) and HIP
+# (rocdevice.cpp), the first applied first.
+
+UNIQUE = (0xBABABABABABABABA, 0xBABABABABABAABBA, 0x0123456789ABCDEF, 0)
+
+
+@pytest.fixture
+def four(machine):
+    """A machine with gfx900, gfx906, gfx908 and gfx90a, the last without a UUID."""
+    machine.cpu()
+    for version, unique_id in zip((90000, 90006, 90008, 90010), UNIQUE, strict=True):
+        machine.gpu(version, unique_id)
+    return machine
+
+
+def numbers(architectures):
+    order = ("gfx900", "gfx906", "gfx908", "gfx90a")
+    return "".join(str(order.index(name)) for name in architectures)
+
+
+@pytest.mark.parametrize(
+    ("text", "rocr", "hip"),
+    [
+        ("0", "0", "0"),
+        ("3", "3", "3"),
+        ("2,0", "02", "02"),
+        ("0,1,2,3", "0123", "0123"),
+        ("", "", ""),
+        ("-1", "", ""),
+        ("0,-1,1", "0", "0"),
+        ("0,4,1", "0", "0"),
+        ("4", "", ""),
+        ("99999999999999999999", "", ""),
+        ("x", "", ""),
+        ("1,x,2", "1", "1"),
+        (",1", "", ""),
+        ("1,,2", "1", "1"),
+        ("1,", "1", "1"),
+        # They differ in white space and in what they do about a GPU listed twice.
+        (" 1 , 2 ", "12", ""),
+        ("1, 2", "12", "1"),
+        ("1,1,2", "1", "12"),
+        # UUIDs, which may be cut short as long as one GPU is meant.
+        ("GPU-0123456789abcdef", "2", "2"),
+        ("GPU-0123", "2", "2"),
+        ("gpu-0123456789ABCDEF", "2", "2"),
+        ("0,GPU-0123", "02", "02"),
+        ("GPU-babababababababa,3", "03", "03"),
+        ("GPU-baba", "", ""),
+        ("GPU-ffff,0", "", ""),
+        ("GPU-", "", ""),
+        ("GPU-0123456789abcdef0", "", ""),
+        ("GPU-4b2c1a9f-8d3e-6f7a-b5c9-2e4d8a1f6c3b", "", ""),  # another vendor's
+        ("MIG-0123", "", ""),
+    ],
+)
+def test_variables_limit_the_gpus(four, text, rocr, hip):
+    assert numbers(four.gfx(ROCR_VISIBLE_DEVICES=text)) == rocr
+    assert numbers(four.gfx(HIP_VISIBLE_DEVICES=text)) == hip
+    assert numbers(four.gfx(CUDA_VISIBLE_DEVICES=text)) == hip
+
+
+def test_hip_numbers_what_rocr_leaves_in_its_order(four):
+    assert numbers(four.gfx(ROCR_VISIBLE_DEVICES="3,1", HIP_VISIBLE_DEVICES="0")) == "3"
+    assert numbers(four.gfx(ROCR_VISIBLE_DEVICES="3,1", HIP_VISIBLE_DEVICES="1")) == "1"
+    assert numbers(four.gfx(ROCR_VISIBLE_DEVICES="3,1", HIP_VISIBLE_DEVICES="2")) == ""
+    assert numbers(four.gfx(ROCR_VISIBLE_DEVICES="3,1", CUDA_VISIBLE_DEVICES="1")) == "1"
+    assert numbers(four.gfx(ROCR_VISIBLE_DEVICES="", HIP_VISIBLE_DEVICES="0")) == ""
+
+
+def test_hip_has_its_own_variable_before_that_of_cuda(four):
+    both = {"HIP_VISIBLE_DEVICES": "1", "CUDA_VISIBLE_DEVICES": "2"}
+    assert numbers(four.gfx(**both)) == "1"
+    assert numbers(four.gfx(**{**both, "HIP_VISIBLE_DEVICES": ""})) == ""
+
+
+def test_hidden_gpus_are_facts(machine):
+    paths = [machine.gpu(version) for version in (110000, 100306, 90402)]
+    provider = machine.provider(ROCR_VISIBLE_DEVICES="0,2", HIP_VISIBLE_DEVICES="1")
+    assert provider.facts() == (
+        Fact("AMD GPU", "gfx942", paths[2]),
+        Fact("hidden AMD GPU", "gfx1036", f"{paths[1]}, hidden by ROCR_VISIBLE_DEVICES"),
+        Fact("hidden AMD GPU", "gfx1100", f"{paths[0]}, hidden by HIP_VISIBLE_DEVICES"),
+    )
+    assert provider.summary() == "AMD GPU gfx942, hidden AMD GPU gfx1036 and gfx1100"
+
+
+def test_the_architecture_that_the_runtime_is_told_counts(machine):
+    machine.gpu(100301)
+    machine.rocm()
+    assert chosen(machine.provider()) == "null"
+    provider = machine.provider(HSA_OVERRIDE_GFX_VERSION="10.3.0")
+    assert provider.facts()[0] == Fact("AMD GPU", "gfx1030", "HSA_OVERRIDE_GFX_VERSION", True)
+    assert chosen(provider) == "rocm6.4"
+    assert machine.gfx(HSA_OVERRIDE_GFX_VERSION="9.0.10") == ("gfx90a",)
+    assert machine.gfx(HSA_OVERRIDE_GFX_VERSION="") == ("gfx1031",)
+    with pytest.raises(ProviderError, match=r"HSA_OVERRIDE_GFX_VERSION: '10\.3' .* like 10\.3\.0"):
+        machine.gfx(HSA_OVERRIDE_GFX_VERSION="10.3")
+
+
+# Commands, where the kernel has a driver that does not tell.
+
+ROCMINFO = """\
+ROCk module is loaded
+=====================
+HSA System Attributes
+=====================
+Runtime Version:         1.14
+==========
+HSA Agents
+==========
+*******
+Agent 1
+*******
+  Name:                    AMD EPYC 7763 64-Core Processor
+  Uuid:                    CPU-XX
+  Marketing Name:          AMD EPYC 7763 64-Core Processor
+  Device Type:             CPU
+  ISA Info:
+*******
+Agent 2
+*******
+  Name:                    gfx90a
+  Uuid:                    GPU-0123456789abcdef
+  Marketing Name:          AMD Instinct MI250X
+  Vendor Name:             AMD
+  Device Type:             GPU
+  ISA Info:
+    ISA 1
+      Name:                    amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-
+    ISA 2
+      Name:                    amdgcn-amd-amdhsa--gfx9-generic:xnack-
+*******
+Agent 3
+*******
+  Name:                    gfx1100
+  Uuid:                    GPU-XX
+  Marketing Name:          AMD Radeon RX 7900 XTX
+  Vendor Name:             AMD
+  Device Type:             GPU
+  ISA Info:
+    ISA 1
+      Name:                    amdgcn-amd-amdhsa--gfx1100
+*** Done ***
+"""
+ENUMERATOR = """\
+gfx000
+gfx942:sramecc+:xnack-
+gfx9-4-generic:sramecc+:xnack-
+gfx90a
+"""
+
+
+def printing(text):
+    return f"cat <<'EOF'\n{text}EOF"
+
+
+@pytest.mark.parametrize("device", ["dev/kfd", "dev/dxg"])
+@pytest.mark.parametrize(
+    "folder", ["usr/bin", "opt/rocm/bin", "opt/rocm/core/bin", "elsewhere/bin"]
+)
+def test_commands_are_asked_where_the_kernel_does_not_tell(machine, device, folder):
+    machine.device(device)
+    machine.environ["PATH"] += ":/bin"
+    path = machine.command(f"{folder}/rocminfo", printing(ROCMINFO))
+    environ = {"ROCM_PATH": str(machine.root / "elsewhere")} if folder == "elsewhere/bin" else {}
+    provider = machine.provider(**environ)
+    assert provider.supported() == {"gfx_arch": ("gfx1100", "gfx90a")}
+    assert provider.facts() == (
+        Fact("AMD GPU", "gfx1100", f"{path}, agent 3"),
+        Fact("AMD GPU", "gfx90a", f"{path}, agent 2"),
+    )
+    assert machine.gfx(**environ, HIP_VISIBLE_DEVICES="1") == ("gfx1100",)
+    assert machine.gfx(**environ, ROCR_VISIBLE_DEVICES="GPU-0123") == ("gfx90a",)
+
+
+def test_kernels_before_gpus_had_versions(machine):
+    machine.cpu()
+    machine.node(cpu_cores_count=0, simd_count=256)
+    machine.environ["PATH"] += ":/bin"
+    machine.command("opt/rocm/bin/rocminfo", printing(ROCMINFO))
+    assert machine.gfx() == ("gfx1100", "gfx90a")
+
+
+def test_limits_are_applied_once(machine):
+    machine.device("dev/kfd")
+    machine.environ["PATH"] += ":/bin:/usr/bin"
+    machine.command(
+        "opt/rocm/bin/rocminfo",
+        f"env | grep VISIBLE_DEVICES && exit 1\n{printing(ROCMINFO)}",
+    )
+    both = {"ROCR_VISIBLE_DEVICES": "1,0", "HIP_VISIBLE_DEVICES": "1"}
+    assert machine.gfx(**both, HSA_ANYTHING="1") == ("gfx90a",)
+
+
+@pytest.mark.parametrize(
+    "rocminfo", [None, "exit 1", "echo 'ROCk module is NOT loaded'; exit 255", "kill -9 $$"]
+)
+def test_the_enumerator_is_asked_where_rocminfo_fails(machine, rocminfo):
+    machine.device("dev/kfd")
+    machine.environ["PATH"] += ":/bin"
+    if rocminfo:
+        machine.command("opt/rocm/bin/rocminfo", rocminfo)
+    path = machine.command("usr/bin/rocm_agent_enumerator", printing(ENUMERATOR))
+    provider = machine.provider()
+    assert provider.facts() == (Fact("AMD GPU", "gfx90a", path), Fact("AMD GPU", "gfx942", path))
+    assert provider.supported() == {"gfx_arch": ("gfx90a", "gfx942")}
+    assert machine.gfx(HIP_VISIBLE_DEVICES="0") == ("gfx942",)
+    assert machine.gfx(HIP_VISIBLE_DEVICES="GPU-0123") == ()
+
+
+def test_a_rocminfo_without_gpus_is_believed(machine):
+    machine.device("dev/kfd")
+    machine.environ["PATH"] += ":/bin"
+    machine.command("usr/bin/rocminfo", printing(ROCMINFO.partition("Agent 2")[0]))
+    machine.command("usr/bin/rocm_agent_enumerator", printing(ENUMERATOR))
+    assert machine.gfx() == ()
+
+
+def test_a_command_that_hangs_is_killed_with_what_it_started(machine, caplog):
+    machine.device("dev/kfd")
+    machine.environ["PATH"] += ":/bin:/usr/bin"
+    child = machine.root / "child"
+    machine.command("usr/bin/rocminfo", f"sleep 60 &\necho $! > '{child}'\nwait")
+    machine.command("usr/bin/rocm_agent_enumerator", printing(ENUMERATOR))
+    started = time.monotonic()
+    assert machine.provider(time_limit=0.5).supported() == {}
+    assert time.monotonic() - started < 5
+    [record] = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert "rocminfo did not end within 0.5 s" in record.getMessage()
+    assert ARCHITECTURE in record.getMessage()
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline and alive(int(child.read_text())):
+        time.sleep(0.02)
+    assert not alive(int(child.read_text()))
+
+
+def alive(number):
+    """Whether a process is there and no zombie."""
+    try:
+        with open(f"/proc/{number}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_command_that_floods_is_stopped(machine, caplog):
+    machine.device("dev/kfd")
+    machine.environ["PATH"] += ":/bin:/usr/bin"
+    machine.command("usr/bin/rocminfo", "exec cat /dev/zero")
+    assert machine.gfx() == ()
+    assert "answered more than" in caplog.text
+
+
+def test_commands_of_the_working_directory_do_not_run(machine, monkeypatch):
+    machine.device("dev/kfd")
+    machine.command("rocminfo", printing(ROCMINFO))
+    machine.command("bin/rocminfo", printing(ROCMINFO))
+    monkeypatch.chdir(machine.root)
+    machine.environ["PATH"] = os.pathsep.join(["", ".", "bin", "/bin"])
+    assert machine.gfx() == ()
+
+
+def test_files_that_are_no_commands_do_not_run(machine):
+    machine.device("dev/kfd")
+    machine.device("usr/bin/rocminfo")  # may not be executed
+    (machine.root / "opt/rocm/bin/rocminfo").mkdir(parents=True)
+    assert machine.gfx() == ()
+    machine.command("opt/rocm/core/bin/rocminfo", "")
+    (machine.root / "opt/rocm/core/bin/rocminfo").write_bytes(b"\x7fELF no program")
+    assert machine.gfx() == ()
+
+
+def test_without_a_driver_no_command_runs(machine):
+    marker = machine.root / "ran"
+    for name in ("rocminfo", "rocm_agent_enumerator", "hipInfo.exe", "hipconfig"):
+        machine.command(f"usr/bin/{name}", f": > '{marker}'")
+    assert machine.provider().supported() == {}
+    assert machine.provider().facts() == ()
+    assert machine.provider().summary() == ""
+    assert machine.provider("darwin").supported() == {}
+    assert machine.provider("win32").supported() == {}
+    assert not marker.exists()
+
+
+# Where the version of ROCm is found.
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "version"),
+    [
+        ("opt/rocm/.info/version", "6.4.1-83\n", "6.4.1"),
+        ("opt/rocm/.info/version-dev", "5.2.0-65", "5.2.0"),
+        ("opt/rocm/core/.info/version", "7.14.0\n", "7.14.0"),
+        (
+            "opt/rocm/share/hip/version",
+            "# comment\nHIP_PACKAGING_VERSION_PATCH=43484-9\nHIP_VERSION_MAJOR=6\n"
+            "HIP_VERSION_MINOR=4\nHIP_VERSION_PATCH=43484\nHIP_VERSION_GITHASH=123dc\n",
+            "6.4",
+        ),
+        ("opt/rocm/bin/.hipVersion", "HIP_VERSION_MAJOR=5\nHIP_VERSION_MINOR=7\n", "5.7"),
+        ("usr/share/hip/version", "HIP_VERSION_MAJOR=6\nHIP_VERSION_MINOR=1\n", "6.1"),
+    ],
+)
+def test_files_that_tell_the_version(machine, path, text, version):
+    file = machine.rocm(text, path)
+    assert machine.provider().facts() == (Fact("ROCm", version, file),)
+    major, minor = version.split(".")[:2]
+    assert machine.provider().supported() == {"rocm_version": (f"{major}.{minor}",)}
+
+
+@pytest.mark.parametrize("folder", ["opt/rocm/lib", "usr/lib64", "usr/lib/x86_64-linux-gnu"])
+def test_the_runtime_alone_tells_the_version(machine, folder):
+    machine.device(f"{folder}/libamdhip64.so.6.4.60401")
+    link = machine.root / folder / "libamdhip64.so.6"
+    link.symlink_to("libamdhip64.so.6.4.60401")
+    assert machine.provider().facts() == (Fact("ROCm", "6.4.60401", str(link)),)
+    assert machine.provider().supported() == {"rocm_version": ("6.4",)}
+
+
+def test_rocm_path_is_the_only_place_where_it_is_set(machine):
+    machine.rocm("6.3.0")
+    machine.rocm("6.1.0", "usr/share/hip/version")
+    other = machine.rocm("6.4.2", "opt/rocm-6.4.2/.info/version")
+    path = str(machine.root / "opt/rocm-6.4.2")
+    assert machine.provider(ROCM_PATH=path).facts() == (Fact("ROCm", "6.4.2", other),)
+    assert machine.provider(ROCM_PATH=str(machine.root / "none")).supported() == {}
+    assert machine.provider(ROCM_PATH="").supported() == {"rocm_version": ("6.3",)}
+
+
+@pytest.mark.parametrize("text", ["", "unknown", "6", "v6.4", "\0\xff"])
+def test_a_file_without_a_version_is_passed_over(machine, text):
+    machine.rocm(text)
+    assert machine.provider().supported() == {}
+    machine.rocm("6.4.1", "opt/rocm/.info/version-dev")
+    assert machine.provider().supported() == {"rocm_version": ("6.4",)}
+
+
+def test_gpus_without_rocm(machine, caplog):
+    machine.gpu(90402)
+    caplog.set_level(logging.INFO)
+    provider = machine.provider()
+    assert provider.supported() == {"gfx_arch": ("gfx942",)}
+    assert chosen(provider) == "null"
+    [record] = caplog.records  # a laptop without ROCm is no reason to warn
+    assert record.levelno == logging.INFO
+    assert VERSION in record.getMessage()
+
+
+# Windows: the HIP SDK tells.
+
+HIP_INFO = """\
+--------------------------------------------------------------------------------
+device#                           0
+Name:                             AMD Radeon RX 7900 XTX
+totalGlobalMem:                   23.98 GB
+gcnArchName:                      gfx1100
+peers:
+--------------------------------------------------------------------------------
+device#                           1
+Name:                             AMD Radeon(TM) Graphics
+gcnArchName:                      gfx1036:sramecc-:xnack-
+"""
+
+
+def test_the_hip_sdk_on_windows(machine):
+    sdk = machine.root / "AMD/ROCm/6.4"
+    path = machine.command("AMD/ROCm/6.4/bin/hipInfo.exe", printing(HIP_INFO))
+    machine.environ = {"PATH": "/bin", "HIP_PATH": str(sdk)}
+    machine.rocm()  # where it is on Linux
+    provider = machine.provider("win32")
+    assert list(provider.supported().items()) == [
+        ("gfx_arch", ("gfx1036", "gfx1100")),
+        ("rocm_version", ("6.4",)),
+    ]
+    assert provider.facts() == (
+        Fact("AMD GPU", "gfx1036", f"{path}, device 1"),
+        Fact("AMD GPU", "gfx1100", f"{path}, device 0"),
+        Fact("ROCm", "6.4", str(sdk)),
+    )
+    assert machine.gfx(system="win32", HIP_VISIBLE_DEVICES="0") == ("gfx1100",)
+    assert len(machine.gfx(system="win32", ROCR_VISIBLE_DEVICES="0")) == 2  # is not for Windows
+    file = machine.rocm(
+        "HIP_VERSION_MAJOR=6\nHIP_VERSION_MINOR=2\n", "AMD/ROCm/6.4/bin/.hipVersion"
+    )
+    assert machine.provider("win32").facts()[-1] == Fact("ROCm", "6.2", file)
+
+
+# Overrides. Each replaces detection of one fact.
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("gfx1100", ("gfx1100",)),
+        ("gfx90a,gfx942", ("gfx90a", "gfx942")),
+        ("gfx942 gfx90a", ("gfx942", "gfx90a")),
+        ("gfx942;gfx90a", ("gfx942", "gfx90a")),
+        (" gfx942 ,; gfx90a,\n", ("gfx942", "gfx90a")),
+        ("gfx942,gfx942", ("gfx942",)),
+    ],
+)
+def test_forced_architectures_keep_their_order(machine, text, values):
+    machine.gpu(100300)
+    machine.rocm()
+    provider = machine.provider(**{ARCHITECTURE: text}, HIP_VISIBLE_DEVICES="")
+    assert provider.supported() == {"gfx_arch": values, "rocm_version": ("6.4",)}
+    assert provider.facts()[:-1] == tuple(
+        Fact("AMD GPU", value, ARCHITECTURE, True) for value in values
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "version"), [("6.4.1", "6.4"), ("6.4", "6.4"), (" 7.0.0 ", "7.0")]
+)
+def test_a_forced_version_replaces_the_installed_one(machine, text, version):
+    gpu = machine.gpu(110000)
+    machine.rocm("6.3.0")
+    provider = machine.provider(**{VERSION: text})
+    assert provider.supported() == {"gfx_arch": ("gfx1100",), "rocm_version": (version,)}
+    assert provider.facts() == (
+        Fact("AMD GPU", "gfx1100", gpu),
+        Fact("ROCm", text.strip(), VERSION, True),
+    )
+    assert provider.summary() == f"AMD GPU gfx1100, ROCm {text.strip()} (forced)"
+
+
+def test_the_overrides_of_the_document_on_a_machine_with_nothing(machine):
+    machine.command("usr/bin/rocminfo", "exit 1")
+    forced = {ARCHITECTURE: "gfx1100", VERSION: "6.4.1"}
+    assert chosen(machine.provider(**forced)) == "rocm6.4"
+    assert chosen(machine.provider(**{**forced, VERSION: "7.0.0"})) == "null"
+    assert chosen(machine.provider(**{VERSION: "6.4.1"})) == "null"
+    assert chosen(machine.provider(**{ARCHITECTURE: "gfx1100"})) == "null"
+    empty = machine.provider(**{ARCHITECTURE: "", VERSION: " "})
+    assert empty.supported() == {}
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "way_out"),
+    [
+        *(
+            (ARCHITECTURE, text, "gfx1100 or gfx90a,gfx942")
+            for text in ("1100", "gfx", "gfx9", "GFX1100", "gfx1100:xnack+", "gfx11-generic", ",")
+        ),
+        (ARCHITECTURE, "gfx1100,none", "gfx1100 or gfx90a,gfx942"),
+        *(
+            (VERSION, text, "6.4.1")
+            for text in ("6", "6.x", "v6.4", "6.4.1-83", "6.4.1.0", "rocm6.4", "٦.٤", "9" * 5000)
+        ),
+    ],
+)
+@pytest.mark.parametrize("method", ["supported", "facts", "summary"])
+def test_a_malformed_override_is_an_error_with_a_way_out(machine, variable, text, way_out, method):
+    machine.gpu(110000)
+    with pytest.raises(ProviderError) as error:
+        getattr(machine.provider(**{variable: text}), method)()
+    message = str(error.value)
+    assert variable in message
+    assert text[:60] in message
+    assert message.endswith(f"set it to one like {way_out}, or unset it")
+    assert len(message) < 300
+
+
+# Everything there is.
+
+
+def test_known_values():
+    known = AmdProvider({}).known()
+    assert list(known) == ["gfx_arch", "rocm_version"]
+    assert set(BUILT_FOR) | {"gfx950", "gfx1150", "gfx1151"} <= set(known["gfx_arch"])
+    assert list(known["gfx_arch"]) == sorted(set(known["gfx_arch"]))
+    versions = [tuple(map(int, version.split("."))) for version in known["rocm_version"]]
+    assert versions == sorted(set(versions), reverse=True)
+    assert {(6, 3), (6, 4), (7, 0), (7, 1), (7, 14)} <= set(versions)
+    assert all(NAME.fullmatch(feature) for feature in known)
+    assert all(VALUE.fullmatch(value) for values in known.values() for value in values)
+
+
+def test_the_machine_is_looked_at_once(machine):
+    machine.gpu(110000)
+    provider = machine.provider()
+    assert provider.facts()
+    machine.gpu(90402)
+    machine.rocm()
+    assert provider.supported() == {"gfx_arch": ("gfx1100",)}
+    assert provider.summary() == "AMD GPU gfx1100"

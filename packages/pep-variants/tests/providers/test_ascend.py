@@ -1,0 +1,263 @@
+"""The ascend provider, over a fake `npu-smi` and a fake installation of CANN."""
+
+import logging
+import os
+import time
+
+import pytest
+
+from pep_variants.errors import ProviderError
+from pep_variants.property import NAME, VALUE
+from pep_variants.providers.ascend import AscendProvider
+from pep_variants.providers.base import Fact
+
+NPU_TYPE = "ASCEND_VARIANT_PROVIDER_FORCE_NPU_TYPE"
+DRIVER = "ASCEND_VARIANT_PROVIDER_FORCE_DRIVER_VERSION"
+CANN = "ASCEND_VARIANT_PROVIDER_FORCE_CANN_VERSION"
+
+
+def npu_smi(version, *names):
+    """Return what `npu-smi info` prints of NPUs with these names."""
+    line = "+---------------------------+---------------+-------------------------------------+"
+    rows = [
+        f"| {index:<5} {name:<19} | OK            | 93.1        37                0    / 0 |\n"
+        "| 0                         | 0000:C1:00.0  | 0           0    / 0   3352 / 65536 |\n"
+        + line
+        for index, name in enumerate(names)
+    ]
+    return "\n".join(
+        [
+            line,
+            f"| npu-smi {version:<16} Version: {version:<52} |",
+            line,
+            "| NPU   Name                | Health        | Power(W)    Temp(C)                 |",
+            "| Chip                      | Bus-Id        | AICore(%)   Memory-Usage(MB)        |",
+            line.replace("-", "="),
+            *rows,
+            "",
+        ]
+    )
+
+
+class Machine:
+    """A machine with what its driver says of the NPUs."""
+
+    def __init__(self, root, command):
+        self.root = root
+        self.environ = {"PATH": f"{root / 'bin'}{os.pathsep}/bin{os.pathsep}/usr/bin"}
+        self._command = command
+
+    def driver(self, text):
+        script = f"[ \"$*\" = info ] || exit 2\ncat <<'EOF'\n{text}EOF"
+        return f"{self._command(self.root / 'bin/npu-smi', script)} info"
+
+    def cann(self, version):
+        home = self.root / "ascend-toolkit"
+        file = home / f"{os.uname().machine}-linux" / "ascend_toolkit_install.info"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"package_name=Ascend-cann-toolkit\nversion={version}\ninnerversion=V100\n")
+        self.environ["ASCEND_TOOLKIT_HOME"] = str(home)
+        return str(file)
+
+    def provider(self, **environ):
+        return AscendProvider({**self.environ, **environ}, "linux")
+
+
+@pytest.fixture
+def machine(tmp_path, command):
+    return Machine(tmp_path, command)
+
+
+def test_everything_there_is(machine):
+    source = machine.driver(npu_smi("24.1.rc1", "910B3", "910B3"))
+    file = machine.cann("8.0.RC1")
+    provider = machine.provider()
+    assert list(provider.supported().items()) == [
+        ("npu_type", ("910b",)),
+        ("driver_version", ("24.1.rc1",)),
+        ("cann_version", ("8.0.rc1",)),
+    ]
+    assert provider.facts() == (
+        Fact("NPU", "910b", f"{source}, NPU 0"),
+        Fact("NPU", "910b", f"{source}, NPU 1"),
+        Fact("Ascend driver", "24.1.rc1", source),
+        Fact("CANN", "8.0.rc1", file),
+    )
+    assert provider.summary() == "NPU 910b, Ascend driver 24.1.rc1, CANN 8.0.rc1"
+
+
+@pytest.mark.parametrize(
+    ("names", "types"),
+    [
+        (["910B3"], ["910b"]),
+        (["910B4-1"], []),
+        (["910ProB"], ["910prob"]),
+        (["310P3"], ["310p"]),
+        (["310B4"], ["310b"]),
+        (["910A"], ["910a"]),
+        (["910B"], ["910b"]),
+        (["910B3", "310P3", "910B1"], ["910b", "310p"]),
+        # The package takes these for no NPUs.
+        (["310"], []),
+        (["Ascend910"], []),
+        ([], []),
+    ],
+)
+def test_types_are_those_of_the_package(machine, names, types):
+    machine.driver(npu_smi("24.1.0", *names))
+    machine.cann("8.0.0")
+    supported = machine.provider().supported()
+    assert list(supported.get("npu_type", ())) == types
+    # Without one, what else is installed does not count.
+    assert set(supported) == ({"npu_type", "driver_version", "cann_version"} if types else set())
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("23.0.rc3.3", "23.0.rc3"),
+        ("24.1.0", "24.1.0"),
+        ("24.1.0.1", "24.1.0"),
+        ("24.1.rc1", "24.1.rc1"),
+        ("25.2.1", "25.2.1"),
+        ("24.01", "24.1"),
+        ("unknown", None),
+    ],
+)
+def test_driver_versions(machine, text, version):
+    machine.driver(npu_smi(text, "910B3"))
+    supported = machine.provider().supported()
+    assert supported.get("driver_version") == (None if version is None else (version,))
+    assert supported["npu_type"] == ("910b",)
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("8.0.RC1", "8.0.rc1"),
+        ("8.0.RC3.alpha003", "8.0.rc3"),
+        ("8.0.0", "8.0.0"),
+        ("8.1.RC1.beta1", "8.1.rc1"),
+        ("7.0.1.1", "7.0.1"),
+        ("8.0", "8.0"),
+        ("8", None),
+        ("", None),
+    ],
+)
+def test_cann_versions(machine, text, version):
+    machine.driver(npu_smi("24.1.0", "910B3"))
+    machine.cann(text)
+    supported = machine.provider().supported()
+    assert supported.get("cann_version") == (None if version is None else (version,))
+
+
+@pytest.mark.parametrize("home", ["", "missing"])
+def test_without_cann(machine, home):
+    machine.driver(npu_smi("24.1.0", "910B3"))
+    where = str(machine.root / home) if home else ""
+    assert list(machine.provider(ASCEND_TOOLKIT_HOME=where).supported()) == [
+        "npu_type",
+        "driver_version",
+    ]
+
+
+@pytest.mark.parametrize(
+    "script", ["exit 1", "", "echo 'DrvMngGetConsoleLogLevel failed. (ret=4)'"]
+)
+def test_a_driver_that_fails_is_none(machine, command, script):
+    machine.cann("8.0.0")
+    command(machine.root / "bin/npu-smi", script)
+    assert machine.provider().supported() == {}
+    assert machine.provider().facts() == ()
+    assert machine.provider().summary() == ""
+
+
+def test_a_driver_that_hangs_is_none(machine, command, caplog):
+    command(machine.root / "bin/npu-smi", "exec sleep 60")
+    started = time.monotonic()
+    assert AscendProvider(machine.environ, "linux", 0.5).supported() == {}
+    assert time.monotonic() - started < 5
+    [record] = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert "npu-smi did not end within 0.5 s" in record.getMessage()
+    assert NPU_TYPE in record.getMessage()
+
+
+def test_nothing_is_there_without_the_command_or_linux(machine):
+    machine.cann("8.0.0")
+    assert machine.provider().supported() == {}
+    machine.driver(npu_smi("24.1.0", "910B3"))
+    assert AscendProvider(machine.environ, "win32").supported() == {}
+    assert AscendProvider(machine.environ, "darwin").supported() == {}
+
+
+# Overrides. Each replaces detection of one fact.
+
+
+def test_overrides_without_a_driver(machine):
+    provider = machine.provider(**{NPU_TYPE: "310p", DRIVER: "24.1.rc1", CANN: " 8.0.rc1 "})
+    assert provider.supported() == {
+        "npu_type": ("310p",),
+        "driver_version": ("24.1.rc1",),
+        "cann_version": ("8.0.rc1",),
+    }
+    assert provider.facts() == (
+        Fact("NPU", "310p", NPU_TYPE, True),
+        Fact("Ascend driver", "24.1.rc1", DRIVER, True),
+        Fact("CANN", "8.0.rc1", CANN, True),
+    )
+    machine.cann("8.0.0")
+    assert machine.provider(**{NPU_TYPE: "310p"}).supported() == {"npu_type": ("310p",)}
+    assert machine.provider(**{NPU_TYPE: ""}).supported() == {}
+
+
+def test_the_other_facts_are_detected(machine):
+    machine.driver(npu_smi("24.1.0", "910B3"))
+    machine.cann("8.0.0")
+    assert machine.provider(**{NPU_TYPE: "310p"}).supported() == {
+        "npu_type": ("310p",),
+        "driver_version": ("24.1.0",),
+        "cann_version": ("8.0.0",),
+    }
+    assert machine.provider(**{CANN: "8.1.rc1"}).supported() == {
+        "npu_type": ("910b",),
+        "driver_version": ("24.1.0",),
+        "cann_version": ("8.1.rc1",),
+    }
+
+
+def test_the_driver_is_not_asked_when_everything_is_forced(machine, command):
+    command(machine.root / "bin/npu-smi", ': > "$0.ran"')
+    assert machine.provider(**{NPU_TYPE: "310p", DRIVER: "24.1.0", CANN: "8.0.0"}).facts()
+    assert not (machine.root / "bin/npu-smi.ran").exists()
+    assert machine.provider(**{NPU_TYPE: "310p", DRIVER: "24.1.0"}).facts()
+    assert (machine.root / "bin/npu-smi.ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("variable", "way_out"), [(NPU_TYPE, "910b"), (DRIVER, "24.1.rc1"), (CANN, "8.0.rc1")]
+)
+@pytest.mark.parametrize("text", ["910B", "910b,310p", "a b", "9" * 200 + "!"])
+@pytest.mark.parametrize("method", ["supported", "facts", "summary"])
+def test_a_malformed_override_is_an_error_with_a_way_out(machine, variable, text, way_out, method):
+    with pytest.raises(ProviderError) as error:
+        getattr(machine.provider(**{variable: text}), method)()
+    message = str(error.value)
+    assert variable in message
+    assert text[:60] in message
+    assert message.endswith(f"set it to one like {way_out}, or unset it")
+    assert len(message) < 300
+
+
+# Everything there is.
+
+
+def test_known_values(machine):
+    known = AscendProvider({}).known()
+    assert list(known) == ["npu_type", "driver_version", "cann_version"]
+    assert all(NAME.fullmatch(feature) for feature in known)
+    assert all(VALUE.fullmatch(value) for values in known.values() for value in values)
+    assert all(len(set(values)) == len(values) for values in known.values())
+    machine.driver(npu_smi("24.1.rc1", "910B3", "310P3"))
+    machine.cann("8.0.RC1.alpha003")
+    for feature, values in machine.provider().supported().items():
+        assert set(values) <= set(known[feature])

@@ -289,6 +289,12 @@ class CandidateArranger:
                 self._say(logging.INFO if notice.actionable else VERBOSE, notice.text)
             if not logger.isEnabledFor(VERBOSE):
                 return
+            for namespace, support in ranking.platform.namespaces.items():
+                if support.output:
+                    from pep_variants.plugins.answer import one_line
+
+                    plugin, said = ", ".join(support.resolved), one_line(support.output, 1000)
+                    self._say(VERBOSE, f"{plugin}, asked for {namespace!r}: {said}")
             chosen = selection.chosen.label if selection.chosen else None
             logger.log(VERBOSE, "Variants of %s %s:", project, version)
             rows = verdicts(ranking, chosen)

@@ -265,7 +265,14 @@ class Session:
                 raise InstallationError(str(error)) from None
         elif self._foreign:
             platform = Platform(source="detection on this machine, which is not the target,")
-        return Detector(enabled=preferences.enable, platform=platform).platform
+        runner = None
+        if preferences.allow_providers and platform is None:
+            from pep_variants.plugins import PluginRunner
+
+            from .sources import sources_of
+
+            runner = PluginRunner(preferences.allow_providers, sources_of(self._finder))
+        return Detector(enabled=preferences.enable, platform=platform, runner=runner).platform
 
     def _get_arranger(self) -> CandidateArranger:
         if self._arranger is None:

@@ -29,6 +29,7 @@ from support.index import index_of, served
 from support.wheels import Release
 
 HERE = Path(__file__).resolve().parent
+FIXTURES = ROOT / "packages" / "pep-variants" / "tests" / "fixtures"
 PIP = "26.3"
 LEVELS = {
     "x86_64": ("level", ("v2", "v3", "v4")),
@@ -144,7 +145,7 @@ class _Quiet(SimpleHTTPRequestHandler):
 def torch(python: str) -> None:
     """Ask pip for torch on machines with different drivers."""
     heading("torch, from an index as in the PyTorch tutorial, on five machines")
-    fixture = json.loads((HERE.parent / "fixtures" / "pytorch-tutorial-variants.json").read_text())
+    fixture = json.loads((FIXTURES / "pytorch-tutorial-variants.json").read_text())
     wrong = []
     with served(index_of([Release("torch", "2.8.0", fixture)])) as index:
         for driver, capability, expected in MACHINES:

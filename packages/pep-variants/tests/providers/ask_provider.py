@@ -6,7 +6,7 @@ optionally `root`, `system` and `time_limit` for the provider. Runs in a process
 a driver library can be loaded only once.
 """
 
-import ctypes  # noqa: F401 - before the tests pretend to be on another system
+import ctypes.util  # noqa: F401 - before the tests pretend to be on another system
 import importlib
 import json
 import logging

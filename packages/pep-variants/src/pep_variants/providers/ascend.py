@@ -151,7 +151,9 @@ class AscendProvider:
         home = self.environ.get("ASCEND_TOOLKIT_HOME")
         if not home:
             return
-        path = Path(home, f"{os.uname().machine}-linux", "ascend_toolkit_install.info")
+        import platform
+
+        path = Path(home, f"{platform.machine()}-linux", "ascend_toolkit_install.info")
         try:
             match = _CANN.search(path.read_text(errors="replace"))
         except OSError as error:

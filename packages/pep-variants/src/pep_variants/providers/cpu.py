@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import platform
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -62,6 +61,8 @@ def detected_cpu(family: str) -> Cpu | None:
 
     Under Rosetta this is the real, Apple CPU, whatever the interpreter was built for.
     """
+    import platform
+
     if platform.system() not in ("Darwin", "Windows") and platform.machine() != family:
         return None  # as archspec would say, tens of milliseconds later
     try:
@@ -78,6 +79,8 @@ def detected_cpu(family: str) -> Cpu | None:
 
 def cpu_source(cpu: Cpu) -> str:
     """Return where archspec learns about the CPU of this machine, of which it said *cpu*."""
+    import platform
+
     # That a CPU belongs to its family is known without looking at it, and all that remains
     # where looking fails.
     sources = {"Linux": "/proc/cpuinfo", "Darwin": "sysctl", "Windows": "cpuid"}
@@ -176,6 +179,8 @@ def _numbers(value: str) -> list[int]:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep archspec's warnings and, on macOS, the error output of its ``sysctl`` from the user."""
+    import platform
+
     with (
         warnings.catch_warnings(),
         _discarded_stderr() if platform.system() == "Darwin" else nullcontext(),

@@ -81,7 +81,9 @@ class IntelProvider:
 
     Attributes:
         environ: environment variables. `DEVICE_OVERRIDE` (``20.1.0``, several separated by
-            commas, spaces or semicolons) replaces the detection of the GPUs.
+            commas, spaces or semicolons) replaces the detection of the GPUs. What else runs on
+            them is supported too, as it would be if they were there; intel-variant-provider
+            leaves that out.
         root: of the file system.
         system: as `sys.platform`.
         time_limit: seconds that the driver has to answer.

@@ -75,8 +75,8 @@ def read_nvml(root: Path, system: str, environ: Mapping[str, str]) -> Reading | 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a package of the same import name announces its end
             import pynvml
-    except ImportError:
-        return Reading(source, problem="the package nvidia-ml-py is not installed")
+    except ImportError as error:
+        return Reading(source, problem=f"the package nvidia-ml-py is needed: {error}")
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:

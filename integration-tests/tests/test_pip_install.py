@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
+from support.environments import ROOT
 from support.index import index_of
 from support.projects import CUDA_12_8, DRIVER, GPU, ON_CPU, ON_GPU, app, app_index
 from support.wheels import X86_64, Release, Wheel, metadata
 
-FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
+FIXTURES = ROOT / "packages" / "pep-variants" / "tests" / "fixtures"
 
 
 @pytest.mark.matrix

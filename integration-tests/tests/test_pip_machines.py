@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from support.environments import ROOT
 from support.index import index_of
 from support.wheels import Release

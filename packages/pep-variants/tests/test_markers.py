@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from packaging.markers import InvalidMarker as PackagingInvalidMarker
 from packaging.markers import Marker
 from packaging.requirements import Requirement
+
 from pep_variants.errors import InvalidMarker
 from pep_variants.markers import (
     MAX_NESTING,

@@ -215,7 +215,7 @@ def numbers(architectures):
         ("3", "3", "3"),
         ("2,0", "02", "02"),
         ("0,1,2,3", "0123", "0123"),
-        ("", "", ""),
+        ("", "", "0123"),  # HIP takes it for one that is not set
         ("-1", "", ""),
         ("0,-1,1", "0", "0"),
         ("0,4,1", "0", "0"),
@@ -261,7 +261,7 @@ def test_hip_numbers_what_rocr_leaves_in_its_order(four):
 def test_hip_has_its_own_variable_before_that_of_cuda(four):
     both = {"HIP_VISIBLE_DEVICES": "1", "CUDA_VISIBLE_DEVICES": "2"}
     assert numbers(four.gfx(**both)) == "1"
-    assert numbers(four.gfx(**{**both, "HIP_VISIBLE_DEVICES": ""})) == ""
+    assert numbers(four.gfx(**{**both, "HIP_VISIBLE_DEVICES": ""})) == "2"
 
 
 def test_hidden_gpus_are_facts(machine):

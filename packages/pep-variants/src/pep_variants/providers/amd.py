@@ -84,9 +84,10 @@ class AmdProvider:
     where the kernel has a driver that does not tell them (older kernels, WSL), on Windows from
     ``hipInfo``. They are limited as the runtime limits them: ``ROCR_VISIBLE_DEVICES`` (Linux)
     chooses among all by number or UUID, ``HIP_VISIBLE_DEVICES``, or ``CUDA_VISIBLE_DEVICES`` where
-    that is not set, among those left; the first entry that names no GPU ends the list, and an
-    empty one hides all. ``HSA_OVERRIDE_GFX_VERSION`` (``10.3.0``) replaces every architecture, as
-    it does for the runtime.
+    that is not set, among those left; the first entry that names no GPU ends the list. Set but
+    empty, the first variable hides all, while the other two count as not set.
+    ``HSA_OVERRIDE_GFX_VERSION`` (``10.3.0``) replaces every architecture, as it does for the
+    runtime.
 
     The version comes from files below ``ROCM_PATH``, by default ``/opt/rocm`` and then ``/usr``;
     on Windows below ``HIP_PATH``, which the HIP SDK sets.
@@ -197,7 +198,15 @@ class AmdProvider:
         """Return the GPUs that programs see, and the others with the variable that hides them."""
         hidden: list[tuple[Gpu, str]] = []
         for variables in ((_DRIVER_VISIBLE,), _HIP_VISIBLE):
-            variable = next((name for name in variables if name in self.environ), None)
+            # HIP takes an empty variable for one that is not set, the driver's runtime does not.
+            variable = next(
+                (
+                    name
+                    for name in variables
+                    if self.environ.get(name) or (name == _DRIVER_VISIBLE and name in self.environ)
+                ),
+                None,
+            )
             if variable is None or (variable == _DRIVER_VISIBLE and self.system == "win32"):
                 continue
             chosen = _chosen(gpus, self.environ[variable], driver=variable == _DRIVER_VISIBLE)

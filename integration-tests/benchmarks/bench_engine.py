@@ -43,7 +43,7 @@ PLATFORM = Platform(
 def random_file(variants: int, seed: int = 1) -> dict[str, Any]:
     """Return index metadata (0.2.0) with that many variants, the same for the same seed."""
     choose = random.Random(seed)
-    labels = {}
+    labels: dict[str, Any] = {}
     while len(labels) < variants:
         properties: dict[str, dict[str, list[str]]] = {
             "x86_64": {"level": [choose.choice(_LEVELS)]},

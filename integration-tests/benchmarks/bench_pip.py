@@ -1,0 +1,93 @@
+"""Start-up and installing, with the shim and without, beside each other.
+
+CPU time of the processes that pip runs in, so that other work on the machine counts little.
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from support.environments import Environment, Environments, clean_environ
+from support.index import Index, served
+from support.wheels import X86_64, Release, Wheel, metadata
+
+from .report import Row, in_turn
+
+PIP = "26.3"
+PACKAGES = 30
+VARIANT_PROJECTS = 10
+_VARIANTS = metadata(
+    {"null": {}, **{f"x86_64_v{n}": {"x86_64": {"level": [f"v{n}"]}} for n in (2, 3, 4)}},
+    namespaces=["x86_64"],
+    providers={"x86_64": X86_64},
+)
+
+
+def rows() -> Iterator[Row]:
+    """Measure."""
+    with tempfile.TemporaryDirectory(prefix="variants-bench-") as folder:
+        environments = Environments(Path(folder, "environments"), Path(folder, "wheelhouse"))
+        python = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        shim, none = environments.patched(python, PIP), environments.plain(python, PIP)
+        yield _start_up(shim, none)
+        with served(_index(variants=0)) as plain, served(_index(VARIANT_PROJECTS)) as mixed:
+            for what, index, goal in (
+                (f"pip install --dry-run, {PACKAGES} plain packages", plain, 1.03),
+                (f"the same, {VARIANT_PROJECTS} of them with variants", mixed, 1.10),
+            ):
+                ours, theirs = in_turn(
+                    _install(shim, index), _install(none, plain), rounds=9, clock=_children
+                )
+                yield Row(
+                    what, ours * 1e3, theirs * 1e3, "ms", f"pip {PIP} without the shim, plain",
+                    f"at most {goal:.2f}x CPU", ours <= goal * theirs,
+                )  # fmt: skip
+
+
+def _start_up(shim: Environment, none: Environment) -> Row:
+    def start(environment: Environment) -> Callable[[], object]:
+        command, environ = [environment.python, "-c", "pass"], clean_environ()
+        return lambda: subprocess.run(command, env=environ, check=True)
+
+    ours, theirs = in_turn(
+        start(shim), start(none), rounds=200, warmups=10, clock=time.perf_counter
+    )
+    return Row(
+        "python -c pass", ours * 1e3, theirs * 1e3, "ms", "without the shim",
+        "at most 0.5 ms more", ours - theirs <= 0.5e-3,
+    )  # fmt: skip
+
+
+def _install(environment: Environment, index: Index) -> Callable[[], object]:
+    def call() -> None:
+        done = environment.pip(
+            "install", "--quiet", "--dry-run", "--index-url", index.url, "package-0"
+        )
+        if done.code:
+            raise RuntimeError(done.text)
+
+    return call
+
+
+def _index(variants: int) -> Index:
+    """Return an index of packages each of which requires the next, some of them with variants."""
+    index = Index()
+    for number in range(PACKAGES):
+        name = f"package-{number}"
+        requires = (f"package-{number + 1}",) if number + 1 < PACKAGES else ()
+        if number < variants:
+            index.add_release(Release(name, "1.0", _VARIANTS, requires))
+        else:
+            index.add_wheel(Wheel(name, "1.0", requires=requires))
+    return index
+
+
+def _children() -> float:
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime

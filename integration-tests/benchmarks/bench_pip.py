@@ -42,7 +42,7 @@ def rows() -> Iterator[Row]:
                 (f"the same, {VARIANT_PROJECTS} of them with variants", mixed, 1.10),
             ):
                 ours, theirs = in_turn(
-                    _install(shim, index), _install(none, plain), rounds=9, clock=_children
+                    _install(shim, index), _install(none, plain), rounds=15, clock=_children
                 )
                 yield Row(
                     what, ours * 1e3, theirs * 1e3, "ms", f"pip {PIP} without the shim, plain",

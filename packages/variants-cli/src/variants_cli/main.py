@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import signal
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from pep_variants.errors import VariantError
 
-from .commands.detect import detect
-from .commands.index import index
-from .commands.inspect import inspect
-from .commands.make import make
-from .commands.providers import providers
-from .commands.rank import rank
-from .commands.unmake import unmake
-from .commands.validate import validate
 from .console import fail
 
 if TYPE_CHECKING:
@@ -30,7 +23,25 @@ INTERRUPTED = 128 + signal.SIGINT
 TERMINATED = 128 + signal.SIGTERM
 
 
+COMMANDS = ("detect", "index", "inspect", "make", "providers", "rank", "unmake", "validate")
+
+
+class _Commands(click.Group):
+    """Imports a command when it is wanted: one that answers at once need not load the others."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f".commands.{cmd_name}", __package__)
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+
 @click.group(
+    cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     invoke_without_command=True,
 )
@@ -40,10 +51,6 @@ def cli(context: click.Context) -> None:
     """Wheel variants (PEP 817, PEP 825): make, publish, check and choose them."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
-
-
-for command in (detect, providers, rank, inspect, make, unmake, index, validate):
-    cli.add_command(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

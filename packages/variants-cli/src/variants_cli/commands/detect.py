@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +67,8 @@ def detect(
         platform = detector.host()
     platform = _narrowed(platform, namespaces)
     if output is not None:
+        from importlib.metadata import version
+
         text = write_platform(platform, f"variants-cli {version('variants-cli')}")
         with replacing(output) as stream:
             stream.write(text.encode())

@@ -12,7 +12,7 @@ endif
 
 UV = $(TOOLS)/$(BIN)/uv
 RUN = $(VENV)/$(BIN)
-DISTRIBUTIONS = packages/pep-variants packages/variants-cli resolver-ext pip-patch
+DISTRIBUTIONS = packages/pep-variants packages/variants-cli packages/uv-variants resolver-ext pip-patch
 
 .PHONY: help demo test lint format bench wheels clean
 .DEFAULT_GOAL := help

@@ -45,6 +45,8 @@ NAMES = {
 # Neither code nor data that is read at run time.
 SKIPPED = re.compile(
     r"(^|/)(tests?|__pycache__)/|\.(pyc|so|pyd)$|/archspec/(cli|__main__)\.py$|/example\.py$"
+    # pip has its own way to indexes.
+    r"|/resolvelib_variants/index/"
 )
 _LICENSE = re.compile(r"\.dist-info/(licenses/.*|LICEN[CS]E[^/]*|COPYING[^/]*)$")
 

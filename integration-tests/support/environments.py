@@ -19,7 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-DISTRIBUTIONS = ("packages/pep-variants", "packages/variants-cli", "resolver-ext", "pip-patch")
+DISTRIBUTIONS = (
+    "packages/pep-variants",
+    "packages/variants-cli",
+    "packages/uv-variants",
+    "resolver-ext",
+    "pip-patch",
+)
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 PIPS = ("25.3", "26.3")
 STALE = 300

@@ -1,0 +1,1 @@
+"""Makes unmodified uv aware of wheel variants."""

@@ -1,5 +1,6 @@
 # Needs Python 3.10 or newer and make; everything else is fetched into .tools and .venv.
 PYTHON ?= python3
+PIP ?= 26.3
 UV_VERSION = 0.13.8
 TOOLS = .tools
 VENV = .venv
@@ -14,11 +15,11 @@ UV = $(TOOLS)/$(BIN)/uv
 RUN = $(VENV)/$(BIN)
 DISTRIBUTIONS = packages/pep-variants packages/variants-cli packages/uv-variants resolver-ext pip-patch
 
-.PHONY: help demo test lint format bench wheels clean
+.PHONY: help demo test lint format bench wheels patched-pip clean
 .DEFAULT_GOAL := help
 
 help: ## list what can be made
-	@sed -n 's/^\([a-z]*\):.*## /make \1	/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## /make \1	/p' $(MAKEFILE_LIST) | expand -t 20
 
 demo: $(VENV)/.done wheels ## numpy from PyPI as variants, installed by a patched pip; the PyTorch tutorial
 	$(RUN)/python integration-tests/demo/demo.py
@@ -44,6 +45,11 @@ wheels: $(UV) ## build the wheels of all distributions into dist
 		$(UV) build --quiet --wheel --out-dir dist $$distribution || exit 1; \
 	done
 	@ls dist
+
+patched-pip: $(VENV)/.done ## wheel of a pip with variants built in, PIP=26.3, into dist
+	@rm -f dist/pep_variants_shim-*.whl
+	@$(UV) build --quiet --wheel --out-dir dist pip-patch
+	@cd pip-patch && ../$(RUN)/python -m patched $(PIP) --shim ../dist/pep_variants_shim-*.whl --out-dir ../dist
 
 clean: ## remove everything that was made
 	rm -rf $(TOOLS) $(VENV) dist .demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -48,6 +48,20 @@ SKIPPED = re.compile(
     # pip has its own way to indexes.
     r"|/resolvelib_variants/index/"
 )
+# Code of the libraries that reads files of theirs as files: a pip may be run from a zip file.
+EDITS = {
+    "pep_variants_shim/_vendor/archspec/cpu/schema.py": (
+        """    with open(json_file, "r", encoding="utf-8") as file:
+        data = json.load(file)
+""",
+        """    if json_file.exists():
+        with open(json_file, "r", encoding="utf-8") as file:
+            data = json.load(file)
+    else:  # changed by pep-variants: in a zip file
+        data = json.loads(__loader__.get_data(os.path.normpath(json_file)))
+""",
+    ),
+}
 _LICENSE = re.compile(r"\.dist-info/(licenses/.*|LICEN[CS]E[^/]*|COPYING[^/]*)$")
 
 
@@ -63,7 +77,8 @@ class BundleHook(BuildHookInterface[Any]):
             target = self._folder / place
             target.parent.mkdir(parents=True, exist_ok=True)
             if source.suffix == ".py":
-                target.write_text(rewritten(source.read_text("utf-8"), place), "utf-8")
+                code = edited(source.read_text("utf-8"), place)
+                target.write_text(rewritten(code, place), "utf-8")
             else:
                 target.write_bytes(source.read_bytes())
             build_data["force_include"][str(target)] = place
@@ -90,6 +105,20 @@ class BundleHook(BuildHookInterface[Any]):
                     yield f"pep_variants_shim/_vendor/{text}", path
                 elif _LICENSE.search(text):
                     yield f"pep_variants_shim/_vendor/licenses/{project}/{path.name}", path
+
+
+def edited(code: str, place: str) -> str:
+    """Return *code* with its entry of `EDITS` made.
+
+    Raises:
+        ValueError: the library has changed; *place* names the file.
+    """
+    if place not in EDITS:
+        return code
+    before, after = EDITS[place]
+    if code.count(before) != 1:
+        raise ValueError(f"{place}: what EDITS changes is not there")
+    return code.replace(before, after)
 
 
 def rewritten(code: str, place: str) -> str:

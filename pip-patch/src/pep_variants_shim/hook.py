@@ -13,6 +13,8 @@ import sys
 from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
+from . import BUILT_IN
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from importlib.machinery import ModuleSpec
@@ -40,6 +42,7 @@ INSTALLING = ("commands.download", "commands.install", "commands.lock", "command
 """Modules of the commands that tell the user when variants are off."""
 
 _INTERNAL = "pip._internal."
+_BUILT_IN_NAME = "pip._variants"
 
 
 class Switch:
@@ -65,6 +68,11 @@ class Switch:
             self.reason = reason
             if any(_INTERNAL + name in sys.modules for name in INSTALLING):
                 self.tell()
+
+    def yield_to_built_in(self) -> None:
+        """Switch the patches off without a word: this pip has them built in, and they act."""
+        self.on = False
+        self._told = True
 
     def tell(self) -> None:
         """Say in one line why the patches do not act, if they do not."""
@@ -96,7 +104,9 @@ class PatchFinder:
         if not self._checked:
             self._checked = True
             version = getattr(sys.modules.get("pip"), "__version__", None)
-            if version not in SUPPORTED:
+            if _BUILT_IN_NAME in sys.modules and not BUILT_IN:
+                switch.yield_to_built_in()
+            elif str(version).partition("+variants.")[0] not in SUPPORTED:
                 switch.off(f"pip {version} is not supported (only {', '.join(SUPPORTED)})")
         name = fullname[len(_INTERNAL) :]
         if name in INSTALLING:

@@ -1,7 +1,8 @@
 """What every interpreter start pays for: a finder that waits for pip, and nothing else.
 
 Called from ``pep_variants_shim.pth``, and on Python 3.15 and newer from
-``pep_variants_shim.start`` (PEP 829). Imports nothing but `sys`, never imports pip, never raises.
+``pep_variants_shim.start`` (PEP 829); a pip with this built in calls it itself. Imports nothing but
+`sys`, never imports pip, never raises.
 """
 
 import sys
@@ -28,5 +29,6 @@ class PipWatch:
 
 def watch() -> None:
     """Wait for pip. Safe to call twice."""
-    if "pip" not in sys.modules and not any(type(f) is PipWatch for f in sys.meta_path):
+    # pip itself has nothing that is patched.
+    if "pip._internal" not in sys.modules and not any(type(f) is PipWatch for f in sys.meta_path):
         sys.meta_path.insert(0, PipWatch())

@@ -6,11 +6,14 @@ import os
 from collections.abc import Callable
 from types import ModuleType
 
+from .. import BUILT_IN
 from ..hook import replace
 
 
 def patch_version(module: ModuleType) -> None:
     """Patch ``utils.misc``."""
+    if BUILT_IN:
+        return  # pip's own version says it
 
     @replace(module, "get_pip_version")
     def get_pip_version(original: Callable[[], str]) -> str:

@@ -1,0 +1,46 @@
+"""``python -m patched VERSION``: build the wheel of a patched pip."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from .archive import read_wheel, release_date, write_wheel
+from .baking import BakingError, bake, local_version
+from .upstream import SHA256, UpstreamError, fetch, verify
+
+_PROJECT = Path(__file__).resolve().parents[2]
+
+
+def main() -> int:
+    """Run the command; return the exit code."""
+    parser = argparse.ArgumentParser(prog="patched", description=__doc__)
+    parser.add_argument("version", choices=SHA256, metavar="VERSION", help=", ".join(SHA256))
+    parser.add_argument("--shim", type=Path, required=True, help="wheel of pep-variants-shim")
+    parser.add_argument("--upstream", type=Path, help="wheel of that pip, instead of a download")
+    parser.add_argument("-o", "--out-dir", type=Path, default=Path("dist"), help="where to put it")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            upstream = options.upstream or fetch(options.version, Path(folder))
+            verify(upstream, options.version)
+            files = bake(
+                read_wheel(upstream),
+                read_wheel(options.shim),
+                options.version,
+                (_PROJECT / "LICENSE").read_bytes(),
+            )
+        except (UpstreamError, BakingError, OSError) as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 1
+        options.out_dir.mkdir(parents=True, exist_ok=True)
+        name = f"pip-{local_version(options.version)}-py3-none-any.whl"
+        write_wheel(options.out_dir / name, files, release_date(upstream))
+    print(options.out_dir / name)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""Paths of the shim, and who is behind them.
+
+=====================================================  ============================================
+``/p/<key>/simple/``                                   projects of all upstreams that list them
+``/p/<key>/simple/<project>/``                         page of the first upstream that has it
+``/p/<key>/i/<index>/simple/…``                        the same of one upstream alone
+``/p/<key>/i/<index>/links/``                          all files of a find-links page
+``/p/<key>/files/<index>/<project>/<choice>/<name>``   a file under its plain filename
+``…/<name>.metadata``                                  its core metadata (PEP 658)
+``/p/<key>/i/<index>/variants/<project>/``             what was decided and why, as JSON
+``/health``, ``/metrics``                              for whoever looks after the shim
+=====================================================  ============================================
+
+``<key>`` is a platform key (see `key`) or a floating name. ``<choice>`` is the label of the
+variant that is behind the plain filename, `PLAIN` for a file without one, or `CHOSEN` for the one
+that the key chooses at that moment (in pages of floating names). Pages refer to files of the shim
+relatively: answers do not depend on what a client calls the shim.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+PLAIN = "-"
+CHOSEN = "~"
+
+
+def index_url(key: str, index: str | None = None) -> str:
+    """Return the path of the simple API's root, of one upstream or of all of them."""
+    return f"/p/{quote(key, safe='~')}/{f'i/{quote(index)}/' if index else ''}simple/"
+
+
+def links_url(key: str, index: str) -> str:
+    """Return the path of the page with all files of the find-links upstream *index*."""
+    return f"/p/{quote(key, safe='~')}/i/{quote(index)}/links/"
+
+
+def variants_url(key: str, index: str, project: str) -> str:
+    """Return the path of the decisions on *project*, a normalized name."""
+    return f"/p/{quote(key, safe='~')}/i/{quote(index)}/variants/{project}/"
+
+
+def file_path(index: str, project: str, choice: str, filename: str) -> str:
+    """Return where a file is, relative to ``/p/<key>/``."""
+    return f"files/{quote(index)}/{project}/{choice}/{quote(filename)}"

@@ -245,12 +245,16 @@ class PluginRunner:
             work, temporary = Path(folder, "work"), Path(folder, "tmp")
             work.mkdir()
             temporary.mkdir()
+            driver = _DRIVER
+            if not driver.is_file():  # all this runs from a zip file
+                driver = Path(folder, _DRIVER.name)
+                driver.write_bytes(_driver_code())
             places = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))
             # What the plugin starts must not write into the environment any more than it does.
             variables = {**question.variables, **places, "PYTHONDONTWRITEBYTECODE": "1"}
             try:
                 outcome = run(
-                    [environment.python, "-I", "-B", _DRIVER],
+                    [environment.python, "-I", "-B", driver],
                     environ=variables,
                     cwd=work,
                     time_limit=self._time_limit,
@@ -314,6 +318,16 @@ class _Question:
     def describe(self, environment: Environment) -> str:
         """Return how messages name the plugin."""
         return f"the provider plugin {environment.resolved[0]} ({self.endpoint})"
+
+
+def _driver_code() -> bytes:
+    """Return what is in `_DRIVER`, wherever that is."""
+    import pkgutil
+
+    code = pkgutil.get_data(__package__, _DRIVER.name)
+    if code is None:
+        raise ProviderError(f"{_DRIVER} cannot be read, so no plugin can be asked")
+    return code
 
 
 def _raise_kept_failure(record: Mapping[str, object] | None, started: float) -> None:

@@ -4,12 +4,16 @@ import base64
 import hashlib
 import json
 import signal
+import sys
 import zipfile
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from variants_cli.main import main
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 SCHEMA = "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json"
 
@@ -45,6 +49,8 @@ def build_wheel(tmp_path):
         variant=None,
         files=None,
         requires_python=None,
+        requires=(),
+        description="",
         method=zipfile.ZIP_DEFLATED,
         comment=b"",
         record=None,
@@ -57,6 +63,9 @@ def build_wheel(tmp_path):
         metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
         if requires_python:
             metadata += f"Requires-Python: {requires_python}\n"
+        metadata += "".join(f"Requires-Dist: {requirement}\n" for requirement in requires)
+        if description:
+            metadata += f"\n{description}"
         tag = "-".join(filename.removesuffix(".whl").split("-")[2:5])
         contents = {
             f"{name}/__init__.py": f"version = '{version}'\n",

@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 import zipfile
 
 import pytest
@@ -176,3 +178,19 @@ def test_providers(variants, acme):
     built_in = variants("providers", "--json").json["built-in"]
     assert {known["namespace"] for known in built_in} >= {"nvidia", "x86_64", "aarch64"}
     assert variants("providers").out.startswith("nvidia ")
+
+
+def test_modules_that_cost_time_are_left_alone():
+    script = (
+        "import atexit, sys; from variants_cli.main import main\n"
+        "atexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
+        "sys.argv[1:] = ['detect']; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0
+    loaded = set(done.stderr.split())
+    assert "variants_cli.commands.detect" in loaded
+    heavy = {"packaging", "pep_variants.reader", "pep_variants.plugins", "pynvml", "rich"}
+    # archspec reads JSON.
+    assert not heavy & loaded
+    assert ("json" in loaded) <= ("archspec" in loaded)

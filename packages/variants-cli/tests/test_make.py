@@ -6,9 +6,9 @@ import time
 import zipfile
 
 import pytest
+from wheel_files import check_record, contents
 
 from pep_variants.wheel import read_wheel_metadata
-from variants_cli.record import digest_of, read_record
 
 PLAIN = "example_pkg-1.0-py3-none-any.whl"
 VARIANT = "example_pkg-1.0-py3-none-any-x86_64_v3.whl"
@@ -17,25 +17,6 @@ LEVEL_3 = "x86_64 :: level :: v3"
 
 def v3(wheel, *more):
     return ("make", wheel, "--label", "x86_64_v3", "--property", LEVEL_3, *more)
-
-
-def contents(path):
-    with zipfile.ZipFile(path) as archive:
-        return {info.filename: archive.read(info) for info in archive.infolist()}
-
-
-def check_record(path):
-    """Check that RECORD lists exactly what is in the wheel, with the right digests."""
-    files = contents(path)
-    (record,) = (name for name in files if name.endswith(".dist-info/RECORD"))
-    rows = read_record(files[record], str(path))
-    unsigned = {name for name in files if not name.endswith((".jws", ".p7s"))}
-    assert {row.path for row in rows} == unsigned
-    assert len(rows) == len(unsigned)
-    for row in rows:
-        expected = ("", "") if row.path == record else (digest_of(files[row.path]), row.size)
-        assert (row.digest, row.size) == expected
-        assert row.path == record or int(row.size) == len(files[row.path])
 
 
 def test_variant_wheel(tmp_path, build_wheel, variants):

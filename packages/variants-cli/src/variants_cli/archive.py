@@ -29,6 +29,10 @@ _END = struct.Struct("<4s4H2IH")
 _END_64 = struct.Struct("<4sQ2H2I4Q")
 _LOCATOR_64 = struct.Struct("<4sIQI")
 
+_LOCAL_NAME_SIZE = 9
+_CENTRAL_NAME_SIZE = 10
+"""Place of the length of the name among the fields."""
+
 _LOCAL_SIGNATURE = b"PK\x03\x04"
 _CENTRAL_SIGNATURE = b"PK\x01\x02"
 _DESCRIPTOR_SIGNATURE = b"PK\x07\x08"
@@ -174,16 +178,29 @@ class ArchiveWriter:
         self._position = 0
         self._records: list[bytes] = []
 
-    def copy(self, entry: Entry, source: IO[bytes]) -> None:
-        """Add *entry* of the archive *source* as it is.
+    def copy(self, entry: Entry, source: IO[bytes], name: str | None = None) -> None:
+        """Add *entry* of the archive *source* as it is, or under another *name*.
 
         Raises:
             OSError: reading or writing failed.
             InvalidWheel: *source* ends early.
         """
-        self._records.append(_moved(entry.record, self._position))
         source.seek(entry.offset)
         left = entry.size
+        record = entry.record
+        if name is not None and name != entry.name:
+            header = source.read(_LOCAL.size)
+            fields = list(_LOCAL.unpack(header))
+            source.seek(fields[_LOCAL_NAME_SIZE], 1)
+            left -= _LOCAL.size + fields[_LOCAL_NAME_SIZE]
+            start = self._position
+            # A name that was ASCII stays so: only the project's name and version change.
+            fields[_LOCAL_NAME_SIZE] = len(name.encode())
+            self._write(_LOCAL.pack(*fields) + name.encode())
+            record = _renamed(record, name.encode())
+            self._records.append(_moved(record, start))
+        else:
+            self._records.append(_moved(record, self._position))
         while left:
             chunk = source.read(min(CHUNK, left))
             if not chunk:
@@ -261,6 +278,14 @@ class ArchiveWriter:
 def _record_name(record: bytes) -> bytes:
     size = int.from_bytes(record[28:30], "little")
     return record[_CENTRAL.size : _CENTRAL.size + size]
+
+
+def _renamed(record: bytes, name: bytes) -> bytes:
+    """Return the central directory *record* with another name."""
+    fields = list(_CENTRAL.unpack(record[: _CENTRAL.size]))
+    tail = record[_CENTRAL.size + fields[_CENTRAL_NAME_SIZE] :]
+    fields[_CENTRAL_NAME_SIZE] = len(name)
+    return _CENTRAL.pack(*fields) + name + tail
 
 
 def _descriptor_size(following: bytes, info: zipfile.ZipInfo) -> int:

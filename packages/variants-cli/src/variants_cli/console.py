@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +38,8 @@ def fail(text: str) -> None:
 
 def print_json(value: Any) -> None:  # noqa: ANN401
     """Print *value* for programs: ASCII, so that no locale can break it."""
+    import json
+
     click.echo(json.dumps(value, indent=2))
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from pep_variants.detection import Detector
 from pep_variants.platform import load_platform
-from pep_variants.reader import MAX_METADATA_BYTES, read_metadata
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,5 +44,8 @@ def read_metadata_file(path: Path) -> Metadata:
         MetadataError: it is broken.
         OSError: it cannot be opened.
     """
+    # Imported late: detection alone needs none of it.
+    from pep_variants.reader import MAX_METADATA_BYTES, read_metadata
+
     with path.open("rb") as stream:
         return read_metadata(stream.read(MAX_METADATA_BYTES + 1), str(path))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import signal
 import sys
 from importlib import import_module
@@ -59,6 +61,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     What is wrong with the user's input is one line on stderr. Only a fault of our own shows a
     traceback.
     """
+    if arguments is None:  # the process is ours alone
+        # Most of what a command makes, its modules above all, stays to the end: looking through
+        # it for garbage takes longer than many a command, and once more at the end.
+        gc.set_threshold(100_000, 50, 100)
+        atexit.register(gc.freeze)
     # So that files half-written at that moment are removed.
     signal.signal(signal.SIGTERM, _terminate)
     for stream in (sys.stdout, sys.stderr):

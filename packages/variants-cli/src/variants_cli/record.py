@@ -10,7 +10,7 @@ import base64
 import csv
 import hashlib
 import io
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from pep_variants.errors import InvalidWheel
@@ -68,10 +68,8 @@ def with_file(rows: list[Row], path: str, data: bytes, before: str) -> list[Row]
     ending = like[len(like.rstrip("\r\n")) :] or "\n"
     if rows and place == len(rows) and like.rstrip("\r\n") == like:  # the last line never ended
         rows = [*rows[:-1], _row(like + ending)]
-    buffer = io.StringIO()
     fields = (path, digest_of(data), str(len(data)))
-    csv.writer(buffer, lineterminator=ending).writerow(fields)
-    return [*rows[:place], Row(*fields, buffer.getvalue()), *rows[place:]]
+    return [*rows[:place], Row(*fields, _line(fields, ending)), *rows[place:]]
 
 
 def without_files(rows: list[Row], paths: Collection[str]) -> list[Row]:
@@ -79,9 +77,39 @@ def without_files(rows: list[Row], paths: Collection[str]) -> list[Row]:
     return [row for row in rows if row.path not in paths]
 
 
+def with_paths(
+    rows: list[Row], renamed: Callable[[str], str], contents: Mapping[str, bytes]
+) -> list[Row]:
+    """Return *rows* with other paths, and other digests of files that changed.
+
+    Args:
+        rows: of RECORD.
+        renamed: gives the new path of an old one, the same for most.
+        contents: new contents by old path.
+    """
+    changed = []
+    for row in rows:
+        path = renamed(row.path)
+        if path == row.path and path not in contents:
+            changed.append(row)
+            continue
+        digest, size = row.digest, row.size
+        if row.path in contents:
+            digest, size = digest_of(contents[row.path]), str(len(contents[row.path]))
+        ending = row.line[len(row.line.rstrip("\r\n")) :]
+        changed.append(Row(path, digest, size, _line((path, digest, size), ending)))
+    return changed
+
+
 def write_record(rows: list[Row]) -> bytes:
     """Return RECORD with *rows*."""
     return "".join(row.line for row in rows).encode()
+
+
+def _line(fields: tuple[str, str, str], ending: str) -> str:
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator=ending).writerow(fields)
+    return buffer.getvalue()
 
 
 def _row(line: str) -> Row:

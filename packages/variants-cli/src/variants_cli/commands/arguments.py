@@ -10,7 +10,7 @@ import click
 from pep_variants.options import OPTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 wheels_argument = click.argument(
     "wheels",
@@ -75,15 +75,15 @@ def _as_list(
     return list(values)
 
 
-def check_targets(targets: Mapping[Path, Path], *, force: bool) -> None:
+def check_targets(targets: Iterable[tuple[Path, Path]], *, force: bool) -> None:
     """Refuse to write two wheels to one path, or, without *force*, over a file.
 
     Args:
-        targets: path to write by path to read.
+        targets: path to read and path to write, of each.
         force: files that exist may be replaced.
     """
     sources: dict[Path, Path] = {}
-    for source, target in targets.items():
+    for source, target in targets:
         if target in sources:
             raise click.ClickException(
                 f"{sources[target]} and {source} would both be written to {target}"

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pep_variants.platform import Platform, write_platform
+from pep_variants.platform import Platform
 from pep_variants.preferences import load_preferences
 
-from ..atomic import replacing
 from ..console import note, print_json, print_table
-from ..detection import detector_for, read_metadata_file
+from ..detection import detector_for
 from .arguments import json_option, option_values, preference_options
 
 if TYPE_CHECKING:
@@ -62,12 +61,18 @@ def detect(
     """
     detector = detector_for(load_preferences(option_values(options), os.environ))
     if metadata_file is not None:
+        from ..detection import read_metadata_file
+
         platform = detector.platform(read_metadata_file(metadata_file))
     else:
         platform = detector.host()
     platform = _narrowed(platform, namespaces)
     if output is not None:
         from importlib.metadata import version
+
+        from pep_variants.platform import write_platform
+
+        from ..atomic import replacing
 
         text = write_platform(platform, f"variants-cli {version('variants-cli')}")
         with replacing(output) as stream:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pep_variants.errors import InvalidProperty
 from pep_variants.filename import parse_filename
 from pep_variants.generation import V0_1_1, V0_2_0
+from pep_variants.label import split_label
 from pep_variants.property import Property
 
 from ..atomic import replacing
 from ..checks.document import check_document
 from ..checks.finding import ERROR
 from ..console import note, warn
+from ..core_metadata import Edits
 from ..description import (
     add_variant,
     from_options,
@@ -22,8 +25,15 @@ from ..description import (
     lost_priorities,
     write_description,
 )
-from ..rewriting import open_source
-from .arguments import check_targets, force_option, output_option, wheels_argument
+from ..recipe import Job, plan, read_recipe, target_name, unused
+from ..rewriting import attestations_of, open_source
+from .arguments import check_targets, force_option, output_option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pep_variants.generation import Generation
+    from pep_variants.metadata import Metadata
 
 GENERATIONS = {"0.1.1": V0_1_1, "0.2.0": V0_2_0}
 
@@ -38,8 +48,13 @@ def _parsed(
 
 
 @click.command(short_help="Turn plain wheels into variant wheels.")
-@wheels_argument
-@click.option("--label", required=True, help="Label of the variant; 'null' has no properties.")
+@click.argument(
+    "wheels",
+    metavar="WHEEL...",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    nargs=-1,
+)
+@click.option("--label", help="Label of the variant; 'null' has no properties.")
 @click.option(
     "--property",
     "properties",
@@ -70,6 +85,12 @@ def _parsed(
     help="Take namespaces and providers from the [variant] table of this pyproject.toml.",
 )
 @click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Follow this recipe, a TOML file that says what becomes of many wheels. Without WHEELs "
+    "those beside the file are taken that its patterns match.",
+)
+@click.option(
     "--generation",
     type=click.Choice(list(GENERATIONS)),
     help="Format version of the metadata. Default: 0.2.0 if there are providers, else 0.1.1.",
@@ -78,11 +99,12 @@ def _parsed(
 @force_option
 def make(
     wheels: tuple[Path, ...],
-    label: str,
+    label: str | None,
     properties: tuple[Property, ...],
     namespaces: tuple[str, ...],
     providers: tuple[str, ...],
     pyproject: Path | None,
+    config: Path | None,
     generation: str | None,
     output: Path | None,
     force: bool,
@@ -96,39 +118,102 @@ def make(
     Example: variants make six-1.17-py3-none-any.whl --label x86_64_v3 --property
     'x86_64 :: level :: v3'
     """
-    if pyproject is not None:
-        if namespaces or providers:
-            raise click.UsageError("--pyproject says what --namespace and --provider say")
-        project = from_pyproject(pyproject.read_bytes(), str(pyproject))
+    wanted = GENERATIONS[generation] if generation else None
+    if config is not None:
+        if label or properties or namespaces or providers or pyproject:
+            raise click.UsageError("--config says all of --label, --property, and so on")
+        jobs = _from_recipe(config, wheels, wanted)
     else:
-        project = from_options(namespaces, properties, providers)
-    metadata = add_variant(project, label, properties)
-    variant_json = write_description(metadata, GENERATIONS[generation] if generation else None)
-    for lost in lost_priorities(metadata):
-        warn(f"{project.source}: {lost} has no place in current metadata and is left out")
+        if label is None:
+            raise click.UsageError("Missing option '--label' (or '--config').")
+        if not wheels:
+            raise click.UsageError("Missing argument 'WHEEL...'.")
+        if pyproject is not None:
+            if namespaces or providers:
+                raise click.UsageError("--pyproject says what --namespace and --provider say")
+            project = from_pyproject(pyproject.read_bytes(), str(pyproject))
+        else:
+            project = from_options(namespaces, properties, providers)
+        jobs = _labelled(wheels, add_variant(project, label, properties), label, wanted)
+    _check_documents(jobs)
+    _write(jobs, output, force=force)
 
-    _, findings = check_document(variant_json, f"variant {label!r}")
-    for finding in findings:
-        if finding.severity == ERROR:
-            raise click.ClickException(f"{finding.place}: {finding.message}")
-        warn(f"{finding.place}: {finding.message}")
 
-    targets = {}
+def _labelled(
+    wheels: Sequence[Path], metadata: Metadata, label: str, generation: Generation | None
+) -> list[Job]:
+    """Return what has to be written to give all *wheels* one label."""
+    variant_json = write_description(metadata, generation)
+    _tell_lost(metadata)
     for wheel in wheels:
         if parse_filename(wheel.name).label is not None:
             raise click.ClickException(f"{wheel} is a variant wheel: unmake it first")
-        targets[wheel] = (output or wheel.parent) / f"{wheel.stem}-{label}.whl"
-    check_targets(targets, force=force)
-    for wheel, target in targets.items():
-        with open_source(wheel) as source:
+    edits = Edits()
+    return [
+        Job(wheel, target_name(wheel.name, label, edits), variant_json, edits) for wheel in wheels
+    ]
+
+
+def _from_recipe(config: Path, wheels: Sequence[Path], generation: Generation | None) -> list[Job]:
+    """Return what has to be written to follow the recipe *config*."""
+    recipe = read_recipe(config)
+    if not wheels:
+        wheels = sorted(
+            path
+            for path in config.parent.glob("*.whl")
+            if split_label(path.name)[1] is None
+            and any(item.matches(path.name) for item in recipe.wheels)
+        )
+        if not wheels:
+            raise click.ClickException(
+                f"{config}: there are no plain wheels beside it that its patterns match: name "
+                "the wheels"
+            )
+    for item in unused(recipe, wheels):
+        warn(f"{config}: {item.place}: no wheel matches {', '.join(item.patterns)}")
+    _tell_lost(recipe.metadata)
+    return plan(recipe, wheels, generation)
+
+
+def _tell_lost(metadata: Metadata) -> None:
+    for lost in lost_priorities(metadata):
+        warn(f"{metadata.source}: {lost} has no place in current metadata and is left out")
+
+
+def _check_documents(jobs: Sequence[Job]) -> None:
+    """Say what is wrong with the metadata of *jobs*, and fail for what nobody could use."""
+    for document in dict.fromkeys(job.variant_json for job in jobs if job.variant_json):
+        name = next(job.name for job in jobs if job.variant_json == document)
+        label = split_label(name)[1]
+        for finding in check_document(document, f"variant {label!r}")[1]:
+            if finding.severity == ERROR:
+                raise click.ClickException(f"{finding.place}: {finding.message}")
+            warn(f"{finding.place}: {finding.message}")
+
+
+def _write(jobs: Sequence[Job], output: Path | None, *, force: bool) -> None:
+    check_targets(
+        [(job.wheel, (output or job.wheel.parent) / job.name) for job in jobs], force=force
+    )
+    for job in jobs:
+        target = (output or job.wheel.parent) / job.name
+        with open_source(job.wheel) as source:
             if source.is_variant:
                 raise click.ClickException(
-                    f"{wheel} has variant metadata in it although its name has no label: "
+                    f"{job.wheel} has variant metadata in it although its name has no label: "
                     "unmake it first"
                 )
             for signature in source.signatures:
-                note(f"{wheel}: its signature {signature} is left out, it would not hold any more")
+                note(
+                    f"{job.wheel}: its signature {signature} is left out, it would not hold any "
+                    "more"
+                )
+            for attestation in attestations_of(job.wheel):
+                note(
+                    f"{attestation.name} vouches for {job.wheel.name} alone: sign the new wheel "
+                    "before you publish it"
+                )
             target.parent.mkdir(parents=True, exist_ok=True)
             with replacing(target) as stream:
-                source.write(stream, variant_json)
+                source.write(stream, job.variant_json, job.edits)
         click.echo(target)

@@ -33,7 +33,7 @@ def unmake(wheels: tuple[Path, ...], output: Path | None, force: bool) -> None:
         parse_filename(wheel.name)
         plain, _ = split_label(wheel.name)
         targets[wheel] = (output or wheel.parent) / plain
-    check_targets(targets, force=force)
+    check_targets(targets.items(), force=force)
     for wheel, target in targets.items():
         with open_source(wheel) as source:
             if not source.is_variant:

@@ -1,0 +1,288 @@
+"""A recipe: which wheels become which variants, and what changes in them, as a TOML file.
+
+It says for many wheels at once what the options of `variants make` say for one. ``[variant]`` is
+the table of pyproject.toml; the other tables are described in the README.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import InvalidName, canonicalize_name
+
+from pep_variants.errors import InvalidMarker, InvalidProperty, VariantError, shortened
+from pep_variants.filename import parse_filename
+from pep_variants.label import LABEL
+from pep_variants.markers import VariantContext, reduce_requirement
+from pep_variants.property import Property
+from pep_variants.toml import loads
+
+from .core_metadata import Edits
+from .description import add_variant, from_pyproject, write_description
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from pep_variants.generation import Generation
+    from pep_variants.metadata import Metadata
+
+
+class RecipeError(VariantError):
+    """A recipe that cannot be followed."""
+
+
+@dataclass(frozen=True)
+class WheelRecipe:
+    """What becomes of some wheels.
+
+    Attributes:
+        patterns: of their filenames, as in a shell.
+        label: of the variant, None for a wheel that stays without one.
+        properties: of the variant.
+        edits: what else changes.
+        place: in the file, for messages.
+    """
+
+    patterns: tuple[str, ...]
+    label: str | None
+    properties: tuple[Property, ...]
+    edits: Edits
+    place: str
+
+    def matches(self, filename: str) -> bool:
+        """Return whether the wheel *filename* is meant."""
+        return any(fnmatchcase(filename, pattern) for pattern in self.patterns)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A whole recipe.
+
+    Attributes:
+        source: the file.
+        metadata: namespaces and providers of the project, without variants.
+        wheels: what becomes of which.
+    """
+
+    source: str
+    metadata: Metadata
+    wheels: tuple[WheelRecipe, ...]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One wheel to write.
+
+    Attributes:
+        wheel: the one to read.
+        name: filename of the new one.
+        variant_json: its metadata, None if it is to have none.
+        edits: what else changes.
+    """
+
+    wheel: Path
+    name: str
+    variant_json: bytes | None
+    edits: Edits
+
+
+def target_name(filename: str, label: str | None, edits: Edits) -> str:
+    """Return the filename of a plain wheel's variant *label*, after *edits*."""
+    stem = filename.removesuffix(".whl")
+    name, version, rest = stem.split("-", 2)
+    name, version = edits.renamed(name, version)
+    return "-".join((name, version, rest, *([label] if label is not None else []))) + ".whl"
+
+
+def plan(recipe: Recipe, wheels: Sequence[Path], generation: Generation | None) -> list[Job]:
+    """Return what has to be written to follow *recipe* for *wheels*.
+
+    Args:
+        recipe: what to do; a wheel that it names several times becomes several.
+        wheels: plain wheels.
+        generation: format to write, None for the newest that will do.
+
+    Raises:
+        RecipeError: a wheel that the recipe does not name, or two that get the same name.
+        VariantError: labels, properties or dependencies make no sense.
+    """
+    documents = {
+        number: write_description(
+            add_variant(recipe.metadata, item.label, item.properties), generation
+        )
+        for number, item in enumerate(recipe.wheels)
+        if item.label is not None
+    }
+    jobs: dict[str, Job] = {}
+    for wheel in wheels:
+        meant = [pair for pair in enumerate(recipe.wheels) if pair[1].matches(wheel.name)]
+        if not meant:
+            raise RecipeError(
+                f"{recipe.source}: no [[wheel]] has a pattern for {wheel.name}: add one, or leave "
+                "the file out"
+            )
+        if parse_filename(wheel.name).label is not None:
+            raise RecipeError(f"{wheel} is a variant wheel: unmake it first")
+        for number, item in meant:
+            name = target_name(wheel.name, item.label, item.edits)
+            if name in jobs:
+                raise RecipeError(
+                    f"{recipe.source}: {item.place}: {jobs[name].wheel.name} and {wheel.name} "
+                    f"would both become {name}: give them different labels"
+                )
+            jobs[name] = Job(wheel, name, documents.get(number), item.edits)
+    return list(jobs.values())
+
+
+def unused(recipe: Recipe, wheels: Iterable[Path]) -> list[WheelRecipe]:
+    """Return the parts of *recipe* that none of *wheels* matches."""
+    names = [wheel.name for wheel in wheels]
+    return [item for item in recipe.wheels if not any(map(item.matches, names))]
+
+
+# --- reading
+
+
+def read_recipe(path: Path) -> Recipe:
+    """Read the recipe at *path*.
+
+    Raises:
+        RecipeError: it breaks the format; the message names the place and the value.
+        MetadataError: its ``[variant]`` table does.
+        OSError: it cannot be read, or the pyproject.toml that it names.
+    """
+    data = path.read_bytes()
+    return _Reader(str(path)).read(data, path.parent)
+
+
+class _Reader:
+    """Reads one document; knows its name for errors."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    def read(self, data: bytes, folder: Path) -> Recipe:
+        try:
+            tree = loads(data.decode())
+        except ValueError as error:
+            raise RecipeError(f"{self._source}: is no TOML: {error}") from None
+        self._check_keys(tree, {"pyproject", "project", "dependencies", "variant", "wheel"}, "")
+        pyproject = self._text(tree, "pyproject", "")
+        if pyproject is None:
+            metadata = from_pyproject(data, self._source)
+        elif "variant" in tree:
+            self._fail("pyproject", pyproject, "has a [variant] table, too: leave one of them out")
+        else:
+            path = folder / pyproject
+            metadata = from_pyproject(path.read_bytes(), str(path))
+
+        project = self._table(tree, "project", "")
+        self._check_keys(project, {"name", "drop-local-version"}, "project")
+        name = self._text(project, "name", "project")
+        if name is not None:
+            try:
+                canonicalize_name(name, validate=True)
+            except InvalidName:
+                self._fail("project.name", name, "is no project name")
+        drop = project.get("drop-local-version", False)
+        if not isinstance(drop, bool):
+            self._fail("project.drop-local-version", drop, "must be true or false")
+        remove, add = self._dependencies(tree, "")
+
+        entries = tree.get("wheel")
+        if not isinstance(entries, list) or not entries:
+            self._fail("wheel", entries, "list wheels, each with [[wheel]]")
+        wheels = []
+        for number, entry in enumerate(entries):
+            place = f"wheel[{number}]"
+            if not isinstance(entry, dict):
+                self._fail(place, entry, "must be a table")
+            self._check_keys(entry, {"files", "label", "properties", "dependencies"}, place)
+            own_remove, own_add = self._dependencies(entry, f"{place}.")
+            wheels.append(
+                self._wheel(entry, place, Edits(name, drop, remove + own_remove, add + own_add))
+            )
+        return Recipe(self._source, metadata, tuple(wheels))
+
+    def _wheel(self, entry: dict[str, Any], place: str, edits: Edits) -> WheelRecipe:
+        patterns = self._texts(entry, "files", place)
+        if not patterns:
+            self._fail(f"{place}.files", entry.get("files"), "name the wheels by filename patterns")
+        label = self._text(entry, "label", place)
+        if label is not None and not LABEL.fullmatch(label):
+            self._fail(f"{place}.label", label, f"must match {LABEL.pattern}")
+        properties = []
+        for text in self._texts(entry, "properties", place):
+            try:
+                properties.append(Property.parse(text))
+            except InvalidProperty as error:
+                raise RecipeError(f"{self._source}: {place}.properties: {error}") from None
+        if label is None and properties:
+            self._fail(f"{place}.label", label, "a wheel with properties needs a label")
+        values: dict[str, dict[str, tuple[str, ...]]] = {}
+        for item in properties:
+            features = values.setdefault(item.namespace, {})
+            features[item.feature] = (*features.get(item.feature, ()), item.value)
+        context = VariantContext(label or "", values)
+        for requirement in edits.add:
+            try:
+                plain = reduce_requirement(requirement, context)
+                if plain is not None:
+                    Requirement(plain)
+            except (InvalidMarker, InvalidRequirement) as error:
+                problem = str(error).partition("\n")[0]
+                raise RecipeError(
+                    f"{self._source}: dependencies.add: {shortened(requirement, 200)} is no "
+                    f"requirement: {problem}"
+                ) from None
+        return WheelRecipe(patterns, label, tuple(properties), edits, place)
+
+    def _dependencies(
+        self, table: dict[str, Any], prefix: str
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        place = f"{prefix}dependencies"
+        dependencies = self._table(table, "dependencies", prefix.rstrip("."))
+        self._check_keys(dependencies, {"remove", "add"}, place)
+        return (
+            self._texts(dependencies, "remove", place),
+            self._texts(dependencies, "add", place),
+        )
+
+    def _table(self, table: dict[str, Any], key: str, place: str) -> dict[str, Any]:
+        value = table.get(key, {})
+        if not isinstance(value, dict):
+            self._fail(_joined(place, key), value, "must be a table")
+        return value
+
+    def _text(self, table: dict[str, Any], key: str, place: str) -> str | None:
+        value = table.get(key)
+        if value is not None and not isinstance(value, str):
+            self._fail(_joined(place, key), value, "must be a string")
+        return value
+
+    def _texts(self, table: dict[str, Any], key: str, place: str) -> tuple[str, ...]:
+        value = table.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            self._fail(_joined(place, key), value, "must be a list of strings")
+        if any("\n" in item or "\r" in item for item in value):
+            self._fail(_joined(place, key), value, "must not have line breaks in it")
+        return tuple(value)
+
+    def _check_keys(self, table: dict[str, Any], known: set[str], place: str) -> None:
+        for key in table:
+            if key not in known:
+                self._fail(
+                    _joined(place, key), None, f"is no key of a recipe; {', '.join(sorted(known))}"
+                )
+
+    def _fail(self, place: str, value: object, problem: str) -> NoReturn:
+        shown = "" if value is None else f" {shortened(value)}:"
+        raise RecipeError(f"{self._source}: {place}:{shown} {problem}")
+
+
+def _joined(place: str, key: str) -> str:
+    return f"{place}.{key}" if place else key

@@ -30,3 +30,10 @@ def test_light_modules(module):
 def test_light_modules_load_nothing_heavy(module):
     heavy = {"packaging", "archspec", "pynvml", "platformdirs", "json", "logging", "pathlib"}
     assert not heavy & loaded_by(module)
+
+
+def test_detection_loads_nothing_that_it_does_not_need():
+    loaded = loaded_by("pep_variants.detection")
+    assert not {"packaging", "archspec", "pynvml", "ctypes", "json", "tomllib"} & loaded
+    providers = {name for name in loaded if name.startswith("pep_variants.providers.")}
+    assert providers == {"pep_variants.providers.base", "pep_variants.providers.known"}

@@ -15,12 +15,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .errors import ProviderError, shortened
-from .metadata import Metadata, ProviderInfo
 from .platform import Platform, Support
 from .property import ABI_DEPENDENCY
 from .providers.known import BUILTIN_NAMESPACES, KnownProvider, find_known
 
 if TYPE_CHECKING:
+    from .metadata import Metadata, ProviderInfo
     from .plugins import PluginRunner
 
 logger = logging.getLogger(__name__)

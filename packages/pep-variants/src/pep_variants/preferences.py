@@ -14,8 +14,6 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from packaging.utils import InvalidName, canonicalize_name
-
 from . import toml
 from .errors import InvalidLabel, InvalidProperty, PreferenceError, shortened
 from .label import check_label
@@ -270,6 +268,8 @@ def _requirements(items: Iterable[str], where: str) -> tuple[str, ...]:
 
 
 def _forced(items: Iterable[str], where: str) -> dict[str, str]:
+    from packaging.utils import InvalidName, canonicalize_name
+
     forced: dict[str, str] = {}
     for item in items:
         name, equals, label = item.partition("=")

@@ -60,7 +60,7 @@ class Machine:
         return str(file)
 
     def provider(self, **environ):
-        return AscendProvider({**self.environ, **environ}, "linux")
+        return AscendProvider({**self.environ, **environ}, system="linux")
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def test_a_driver_that_fails_is_none(machine, command, script):
 def test_a_driver_that_hangs_is_none(machine, command, caplog):
     command(machine.root / "bin/npu-smi", "exec sleep 60")
     started = time.monotonic()
-    assert AscendProvider(machine.environ, "linux", 0.5).supported() == {}
+    assert AscendProvider(machine.environ, system="linux", time_limit=0.5).supported() == {}
     assert time.monotonic() - started < 5
     [record] = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert "npu-smi did not end within 0.5 s" in record.getMessage()
@@ -186,8 +186,8 @@ def test_nothing_is_there_without_the_command_or_linux(machine):
     machine.cann("8.0.0")
     assert machine.provider().supported() == {}
     machine.driver(npu_smi("24.1.0", "910B3"))
-    assert AscendProvider(machine.environ, "win32").supported() == {}
-    assert AscendProvider(machine.environ, "darwin").supported() == {}
+    assert AscendProvider(machine.environ, system="win32").supported() == {}
+    assert AscendProvider(machine.environ, system="darwin").supported() == {}
 
 
 # Overrides. Each replaces detection of one fact.

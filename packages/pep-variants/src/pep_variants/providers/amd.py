@@ -8,17 +8,14 @@ anything, and commands only where it says nothing.
 from __future__ import annotations
 
 import logging
-import os
 import re
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
 from ..property import Features
-from .base import Fact, malformed, summarized
+from .base import DriverProvider, Fact
 from .commands import TIME_LIMIT, LimitExceeded, command_folders, command_output, find_command
 
 logger = logging.getLogger(__name__)
@@ -29,8 +26,8 @@ VERSION_OVERRIDE = "AMD_VARIANT_PROVIDER_FORCE_ROCM_VERSION"
 GFX_ARCH = "gfx_arch"
 ROCM_VERSION = "rocm_version"
 
-_ARCHITECTURE = re.compile(r"gfx[0-9]+[0-9a-f]{2}")
-_VERSION = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})(?:\.[0-9]{1,5})?")
+_ARCHITECTURE = r"gfx[0-9]+[0-9a-f]{2}"
+_VERSION = r"([0-9]{1,3})\.([0-9]{1,3})(?:\.[0-9]{1,5})?"
 
 _KNOWN_ARCHITECTURES = """
     gfx900 gfx902 gfx904 gfx906 gfx908 gfx909 gfx90a gfx90c gfx942 gfx950
@@ -66,15 +63,13 @@ _Reader = Callable[[str, str], Iterable[Gpu]]
 """Finds the GPUs in the output of a command, given that and the path of the command."""
 
 
-@dataclass(frozen=True)
-class _Detected:
+class _Detected(NamedTuple):
     architectures: tuple[str, ...]
     version: str | None
     facts: tuple[Fact, ...]
 
 
-@dataclass(frozen=True)
-class AmdProvider:
+class AmdProvider(DriverProvider):
     """Which GPU code and which ROCm builds run here.
 
     ``gfx_arch``: the architecture of every visible GPU, ordered as text; a build for any of them
@@ -92,24 +87,13 @@ class AmdProvider:
     The version comes from files below ``ROCM_PATH``, by default ``/opt/rocm`` and then ``/usr``;
     on Windows below ``HIP_PATH``, which the HIP SDK sets.
 
-    Attributes:
-        environ: environment variables. Two replace the detection of one fact each:
-            `ARCHITECTURE_OVERRIDE` (``gfx1100``, several separated by commas, spaces or
-            semicolons, in order of preference) and `VERSION_OVERRIDE` (``6.4.1``).
-        root: of the file system.
-        system: as `sys.platform`.
-        time_limit: seconds that a command may take.
+    Two variables replace the detection of one fact each: `ARCHITECTURE_OVERRIDE` (``gfx1100``,
+    several separated by commas, spaces or semicolons, in order of preference) and
+    `VERSION_OVERRIDE` (``6.4.1``).
     """
 
-    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    root: Path = Path("/")
-    system: str = field(default_factory=lambda: sys.platform)
-    time_limit: float = TIME_LIMIT
-
-    @property
-    def namespace(self) -> str:
-        """The namespace this provider governs."""
-        return "amd"
+    namespace = "amd"
+    default_time_limit = TIME_LIMIT
 
     def supported(self) -> Features:
         """Return the architectures of the visible GPUs and the ROCm version.
@@ -139,18 +123,16 @@ class AmdProvider:
         """
         return self._detected.facts
 
-    def summary(self) -> str:
-        """Return e.g. ``AMD GPU gfx908 and gfx90a, ROCm 6.4.1``.
-
-        Raises:
-            ProviderError: an override makes no sense.
-        """
-        return summarized(self.facts())
-
     @cached_property
     def _detected(self) -> _Detected:
-        architectures = self._forced_architectures()
-        version = self._forced_version()
+        architectures = self.overridden(
+            ARCHITECTURE_OVERRIDE,
+            _ARCHITECTURE,
+            "is no list of GPU architectures",
+            "gfx1100 or gfx90a,gfx942",
+            several=True,
+        )
+        forced = self.overridden(VERSION_OVERRIDE, _VERSION, "is no ROCm version", "6.4.1")
         facts: list[Fact] = []
         if architectures:
             facts += (Fact("AMD GPU", each, ARCHITECTURE_OVERRIDE, True) for each in architectures)
@@ -166,8 +148,7 @@ class AmdProvider:
                 Fact("hidden AMD GPU", gpu.architecture, f"{gpu.source}, hidden by {variable}")
                 for gpu, variable in hidden
             )
-        if version is None:
-            version = self._version()
+        version = Fact("ROCm", forced[0], VERSION_OVERRIDE, True) if forced else self._version()
         if version is None:
             if architectures:
                 logger.info(
@@ -176,23 +157,8 @@ class AmdProvider:
                     VERSION_OVERRIDE,
                 )
             return _Detected(architectures, None, tuple(facts))
-        match = _VERSION.match(version.value)
-        assert match
-        return _Detected(architectures, f"{match[1]}.{match[2]}", (*facts, version))
-
-    def _forced_architectures(self) -> tuple[str, ...]:
-        text = self.environ.get(ARCHITECTURE_OVERRIDE, "").strip()
-        names = [name for name in re.split(r"[,;\s]+", text) if name]
-        if text and not (names and all(map(_ARCHITECTURE.fullmatch, names))):
-            problem = "is no list of GPU architectures"
-            raise malformed(ARCHITECTURE_OVERRIDE, text, problem, "gfx1100 or gfx90a,gfx942")
-        return tuple(dict.fromkeys(names))
-
-    def _forced_version(self) -> Fact | None:
-        text = self.environ.get(VERSION_OVERRIDE, "").strip()
-        if text and not _VERSION.fullmatch(text):
-            raise malformed(VERSION_OVERRIDE, text, "is no ROCm version", "6.4.1")
-        return Fact("ROCm", text, VERSION_OVERRIDE, True) if text else None
+        major, minor, *_ = version.value.split(".")
+        return _Detected(architectures, f"{major}.{minor}", (*facts, version))
 
     def _visible(self, gpus: list[Gpu]) -> tuple[list[Gpu], list[tuple[Gpu, str]]]:
         """Return the GPUs that programs see, and the others with the variable that hides them."""
@@ -248,12 +214,11 @@ class AmdProvider:
             unique = properties.get("unique_id", 0)
             architecture = _architecture(version // 10000, version // 100 % 100, version % 100)
             gpus.append(Gpu(architecture, f"GPU-{unique:016x}" if unique else "", str(path)))
-        replaced = self.environ.get(_DRIVER_ARCHITECTURE, "").strip()
-        if gpus and replaced:
-            match = re.fullmatch(r"([0-9]{1,2})\.([0-9]{1,2})\.([0-9]{1,2})", replaced)
-            if match is None:
-                raise malformed(_DRIVER_ARCHITECTURE, replaced, "is no GPU version", "10.3.0")
-            architecture = _architecture(int(match[1]), int(match[2]), int(match[3]))
+        replaced = gpus and self.overridden(
+            _DRIVER_ARCHITECTURE, r"[0-9]{1,2}(\.[0-9]{1,2}){2}", "is no GPU version", "10.3.0"
+        )
+        if replaced:
+            architecture = _architecture(*map(int, replaced[0].split(".")))
             gpus = [Gpu(architecture, gpu.uuid, _DRIVER_ARCHITECTURE, True) for gpu in gpus]
         return gpus
 
@@ -292,7 +257,7 @@ class AmdProvider:
     def _version(self) -> Fact | None:
         for root in self._roots():
             for source, text in _version_texts(root):
-                if match := _VERSION.match(text):
+                if match := re.match(_VERSION, text):
                     return Fact("ROCm", match[0], source)
                 logger.debug("%s holds no version", source)
         return None
@@ -338,7 +303,7 @@ def _rocminfo_gpus(output: str, path: str) -> Iterator[Gpu]:
         for name, value in re.findall(r"^\s*(Name|Uuid|Device Type):\s+(\S+)", agent, re.M):
             found.setdefault(name, value)
         name = found.get("Name", "")
-        if found.get("Device Type") == "GPU" and _ARCHITECTURE.fullmatch(name):
+        if found.get("Device Type") == "GPU" and re.fullmatch(_ARCHITECTURE, name):
             uuid = found.get("Uuid", "")
             has_uuid = re.fullmatch(r"GPU-[0-9A-Fa-f]{16}", uuid)
             yield Gpu(name, uuid if has_uuid else "", f"{path}, agent {number}")
@@ -348,14 +313,14 @@ def _enumerated_gpus(output: str, path: str) -> Iterator[Gpu]:
     # gfx000 is a CPU, and gfx11-generic no GPU but a way to build for several.
     for line in output.splitlines():
         name = line.strip().partition(":")[0]
-        if _ARCHITECTURE.fullmatch(name) and name != "gfx000":
+        if re.fullmatch(_ARCHITECTURE, name) and name != "gfx000":
             yield Gpu(name, "", path)
 
 
 def _hip_info_gpus(output: str, path: str) -> Iterator[Gpu]:
     names = re.findall(r"^\s*gcnArchName:\s+(gfx[0-9a-f]+)", output, re.M)
     for number, name in enumerate(names):
-        if _ARCHITECTURE.fullmatch(name):
+        if re.fullmatch(_ARCHITECTURE, name):
             yield Gpu(name, "", f"{path}, device {number}")
 
 

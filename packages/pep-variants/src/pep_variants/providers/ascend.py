@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import itertools
 import logging
-import os
 import re
-import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from ..property import VALUE, Features
-from .base import Fact, malformed, summarized
+from .base import DriverProvider, Fact
 from .commands import TIME_LIMIT, LimitExceeded, command_folders, command_output, find_command
 
 logger = logging.getLogger(__name__)
@@ -31,14 +28,13 @@ _TITLES = {NPU_TYPE: "NPU", DRIVER_VERSION: "Ascend driver", CANN_VERSION: "CANN
 _EXAMPLES = {NPU_TYPE: "910b", DRIVER_VERSION: "24.1.rc1", CANN_VERSION: "8.0.rc1"}
 _KNOWN_TYPES = ("310b", "310p", "910a", "910b", "910c", "910prob")
 
-_NPU = re.compile(r"^\|\s*(?P<number>[0-9]+)\s+(?P<type>[0-9]+[A-Za-z]+)[0-9]*\s+\|", re.M)
+_NPU = r"(?m)^\|\s*(?P<number>[0-9]+)\s+(?P<type>[0-9]+[A-Za-z]+)[0-9]*\s+\|"
 _VERSION = r"(?P<major>[0-9]+)\.(?P<minor>[0-9]+)(?:\.(?P<patch>[0-9]+))?"
-_DRIVER = re.compile(rf"Version:\s*{_VERSION}(?:\.rc(?P<rc>[0-9]+))?")
-_CANN = re.compile(rf"version={_VERSION}(?:\.RC(?P<rc>[0-9]+))?")
+_DRIVER = rf"Version:\s*{_VERSION}(?:\.rc(?P<rc>[0-9]+))?"
+_CANN = rf"version={_VERSION}(?:\.RC(?P<rc>[0-9]+))?"
 
 
-@dataclass(frozen=True)
-class AscendProvider:
+class AscendProvider(DriverProvider):
     """Which NPU code runs here.
 
     ``npu_type``: the series of each NPU without its number, e.g. ``910b`` for a 910B3, in the
@@ -46,25 +42,16 @@ class AscendProvider:
     e.g. ``24.1.rc1`` and ``8.0.rc1``. Without an NPU whose type ``npu-smi`` tells there is none
     of them.
 
-    Attributes:
-        environ: environment variables. `override` of each feature replaces its detection.
-        system: as `sys.platform`.
-        time_limit: seconds that a command may take.
+    The variable that `override` gives for a feature replaces its detection.
     """
 
-    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    system: str = field(default_factory=lambda: sys.platform)
-    time_limit: float = TIME_LIMIT
+    namespace = "ascend"
+    default_time_limit = TIME_LIMIT
 
     @staticmethod
     def override(feature: str) -> str:
         """Return the variable that replaces the detection of *feature*."""
         return f"ASCEND_VARIANT_PROVIDER_FORCE_{feature.upper()}"
-
-    @property
-    def namespace(self) -> str:
-        """The namespace this provider governs."""
-        return "ascend"
 
     def supported(self) -> Features:
         """Return the type of the NPUs and the versions.
@@ -94,14 +81,6 @@ class AscendProvider:
         """
         return tuple(fact for facts in self._facts.values() for fact in facts)
 
-    def summary(self) -> str:
-        """Return e.g. ``NPU 910b, Ascend driver 24.1.rc1, CANN 8.0.rc1``.
-
-        Raises:
-            ProviderError: an override is no value.
-        """
-        return summarized(self.facts())
-
     @cached_property
     def _facts(self) -> Mapping[str, list[Fact]]:
         facts = {feature: self._forced(feature) for feature in _TITLES}
@@ -112,10 +91,8 @@ class AscendProvider:
 
     def _forced(self, feature: str) -> list[Fact]:
         variable = self.override(feature)
-        text = self.environ.get(variable, "").strip()
-        if text and not VALUE.fullmatch(text):
-            raise malformed(variable, text, "is no feature value", _EXAMPLES[feature])
-        return [Fact(_TITLES[feature], text, variable, True)] if text else []
+        forced = self.overridden(variable, VALUE.pattern, "is no feature value", _EXAMPLES[feature])
+        return [Fact(_TITLES[feature], text, variable, True) for text in forced]
 
     def _detected(self) -> dict[str, list[Fact]]:
         if self.system != "linux":
@@ -136,14 +113,14 @@ class AscendProvider:
         output = output or ""
         npus = [
             Fact(_TITLES[NPU_TYPE], match["type"].lower(), f"{source}, NPU {match['number']}")
-            for match in _NPU.finditer(output)
+            for match in re.finditer(_NPU, output)
         ]
         if not npus:
             logger.debug("%s tells of no NPU", source)
             return {}
         driver = [
             Fact(_TITLES[DRIVER_VERSION], _version(match), source)
-            for match in itertools.islice(_DRIVER.finditer(output), 1)
+            for match in itertools.islice(re.finditer(_DRIVER, output), 1)
         ]
         return {NPU_TYPE: npus, DRIVER_VERSION: driver, CANN_VERSION: list(self._cann())}
 
@@ -155,7 +132,7 @@ class AscendProvider:
 
         path = Path(home, f"{platform.machine()}-linux", "ascend_toolkit_install.info")
         try:
-            match = _CANN.search(path.read_text(errors="replace"))
+            match = re.search(_CANN, path.read_text(errors="replace"))
         except OSError as error:
             logger.debug("the version of CANN is not known: %s", error)
             return

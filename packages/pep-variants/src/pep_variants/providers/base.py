@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple, Protocol
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import ClassVar, NamedTuple, Protocol
 
 from ..errors import ProviderError, shortened
 from ..property import Features
@@ -72,6 +76,72 @@ class Provider(Protocol):
         ...
 
 
+class DriverProvider:
+    """Base of the providers of one vendor's devices: where they look, and what overrides that."""
+
+    namespace: ClassVar[str]
+    """The namespace this provider governs."""
+    default_time_limit: ClassVar[float]
+    """Seconds that a driver or a command may take."""
+
+    def __init__(
+        self,
+        environ: Mapping[str, str] | None = None,
+        root: Path = Path("/"),
+        system: str | None = None,
+        time_limit: float | None = None,
+    ) -> None:
+        """Set up; nothing is looked at yet.
+
+        Args:
+            environ: environment variables, those of the process by default.
+            root: of the file system.
+            system: as `sys.platform`, that of this machine by default.
+            time_limit: in place of `default_time_limit`.
+        """
+        self.environ = os.environ if environ is None else environ
+        self.root = root
+        self.system = sys.platform if system is None else system
+        self.time_limit = self.default_time_limit if time_limit is None else time_limit
+
+    def facts(self) -> tuple[Fact, ...]:
+        """See `Provider`."""
+        raise NotImplementedError
+
+    def summary(self) -> str:
+        """Return the facts in a few words, e.g. ``CUDA driver 12.8, compute capability 9.0``.
+
+        Raises:
+            ProviderError: an override makes no sense.
+        """
+        return summarized(self.facts())
+
+    def overridden(
+        self, variable: str, pattern: str, problem: str, example: str, *, several: bool = False
+    ) -> tuple[str, ...]:
+        """Return what the user says in *variable*, nothing if it is not set or blank.
+
+        Args:
+            variable: the environment variable.
+            pattern: regular expression of a whole value.
+            problem: what to say of another value, e.g. ``is no version``.
+            example: a value that would be right.
+            several: there may be several, separated by commas, semicolons or white space.
+
+        Raises:
+            ProviderError: a value that does not match.
+        """
+        text = self.environ.get(variable, "").strip()
+        values = re.split(r"[,;\s]+", text) if several else [text]
+        found = tuple(dict.fromkeys(filter(None, values)))
+        if text and not (found and all(re.fullmatch(pattern, value) for value in found)):
+            raise ProviderError(
+                f"environment variable {variable}: {shortened(text)} {problem}: "
+                f"set it to one like {example}, or unset it"
+            )
+        return found
+
+
 def summarized(facts: Iterable[Fact]) -> str:
     """Return *facts* in a few words, e.g. ``CUDA driver 12.8, compute capability 9.0 and 8.6``."""
     values: dict[str, dict[str, None]] = {}
@@ -79,21 +149,6 @@ def summarized(facts: Iterable[Fact]) -> str:
         value = f"{fact.value} (forced)" if fact.forced else fact.value
         values.setdefault(fact.what, {})[value] = None
     return ", ".join(f"{what} {_listed(list(found))}" for what, found in values.items())
-
-
-def malformed(variable: str, text: str, problem: str, example: str) -> ProviderError:
-    """Return the error for an override that makes no sense.
-
-    Args:
-        variable: the environment variable.
-        text: its value.
-        problem: what is wrong with it, e.g. ``is no version``.
-        example: a value that would be right.
-    """
-    return ProviderError(
-        f"environment variable {variable}: {shortened(text)} {problem}: "
-        f"set it to one like {example}, or unset it"
-    )
 
 
 def _listed(values: list[str]) -> str:

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import logging
 import os
-import re
-import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
 from ..property import Features
-from .base import Fact, malformed, summarized
+from .base import DriverProvider, Fact
 from .libraries import TIME_LIMIT, load, within
 
 logger = logging.getLogger(__name__)
@@ -71,33 +68,20 @@ KNOWN_DEVICES = (
 _BY_IP = {device.ip: device for device in KNOWN_DEVICES}
 
 
-@dataclass(frozen=True)
-class IntelProvider:
+class IntelProvider(DriverProvider):
     """Which GPU code runs here.
 
     ``device_ip``: for every known GPU, in the order of the drivers, its IP version and then that
     of the device whose code it runs as well. GPUs that intel-variant-provider does not know
     support nothing.
 
-    Attributes:
-        environ: environment variables. `DEVICE_OVERRIDE` (``20.1.0``, several separated by
-            commas, spaces or semicolons) replaces the detection of the GPUs. What else runs on
-            them is supported too, as it would be if they were there; intel-variant-provider
-            leaves that out.
-        root: of the file system.
-        system: as `sys.platform`.
-        time_limit: seconds that the driver has to answer.
+    `DEVICE_OVERRIDE` (``20.1.0``, several separated by commas, spaces or semicolons) replaces the
+    detection of the GPUs. What else runs on them is supported too, as it would be if they were
+    there; intel-variant-provider leaves that out.
     """
 
-    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    root: Path = Path("/")
-    system: str = field(default_factory=lambda: sys.platform)
-    time_limit: float = TIME_LIMIT
-
-    @property
-    def namespace(self) -> str:
-        """The namespace this provider governs."""
-        return "intel"
+    namespace = "intel"
+    default_time_limit = TIME_LIMIT
 
     def supported(self) -> Features:
         """Return the IP versions whose code runs here.
@@ -126,17 +110,17 @@ class IntelProvider:
         """
         return self._facts
 
-    def summary(self) -> str:
-        """Return e.g. ``Intel GPU 20.1.0 (bmg-g21)``.
-
-        Raises:
-            ProviderError: the override is no list of IP versions.
-        """
-        return summarized(self.facts())
-
     @cached_property
     def _facts(self) -> tuple[Fact, ...]:
-        if forced := self._forced():
+        number = r"(?:0|[1-9][0-9]{0,2})"
+        forced = self.overridden(
+            DEVICE_OVERRIDE,
+            rf"(?:0|[1-9][0-9]{{0,3}})\.{number}\.{number}",
+            "is no list of device IP versions",
+            "20.1.0",
+            several=True,
+        )
+        if forced:
             for ip in forced:
                 if ip not in _BY_IP:
                     logger.warning(
@@ -149,14 +133,6 @@ class IntelProvider:
             Fact("Intel GPU", _titled(ip), f"{self._library_name}, GPU {index}")
             for index, ip in enumerate(self._detected() if self._has_gpu() else ())
         )
-
-    def _forced(self) -> list[str]:
-        text = self.environ.get(DEVICE_OVERRIDE, "").strip()
-        versions = [version for version in re.split(r"[,;\s]+", text) if version]
-        numbers = re.compile(r"(?:0|[1-9][0-9]{0,3})(?:\.(?:0|[1-9][0-9]{0,2})){2}")
-        if text and not (versions and all(map(numbers.fullmatch, versions))):
-            raise malformed(DEVICE_OVERRIDE, text, "is no list of device IP versions", "20.1.0")
-        return versions
 
     @property
     def _library_name(self) -> str:

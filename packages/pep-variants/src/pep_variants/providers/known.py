@@ -10,14 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING
-
-from .aarch64 import AArch64Provider
-from .amd import AmdProvider
-from .ascend import AscendProvider
-from .intel import IntelProvider
-from .nvidia import NvidiaProvider
-from .x86_64 import X8664Provider
 
 if TYPE_CHECKING:
     from ..metadata import ProviderInfo
@@ -33,14 +27,21 @@ class KnownProvider:
         namespace: the namespace it governs.
         stands_for: the version whose behaviour we reproduce.
         plugin_apis: endpoints that mean this plugin, the usual one first.
-        factory: makes our implementation.
+        implementation: ours, ``module:class`` in this package.
     """
 
     package: str
     namespace: str
     stands_for: str
     plugin_apis: tuple[str, ...]
-    factory: Callable[[], Provider]
+    implementation: str
+
+    @property
+    def factory(self) -> Callable[..., Provider]:
+        """What makes our implementation; its module is imported only now."""
+        module, _, name = self.implementation.partition(":")
+        factory: Callable[..., Provider] = getattr(import_module(f".{module}", __package__), name)
+        return factory
 
 
 # The version is the newest one whose values ours are known to equal. For the packages of which
@@ -51,56 +52,56 @@ KNOWN = (
         "nvidia",
         "0.0.2",
         ("nvidia_variant_provider.plugin:NvidiaVariantPlugin", "nvidia_variant_provider"),
-        NvidiaProvider,
+        "nvidia:NvidiaProvider",
     ),
     KnownProvider(
         "amd-variant-provider",
         "amd",
         "0.0.2",
         ("amd_variant_provider.plugin:AMDVariantPlugin", "amd_variant_provider"),
-        AmdProvider,
+        "amd:AmdProvider",
     ),
     KnownProvider(
         "intel-variant-provider",
         "intel",
         "0.0.3",
         ("intel_variant_provider.plugin:IntelVariantPlugin", "intel_variant_provider"),
-        IntelProvider,
+        "intel:IntelProvider",
     ),
     KnownProvider(
         "ascend-variant-provider",
         "ascend",
         "0.0.2",
         ("ascend_variant_provider.plugin:AscendVariantPlugin", "ascend_variant_provider"),
-        AscendProvider,
+        "ascend:AscendProvider",
     ),
     KnownProvider(
         "provider-variant-x86-64",
         "x86_64",
         "0.0.3",
         ("provider_variant_x86_64.plugin:X8664Plugin", "provider_variant_x86_64"),
-        X8664Provider,
+        "x86_64:X8664Provider",
     ),
     KnownProvider(
         "x86-64-variant-provider",
         "x86_64",
         "0.2.1",
         ("x86_64_variant_provider",),
-        X8664Provider,
+        "x86_64:X8664Provider",
     ),
     KnownProvider(
         "provider-variant-aarch64",
         "aarch64",
         "0.0.3",
         ("provider_variant_aarch64.plugin:AArch64Plugin", "provider_variant_aarch64"),
-        AArch64Provider,
+        "aarch64:AArch64Provider",
     ),
     KnownProvider(
         "aarch64-variant-provider",
         "aarch64",
         "0.2.0",
         ("aarch64_variant_provider",),
-        AArch64Provider,
+        "aarch64:AArch64Provider",
     ),
 )
 

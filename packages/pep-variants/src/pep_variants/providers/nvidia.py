@@ -7,16 +7,11 @@ is asked; what that does not tell, CUDA's driver library is (see `nvidia_driver`
 from __future__ import annotations
 
 import logging
-import os
-import re
-import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property, partial
-from pathlib import Path
+from typing import NamedTuple
 
 from ..property import Features
-from .base import Fact, malformed, summarized
+from .base import DriverProvider, Fact
 from .libraries import TIME_LIMIT, within
 from .nvidia_driver import Pair, Reading, read_cuda, read_nvml
 
@@ -37,8 +32,7 @@ _KNOWN_CAPABILITIES = [
 ]
 
 
-@dataclass(frozen=True)
-class _Detected:
+class _Detected(NamedTuple):
     """What is usable, after overrides and warnings, and the facts behind it."""
 
     driver: Pair | None
@@ -46,8 +40,7 @@ class _Detected:
     facts: tuple[Fact, ...]
 
 
-@dataclass(frozen=True)
-class NvidiaProvider:
+class NvidiaProvider(DriverProvider):
     """Which CUDA versions and which GPU code run here.
 
     ``cuda_version_lower_bound``: versions a build may need at least, that is the driver's and
@@ -59,23 +52,12 @@ class NvidiaProvider:
     Without a driver nothing is supported, without a GPU there is no ``sm_arch``. A driver that is
     there but fails, or that does not answer in time, counts as none, with a warning.
 
-    Attributes:
-        environ: environment variables, for the overrides. Each replaces the detection of one
-            fact: `DRIVER_OVERRIDE` (``12.8``) and `CAPABILITY_OVERRIDE` (``9.0``).
-        root: of the file system, for the libraries that the loader does not find by name.
-        system: as `sys.platform`.
-        time_limit: seconds that the driver has to answer.
+    Two variables replace the detection of one fact each: `DRIVER_OVERRIDE` (``12.8``) and
+    `CAPABILITY_OVERRIDE` (``9.0``).
     """
 
-    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    root: Path = Path("/")
-    system: str = field(default_factory=lambda: sys.platform)
-    time_limit: float = TIME_LIMIT
-
-    @property
-    def namespace(self) -> str:
-        """The namespace this provider governs."""
-        return "nvidia"
+    namespace = "nvidia"
+    default_time_limit = TIME_LIMIT
 
     def supported(self) -> Features:
         """Return what driver and GPU support; warns of those outside the known range.
@@ -110,24 +92,14 @@ class NvidiaProvider:
         """
         return self._detected.facts
 
-    def summary(self) -> str:
-        """Return e.g. ``CUDA driver 12.8, compute capability 9.0``.
-
-        Raises:
-            ProviderError: an override is no version.
-        """
-        return summarized(self.facts())
-
     @cached_property
     def _detected(self) -> _Detected:
+        number = "[0-9]{1,3}"
         drivers = self._forced(
-            DRIVER_OVERRIDE,
-            r"([0-9]{1,3})(?:\.([0-9]{1,3})(?:\.[0-9]+)*)?",
-            "CUDA driver",
-            "12.8",
+            DRIVER_OVERRIDE, rf"{number}(\.{number}(\.[0-9]+)*)?", "CUDA driver", "12.8"
         )
         capabilities = self._forced(
-            CAPABILITY_OVERRIDE, r"([0-9]{1,3})\.([0-9]{1,2})", "compute capability", "9.0"
+            CAPABILITY_OVERRIDE, rf"{number}\.[0-9]{{1,2}}", "compute capability", "9.0"
         )
         if not drivers or not capabilities:
             readings = self._readings(not drivers, not capabilities)
@@ -147,13 +119,11 @@ class NvidiaProvider:
     def _forced(
         self, variable: str, pattern: str, what: str, example: str
     ) -> list[tuple[Pair, Fact]]:
-        text = self.environ.get(variable, "").strip()
-        if not text:
+        forced = self.overridden(variable, pattern, "is no version", example)
+        if not forced:
             return []
-        match = re.fullmatch(pattern, text)
-        if match is None:
-            raise malformed(variable, text, "is no version", example)
-        version = int(match[1]), int(match[2] or 0)
+        major, minor, *_ = [*forced[0].split("."), "0"]
+        version = int(major), int(minor)
         return [(version, Fact(what, _dotted(version), variable, True))]
 
     def _readings(self, driver: bool, capability: bool) -> list[Reading]:

@@ -211,3 +211,18 @@ def test_wheel_with_other_labels(variants, found):
     assert str(raised.value) == (
         f"x.whl: variants: the filename says label 'x', the metadata inside lists {found}"
     )
+
+
+def test_the_two_that_contradict_each_other_are_named():
+    files = [
+        Metadata(("a",), {label: {"a": {"f": (value,)}}}, source=f"{number}.whl")
+        for number, (label, value) in enumerate([("x", "1"), ("y", "2"), ("z", "3"), ("y", "4")])
+    ]
+    with pytest.raises(InconsistentMetadata) as raised:
+        merge_all(files)
+    assert raised.value.sources == ("1.whl", "3.whl")
+
+
+def test_metadata_of_no_files_cannot_be_merged():
+    with pytest.raises(TypeError):
+        merge_all([])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import reduce
 from typing import TypeVar
 
 from .errors import InconsistentMetadata, MetadataError, shortened
@@ -63,10 +62,23 @@ def merge_all(metadata: Iterable[Metadata]) -> Metadata:
     """Merge one or more metadata into one.
 
     Raises:
-        InconsistentMetadata: as `merge`.
+        InconsistentMetadata: two of them contradict each other; the message names these two.
         TypeError: there are none.
     """
-    return reduce(merge, metadata)
+    seen: list[Metadata] = []
+    merged: Metadata | None = None
+    for other in metadata:
+        try:
+            merged = other if merged is None else merge(merged, other)
+        except InconsistentMetadata:
+            # What is merged has one source for many: find the one that is meant.
+            for first in seen:
+                merge(first, other)
+            raise
+        seen.append(other)
+    if merged is None:
+        raise TypeError("there is nothing to merge")
+    return merged
 
 
 def check_promise(promised: Metadata, wheel: Metadata, label: str) -> None:

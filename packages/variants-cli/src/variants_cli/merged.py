@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pep_variants.errors import InconsistentMetadata, MetadataError
+from pep_variants.errors import MetadataError
 from pep_variants.generation import V0_1_1, V0_2_0
-from pep_variants.merging import merge
+from pep_variants.merging import merge_all
 from pep_variants.writer import write_metadata
 
 from .description import lost_priorities
@@ -15,27 +15,7 @@ from .description import lost_priorities
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pep_variants.metadata import Metadata
-
     from .wheelhouse import VariantFile
-
-
-def merge_files(files: Sequence[VariantFile]) -> Metadata:
-    """Return the union of *files*, of which there must be one at least.
-
-    Raises:
-        InconsistentMetadata: two of them contradict each other; the message names these two.
-    """
-    merged = files[0].metadata
-    for number, file in enumerate(files):
-        try:
-            merged = merge(merged, file.metadata)
-        except InconsistentMetadata:
-            # What is merged already has one name for many files: find the one that is meant.
-            for earlier in files[:number]:
-                merge(earlier.metadata, file.metadata)
-            raise
-    return merged
 
 
 def write_merged(files: Sequence[VariantFile]) -> bytes:
@@ -48,7 +28,7 @@ def write_merged(files: Sequence[VariantFile]) -> bytes:
         InconsistentMetadata: two of them contradict each other.
         MetadataError: no generation can say the same as the wheels of several together.
     """
-    merged = merge_files(files)
+    merged = merge_all(file.metadata for file in files)
     lost = lost_priorities(merged)
     if not lost:
         try:

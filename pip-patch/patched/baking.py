@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 
 from .archive import Files, with_record
 
@@ -57,7 +58,7 @@ def bake(upstream: Files, shim: Files, version: str, own_license: bytes) -> dict
         re.sub(f"^{re.escape(before)}/", f"{after}/", name): data for name, data in upstream.items()
     }
     files["pip/__init__.py"] = _started(upstream["pip/__init__.py"].decode(), version).encode()
-    bundle = dict(_moved(shim))
+    bundle = _packaged(dict(_moved(shim)))
     licenses = {
         "LICENSE": own_license,
         **{
@@ -100,6 +101,21 @@ def _moved(shim: Files) -> Iterator[tuple[str, bytes]]:
             yield new, data
     if f"{SHIM}/start.py" not in shim:
         raise BakingError(f"there is no {SHIM}/start.py in the wheel of the shim")
+
+
+def _packaged(files: Files) -> dict[str, bytes]:
+    """Return *files* with an ``__init__.py`` in every folder of modules.
+
+    Packages without one are not found in zip files that do not list folders.
+    """
+    folders = {
+        str(folder)
+        for name in files
+        if name.endswith(".py")
+        for folder in PurePosixPath(name).parents
+        if folder.is_relative_to(PLACE.replace(".", "/"))
+    }
+    return {**{f"{folder}/__init__.py": b"" for folder in folders}, **files}
 
 
 def _imports_moved(code: str, name: str) -> str:

@@ -13,7 +13,7 @@ import sys
 from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
-from . import BUILT_IN
+from . import BUILT_IN, LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -106,7 +106,7 @@ class PatchFinder:
             version = getattr(sys.modules.get("pip"), "__version__", None)
             if _BUILT_IN_NAME in sys.modules and not BUILT_IN:
                 switch.yield_to_built_in()
-            elif str(version).partition("+variants.")[0] not in SUPPORTED:
+            elif str(version).partition(LOCAL)[0] not in SUPPORTED:
                 switch.off(f"pip {version} is not supported (only {', '.join(SUPPORTED)})")
         name = fullname[len(_INTERNAL) :]
         if name in INSTALLING:

@@ -19,6 +19,7 @@ from pip._vendor.packaging.utils import canonicalize_name
 
 from pep_variants.label import split_label
 
+from . import BUILT_IN, LOCAL
 from .hook import switch
 
 if TYPE_CHECKING:
@@ -217,6 +218,8 @@ class Session:
             label = split_label(requirement.link.filename)[1] if requirement.link else None
             if label is not None:
                 self.labels[name] = label
+        if BUILT_IN and "pip" in requirements:
+            _tell_of_new_pip(requirements["pip"])
         if self.preferences is None or not self.preferences.forced:
             return
         from .candidates import installed_label
@@ -286,6 +289,26 @@ class Session:
                     preferences=self._load_preferences(),
                 )
         return self._arranger
+
+
+def _tell_of_new_pip(requirement: Any) -> None:
+    """Say so if the pip that has this built in is going to be replaced by one that has not."""
+    from importlib.util import find_spec
+
+    from pip._internal.metadata import get_default_environment
+
+    installed = get_default_environment().get_distribution("pip")
+    if installed is None or not requirement.should_reinstall:
+        return
+    before, after = str(installed.version), str(requirement.metadata["Version"])
+    # The shim, where it is, is beside any pip.
+    if LOCAL in before and LOCAL not in after and find_spec("pep_variants_shim") is None:
+        logger.warning(
+            "pip %s has no wheel variants built in, as pip %s has: "
+            "pip install pep-variants-shim to keep them",
+            after,
+            before,
+        )
 
 
 def link_of(info: Info) -> Any:

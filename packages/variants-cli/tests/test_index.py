@@ -2,10 +2,14 @@ import hashlib
 import html.parser
 import http.server
 import json
+import os
 import re
 import subprocess
 import sys
+import tarfile
 import threading
+import time
+import zipfile
 from functools import partial
 from urllib.parse import unquote, urljoin
 
@@ -13,6 +17,7 @@ import pytest
 from packaging.version import Version
 
 from pep_variants.reader import read_metadata
+from variants_cli.inventory import FILENAME as INVENTORY
 
 V3 = {"x86_64": {"level": ["v3"]}}
 V4 = {"x86_64": {"level": ["v4"]}}
@@ -57,7 +62,16 @@ def sha256(path):
 
 
 def snapshot(folder):
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    # The inventory says when files were changed, too.
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != INVENTORY)
+    return {path: path.read_bytes() for path in files}
+
+
+def aged(folder, seconds=60):
+    """Make everything in *folder* look as if it had lain there for a while."""
+    then = time.time() - seconds
+    for path in folder.rglob("*.whl"):
+        os.utime(path, (then, then))
 
 
 def test_metadata_of_every_version(dist, variants):
@@ -177,11 +191,82 @@ def test_projects_that_are_gone_lose_their_page(dist, variants):
     assert "other" not in (dist / "simple" / "index.html").read_text()
 
 
-def test_source_distributions_are_named(dist, variants):
-    (dist / "example_pkg-1.0.tar.gz").write_bytes(b"")
+def test_what_did_not_change_is_not_read_again(dist, variants, build_wheel):
+    aged(dist)
+    variants("index", dist)
+    before = snapshot(dist)
+    wheel = dist / "more" / "other-2.0-py3-none-any.whl"
+    then = wheel.stat()
+    # The same size and time: nobody would notice.
+    wheel.write_bytes(b"x" * then.st_size)
+    os.utime(wheel, ns=(then.st_mtime_ns, then.st_mtime_ns))
+    assert variants("index", dist).code == 0
+    assert snapshot(dist) == {**before, wheel: wheel.read_bytes()}
+    assert "not a usable zip archive" in variants("index", dist, "--fresh").err
+    os.utime(wheel)
+    assert "not a usable zip archive" in variants("index", dist).err
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"format": 1, "body": {}}', b"\xff"])
+def test_any_inventory_may_be_there(content, dist, variants):
+    aged(dist)
+    variants("index", dist)
+    inventory = dist / "simple" / INVENTORY
+    assert len(json.loads(inventory.read_bytes())["body"]["files"]) == 6
+    inventory.write_bytes(content)
+    result = variants("index", dist)
+    assert result.out.endswith("; 0 files changed\n")
+    assert len(json.loads(inventory.read_bytes())["body"]["files"]) == 6
+
+
+def test_inventory_that_lies_is_not_believed(dist, variants):
+    aged(dist)
+    variants("index", dist)
+    inventory = dist / "simple" / INVENTORY
+    before = snapshot(dist)
+    text = inventory.read_text()
+    some = re.search(r'"sha256":"(\w{64})","requires', text)[1]
+    inventory.write_text(text.replace(some, "0" * 64))
+    assert variants("index", dist).code == 0
+    assert snapshot(dist) == before
+
+
+def test_metadata_that_is_gone_is_written_again(dist, variants):
+    aged(dist)
+    variants("index", dist)
+    before = snapshot(dist)
+    next(dist.rglob("*.metadata")).unlink()
+    assert variants("index", dist).out.endswith("; 1 file changed\n")
+    assert snapshot(dist) == before
+
+
+def test_source_distributions(tmp_path, dist, variants):
+    folder = tmp_path / "example_pkg-1.0"
+    folder.mkdir()
+    (folder / "PKG-INFO").write_text("Metadata-Version: 2.4\nRequires-Python: >=3.11\n")
+    with tarfile.open(dist / "example_pkg-1.0.tar.gz", "w:gz") as archive:
+        archive.add(folder, folder.name)
+    with zipfile.ZipFile(dist / "other-2.0.zip", "w") as archive:
+        archive.write(folder / "PKG-INFO", "other-2.0/PKG-INFO")
+    (dist / "notes.zip").write_bytes(b"no distribution")
+    (dist / "example_pkg-0.9.tar.gz").write_bytes(b"")
+    result = variants("index", dist)
+    assert result.code == 1
+    assert "example_pkg-0.9.tar.gz: is no usable archive" in result.err
+    (dist / "example_pkg-0.9.tar.gz").unlink()
     result = variants("index", dist)
     assert result.code == 0
-    assert result.err == "note: only wheels are indexed, not example_pkg-1.0.tar.gz\n"
+    assert "6 wheels, 2 source distributions, 2 versions with variants" in result.out
+    for project, filename in (
+        ("example-pkg", "example_pkg-1.0.tar.gz"),
+        ("other", "other-2.0.zip"),
+    ):
+        page = json.loads((dist / "simple" / project / "index.v1_json").read_text())
+        (file,) = (file for file in page["files"] if file["filename"] == filename)
+        assert file["requires-python"] == ">=3.11"
+        assert file["hashes"]["sha256"] == sha256(dist / filename)
+        assert "core-metadata" not in file
+        assert not (dist / f"{filename}.metadata").exists()
 
 
 def test_everything_wrong_is_said_and_nothing_written(dist, build_wheel, variant_json, variants):

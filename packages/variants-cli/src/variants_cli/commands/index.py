@@ -1,4 +1,4 @@
-"""`variants index`: a directory of wheels into a package index of static files."""
+"""`variants index`: a directory of distributions into a package index of static files."""
 
 from __future__ import annotations
 
@@ -15,12 +15,21 @@ import click
 
 from pep_variants.errors import VariantError
 from pep_variants.filename import metadata_filename
+from resolvelib_variants.index.pages import (
+    GENERATOR,
+    Page,
+    PageFile,
+    html_page,
+    html_projects,
+    json_page,
+    json_projects,
+)
 
 from ..atomic import write_if_changed
-from ..console import counted, fail, note
+from ..console import counted, fail
+from ..inventory import FILENAME, Inventory
 from ..merged import write_merged
-from ..pages import GENERATOR, IndexFile, project_html, project_json, root_html, root_json
-from ..wheelhouse import Wheel, by_version, find_wheels, read_wheel
+from ..wheelhouse import Distribution, by_version, find_distributions, read_distribution
 from .inspect import disagreements
 
 if TYPE_CHECKING:
@@ -33,6 +42,9 @@ HTML_PAGE = "index.html"
 JSON_PAGE = "index.v1_json"
 CORE_METADATA_SUFFIX = ".metadata"
 
+_OURS = f'content="{GENERATOR}"'.encode()
+"""In pages of ours; others are not removed."""
+
 
 @dataclass(frozen=True)
 class Release:
@@ -41,13 +53,13 @@ class Release:
     Attributes:
         project: normalized name.
         version: its version.
-        wheels: by name.
+        files: wheels and source distributions, by name.
         variants_json: its index-level metadata, None if there are no variant wheels.
     """
 
     project: NormalizedName
     version: Version
-    wheels: Sequence[Wheel]
+    files: Sequence[Distribution]
     variants_json: bytes | None
 
     @property
@@ -76,40 +88,56 @@ class Release:
     show_default=True,
     help="Offer every wheel's METADATA as a file of its own (PEP 658).",
 )
-def index(directory: Path, output: Path | None, base_url: str | None, core_metadata: bool) -> None:
+@click.option("--fresh", is_flag=True, help="Read all files again, also those that did not change.")
+def index(
+    directory: Path, output: Path | None, base_url: str | None, core_metadata: bool, fresh: bool
+) -> None:
     """Turn a directory of wheels into a package index.
 
     Writes {name}-{version}-variants.json for every version with variant wheels and a .metadata
     file beside every wheel; and pages for any static file server: HTML (index.html) and JSON
-    (index.v1_json), one per project and one that lists them. Files that do not change are not
-    touched. If the wheels contradict each other, nothing is written.
+    (index.v1_json), one per project and one that lists them. Source distributions are listed,
+    too. Files that do not change are not touched, and distributions that did not change since
+    the last run are not read again. If the wheels contradict each other, nothing is written.
 
     Example: variants index dist && python -m http.server --directory dist
     """
     output = output or directory / "simple"
-    releases = _read(directory, output)
+    inventory = Inventory(output / FILENAME, directory)
+    distributions, read, problems = _read(
+        directory, output, None if fresh else inventory, core_metadata=core_metadata
+    )
+    releases, contradictions = _releases(distributions)
+    problems += contradictions
+    if problems:
+        for problem in problems[:-1]:
+            fail(problem)
+        raise click.ClickException(problems[-1])
     pages = _Pages(directory, output, base_url, core_metadata=core_metadata)
     changed = pages.write(releases)
-    wheels = sum(len(release.wheels) for release in releases)
-    projects = len({release.project for release in releases})
+    if read or not (output / FILENAME).exists():
+        inventory.write(distributions)
+    wheels = sum(item.is_wheel for item in distributions)
+    sdists = len(distributions) - wheels
     click.echo(
-        f"{output}: {counted(projects, 'project')}, {counted(wheels, 'wheel')}, "
-        f"{counted(sum(release.variants_json is not None for release in releases), 'version')} "
+        f"{output}: {counted(len({release.project for release in releases}), 'project')}, "
+        f"{counted(wheels, 'wheel')}, "
+        + (f"{counted(sdists, 'source distribution')}, " if sdists else "")
+        + f"{counted(sum(release.variants_json is not None for release in releases), 'version')} "
         f"with variants; {counted(changed, 'file')} changed"
     )
 
 
-def _read(directory: Path, output: Path) -> list[Release]:
-    """Return all releases in *directory*, or fail with everything that is wrong with them."""
-    paths = find_wheels(directory, leave_out=output)
+def _read(
+    directory: Path, output: Path, inventory: Inventory | None, *, core_metadata: bool
+) -> tuple[list[Distribution], int, list[str]]:
+    """Return everything in *directory*, how much of it was read just now, and what is wrong."""
+    paths = find_distributions(directory, leave_out=output)
     if not paths:
         raise click.ClickException(f"{directory}: there are no wheels")
-    others = sorted(path.name for path in directory.glob("*") if _is_sdist(path.name))
-    if others:
-        note(f"only wheels are indexed, not {', '.join(others[:3])}{' …' * (len(others) > 3)}")
-
-    wheels: dict[str, Wheel] = {}
+    found: dict[str, Distribution] = {}
     problems = []
+    read = 0
     progress = (
         click.progressbar(paths, label="Reading wheels", file=sys.stderr)
         if sys.stderr.isatty()
@@ -118,32 +146,44 @@ def _read(directory: Path, output: Path) -> list[Release]:
     with progress as steps:
         for path in steps:
             try:
-                if path.name in wheels:
+                if path.name in found:
                     raise click.ClickException(
-                        f"{wheels[path.name].path} and {path} have the same name"
+                        f"{found[path.name].path} and {path} have the same name"
                     )
-                wheels[path.name] = wheel = read_wheel(path)
+                metadata_path = _metadata_path(path) if core_metadata else None
+                item = inventory.find(path, metadata_path) if inventory else None
+                if item is None:
+                    item = read_distribution(path)
+                    read += 1
+                found[path.name] = item
             except (VariantError, click.ClickException) as error:
                 problems.append(str(error))
                 continue
-            metadata = wheel.variant.metadata if wheel.variant else None
-            problems += [
-                f"{path}: {problem}" for problem in disagreements(wheel.filename.label, metadata)
-            ]
+            if item.is_wheel:
+                metadata = item.variant.metadata if item.variant else None
+                problems += [
+                    f"{path}: {problem}" for problem in disagreements(item.label, metadata)
+                ]
+    return list(found.values()), read, problems
+
+
+def _releases(distributions: Iterable[Distribution]) -> tuple[list[Release], list[str]]:
+    """Return *distributions* by release, and what contradicts itself in them."""
     releases = []
-    for (project, version), group in by_version(wheels.values()).items():
-        files = [wheel.variant for wheel in group if wheel.variant is not None]
+    problems = []
+    for (project, version), group in by_version(distributions).items():
+        files = [item.variant for item in group if item.variant is not None]
         try:
             variants_json = write_merged(files) if files else None
         except VariantError as error:
             problems.append(str(error))
             continue
         releases.append(Release(project, version, group, variants_json))
-    if problems:
-        for problem in problems[:-1]:
-            fail(problem)
-        raise click.ClickException(problems[-1])
-    return releases
+    return releases, problems
+
+
+def _metadata_path(path: Path) -> Path:
+    return path.with_name(path.name + CORE_METADATA_SUFFIX)
 
 
 class _Pages:
@@ -165,34 +205,35 @@ class _Pages:
             projects.setdefault(release.project, []).append(release)
         for project, its_releases in projects.items():
             self._write_project(project, its_releases)
-        self._write(self._output / JSON_PAGE, root_json(list(projects)).encode())
-        self._write(self._output / HTML_PAGE, root_html(list(projects)).encode())
+        self._write(self._output / JSON_PAGE, json_projects(list(projects)))
+        self._write(self._output / HTML_PAGE, html_projects(list(projects)))
         self._remove_others(projects)
         return self._changed
 
     def _write_project(self, project: str, releases: Sequence[Release]) -> None:
-        files = [file for release in releases for file in self._release_files(release)]
-        versions = [str(release.version) for release in releases]
+        files = tuple(file for release in releases for file in self._release_files(release))
+        versions = tuple(str(release.version) for release in releases)
+        page = Page(project, files, versions)
         folder = self._output / project
-        self._write(folder / JSON_PAGE, project_json(project, versions, files).encode())
-        self._write(folder / HTML_PAGE, project_html(project, files).encode())
+        self._write(folder / JSON_PAGE, json_page(page))
+        self._write(folder / HTML_PAGE, html_page(page))
 
-    def _release_files(self, release: Release) -> list[IndexFile]:
+    def _release_files(self, release: Release) -> list[PageFile]:
         files = []
-        for wheel in release.wheels:
+        for item in release.files:
             core_metadata = None
-            if self._core_metadata:
-                path = wheel.path.with_name(wheel.path.name + CORE_METADATA_SUFFIX)
-                self._write(path, wheel.core_metadata)
-                core_metadata = hashlib.sha256(wheel.core_metadata).hexdigest()
+            if self._core_metadata and item.core_metadata is not None:
+                if item.core_metadata.data is not None:
+                    self._write(_metadata_path(item.path), item.core_metadata.data)
+                core_metadata = {"sha256": item.core_metadata.sha256}
             files.append(
-                IndexFile(
-                    wheel.path.name,
-                    self._url(wheel.path, release.project),
-                    wheel.sha256,
-                    wheel.size,
-                    wheel.requires_python,
-                    core_metadata,
+                PageFile(
+                    item.path.name,
+                    self._url(item.path, release.project),
+                    {"sha256": item.sha256},
+                    item.requires_python,
+                    size=item.size,
+                    core_metadata=core_metadata,
                 )
             )
         if release.variants_json is not None:
@@ -200,11 +241,11 @@ class _Pages:
             self._write(path, release.variants_json)
             digest = hashlib.sha256(release.variants_json).hexdigest()
             files.append(
-                IndexFile(
+                PageFile(
                     path.name,
                     self._url(path, release.project),
-                    digest,
-                    len(release.variants_json),
+                    {"sha256": digest},
+                    size=len(release.variants_json),
                 )
             )
         return files
@@ -221,7 +262,7 @@ class _Pages:
         """Remove pages of ours whose project has no wheels any more."""
         kept = set(projects)
         for page in sorted(self._output.glob(f"*/{HTML_PAGE}")):
-            if page.parent.name in kept or GENERATOR.encode() not in page.read_bytes():
+            if page.parent.name in kept or _OURS not in page.read_bytes():
                 continue
             page.unlink()
             page.with_name(JSON_PAGE).unlink(missing_ok=True)
@@ -232,7 +273,3 @@ class _Pages:
 
 def _quoted(path: Path) -> str:
     return quote(path.as_posix())
-
-
-def _is_sdist(name: str) -> bool:
-    return name.endswith((".tar.gz", ".zip"))

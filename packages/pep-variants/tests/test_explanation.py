@@ -26,7 +26,14 @@ LEVEL = ("x86_64", "level")
         ({"nvidia": {"sm_arch": ("100f_virtual",)}}, "compute capability 10.0f"),
         ({"nvidia": {"sm_arch": ("new",)}}, "compute capability new"),
         ({"x86_64": {"level": ("v3", "v2")}, "acme": {"f": ("1",)}}, "x86-64-v3, acme f 1"),
-        ({"aarch64": {"version": ("8.2a",)}}, "ARMv8.2a"),
+        ({"aarch64": {"version": ("8.2a",), "sve": ("on",)}}, "ARMv8.2a, sve"),
+        ({"acme": {"f": ("on",)}}, "acme f on"),
+        (
+            {"amd": {"gfx_arch": ("gfx1100", "gfx1036"), "rocm_version": ("6.4",)}},
+            "GPU gfx1100, ROCm 6.4",
+        ),
+        ({"intel": {"device_ip": ("20.1.0",)}}, "Intel GPU 20.1.0 (bmg-g21)"),
+        ({"intel": {"device_ip": ("99.1.0",)}}, "Intel GPU 99.1.0"),
     ],
 )
 def test_why_chosen(supported, words):
@@ -64,6 +71,26 @@ def test_why_chosen(supported, words):
         ),
         (LEVEL, ("v4",), ("v3", "v2", "v1"), "needs x86-64-v4, this CPU has x86-64-v3"),
         (("aarch64", "version"), ("9.0a",), ("8.2a",), "needs ARMv9.0a, this CPU has ARMv8.2a"),
+        (
+            ("x86_64", "avx512_vnni"),
+            ("on",),
+            (),
+            "needs the CPU extension avx512_vnni, which this CPU does not have",
+        ),
+        (
+            ("amd", "gfx_arch"),
+            ("gfx1100", "gfx942"),
+            ("gfx1036", "gfx906"),
+            "built for GPU gfx1100 or gfx942, this machine has gfx1036 and gfx906",
+        ),
+        (("amd", "rocm_version"), ("6.4",), ("7.0",), "needs ROCm 6.4, this machine has 7.0"),
+        (("amd", "rocm_version"), ("6.4",), (), "needs ROCm 6.4; nothing of it is supported here"),
+        (
+            ("intel", "device_ip"),
+            ("20.1.0", "12.55.8"),
+            ("12.3.0",),
+            "built for Intel GPU 12.55.8 or 20.1.0, this machine has 12.3.0 (adl-p, rpl-p)",
+        ),
         (("acme", "f"), ("1",), ("2",), "needs acme :: f 1, this machine has 2"),
         (
             ("acme", "f"),
@@ -83,13 +110,20 @@ def test_why_rejected(feature, wanted, supported, words):
     assert why_rejected(Reason(*feature, wanted, supported)) == words
 
 
-def test_notice_of_a_namespace():
-    reason = Reason("acme", "f", ("1",), ())
-    assert why_rejected(reason, "its provider is optional") == (
-        "needs acme :: f 1; nothing of it is supported here (its provider is optional)"
+def test_a_namespace_of_which_nothing_is_supported():
+    """It is said once, whatever the number of its features; with the notice, or without."""
+    metadata = Metadata(
+        ("amd", "acme"),
+        {"x": {"amd": {"gfx_arch": ("gfx942",), "rocm_version": ("6.4",)}, "acme": {"f": ("1",)}}},
     )
-    reason = Reason("acme", "f", ("1",), ("2",))
-    assert why_rejected(reason, "unused") == "needs acme :: f 1, this machine has 2"
+    ranking = rank(metadata, Platform({"acme": Support(notice="its provider is optional")}))
+    amd = "built for GPU gfx942 and needs ROCm 6.4; nothing of amd is supported here"
+    acme = "needs acme :: f 1; nothing of acme is supported here"
+    assert why_not(ranking, "x") == (f"{acme} (its provider is optional)", amd)
+    assert why_not(ranking, "x", notices=False) == (acme, amd)
+    excluding = Preferences(exclude=(Selector("amd"),))
+    ranking = rank(metadata, Platform({"acme": Support({"f": ("1",)})}), excluding)
+    assert why_not(ranking, "x") == ("excluded by your preference 'amd'", amd)
 
 
 def test_exclusion():
@@ -113,7 +147,7 @@ PLATFORM = Platform(
     }
 )
 CU13 = "needs CUDA driver 13.0 or newer, this one supports up to 12.1"
-ACME = "needs acme :: f 1; nothing of it is supported here (not here)"
+ACME = "needs acme :: f 1; nothing of acme is supported here (not here)"
 
 
 def test_why_not():

@@ -415,8 +415,8 @@ ALL = [wheel(None), SDIST, *map(wheel, ("null", "v2", "v3", "v4", "gpu"))]
         (
             "gpu",
             "variant 'gpu' of p 1, which --variant p=gpu asks for, does not fit: "
-            "needs gpu :: arch 90 or 100; nothing of it is supported here; "
-            "needs gpu :: driver 12; nothing of it is supported here. "
+            "needs gpu :: arch 90 or 100 and needs gpu :: driver 12; "
+            "nothing of gpu is supported here. "
             "Variants that fit: v3, v2, null",
         ),
     ],

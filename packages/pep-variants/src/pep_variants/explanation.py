@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from .property import Properties
@@ -15,6 +16,7 @@ from .ranking import Ranking, Reason
 
 _SM = re.compile(r"(\d+)(\d[a-z]?)_(real|virtual)")
 _MAX_VALUES = 4
+_NOTHING = "; nothing of {} is supported here"
 
 
 def why_chosen(supported: Properties) -> str:
@@ -22,40 +24,49 @@ def why_chosen(supported: Properties) -> str:
 
     Empty for the null variant.
     """
-    parts = []
-    for namespace, features in supported.items():
-        for feature, values in features.items():
-            phrase = _FITS.get((namespace, feature))
-            best = values[0]
-            parts.append(phrase(best) if phrase else f"{namespace} {feature} {best}")
-    return ", ".join(parts)
+    return ", ".join(
+        _fits(namespace, feature, values[0])
+        for namespace, features in supported.items()
+        for feature, values in features.items()
+    )
 
 
-def why_rejected(reason: Reason, notice: str = "") -> str:
-    """Return *reason* as a phrase such as ``needs x86-64-v4, this machine has x86-64-v3``.
-
-    Args:
-        reason: one reason of a rejected variant.
-        notice: why the namespace supports nothing, if the platform said so.
-    """
+def why_rejected(reason: Reason) -> str:
+    """Return *reason* as a phrase such as ``needs x86-64-v4, this CPU has x86-64-v3``."""
+    needs = _needs(reason)
     if reason.excluded is not None:
-        return f"excluded by your preference {str(reason.excluded)!r}"
-    phrase = _NEEDS.get((reason.namespace, reason.feature))
-    name = f"{reason.namespace} :: {reason.feature}"
-    needs = phrase(reason.wanted) if phrase else f"needs {name} {_listed(reason.wanted)}"
+        return needs
     if not reason.supported:
-        return f"{needs}; nothing of it is supported here" + (f" ({notice})" if notice else "")
+        lacks = ", which this CPU does not have" if _is_extension(reason) else _NOTHING.format("it")
+        return needs + lacks
     has = _HAS.get((reason.namespace, reason.feature))
     found = has(reason.supported) if has else f"this machine has {_listed(reason.supported, 'and')}"
     return f"{needs}, {found}"
 
 
-def why_not(ranking: Ranking, label: str) -> tuple[str, ...]:
-    """Return every reason against *label* as a phrase."""
-    return tuple(
-        why_rejected(reason, ranking.platform.support(reason.namespace).notice)
-        for reason in ranking.reasons(label)
-    )
+def why_not(ranking: Ranking, label: str, *, notices: bool = True) -> tuple[str, ...]:
+    """Return every reason against *label* as a phrase.
+
+    A namespace of which nothing is supported has one phrase for all its features.
+
+    Args:
+        ranking: the judged variants.
+        label: one of them.
+        notices: say why nothing of a namespace is supported, if the platform tells.
+    """
+    phrases: list[str] = []
+    for namespace, group in groupby(ranking.reasons(label), lambda reason: reason.namespace):
+        reasons = list(group)
+        support = ranking.platform.support(namespace)
+        unmet = [reason for reason in reasons if reason.excluded is None]
+        phrases += (why_rejected(reason) for reason in reasons if reason.excluded is not None)
+        if support.features or not unmet:
+            phrases += map(why_rejected, unmet)
+            continue
+        notice = f" ({support.notice})" if notices and support.notice else ""
+        needs = " and ".join(map(_needs, unmet))
+        phrases.append(needs + _NOTHING.format(namespace) + notice)
+    return tuple(phrases)
 
 
 class Verdict(NamedTuple):
@@ -114,6 +125,33 @@ def notices(ranking: Ranking) -> tuple[Notice, ...]:
     )
 
 
+def _fits(namespace: str, feature: str, value: str) -> str:
+    if _is_flag(namespace, (value,)):
+        return feature
+    phrase = _FITS.get((namespace, feature))
+    return phrase(value) if phrase else f"{namespace} {feature} {value}"
+
+
+def _needs(reason: Reason) -> str:
+    if reason.excluded is not None:
+        return f"excluded by your preference {str(reason.excluded)!r}"
+    if _is_extension(reason):
+        return f"needs the CPU extension {reason.feature}"
+    phrase = _NEEDS.get((reason.namespace, reason.feature))
+    if phrase:
+        return phrase(reason.wanted)
+    return f"needs {reason.namespace} :: {reason.feature} {_listed(reason.wanted)}"
+
+
+def _is_extension(reason: Reason) -> bool:
+    return _is_flag(reason.namespace, reason.wanted)
+
+
+def _is_flag(namespace: str, values: tuple[str, ...]) -> bool:
+    """Return whether *values* are that of a feature which is there or not, of a CPU."""
+    return values == ("on",) and namespace in ("x86_64", "aarch64")
+
+
 def _listed(values: Sequence[str], word: str = "or") -> str:
     shown = list(values[:_MAX_VALUES])
     if len(values) > _MAX_VALUES:
@@ -141,10 +179,19 @@ def _level(value: str) -> str:
     return f"x86-64-{value}"
 
 
+def _intel(value: str) -> str:
+    from .providers.intel import titled
+
+    return titled(value)
+
+
 _FITS: dict[tuple[str, str], Callable[[str], str]] = {
     ("nvidia", "cuda_version_lower_bound"): lambda value: f"CUDA driver {value} or newer",
     ("nvidia", "cuda_version_upper_bound"): lambda value: f"CUDA driver older than {value}",
     ("nvidia", "sm_arch"): lambda value: f"compute capability {_capability(value)}",
+    ("amd", "gfx_arch"): lambda value: f"GPU {value}",
+    ("amd", "rocm_version"): lambda value: f"ROCm {value}",
+    ("intel", "device_ip"): lambda value: f"Intel GPU {_intel(value)}",
     ("x86_64", "level"): _level,
     ("aarch64", "version"): lambda value: f"ARMv{value}",
 }
@@ -157,6 +204,11 @@ _NEEDS: dict[tuple[str, str], Callable[[Sequence[str]], str]] = {
         f"needs CUDA driver older than {max(values, key=_numbers)}"
     ),
     ("nvidia", "sm_arch"): lambda values: f"built for compute capability {_capabilities(values)}",
+    ("amd", "gfx_arch"): lambda values: f"built for GPU {_listed(values)}",
+    ("amd", "rocm_version"): lambda values: f"needs ROCm {_listed(sorted(values, key=_numbers))}",
+    ("intel", "device_ip"): lambda values: (
+        f"built for Intel GPU {_listed(sorted(values, key=_numbers))}"
+    ),
     ("x86_64", "level"): lambda values: f"needs {_level(min(values))}",
     ("aarch64", "version"): lambda values: f"needs ARMv{min(values, key=_numbers)}",
 }
@@ -164,6 +216,9 @@ _NEEDS: dict[tuple[str, str], Callable[[Sequence[str]], str]] = {
 _HAS: dict[tuple[str, str], Callable[[Sequence[str]], str]] = {
     ("nvidia", "cuda_version_lower_bound"): lambda values: f"this one supports up to {values[0]}",
     ("nvidia", "sm_arch"): lambda values: f"this GPU has {_capability(values[0])}",
+    ("intel", "device_ip"): lambda values: (
+        f"this machine has {_listed([_intel(value) for value in values], 'and')}"
+    ),
     ("x86_64", "level"): lambda values: f"this CPU has {_level(values[0])}",
     ("aarch64", "version"): lambda values: f"this CPU has ARMv{values[0]}",
 }

@@ -128,9 +128,9 @@ class IntelProvider(DriverProvider):
                         ip,
                         DEVICE_OVERRIDE,
                     )
-            return tuple(Fact("Intel GPU", _titled(ip), DEVICE_OVERRIDE, True) for ip in forced)
+            return tuple(Fact("Intel GPU", titled(ip), DEVICE_OVERRIDE, True) for ip in forced)
         return tuple(
-            Fact("Intel GPU", _titled(ip), f"{self._library_name}, GPU {index}")
+            Fact("Intel GPU", titled(ip), f"{self._library_name}, GPU {index}")
             for index, ip in enumerate(self._detected() if self._has_gpu() else ())
         )
 
@@ -189,6 +189,7 @@ class IntelProvider(DriverProvider):
         return gpu_ip_versions(library)
 
 
-def _titled(ip: str) -> str:
+def titled(ip: str) -> str:
+    """Return the IP version *ip* with the names of that device, e.g. ``20.1.0 (bmg-g21)``."""
     device = _BY_IP.get(ip)
     return f"{ip} ({device.names})" if device else ip

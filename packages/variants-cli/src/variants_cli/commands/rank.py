@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pep_variants.explanation import notices, why_chosen, why_rejected
+from pep_variants.explanation import notices, why_chosen, why_not
 from pep_variants.preferences import load_preferences
 from pep_variants.ranking import rank as rank_variants
 
@@ -61,11 +61,11 @@ def _rows(ranking: Ranking, selected: str | None) -> Iterator[tuple[str, str, st
     for variant in ranking.ranked:
         verdict = "chosen" if variant.label == selected else "compatible"
         yield variant.label, verdict, why_chosen(variant.supported) or "always fits"
-    for rejected in ranking.rejected:
-        label, verdict = rejected.label, "rejected"
-        for reason in rejected.reasons:
-            # Notices of whole namespaces follow once, below the table.
-            yield label, verdict, why_rejected(reason)
+    for rejected in ranking.rejected_labels:
+        label, verdict = rejected, "rejected"
+        # Notices of whole namespaces follow once, below the table.
+        for phrase in why_not(ranking, rejected, notices=False):
+            yield label, verdict, phrase
             label = verdict = ""
 
 

@@ -19,6 +19,7 @@ from pep_variants.providers.known import BUILTIN_NAMESPACES, KnownProvider, find
 from pep_variants.reader import MAX_METADATA_BYTES, read_metadata, read_pyproject
 
 from .finding import Finding, error, warning
+from .reachability import Offer, unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -74,6 +75,7 @@ def check_document(
         *_check_values(metadata, file, prefix),
         *_check_raw_values(tree, file, prefix),
         *_check_equal_variants(metadata, file, prefix),
+        *_check_reachable(metadata, file, prefix),
     ]
     if generation is not None:
         findings += _check_keys(tree, generation, file, prefix)
@@ -212,13 +214,7 @@ def _first_line(problem: Exception) -> str:
 
 def _check_values(metadata: Metadata, file: str, prefix: str) -> Iterator[Finding]:
     """Check that there is a system every variant could fit."""
-    offered: dict[str, Mapping[str, tuple[str, ...]]] = {}
-    for namespace in metadata.namespaces:
-        provider = metadata.providers.get(namespace)
-        if provider is not None and provider.static:
-            offered[namespace] = provider.static
-        elif (stand_in := _known_provider(namespace, metadata)) is not None:
-            offered[namespace] = stand_in.factory().known()
+    offered = _offered(metadata)
     judged: set[tuple[str, str, tuple[str, ...]]] = set()
     for label, properties in metadata.variants.items():
         for namespace, features in properties.items():
@@ -242,6 +238,18 @@ def _check_values(metadata: Metadata, file: str, prefix: str) -> Iterator[Findin
                     + found,
                     "correct the value" + (", or add it to static-properties" if static else ""),
                 )
+
+
+def _offered(metadata: Metadata) -> dict[str, Mapping[str, tuple[str, ...]]]:
+    """Return all values that there can be by namespace, for namespaces where that is known."""
+    offered: dict[str, Mapping[str, tuple[str, ...]]] = {}
+    for namespace in metadata.namespaces:
+        provider = metadata.providers.get(namespace)
+        if provider is not None and provider.static:
+            offered[namespace] = provider.static
+        elif (stand_in := _known_provider(namespace, metadata)) is not None:
+            offered[namespace] = stand_in.factory().known()
+    return offered
 
 
 def _known_provider(namespace: str, metadata: Metadata) -> KnownProvider | None:
@@ -281,6 +289,29 @@ def _check_equal_variants(metadata: Metadata, file: str, prefix: str) -> Iterato
                 f"has the properties of {first!r}: where both have a fitting wheel, "
                 "it is never taken",
                 "give different builds different properties, or equal builds one label",
+            )
+
+
+def _check_reachable(metadata: Metadata, file: str, prefix: str) -> Iterator[Finding]:
+    offers = {}
+    for namespace, features in _offered(metadata).items():
+        provider = metadata.providers.get(namespace)
+        certain = (
+            provider is not None
+            and provider.static
+            and not provider.optional
+            and provider.enable_if is None
+        )
+        offers[namespace] = Offer(tuple(features), features if certain else None)
+    for label, other in unreachable(metadata, offers):
+        # Nobody lists null, but everybody has it.
+        if label in metadata.variants:
+            yield warning(
+                "unreachable",
+                file,
+                f"{prefix}variants.{label}",
+                f"is never chosen: wherever it fits, {other!r} fits and comes first",
+                "leave it out, or give it a property that sets it apart",
             )
 
 

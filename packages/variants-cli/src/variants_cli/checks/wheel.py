@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pep_variants.errors import InvalidWheel, InvalidWheelFilename
+from packaging.metadata import parse_email
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from pep_variants.errors import InvalidWheel, InvalidWheelFilename, shortened
 from pep_variants.filename import WheelFilename, parse_filename
 from pep_variants.wheel import VARIANT_FILE, WheelContents, open_wheel
 
+from ..core_metadata import METADATA_FILE, requirements_of
 from ..record import (
     MAX_RECORD_BYTES,
     RECORD_FILE,
@@ -16,6 +22,7 @@ from ..record import (
     digest_of,
     read_record,
 )
+from .dependencies import check_requirements
 from .document import check_document
 from .finding import Finding, error
 
@@ -37,12 +44,16 @@ class CheckedWheel:
         path: where it is.
         filename: its name, None if that is no wheel filename.
         metadata: its variant metadata, None if there is none or it cannot be read.
+        requirements: its dependencies.
+        core_metadata: its METADATA, None if there is none.
         findings: what is wrong.
     """
 
     path: Path
     filename: WheelFilename | None = None
     metadata: Metadata | None = None
+    requirements: tuple[str, ...] = ()
+    core_metadata: bytes | None = None
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -67,12 +78,40 @@ def check_wheel(path: Path) -> CheckedWheel:
                 place = f"{contents.dist_info}/{VARIANT_FILE}"
                 checked.metadata, findings = check_document(data, file, f"{place}: ")
                 checked.findings += findings
+            checked.core_metadata = contents.read(METADATA_FILE)
+            checked.findings += _check_core_metadata(checked, contents)
             checked.findings += _check_label(checked, has_metadata=data is not None)
             checked.findings += _check_record(contents, file, data)
     except InvalidWheel as problem:
         message = str(problem).removeprefix(f"{file}: ")
         checked.findings.append(error("invalid-wheel", file, "", message, _REBUILD))
     return checked
+
+
+def _check_core_metadata(checked: CheckedWheel, contents: WheelContents) -> Iterator[Finding]:
+    file, place = str(checked.path), f"{contents.dist_info}/{METADATA_FILE}"
+    data = checked.core_metadata
+    if data is None:
+        yield error("metadata-file-missing", file, place, "there is no METADATA", _REBUILD)
+        return
+    checked.requirements = tuple(requirements_of(data))
+    yield from check_requirements(checked.requirements, file, place)
+    if checked.filename is None:
+        return
+    headers = parse_email(data)[0]
+    version: Version | None = None
+    with suppress(InvalidVersion):
+        version = Version(headers.get("version", ""))
+    said = (canonicalize_name(headers.get("name", "")), version)
+    if said != (checked.filename.name, checked.filename.version):
+        yield error(
+            "identity-mismatch",
+            file,
+            place,
+            f"says {shortened(headers.get('name', ''))} {shortened(headers.get('version', ''))}, "
+            f"the filename {checked.filename.name} {checked.filename.version}",
+            "rename a project or its version with variants make --config, not by hand",
+        )
 
 
 def _check_label(checked: CheckedWheel, *, has_metadata: bool) -> Iterator[Finding]:

@@ -40,6 +40,12 @@ ACCEPTED = [
     ("variant-allow-provider", ["a[x, y] ~= 1.0"], "allow_providers", ("a[x,y]~=1.0",)),
     ("variant-allow-provider", ["a [x] b"], "allow_providers", ("a[x]", "b")),
     ("variant-allow-provider", ["a @ https://h/a.whl"], "allow_providers", ("a@https://h/a.whl",)),
+    (
+        "variant-allow-provider",
+        ["a == 1 --hash=sha256:ab", "--hash=sha256:cd", "b"],
+        "allow_providers",
+        ("a==1 --hash=sha256:ab --hash=sha256:cd", "b"),
+    ),
     ("variant-coherent", ["nvidia", "amd"], "coherent", ("nvidia", "amd")),
 ]
 
@@ -93,6 +99,8 @@ REFUSED = [
     ("variant-enable", ["a :: b"], "'a :: b' is not a namespace"),
     ("variant-coherent", ["a :: b :: c"], "'a :: b :: c' is not a namespace"),
     ("variant-allow-provider", ["-r evil.txt"], "'-r' is no requirement"),
+    ("variant-allow-provider", ["--hash=sha256:ab"], "'--hash=sha256:ab' is no requirement"),
+    ("variant-allow-provider", ["a==1 --hash=x"], "'--hash=x' is no requirement"),
     ("variant-allow-provider", ["--index-url=https://h"], "'--index-url=https://h' is no req"),
     ("variant-allow-provider", ["a; os_name == 'nt'"], "'a;' is no requirement"),
     ("variant-allow-provider", ["a;os_name=='nt'"], "is no requirement"),

@@ -175,9 +175,31 @@ def test_senseless_permission(variants, acme):
 
 
 def test_providers(variants, acme):
-    built_in = variants("providers", "--json").json["built-in"]
-    assert {known["namespace"] for known in built_in} >= {"nvidia", "x86_64", "aarch64"}
-    assert variants("providers").out.startswith("nvidia ")
+    listed = variants("providers", "--json").json
+    assert listed.keys() == {"built-in", "allowed", "kept"}
+    assert {known["namespace"] for known in listed["built-in"]} == {
+        *("aarch64", "amd", "ascend", "intel", "nvidia", "x86_64")
+    }
+    assert (listed["allowed"], listed["kept"]) == ([], [])
+    assert "built in  nvidia-variant-provider==0.0.2" in variants("providers").out
+
+
+def test_allowed_providers_and_who_allows_them(variants, monkeypatch, tmp_path):
+    def allowed(*options):
+        found = variants("providers", "--json", *options).json["allowed"]
+        return [(entry["requirement"], entry["source"]) for entry in found]
+
+    monkeypatch.chdir(tmp_path)
+    configuration = tmp_path / "variants.toml"
+    configuration.write_text('allow-provider = ["acme>=1", "b@https://me:secret@h/b.whl"]\n')
+    file = str(configuration)
+    assert allowed() == [("acme>=1", file), ("b@https://****@h/b.whl", file)]
+    monkeypatch.setenv("VARIANTS_ALLOW_PROVIDER", f"acme==2 --hash=sha256:{64 * '0'}")
+    assert allowed() == [(f"acme==2 --hash=sha256:{64 * '0'}", "VARIANTS_ALLOW_PROVIDER")]
+    option = ("--variant-allow-provider", "acme <3")
+    assert allowed(*option) == [("acme<3", "--variant-allow-provider")]
+    line = variants("providers", *option).out.splitlines()[-1]
+    assert line.split() == ["allowed", "acme<3", "--variant-allow-provider"]
 
 
 def test_modules_that_cost_time_are_left_alone():

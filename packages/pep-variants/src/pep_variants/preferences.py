@@ -24,6 +24,8 @@ FILENAME = "variants.toml"
 NON_VARIANT_LABEL = ""
 """Forced label that stands for the non-variant wheel (``--variant NAME=``)."""
 
+_HASH = re.compile(r"--hash=[a-z0-9_]+:[0-9a-f]+")
+
 
 @dataclass(frozen=True)
 class Preferences:
@@ -36,7 +38,8 @@ class Preferences:
         exclude: what must not be in a chosen variant.
         platform_file: path of the platform file in place of detection.
         enable: namespaces of optional providers to consult.
-        allow_providers: requirements of the plugin packages that may run.
+        allow_providers: requirements of the plugin packages that may run, with hashes as in
+            ``name==1.0 --hash=sha256:…`` where they were given.
         coherent: namespaces in which packages should agree with what is already chosen.
         namespace_priorities, feature_priorities, property_priorities: orders that go before those
             of the metadata, with the names and shapes that variantlib's configuration has.
@@ -255,7 +258,11 @@ def _requirements(items: Iterable[str], where: str) -> tuple[str, ...]:
     # Split at white space by pip, like everything repeatable, or not split at all: glue what
     # belongs together, then split what is left. Markers would not survive, and make no sense here.
     glued = re.sub(r"\s*([<>=!~]=?=?|[,@\[])\s*|\s+(?=\])", r"\1", " ".join(items))
+    entries: list[str] = []
     for item in glued.split():
+        if entries and _HASH.fullmatch(item):  # of the one before
+            entries[-1] += f" {item}"
+            continue
         try:
             requirement = Requirement(item)
         except InvalidRequirement:
@@ -264,7 +271,8 @@ def _requirements(items: Iterable[str], where: str) -> tuple[str, ...]:
             raise PreferenceError(
                 f"{where}: {shortened(item)} is no requirement such as 'name' or 'name>=1.0'"
             )
-    return tuple(glued.split())
+        entries.append(item)
+    return tuple(entries)
 
 
 def _forced(items: Iterable[str], where: str) -> dict[str, str]:

@@ -234,6 +234,11 @@ class Environments:
         self._wheelhouse = wheelhouse
 
     @property
+    def folder(self) -> Path:
+        """Where environments are made."""
+        return self._folder
+
+    @property
     def shim_wheel(self) -> Path:
         """The wheel of pep-variants-shim, built from the sources."""
         folder = once(self._folder / "dist", lambda path: built_wheel("pip-patch", path))

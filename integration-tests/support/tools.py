@@ -1,0 +1,38 @@
+"""Released tools that work with pips, wheels and indexes, each in an environment of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from .environments import Environment, Environments, once, uv_command
+
+TOOLS = {
+    "build": "build==1.6.1",
+    "devpi": "devpi-server==6.20.3 devpi-client==7.3.0",
+    "pip-tools": "pip-tools==7.6.2",
+    "pipx": "pipx==1.18.4",
+    "pypiserver": "pypiserver==2.4.2 passlib==1.7.4",
+    "tox": "tox==4.67.13",
+    "virtualenv": "virtualenv==21.15.7",
+}
+"""What is installed for each, from PyPI."""
+
+
+def tool(environments: Environments, name: str) -> Environment:
+    """Return the environment of a tool of `TOOLS`, made when it is first wanted.
+
+    It has the Python of the tests, and no pip.
+    """
+    return Environment(once(environments.folder / f"tool-{name}", lambda path: make(path, name)))
+
+
+def make(path: Path, name: str) -> None:
+    """Make the environment at *path*."""
+    uv = uv_command()
+    subprocess.run([*uv, "venv", "--quiet", "--python", sys.executable, str(path)], check=True)
+    subprocess.run(
+        [*uv, "pip", "install", "--quiet", "--python", str(path), *TOOLS[name].split()],
+        check=True,
+    )

@@ -25,7 +25,17 @@ INTERRUPTED = 128 + signal.SIGINT
 TERMINATED = 128 + signal.SIGTERM
 
 
-COMMANDS = ("detect", "index", "inspect", "make", "providers", "rank", "unmake", "validate")
+COMMANDS = (
+    "detect",
+    "index",
+    "inspect",
+    "make",
+    "matrix",
+    "providers",
+    "rank",
+    "unmake",
+    "validate",
+)
 
 
 class _Commands(click.Group):

@@ -1,0 +1,247 @@
+"""`variants matrix`: the variants of a build matrix, shown, given to CI services, or built."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pep_variants.errors import VariantError
+
+from ..checks.document import check_document
+from ..checks.finding import ERROR
+from ..console import counted, fail, note, one_line, print_table, warn
+from ..matrix.building import (
+    BuildError,
+    Built,
+    Failed,
+    Plan,
+    alone,
+    build_all,
+    for_this_machine,
+    make_sdist,
+    same_contents,
+)
+from ..matrix.combination import combine, select
+from ..matrix.frontends import AUTO, FRONTENDS, find_frontend
+from ..matrix.model import Matrix, Variant
+from ..matrix.output import LIMITS, TEXTS, metadata, table
+from ..matrix.reading import read_matrix
+from .index import index as index_command
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.status import Status
+
+TABLE, METADATA = "table", "metadata"
+
+
+@click.command(short_help="Show, plan or build the variants of a build matrix.")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice([TABLE, *TEXTS, METADATA]),
+    default=TABLE,
+    show_default=True,
+    help="What to print; 'metadata' is the *-variants.json of the release.",
+)
+@click.option(
+    "--only",
+    metavar="WHICH",
+    multiple=True,
+    help="Only these: a label, a pattern such as 'sm90_*', or AXIS=VALUE. Repeatable.",
+)
+@click.option("--build", is_flag=True, help="Build them here, pack them and index them.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("dist"),
+    show_default=True,
+    help="Where the wheels and the index go.",
+)
+@click.option(
+    "--source",
+    metavar="PATH",
+    type=click.Path(exists=True, path_type=Path),
+    help="Source tree or source distribution. Default: 'build.source' of the file.",
+)
+@click.option(
+    "-j",
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Builds at a time.",
+)
+@click.option(
+    "--frontend",
+    type=click.Choice([AUTO, *FRONTENDS]),
+    default=AUTO,
+    show_default=True,
+    help="What builds; 'auto' is uv if it is there.",
+)
+@click.option(
+    "--isolation/--no-isolation",
+    default=True,
+    show_default=True,
+    help="Build in environments of their own, or in the running one.",
+)
+@click.option("--fresh", is_flag=True, help="Build again what is done already.")
+@click.option(
+    "--index/--no-index", "indexed", default=True, show_default=True, help="Index what was built."
+)
+@click.pass_context
+def matrix(
+    context: click.Context,
+    file: Path,
+    form: str,
+    only: tuple[str, ...],
+    build: bool,
+    output: Path,
+    source: Path | None,
+    jobs: int,
+    frontend: str,
+    isolation: bool,
+    fresh: bool,
+    indexed: bool,
+) -> None:
+    """Show, plan or build the variants of a build matrix.
+
+    FILE lists axes, such as GPU architectures and CPU instruction sets, and what each value needs
+    and builds with; every combination is a variant.
+
+    With --build each variant becomes a wheel, from a tree of its own. What is done already is not
+    built again. Logs are in DIR-build.
+
+    Example: variants matrix torch.toml --only 'gpu=sm90' --build -o dist
+    """
+    read = read_matrix(file)
+    if source is not None:
+        read = replace(read, build_source=source)
+    variants = combine(read)
+    _check(read, variants)
+    chosen = select(variants, only)
+    if build:
+        plan = Plan(read, output, find_frontend(frontend), isolation, jobs, fresh)
+        _build(plan, chosen)
+        if indexed:
+            context.invoke(index_command, directory=output, core_metadata=True)
+    elif form == TABLE:
+        print_table(("label", "for", "needs"), table(chosen))
+        of = f" of {len(variants)}" if len(chosen) < len(variants) else ""
+        note(f"{counted(len(chosen), 'variant')}{of}")
+    elif form == METADATA:
+        click.echo(metadata(read, chosen), nl=False)
+    else:
+        service, limit = LIMITS.get(form, ("", len(chosen)))
+        if len(chosen) > limit:
+            warn(f"{service} makes at most {limit} jobs of a matrix, here are {len(chosen)}: "
+                 "split it with --only")  # fmt: skip
+        click.echo(TEXTS[form](chosen))
+
+
+def _check(read: Matrix, variants: Sequence[Variant]) -> None:
+    _, findings = check_document(metadata(read, variants).encode(), read.source)
+    for finding in findings:
+        if finding.severity == ERROR:
+            raise click.ClickException(f"{finding.place}: {finding.message}")
+        warn(f"{finding.place}: {finding.message}")
+
+
+def _build(plan: Plan, chosen: Sequence[Variant]) -> None:
+    here, elsewhere = for_this_machine(chosen)
+    if elsewhere:
+        note(f"left for other machines: {', '.join(variant.label for variant in elsewhere)}")
+    if not here:
+        raise click.ClickException("none of these can be built on this machine")
+    built: list[Built] = []
+    failed: list[Failed] = []
+    with alone(plan), _Progress(len(here)) as progress:
+        progress.say(f"building with {plan.frontend} from {plan.matrix.build_source}")
+        try:
+            sdist = make_sdist(plan)
+        except BuildError as error:
+            _show_log(error)
+            raise
+        with closing(build_all(plan, here, sdist)) as events:
+            for event in events:
+                if isinstance(event, Variant):
+                    progress.start(event.label)
+                elif isinstance(event, Built):
+                    built.append(event)
+                    done = "is up to date" if event.reused else f"built in {event.seconds:.1f} s"
+                    progress.end(event.label, done)
+                else:
+                    failed.append(event)
+                    progress.end(event.label, "FAILED")
+                    fail(str(event.error))
+                    _show_log(event.error)
+    order = {variant.label: number for number, variant in enumerate(here)}
+    built.sort(key=lambda item: order[item.label])
+    for labels in same_contents(built):
+        warn(
+            f"{' and '.join(labels)} install the same files: "
+            "what distinguishes them does not reach the build"
+        )
+    for item in built:
+        click.echo(plan.output / item.wheel)
+    if failed:
+        left_out = ", ".join(sorted((item.label for item in failed), key=order.__getitem__))
+        raise click.ClickException(
+            f"{len(failed)} of {counted(len(here), 'variant')} could not be built: {left_out}; "
+            "nothing was indexed; the same command goes on where this one ended"
+        )
+
+
+def _show_log(error: VariantError) -> None:
+    for line in error.tail if isinstance(error, BuildError) else ():
+        click.echo(f"    {one_line(line)}", err=True)
+
+
+class _Progress:
+    """Lines on stderr; on a terminal also one that shows what is running."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._ended = 0
+        self._running: list[str] = []
+        self._status: Status | None = None
+
+    def __enter__(self) -> _Progress:
+        if sys.stderr.isatty():
+            from rich.console import Console
+
+            self._status = Console(stderr=True).status("making the source distribution")
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def say(self, text: str) -> None:
+        note(text)
+
+    def start(self, label: str) -> None:
+        self._running.append(label)
+        self._show()
+
+    def end(self, label: str, how: str) -> None:
+        self._running.remove(label)
+        self._ended += 1
+        width = len(str(self._total))
+        click.echo(f"[{self._ended:{width}}/{self._total}] {label} {how}", err=True)
+        self._show()
+
+    def _show(self) -> None:
+        if self._status is not None:
+            self._status.update(f"building {', '.join(self._running)}")

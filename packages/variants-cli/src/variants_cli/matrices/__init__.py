@@ -1,0 +1,1 @@
+"""Example matrix files: the builds of PyTorch and torchvision by GPU architecture and CPU."""

@@ -1,0 +1,429 @@
+"""Building the variants of a matrix on this machine.
+
+A source distribution is made once. Each variant is built from a tree of its own that is unpacked
+from it: backends leave objects in the tree, and those of one variant must not end up in another.
+What is done is written down beside the wheels, so that the next run goes on where this one ended.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tempfile
+import threading
+import time
+import zipfile
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from pep_variants.errors import VariantError
+from pep_variants.filename import parse_filename
+from pep_variants.reader import read_metadata
+from pep_variants.wheel import VARIANT_FILE
+
+from ..atomic import replacing
+from ..description import write_description
+from ..rewriting import SourceWheel, open_source
+from .backends import config_settings
+from .combination import metadata_of
+from .frontends import command
+from .model import Matrix, Variant
+
+_SHOWN_LINES = 12
+
+
+class BuildError(VariantError):
+    """A build that failed.
+
+    Attributes:
+        tail: the last lines of its log.
+    """
+
+    def __init__(self, message: str, tail: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.tail = tuple(tail)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to build.
+
+    Attributes:
+        matrix: what.
+        output: folder that gets the wheels.
+        frontend: one of `frontends.FRONTENDS`.
+        isolated: every build in an environment of its own.
+        jobs: builds at a time.
+        fresh: build again what is done already.
+    """
+
+    matrix: Matrix
+    output: Path
+    frontend: str
+    isolated: bool = True
+    jobs: int = 1
+    fresh: bool = False
+
+    @property
+    def folder(self) -> Path:
+        """Where logs, notes on what is done and trees are: beside the wheels, not among them."""
+        return self.output.absolute().with_name(f"{self.output.absolute().name}-build")
+
+
+@dataclass(frozen=True)
+class Built:
+    """A wheel that is done.
+
+    Attributes:
+        label: of which variant.
+        wheel: its filename.
+        sha256: of the file, hexadecimal.
+        fingerprint: of everything that it was made from.
+        contents: digest of what will be installed of it, but for its metadata.
+        seconds: that building took.
+        reused: it was there already.
+    """
+
+    label: str
+    wheel: str
+    sha256: str
+    fingerprint: str
+    contents: str
+    seconds: float = 0.0
+    reused: bool = False
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A variant that could not be built, and why."""
+
+    label: str
+    error: VariantError
+
+
+def for_this_machine(
+    variants: Sequence[Variant],
+) -> tuple[tuple[Variant, ...], tuple[Variant, ...]]:
+    """Return those of *variants* that this machine can build, and the others."""
+    fits = [all(host.evaluate() for host in variant.hosts) for variant in variants]
+    pairs = list(zip(variants, fits, strict=True))
+    return tuple(v for v, fit in pairs if fit), tuple(v for v, fit in pairs if not fit)
+
+
+@contextmanager
+def alone(plan: Plan) -> Iterator[None]:
+    """Keep other runs out of the folder, and remove what a killed one left.
+
+    Raises:
+        BuildError: there is another run.
+    """
+    from filelock import FileLock, Timeout
+
+    plan.folder.mkdir(parents=True, exist_ok=True)
+    plan.output.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(plan.folder / "lock", timeout=0):
+            for left in plan.folder.glob("tree-*"):
+                shutil.rmtree(left, ignore_errors=True)
+            yield
+    except Timeout:
+        raise BuildError(
+            f"{plan.output}: another build writes there: wait for it, or choose another folder"
+        ) from None
+
+
+def make_sdist(plan: Plan) -> Path:
+    """Return the source distribution to build from, made anew unless the matrix names one.
+
+    Raises:
+        BuildError: it is not there, or making it failed.
+    """
+    source = plan.matrix.build_source
+    if source.is_file():
+        return source.resolve()
+    if not source.is_dir():
+        raise BuildError(f"{source}: there is nothing to build: name it with --source")
+    target = plan.folder / "sdist"
+    shutil.rmtree(target, ignore_errors=True)
+    log = plan.folder / "sdist.log"
+    line = command(plan.frontend, "sdist", source.resolve(), target, {}, isolated=plan.isolated)
+    _Run(threading.Event()).run(line, log, os.environ, "the source distribution")
+    found = sorted((*target.glob("*.tar.gz"), *target.glob("*.zip")))
+    if len(found) != 1:
+        raise BuildError(f"{target}: expected one source distribution, found {len(found)}")
+    return found[0].resolve()
+
+
+def build_all(
+    plan: Plan, variants: Sequence[Variant], sdist: Path
+) -> Generator[Variant | Built | Failed, None, None]:
+    """Build *variants*; yield each one when it starts, and its end in the order of ends.
+
+    One that fails stops no other. Whoever stops iterating stops the builds that run.
+    """
+    source = contents_digest(sdist)
+    stop = threading.Event()
+    pending = list(variants)
+    running: dict[Future[Built | Failed], Variant] = {}
+    with ThreadPoolExecutor(plan.jobs) as executor:
+        try:
+            while pending or running:
+                while pending and len(running) < plan.jobs:
+                    variant = pending.pop(0)
+                    yield variant
+                    running[executor.submit(_build, plan, variant, sdist, source, stop)] = variant
+                # Not for ever: signals are only seen between waits on some systems.
+                for future in wait(running, timeout=0.5, return_when=FIRST_COMPLETED).done:
+                    del running[future]
+                    yield future.result()
+        finally:
+            stop.set()
+
+
+def contents_digest(sdist: Path) -> str:
+    """Return a digest of what is in *sdist*, whenever and by whom it was packed."""
+    digest = hashlib.sha256()
+    for name, mode, data in sorted(_members(sdist)):
+        digest.update(f"{name}\0{mode}\0{len(data)}\0".encode())
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def same_contents(built: Sequence[Built]) -> list[tuple[str, ...]]:
+    """Return the groups of labels whose wheels install the same files."""
+    groups: dict[str, list[str]] = {}
+    for item in built:
+        groups.setdefault(item.contents, []).append(item.label)
+    return [tuple(labels) for labels in groups.values() if len(labels) > 1]
+
+
+def _members(sdist: Path) -> Iterator[tuple[str, int, bytes]]:
+    if sdist.suffix == ".zip":
+        with zipfile.ZipFile(sdist) as archive:
+            for info in archive.infolist():
+                yield info.filename, 0, archive.read(info)
+        return
+    with tarfile.open(sdist) as archive:
+        for member in archive:
+            stream = archive.extractfile(member) if member.isfile() else None
+            data = stream.read() if stream else member.linkname.encode()
+            yield member.name, member.mode & 0o111, data
+
+
+def _build(
+    plan: Plan, variant: Variant, sdist: Path, source: str, stop: threading.Event
+) -> Built | Failed:
+    try:
+        return _build_or_reuse(plan, variant, sdist, source, stop)
+    except VariantError as error:
+        return Failed(variant.label, error)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename is not None else ""
+        return Failed(variant.label, BuildError(f"{place}{error.strerror or error}"))
+
+
+def _build_or_reuse(
+    plan: Plan, variant: Variant, sdist: Path, source: str, stop: threading.Event
+) -> Built:
+    variant_json = write_description(metadata_of(plan.matrix, [variant]), None)
+    environment = build_environment(variant, os.environ)
+    settings = config_settings(plan.matrix.backend, variant)
+    own = {name: environment[name] for name in _variables(variant)}
+    fingerprint = _fingerprint(
+        [source, variant_json.decode(), own, settings, plan.frontend, plan.isolated,
+         sys.version, sysconfig.get_platform(), platform.machine()]
+    )  # fmt: skip
+    note = plan.folder / f"{variant.label}.json"
+    done = None if plan.fresh else _done(plan, note, fingerprint)
+    if done is not None:
+        return done
+
+    start = time.monotonic()
+    log = plan.folder / f"{variant.label}.log"
+    with tempfile.TemporaryDirectory(
+        prefix="tree-", dir=plan.folder, ignore_cleanup_errors=True
+    ) as folder:
+        tree, target = _unpack(sdist, Path(folder) / "source"), Path(folder) / "wheel"
+        line = command(plan.frontend, "wheel", tree, target, settings, isolated=plan.isolated)
+        _Run(stop).run(line, log, environment, variant.label)
+        wheels = sorted(target.glob("*.whl"))
+        if len(wheels) != 1:
+            raise BuildError(f"{variant.label}: expected one wheel, found {len(wheels)}: see {log}")
+        wheel, contents = _pack(wheels[0], plan.output, variant, variant_json)
+    built = Built(
+        variant.label, wheel.name, _file_digest(wheel), fingerprint, contents,
+        round(time.monotonic() - start, 1),
+    )  # fmt: skip
+    with replacing(note) as stream:
+        stream.write(json.dumps(asdict(built), indent=2).encode())
+    return built
+
+
+def build_environment(variant: Variant, base: Mapping[str, str]) -> dict[str, str]:
+    """Return *base* with what *variant* sets, and with its flags behind those that are there."""
+    environment = {**base, **variant.settings.environment}
+    for name, words in variant.settings.flags.items():
+        environment[name] = " ".join([*filter(None, [base.get(name, "")]), *words])
+    return environment
+
+
+def _variables(variant: Variant) -> list[str]:
+    return sorted({*variant.settings.environment, *variant.settings.flags})
+
+
+def _fingerprint(parts: object) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _file_digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while chunk := stream.read(1024 * 1024):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _done(plan: Plan, note: Path, fingerprint: str) -> Built | None:
+    """Return what *note* says if it is still true."""
+    try:
+        built = Built(**json.loads(note.read_text(encoding="utf-8")))
+        wheel = plan.output / Path(built.wheel).name
+        if built.fingerprint != fingerprint or _file_digest(wheel) != built.sha256:
+            return None
+    except (OSError, ValueError, TypeError):  # gone, or no note of ours
+        return None
+    return Built(**{**asdict(built), "reused": True})
+
+
+def _unpack(sdist: Path, target: Path) -> Path:
+    """Unpack *sdist* and return its only folder."""
+    target.mkdir()
+    if sdist.suffix == ".zip":
+        with zipfile.ZipFile(sdist) as archive:
+            archive.extractall(target)  # noqa: S202 - zipfile keeps names inside
+    else:
+        with tarfile.open(sdist) as tar:
+            if hasattr(tarfile, "data_filter"):
+                tar.extractall(target, filter="data")
+            else:  # a Python without the fix of PEP 706
+                tar.extractall(target)  # noqa: S202 - the user's own source distribution
+    folders = [path for path in target.iterdir() if path.is_dir()]
+    if len(folders) != 1:
+        raise BuildError(f"{sdist}: is no source distribution: it has no single folder")
+    return folders[0]
+
+
+def _pack(wheel: Path, output: Path, variant: Variant, variant_json: bytes) -> tuple[Path, str]:
+    """Put *wheel* into *output* as the variant wheel that it is to be.
+
+    Returns:
+        Its path, and the digest of its contents.
+
+    Raises:
+        BuildError: the backend made a variant wheel of its own accord, and another one.
+    """
+    label = parse_filename(wheel.name).label
+    with open_source(wheel) as source:
+        contents = _installed(source)
+        target = output / (wheel.name if label else f"{wheel.stem}-{variant.label}.whl")
+        if label is None:
+            with replacing(target) as stream:
+                source.write(stream, variant_json)
+            return target, contents
+        written = source.contents.read(VARIANT_FILE) or b"{}"
+    own = read_metadata(written, wheel.name)
+    wanted = read_metadata(variant_json, variant.label)
+    if label != variant.label or own.properties_of(label) != wanted.properties_of(label):
+        raise BuildError(
+            f"{variant.label}: the backend made {wheel.name} with "
+            f"{own.properties_of(label)!r}, the matrix wants label {variant.label!r} with "
+            f"{wanted.properties_of(variant.label)!r}"
+        )
+    with wheel.open("rb") as stream_in, replacing(target) as stream:
+        shutil.copyfileobj(stream_in, stream)
+    return target, contents
+
+
+def _installed(source: SourceWheel) -> str:
+    rows = sorted(
+        (row.path, row.digest)
+        for row in source.rows
+        if not row.path.startswith(f"{source.contents.dist_info}/")
+    )
+    return _fingerprint(rows)
+
+
+class _Run:
+    """One command at a time, which ends when somebody wants everything to stop."""
+
+    def __init__(self, stop: threading.Event) -> None:
+        self._stop = stop
+
+    def run(
+        self, line: Sequence[str], log: Path, environment: Mapping[str, str], what: str
+    ) -> None:
+        """Run *line* with its output in *log*.
+
+        Raises:
+            BuildError: it failed, cannot be started, or was stopped.
+        """
+        if self._stop.is_set():
+            raise BuildError(f"{what}: stopped")
+        with log.open("wb") as stream:
+            stream.write(f"$ {' '.join(line)}\n".encode())
+            stream.flush()
+            try:
+                process = subprocess.Popen(
+                    line,
+                    stdin=subprocess.DEVNULL,
+                    stdout=stream,
+                    stderr=subprocess.STDOUT,
+                    env=dict(environment),
+                    # Compilers are grandchildren: the whole group has to end together.
+                    start_new_session=os.name == "posix",
+                )
+            except FileNotFoundError:
+                raise BuildError(
+                    f"{what}: there is no {line[0]}: install it, or choose another --frontend"
+                ) from None
+            try:
+                while process.poll() is None and not self._stop.wait(0.02):
+                    pass
+            finally:
+                if process.poll() is None:
+                    _end(process)
+        if process.returncode:
+            if self._stop.is_set():
+                raise BuildError(f"{what}: stopped")
+            lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+            raise BuildError(
+                f"{what}: exit code {process.returncode}: see {log}", lines[-_SHOWN_LINES:]
+            )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError):
+        if os.name == "posix":
+            os.killpg(process.pid, signal.SIGTERM)
+        else:
+            process.terminate()
+    try:
+        process.wait(5)
+    except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError):
+            if os.name == "posix":
+                os.killpg(process.pid, signal.SIGKILL)
+            else:
+                process.kill()
+        process.wait()

@@ -1,0 +1,205 @@
+"""From the axes of a matrix to its variants."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import TypeVar
+
+from pep_variants.errors import VariantError, shortened
+from pep_variants.metadata import Metadata
+from pep_variants.property import Properties, Property
+
+from ..description import add_variant
+from .model import Matrix, MatrixError, Override, Settings, Value, Variant, Where
+
+T = TypeVar("T")
+
+
+def combine(matrix: Matrix) -> tuple[Variant, ...]:
+    """Return the variants of *matrix*: values in their order, the last axis changing fastest.
+
+    Raises:
+        MatrixError: there are none, two have one label, or two values contradict each other.
+    """
+    variants: dict[str, Variant] = {}
+    for values in itertools.product(*matrix.axes.values()):
+        chosen = dict(zip(matrix.axes, values, strict=True))
+        if not _exists(matrix, chosen):
+            continue
+        variant = _variant(matrix, chosen)
+        other = variants.setdefault(variant.label, variant)
+        if other is not variant:
+            raise MatrixError(
+                matrix.source,
+                "label",
+                f"{_named(other.values)} and {_named(chosen)} both have the label "
+                f"{variant.label!r}: give their values different parts, or exclude one",
+            )
+    if not variants:
+        raise MatrixError(
+            matrix.source, "axes", "no combination is left: check 'requires' and 'exclude'"
+        )
+    return tuple(variants.values())
+
+
+def select(variants: Sequence[Variant], wanted: Iterable[str]) -> tuple[Variant, ...]:
+    """Return those of *variants* that are *wanted*.
+
+    Args:
+        variants: all of them.
+        wanted: labels or patterns of labels (``sm90_*``), any of which has to match; and
+            ``axis=value``, one of which has to match for each axis named. Nothing for all.
+
+    Raises:
+        VariantError: something that matches nothing, or all together do.
+    """
+    patterns: list[str] = []
+    by_axis: dict[str, list[str]] = {}
+    for text in wanted:
+        axis, equals, name = text.partition("=")
+        if equals:
+            by_axis.setdefault(axis, []).append(name)
+            found = any(axis in v.values and v.values[axis].name == name for v in variants)
+        else:
+            patterns.append(text)
+            found = any(fnmatchcase(variant.label, text) for variant in variants)
+        if not found:
+            labels = ", ".join(variant.label for variant in variants[:8])
+            raise VariantError(
+                f"{shortened(text)} matches none of the variants: {labels}"
+                + (", …" if len(variants) > 8 else "")
+            )
+    selected = tuple(
+        variant
+        for variant in variants
+        if (not patterns or any(fnmatchcase(variant.label, pattern) for pattern in patterns))
+        and all(variant.values[axis].name in names for axis, names in by_axis.items())
+    )
+    if not selected:
+        raise VariantError(f"no variant matches all of {', '.join([*patterns, *by_axis])}")
+    return selected
+
+
+def metadata_of(matrix: Matrix, variants: Iterable[Variant]) -> Metadata:
+    """Return the metadata of *variants*.
+
+    Raises:
+        MatrixError: a label or property that the project rules out.
+    """
+    listed: dict[str, Properties] = {}
+    for variant in variants:
+        try:
+            found = add_variant(matrix.project, variant.label, variant.settings.properties)
+        except VariantError as error:
+            raise MatrixError(matrix.source, _named(variant.values), str(error)) from None
+        listed.update(found.variants)
+    return replace(matrix.project, variants=listed)
+
+
+def _exists(matrix: Matrix, values: Mapping[str, Value]) -> bool:
+    return all(_holds(value.requires, values) for value in values.values()) and not any(
+        _holds(where, values) for where in matrix.exclude
+    )
+
+
+def _holds(where: Where, values: Mapping[str, Value]) -> bool:
+    return all(condition.matches(values[axis].name) for axis, condition in where.items())
+
+
+def _variant(matrix: Matrix, values: Mapping[str, Value]) -> Variant:
+    overrides = [item for item in matrix.override if _holds(item.where, values)]
+    label = "_".join(part for axis in matrix.label if (part := values[axis].label))
+    for override in overrides:
+        label = override.label or label
+    if not label:
+        raise MatrixError(
+            matrix.source, "label", f"{_named(values)} has an empty label: give a value its part"
+        )
+    return Variant(label, values, _settings(matrix, values, overrides))
+
+
+def _settings(
+    matrix: Matrix, values: Mapping[str, Value], overrides: Sequence[Override]
+) -> Settings:
+    given = {axis: value.settings for axis, value in values.items()}
+    last = [override.settings for override in overrides]
+    joiner = _Joiner(matrix.source, values)
+    set_by_override = {name for settings in last for name in settings.environment}
+    flags: dict[str, tuple[str, ...]] = {}
+    for settings in (*given.values(), *last):
+        for name, words in settings.flags.items():
+            flags[name] = (*flags.get(name, ()), *words)
+    environment = joiner.joined(
+        "environment", {a: s.environment for a, s in given.items()}, [s.environment for s in last]
+    )
+    for name in set_by_override:
+        flags.pop(name, None)  # it is replaced as a whole
+    if both := sorted(environment.keys() & flags.keys()):
+        raise MatrixError(
+            matrix.source,
+            _named(values),
+            f"{both[0]} is set by one value and appended to by another: use lists in both",
+        )
+    by_feature = joiner.joined(
+        "properties",
+        {axis: _by_feature(settings.properties) for axis, settings in given.items()},
+        [_by_feature(settings.properties) for settings in last],
+    )
+    return Settings(
+        tuple(itertools.chain.from_iterable(by_feature.values())),
+        environment,
+        flags,
+        joiner.joined(
+            "config-settings",
+            {axis: settings.config_settings for axis, settings in given.items()},
+            [settings.config_settings for settings in last],
+        ),
+        joiner.joined("ci", {a: s.ci for a, s in given.items()}, [s.ci for s in last]),
+    )
+
+
+class _Joiner:
+    """Puts together what several values give; knows how to name a contradiction."""
+
+    def __init__(self, source: str, values: Mapping[str, Value]) -> None:
+        self._source = source
+        self._values = values
+
+    def joined(
+        self, what: str, given: Mapping[str, Mapping[str, T]], overrides: Sequence[Mapping[str, T]]
+    ) -> dict[str, T]:
+        """Return all of *given* with *overrides* over it.
+
+        Raises:
+            MatrixError: two axes give one name different things and no override settles it.
+        """
+        settled = {name: item for mapping in overrides for name, item in mapping.items()}
+        joined: dict[str, T] = {}
+        giver: dict[str, str] = {}
+        for axis, mapping in given.items():
+            for name, item in mapping.items():
+                if name in joined and name not in settled and joined[name] != item:
+                    raise MatrixError(
+                        self._source,
+                        _named(self._values),
+                        f"{what}: axes {giver[name]!r} and {axis!r} both give {name!r}: "
+                        "let one of them do it, or settle it with an [[override]]",
+                    )
+                joined[name] = item
+                giver[name] = axis
+        return {**joined, **settled}
+
+
+def _by_feature(properties: Iterable[Property]) -> dict[str, tuple[Property, ...]]:
+    features: dict[str, tuple[Property, ...]] = {}
+    for item in properties:
+        feature = f"{item.namespace} :: {item.feature}"
+        features[feature] = (*features.get(feature, ()), item)
+    return features
+
+
+def _named(values: Mapping[str, Value]) -> str:
+    return ", ".join(f"{axis}={value.name}" for axis, value in values.items())

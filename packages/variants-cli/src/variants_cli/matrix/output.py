@@ -1,0 +1,138 @@
+"""A matrix as text: for people, for programs, for shells and for CI services."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pep_variants.explanation import why_chosen
+from pep_variants.property import Property
+
+from ..description import write_description
+from .combination import metadata_of
+from .model import Matrix, Variant
+
+GITHUB_JOBS = 256
+"""The most jobs that GitHub Actions makes of one matrix."""
+GITLAB_JOBS = 200
+"""The most jobs that GitLab makes of one matrix."""
+
+
+def table(variants: Sequence[Variant]) -> list[tuple[str, str, str]]:
+    """Return label, title and needs of every variant."""
+    return [
+        (
+            variant.label,
+            variant.title,
+            why_chosen(_grouped(variant.settings.properties)) or "fits everywhere",
+        )
+        for variant in variants
+    ]
+
+
+def tree(variant: Variant) -> dict[str, Any]:
+    """Return *variant* as JSON data."""
+    settings = variant.settings
+    return {
+        "label": variant.label,
+        "values": {axis: value.name for axis, value in variant.values.items()},
+        "title": variant.title,
+        "properties": [str(item) for item in settings.properties],
+        "environment": dict(settings.environment),
+        "flags": {name: " ".join(words) for name, words in settings.flags.items()},
+        "config_settings": {key: list(values) for key, values in settings.config_settings.items()},
+        "hosts": [str(host) for host in variant.hosts],
+        "ci": dict(settings.ci),
+    }
+
+
+def metadata(matrix: Matrix, variants: Sequence[Variant]) -> str:
+    """Return the ``*-variants.json`` of a release with all *variants*."""
+    return write_description(metadata_of(matrix, variants), None).decode()
+
+
+def github(variants: Sequence[Variant]) -> str:
+    """Return the ``strategy.matrix`` of a GitHub Actions job, on one line."""
+    jobs = [
+        {
+            **{axis: value.name for axis, value in variant.values.items()},
+            "variant": variant.label,
+            "environment": _environment(variant),
+            **variant.settings.ci,
+        }
+        for variant in variants
+    ]
+    return json.dumps({"include": jobs}, separators=(",", ":"))
+
+
+def gitlab(variants: Sequence[Variant]) -> str:
+    """Return a hidden GitLab job ``.variants`` to extend, in the JSON that is YAML as well."""
+    jobs = [
+        {
+            "VARIANT": variant.label,
+            **{f"VARIANT_{_variable(axis)}": v.name for axis, v in variant.values.items()},
+            **_environment(variant),
+            **{_variable(key): text for key, text in variant.settings.ci.items()},
+        }
+        for variant in variants
+    ]
+    return json.dumps({".variants": {"parallel": {"matrix": jobs}}}, indent=2)
+
+
+def shell(variants: Sequence[Variant]) -> str:
+    """Return commands of a POSIX shell that set the build environment.
+
+    That of the one variant, or else that of the variant whose label is in ``$VARIANT``.
+    """
+    if len(variants) == 1:
+        return "\n".join(_exports(variants[0]))
+    lines = ['case "${VARIANT:?is to be one of the labels}" in']
+    for variant in variants:
+        lines.append(
+            f"{shlex.quote(variant.label)})" + (f" # {variant.title}" * bool(variant.title))
+        )
+        lines += (f"    {line}" for line in _exports(variant))
+        lines.append("    ;;")
+    lines += ["*)", '    echo "no variant $VARIANT" >&2', "    false", "    ;;", "esac"]
+    return "\n".join(lines)
+
+
+TEXTS: Mapping[str, Callable[[Sequence[Variant]], str]] = {
+    "json": lambda variants: json.dumps([tree(variant) for variant in variants], indent=2),
+    "shell": shell,
+    "github": github,
+    "gitlab": gitlab,
+}
+"""What is printed, by format."""
+
+LIMITS = {"github": ("GitHub Actions", GITHUB_JOBS), "gitlab": ("GitLab", GITLAB_JOBS)}
+"""Service and the most jobs that it makes of one matrix, by format."""
+
+
+def _exports(variant: Variant) -> list[str]:
+    settings = variant.settings
+    lines = [f"export {name}={shlex.quote(text)}" for name, text in settings.environment.items()]
+    for name, words in settings.flags.items():
+        added = shlex.quote(" ".join(words))
+        lines.append(f'export {name}="${{{name}:+${name} }}"{added}')
+    return lines or [":"]
+
+
+def _environment(variant: Variant) -> dict[str, str]:
+    flags = {name: " ".join(words) for name, words in variant.settings.flags.items()}
+    return {**variant.settings.environment, **flags}
+
+
+def _variable(name: str) -> str:
+    return re.sub(r"[^A-Z0-9_]", "_", name.upper())
+
+
+def _grouped(properties: Sequence[Property]) -> dict[str, dict[str, tuple[str, ...]]]:
+    grouped: dict[str, dict[str, tuple[str, ...]]] = {}
+    for item in properties:
+        features = grouped.setdefault(item.namespace, {})
+        features[item.feature] = (*features.get(item.feature, ()), item.value)
+    return grouped

@@ -3,12 +3,21 @@
 Every version shows the variant that fits the machine, under its plain filename. `create_app` makes
 the application of `Settings`; `encode` makes the platform key of a `Machine`, which is a part of
 every URL (see `urls`).
+
+Names are imported when they are asked for: a client makes keys and URLs, and waits for nothing
+that only a server needs.
 """
 
-from .app import create_app
-from .key import Machine, decode, encode, host_target
-from .settings import Limits, Settings, Upstream
-from .urls import index_url, links_url, variants_url
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .app import create_app
+    from .key import Machine, decode, encode, host_target
+    from .settings import Limits, Settings, Upstream
+    from .urls import index_url, links_url, variants_url
 
 __all__ = [
     "Limits",
@@ -23,3 +32,18 @@ __all__ = [
     "links_url",
     "variants_url",
 ]
+
+_MODULES = {
+    "app": ("create_app",),
+    "key": ("Machine", "decode", "encode", "host_target"),
+    "settings": ("Limits", "Settings", "Upstream"),
+    "urls": ("index_url", "links_url", "variants_url"),
+}
+_PLACES = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    """Import what is asked for."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_PLACES[name]}", __name__), name)

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from packaging.utils import canonicalize_name
 
 from pep_variants.errors import InconsistentMetadata
 from pep_variants.filename import metadata_filename, parse_metadata_filename
 from pep_variants.label import METADATA_SUFFIX
 from pep_variants.merging import merge
+from pep_variants.metadata import Metadata
 
+from .dependencies import check_markers
 from .document import check_index_metadata
 from .finding import Finding, error, warning
+from .pages import Digests, check_page, find_pages, local_path
 from .wheel import CheckedWheel, check_wheel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
-
-    from pep_variants.metadata import Metadata
 
     Release = tuple[NormalizedName, Version]
 
@@ -66,7 +70,80 @@ def check_directory(directory: Path) -> tuple[int, list[Finding]]:
         for path, index in documents:
             if index is not None:
                 findings += _check_index(path, index, releases.get(release, []))
-    return len(wheels) + len(paths), findings
+    findings += _check_markers(wheels, indexed)
+    findings += _check_sidecars(wheels)
+    pages = find_pages(directory)
+    findings += _check_pages(directory, pages, [*(wheel.path for wheel in wheels), *paths])
+    return len(wheels) + len(paths) + len(pages), findings
+
+
+def _check_markers(
+    wheels: Sequence[CheckedWheel],
+    indexed: Mapping[Release, Sequence[tuple[Path, Metadata | None]]],
+) -> Iterator[Finding]:
+    """Yield each requirement of a version that no variant of it has, once."""
+    releases: dict[Release, list[CheckedWheel]] = {}
+    for wheel in wheels:
+        if wheel.filename is not None:
+            releases.setdefault((wheel.filename.name, wheel.filename.version), []).append(wheel)
+    for release, group in sorted(releases.items()):
+        merged = next((index for _, index in indexed.get(release, ()) if index is not None), None)
+        for wheel in group:
+            if merged is None or wheel.metadata is not None:
+                with suppress(InconsistentMetadata):
+                    merged = (
+                        wheel.metadata
+                        if merged is None or wheel.metadata is None
+                        else merge(_without_providers(merged), _without_providers(wheel.metadata))
+                    )
+        labels = {wheel.filename.label for wheel in group if wheel.filename is not None}
+        labels |= set(merged.variants if merged is not None else ())
+        seen: set[str] = set()
+        for wheel in group:
+            new = [item for item in wheel.requirements if item not in seen]
+            seen.update(new)
+            yield from check_markers(new, merged or Metadata(), labels, str(wheel.path))
+
+
+def _check_sidecars(wheels: Sequence[CheckedWheel]) -> Iterator[Finding]:
+    for wheel in wheels:
+        path = wheel.path.with_name(f"{wheel.path.name}.metadata")
+        if wheel.core_metadata is None or not path.is_file():
+            continue
+        if path.read_bytes() != wheel.core_metadata:
+            yield error(
+                "core-metadata-mismatch",
+                str(path),
+                "",
+                f"differs from METADATA in {wheel.path.name}: resolvers see other dependencies "
+                "than are installed",
+                f"write it again: variants index --fresh {wheel.path.parent}",
+            )
+
+
+def _check_pages(
+    directory: Path, pages: Sequence[Path], files: Sequence[Path]
+) -> Iterator[Finding]:
+    remedy = f"write the pages again: variants index --fresh {directory}"
+    digests = Digests()
+    listed: dict[str, set[Path]] = {}
+    unreadable = set()
+    for path in pages:
+        page, findings = check_page(path, remedy, digests)
+        yield from findings
+        if page is None:
+            unreadable.add((path.name, path.parent.name))
+        else:
+            here = listed.setdefault(path.name, set())
+            here.update(place.resolve() for file in page.files if (place := local_path(file)))
+    for name, places in sorted(listed.items()):
+        # Pages of files that are elsewhere say nothing about those here.
+        for file in files if places else ():
+            project = canonicalize_name(file.name.partition("-")[0])
+            if file.resolve() not in places and (name, project) not in unreadable:
+                yield error(
+                    "not-listed", str(file), "", f"no {name} lists it: nobody can see it", remedy
+                )
 
 
 def _files(directory: Path, suffix: str) -> list[Path]:

@@ -1,8 +1,14 @@
-"""The machines of the field's documents, through pip: forced by the providers' own variables."""
+"""The machines of the field's documents, through pip: forced by the providers' own variables.
+
+AMD GPUs also as the kernel tells of them, by a directory in its place.
+"""
 
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -55,3 +61,73 @@ def test_machine(patched, serve, fixture, version, env, label):
     index = serve(index_of([Release("torch", version, found)]))
     done = patched.pip("install", "--dry-run", "--index-url", index.url, "torch", env=env)
     assert f"Would install torch-{version}-{label}\n" in done.out, done
+
+
+GFX1100, GFX1036 = 110000, 100306
+NODES = "/sys/class/kfd/kfd/topology/nodes"
+
+
+@pytest.fixture(scope="module")
+def redirection(tmp_path_factory):
+    """A library that shows a process other directories in place of the kernel's."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None or not sys.platform.startswith("linux"):
+        pytest.skip("needs Linux and a C compiler to build a library that redirects")
+    library = tmp_path_factory.mktemp("redirected") / "redirected.so"
+    source = ROOT / "integration-tests" / "support" / "redirected.c"
+    subprocess.run(
+        [
+            compiler,
+            "-shared",
+            "-fPIC",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-o",
+            library,
+            source,
+            "-ldl",
+        ],
+        check=True,
+    )
+    return library
+
+
+@pytest.mark.one
+@pytest.mark.parametrize(
+    ("variables", "label"),
+    [
+        # The GPU that builds are for and the one in the processor, which none is for: a build for
+        # one of them fits.
+        ({}, "rocm6.4"),
+        ({"HIP_VISIBLE_DEVICES": "0"}, "rocm6.4"),
+        ({"HIP_VISIBLE_DEVICES": "1"}, "null"),
+        ({"HIP_VISIBLE_DEVICES": "1,0"}, "rocm6.4"),
+        ({"HIP_VISIBLE_DEVICES": ""}, "rocm6.4"),
+        ({"ROCR_VISIBLE_DEVICES": "1"}, "null"),
+        ({"ROCR_VISIBLE_DEVICES": ""}, "null"),
+        # The second of those that the first variable leaves, of which there is none.
+        ({"ROCR_VISIBLE_DEVICES": "0", "HIP_VISIBLE_DEVICES": "1"}, "null"),
+        ({"AMD_VARIANT_PROVIDER_FORCE_ROCM_VERSION": "7.0.0"}, "null"),
+    ],
+)
+def test_mixed_gpus(patched, serve, redirection, tmp_path, variables, label):
+    nodes = tmp_path / "nodes"
+    for number, (version, units) in enumerate([(0, 0), (GFX1100, 96), (GFX1036, 2)]):
+        (nodes / str(number)).mkdir(parents=True)
+        text = f"simd_count {units}\ngfx_target_version {version}\n"
+        (nodes / str(number) / "properties").write_text(text)
+    rocm = tmp_path / "rocm"
+    (rocm / ".info").mkdir(parents=True)
+    (rocm / ".info" / "version").write_text("6.4.1-83\n")
+    env = {
+        "LD_PRELOAD": str(redirection),
+        "REDIRECTED_FROM": NODES,
+        "REDIRECTED_TO": str(nodes),
+        "ROCM_PATH": str(rocm),
+        **variables,
+    }
+    found = json.loads((FIXTURES / "torch-2.9.0-rocm-variants.json").read_text())
+    index = serve(index_of([Release("torch", "2.9.0", found)]))
+    done = patched.pip("install", "--dry-run", "--index-url", index.url, "torch", env=env)
+    assert f"Would install torch-2.9.0-{label}\n" in done.out, done

@@ -45,8 +45,8 @@ NAMES = {
 # Neither code nor data that is read at run time.
 SKIPPED = re.compile(
     r"(^|/)(tests?|__pycache__)/|\.(pyc|so|pyd)$|/archspec/(cli|__main__)\.py$|/example\.py$"
-    # pip has its own way to indexes.
-    r"|/resolvelib_variants/index/"
+    # pip has its own way to indexes, and its own resolver.
+    r"|/resolvelib_variants/(index|resolution|lock)/"
 )
 # Code of the libraries that reads files of theirs as files: a pip may be run from a zip file.
 EDITS = {

@@ -12,3 +12,19 @@ class IndexProblem(Exception):
 
 class InvalidPage(IndexProblem):
     """A page that is no page of the simple API (PEP 503, PEP 691)."""
+
+
+class NotFound(IndexProblem):
+    """There is nothing at a URL (HTTP 404 and 410, a file that does not exist)."""
+
+
+class AccessDenied(IndexProblem):
+    """An index does not let us in (HTTP 401, 403, 407)."""
+
+
+class Unreachable(IndexProblem):
+    """No usable answer, after all retries: no connection, cut off, overloaded."""
+
+
+class BadAnswer(IndexProblem):
+    """An answer that must not be used: too large, led astray, not what its hash promises."""

@@ -1,0 +1,122 @@
+"""What the HTTP cache keeps of answers: `hishel` decides by RFC 9111, `Store` keeps.
+
+Only what caching needs is kept: of requests no more than what `Vary` may name, of answers no
+cookies, and nothing at all of URLs with a query, which may be signed.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator
+from typing import cast
+
+from hishel import BaseStorage, Entry, Headers, Request, Response
+
+from .store import Store
+
+KIND = "http"
+MAX_BODY = 64 * 1024 * 1024
+"""Larger answers are passed on without being kept."""
+
+_OF_REQUESTS = ("accept", "accept-encoding")
+_OF_ANSWERS = (
+    "age", "cache-control", "content-encoding", "content-length", "content-type", "date",
+    "etag", "expires", "last-modified", "vary",
+)  # fmt: skip
+_OK = 200
+
+
+class AnswerStorage(BaseStorage):
+    """`hishel` storage with one answer per URL, each a record of a `Store`."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__()
+        self._store = store
+        # A revalidation names the entry by its id only.
+        self._names: dict[uuid.UUID, str] = {}
+
+    def create_entry(
+        self,
+        request: Request,
+        response: Response,
+        key: str,
+        *,
+        ttl: float | None = None,  # noqa: ARG002 - answers say themselves how long they are good
+        tti: float | None = None,  # noqa: ARG002
+    ) -> Entry:
+        """Return an entry whose stream saves the body when it has been read to its end."""
+        entry = Entry(uuid.uuid4(), request, response)
+        if response.status_code == _OK and "?" not in request.url:
+            stream = cast("Iterable[bytes]", response.stream or ())
+            response.stream = self._saving(iter(stream), request, response, key)
+        return entry
+
+    def get_entries(self, key: str) -> list[Entry]:
+        """Return the answer that is kept under *key*, if any."""
+        payload = self._store.get(KIND, key)
+        if payload is None:
+            return []
+        try:
+            head, _, body = payload.partition(b"\n")
+            tree = json.loads(head)
+            entry = Entry(
+                uuid.UUID(tree["id"]),
+                Request("GET", tree["url"], Headers(tree["request"])),
+                Response(_OK, Headers(tree["response"]), iter((body,))),
+            )
+        except (ValueError, KeyError, TypeError):
+            self._store.remove(KIND, key)  # of another release
+            return []
+        self._names[entry.id] = key
+        return [entry]
+
+    def update_headers(self, id: uuid.UUID, headers: Headers) -> None:  # noqa: A002
+        """Take over what a server said when it found a kept answer still good."""
+        key = self._names.get(id)
+        payload = None if key is None else self._store.get(KIND, key)
+        if key is None or payload is None:
+            return
+        head, _, body = payload.partition(b"\n")
+        tree = json.loads(head)
+        kept = _kept(headers, _OF_ANSWERS)
+        # Few servers say anything new, and a revalidated page is revalidated the next time too.
+        if tree["id"] == str(id) and _stable(kept) != _stable(tree["response"]):
+            tree["response"] = {**tree["response"], **kept}
+            self._store.put(KIND, key, json.dumps(tree).encode() + b"\n" + body)
+
+    def remove_entry(self, id: uuid.UUID) -> None:  # noqa: A002
+        """Forget an answer."""
+        key = self._names.pop(id, None)
+        if key is not None:
+            self._store.remove(KIND, key)
+
+    def _saving(
+        self, stream: Iterator[bytes], request: Request, response: Response, key: str
+    ) -> Iterator[bytes]:
+        parts: list[bytes] = []
+        size = 0
+        for chunk in stream:
+            size += len(chunk)
+            if size <= MAX_BODY:
+                parts.append(chunk)
+            else:
+                parts.clear()
+            yield chunk
+        if size > MAX_BODY:
+            return
+        head = {
+            "id": str(uuid.uuid4()),
+            "url": request.url,
+            "request": _kept(request.headers, _OF_REQUESTS),
+            "response": _kept(response.headers, _OF_ANSWERS),
+        }
+        self._store.put(KIND, key, json.dumps(head).encode() + b"\n" + b"".join(parts))
+
+
+def _kept(headers: Headers, names: Iterable[str]) -> dict[str, str]:
+    return {name: value for name in names if (value := headers.get(name)) is not None}
+
+
+def _stable(headers: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name not in ("age", "date")}

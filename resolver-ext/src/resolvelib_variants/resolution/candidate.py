@@ -1,0 +1,63 @@
+"""What the resolver chooses among: files, each of one version, for one target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from packaging.version import Version
+
+from pep_variants.label import split_label
+
+from ..index.pages import PageFile
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One file, or one of its extras.
+
+    Attributes:
+        project: normalized name.
+        version: of the release.
+        filename: of the file.
+        source: where it was found: URL of a page or directory, or of the file itself.
+        extra: normalized name of the extra that this stands for, empty for the file itself.
+        file: what the source says of the file.
+        metadata: the variant metadata beside it, None if the source has none.
+        direct: whether the user named the very file.
+    """
+
+    project: str
+    version: Version
+    filename: str
+    source: str
+    extra: str = ""
+    file: PageFile = field(kw_only=True, compare=False, repr=False)
+    metadata: PageFile | None = field(default=None, kw_only=True, compare=False, repr=False)
+    direct: bool = field(default=False, kw_only=True, compare=False)
+
+    # Asked for many times in each round of a resolution.
+    @cached_property
+    def _key(self) -> tuple[str, str, str]:
+        return self.filename, self.source, self.extra
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Candidate) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def label(self) -> str | None:
+        """The variant label, None for what is no variant wheel."""
+        return split_label(self.filename)[1]
+
+    @property
+    def is_wheel(self) -> bool:
+        """Whether it is a wheel; a source distribution otherwise."""
+        return self.filename.endswith(".whl")
+
+    def __str__(self) -> str:
+        name = f"{self.project}[{self.extra}]" if self.extra else self.project
+        label = f" (variant {self.label})" if self.label is not None else ""
+        return f"{name} {self.version}{label}"

@@ -1,0 +1,238 @@
+"""What is to be resolved: requirements and constraints, from the command line and from files.
+
+Files are pip's requirements files, as far as they say what is wanted and from where; options that
+are about building or installing are refused.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name, parse_sdist_filename
+
+from pep_variants.errors import InvalidWheelFilename, redacted, shortened
+from pep_variants.filename import parse_filename
+
+from .errors import RequirementError
+
+_MAX_BYTES = 16 * 1024 * 1024
+_VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)\}")
+_COMMENT = re.compile(r"(^|\s+)#.*$")
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)
+_ARCHIVES = (".whl", ".tar.gz", ".zip")
+_HASHES = ("sha256", "sha384", "sha512")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One requirement or constraint of the user's.
+
+    Attributes:
+        requirement: parsed.
+        hashes: allowed hexadecimal digests by algorithm; empty for any.
+        origin: where it was found, for messages; empty for the command line.
+    """
+
+    requirement: Requirement
+    hashes: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    origin: str = ""
+
+    @property
+    def project(self) -> str:
+        """The normalized name."""
+        return canonicalize_name(self.requirement.name)
+
+    def __str__(self) -> str:
+        return redacted(str(self.requirement))
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """All requirements and what was said along with them.
+
+    Attributes:
+        requirements: what has to be in the result, in order.
+        constraints: what has to hold for whatever is in it.
+        index_url: replaces the index, None if nothing was said.
+        extra_index_urls, find_links, no_index: add to the settings.
+        pre: take pre-releases as readily as final ones.
+    """
+
+    requirements: tuple[Wanted, ...] = ()
+    constraints: tuple[Wanted, ...] = ()
+    index_url: str | None = None
+    extra_index_urls: tuple[str, ...] = ()
+    find_links: tuple[str, ...] = ()
+    no_index: bool = False
+    pre: bool = False
+
+    def __add__(self, other: Wishes) -> Wishes:
+        return Wishes(
+            self.requirements + other.requirements,
+            self.constraints + other.constraints,
+            other.index_url or self.index_url,
+            self.extra_index_urls + other.extra_index_urls,
+            self.find_links + other.find_links,
+            self.no_index or other.no_index,
+            self.pre or other.pre,
+        )
+
+
+def parse_requirement(text: str, origin: str = "", folder: Path | None = None) -> Wanted:
+    """Return the requirement in *text*: a specifier, or the path or URL of a distribution.
+
+    Args:
+        text: without options.
+        origin: for messages.
+        folder: what paths are relative to.
+
+    Raises:
+        RequirementError: it is none.
+    """
+    bare, separator, marker = text.partition(" ;") if ";" in text else (text, "", "")
+    bare = bare.strip()
+    if bare.endswith(_ARCHIVES) and "@" not in bare.partition("://")[0]:
+        url = bare if _SCHEME.match(bare) else ((folder or Path()) / bare).absolute().as_uri()
+        text = f"{distribution_name(url, origin)[0]} @ {url}{separator}{marker}"
+    try:
+        return Wanted(Requirement(text), origin=origin)
+    except InvalidRequirement as error:
+        reason = str(error).splitlines()[0]
+        raise RequirementError(
+            f"{_place(origin)}{shortened(redacted(text), 200)} is no requirement: {reason}"
+        ) from None
+
+
+def distribution_name(url: str, origin: str = "") -> tuple[str, str]:
+    """Return name and version of the wheel or source distribution at *url*.
+
+    Raises:
+        RequirementError: its filename is that of neither.
+    """
+    filename = unquote(urlsplit(url).path.rpartition("/")[2])
+    try:
+        if filename.endswith(".whl"):
+            wheel = parse_filename(filename)
+            return wheel.name, str(wheel.version)
+        name, version = parse_sdist_filename(filename)
+    except (InvalidWheelFilename, ValueError) as error:
+        raise RequirementError(f"{_place(origin)}{redacted(url)}: {error}") from None
+    return name, str(version)
+
+
+def read_file(path: Path, environ: Mapping[str, str], *, constraints: bool = False) -> Wishes:
+    """Read a requirements file, or a file of constraints.
+
+    Args:
+        path: of the file; what it includes is relative to it.
+        environ: values for ``${VARIABLE}``.
+        constraints: take what it lists for constraints.
+
+    Raises:
+        RequirementError: it cannot be read or understood; the message names file and line.
+    """
+    return _read(path, environ, constraints, ())
+
+
+def _read(
+    path: Path, environ: Mapping[str, str], constraints: bool, above: tuple[Path, ...]
+) -> Wishes:
+    path = Path(os.path.abspath(path))  # noqa: PTH100 - links stay as they are
+    if path in above:
+        raise RequirementError(f"{path}: includes itself")
+    try:
+        with path.open("rb") as stream:
+            text = stream.read(_MAX_BYTES).decode("utf-8-sig")
+    except OSError as error:
+        raise RequirementError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise RequirementError(f"{path}: is not UTF-8: {error}") from None
+    wishes = Wishes()
+    for number, line in _lines(text):
+        origin = f"{path}:{number}"
+        line = _VARIABLE.sub(lambda match: environ.get(match[1], match[0]), line)
+        try:
+            words = shlex.split(line) if line.startswith("-") else []
+        except ValueError as error:
+            raise RequirementError(f"{origin}: {error}") from None
+        if not words:
+            wanted = _listed(line, origin, path.parent)
+            wishes += Wishes(() if constraints else (wanted,), (wanted,) if constraints else ())
+            continue
+        option, equals, value = words[0].partition("=")
+        if not option.startswith("--"):  # -rFILE is -r FILE
+            option, value = words[0][:2], words[0][2:].lstrip("=")
+            equals = value
+        values = [value, *words[1:]] if equals else words[1:]
+        if option in ("-r", "--requirement", "-c", "--constraint") and len(values) == 1:
+            if "://" in values[0]:
+                raise RequirementError(f"{origin}: fetch {redacted(values[0])} yourself first")
+            inner = constraints or option in ("-c", "--constraint")
+            wishes += _read(path.parent / values[0], environ, inner, (*above, path))
+        else:
+            wishes += _option(option, values, origin, path.parent)
+    return wishes
+
+
+def _option(option: str, values: list[str], origin: str, folder: Path) -> Wishes:
+    flags = {"--no-index": Wishes(no_index=True), "--pre": Wishes(pre=True)}
+    if option in flags and not values:
+        return flags[option]
+    if len(values) == 1:
+        value = values[0]
+        if option in ("-i", "--index-url"):
+            return Wishes(index_url=value)
+        if option == "--extra-index-url":
+            return Wishes(extra_index_urls=(value,))
+        if option in ("-f", "--find-links"):
+            place = value if _SCHEME.match(value) else str(folder / value)
+            return Wishes(find_links=(place,))
+    raise RequirementError(f"{origin}: {option} has no meaning here")
+
+
+def _lines(text: str) -> Iterable[tuple[int, str]]:
+    """Yield number and contents of every logical line that has any."""
+    pending = ""
+    start = 0
+    for number, raw in enumerate(text.splitlines(), 1):
+        start = start or number
+        line = raw
+        if not pending or not line.lstrip().startswith("#"):
+            if line.rstrip().endswith("\\"):
+                pending += line.rstrip()[:-1] + " "
+                continue
+            pending += line
+        line, pending = _COMMENT.sub("", pending).strip(), ""
+        if line:
+            yield start, line
+        start = 0
+    line = _COMMENT.sub("", pending).strip()
+    if line:
+        yield start, line
+
+
+def _listed(line: str, origin: str, folder: Path) -> Wanted:
+    text, *options = re.split(r"\s+(?=--[a-z])", line)
+    hashes: dict[str, set[str]] = {}
+    for option in options:
+        name, _, value = option.replace(" ", "=", 1).partition("=")
+        algorithm, _, digest = value.strip().partition(":")
+        if name != "--hash" or algorithm not in _HASHES or not digest.isalnum():
+            raise RequirementError(
+                f"{origin}: {shortened(option)} is not of the form --hash=sha256:DIGEST "
+                f"({', '.join(_HASHES)})"
+            )
+        hashes.setdefault(algorithm, set()).add(digest.lower())
+    wanted = parse_requirement(text.strip(), origin, folder)
+    return replace(wanted, hashes={name: frozenset(found) for name, found in hashes.items()})
+
+
+def _place(origin: str) -> str:
+    return f"{origin}: " if origin else ""

@@ -1,0 +1,384 @@
+"""Resolving over real indexes: requirements and a target in, every file to install out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from resolvelib import BaseReporter, ResolutionImpossible, ResolutionTooDeep, Resolver
+
+from pep_variants.detection import Detector
+from pep_variants.errors import NoSuchVariant
+from pep_variants.explanation import notices
+from pep_variants.markers import reduce_requirement
+from pep_variants.platform import Platform, load_platform
+from pep_variants.plugins import PluginRunner, Sources
+from pep_variants.preferences import Preferences
+from pep_variants.selection import Selection
+
+from ..index.errors import BadAnswer
+from ..index.ranges import MAX_DOWNLOAD
+from ..index.session import Digests, Session
+from ..index.store import Store
+from ..provider import VariantProvider
+from .ahead import Ahead
+from .candidate import Candidate
+from .catalog import Catalog
+from .errors import NoSolution
+from .failure import explain_failure
+from .provider import IndexProvider, Need, split_identifier
+from .requirements import Wishes
+from .result import Package, Resolution
+from .shelf import Shelf
+from .target import Target
+
+MAX_ROUNDS = 200_000
+"""More than any real resolution takes; one that goes on that long would go on for days."""
+
+NOT_HERE = "detection on this machine, which is not the target,"
+
+
+class IndexResolver:
+    """Resolves over the user's indexes, for any number of targets; what is fetched is shared.
+
+    Use it as a context manager, or `close` it.
+
+    Attributes:
+        session: what fetches.
+        catalog: all files of all sources.
+    """
+
+    def __init__(
+        self,
+        sources: Sources,
+        *,
+        preferences: Preferences | None = None,
+        store: Store | None = None,
+        environ: Mapping[str, str] | None = None,
+        threads: int = 16,
+        session: Session | None = None,
+    ) -> None:
+        """Set up.
+
+        Args:
+            sources: indexes and directories.
+            preferences: what the user asked for about variants.
+            store: the cache, None for none.
+            environ: environment variables, those of this process by default.
+            threads: how many fetch ahead.
+            session: in place of one that is made from *sources*, *store* and *environ*.
+        """
+        self.preferences = preferences or Preferences()
+        self.session = session or Session(
+            sources, store=store, environ=os.environ if environ is None else environ
+        )
+        self.ahead = Ahead(threads)
+        self.catalog = Catalog(self.session, sources, self.ahead)
+        self._sources = sources
+        self._detectors: dict[str, Detector] = {}
+
+    def __enter__(self) -> IndexResolver:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop what is still being fetched and close all connections."""
+        self.session.close()
+        self.ahead.close()
+
+    def detector(self, target: Target) -> Detector:
+        """Return what answers which variants *target* supports.
+
+        Raises:
+            PlatformFileError: the platform file that is preferred cannot be read.
+            PreferenceError: an allowed provider makes no sense.
+        """
+        if target.name not in self._detectors:
+            platform = target.platform
+            wishes = self.preferences
+            if platform is None and wishes.platform_file is not None:
+                platform = load_platform(wishes.platform_file)
+            if platform is None and not target.here:
+                platform = Platform(source=NOT_HERE)
+            runner = None
+            if wishes.allow_providers and platform is None:
+                runner = PluginRunner(wishes.allow_providers, self._sources)
+            self._detectors[target.name] = Detector(
+                environment=target.environment,
+                enabled=wishes.enable,
+                platform=platform,
+                runner=runner,
+            )
+        return self._detectors[target.name]
+
+    def resolve(
+        self, wishes: Wishes, target: Target, progress: Callable[[str], None] | None = None
+    ) -> Resolution:
+        """Return what has to be installed on *target*.
+
+        Args:
+            wishes: requirements and constraints; where from is what *sources* said already.
+            target: the machine.
+            progress: hears what is being done, in a few words, often.
+
+        Raises:
+            NoSolution: no files meet all requirements; says why.
+            NoSuchVariant: a forced label does not exist or does not fit.
+            IndexProblem: an index does not answer.
+            VariantError: a platform file or preference makes no sense.
+        """
+        hashes = _allowed_hashes(wishes)
+        shelf = Shelf(self.catalog, target, hashes)
+        plain = IndexProvider(
+            self.session,
+            self.ahead,
+            self.catalog,
+            shelf,
+            target,
+            constraints=wishes.constraints,
+            pre=wishes.pre,
+        )
+        notes = _Notes()
+        provider = _Provider(
+            plain,
+            plain,
+            platform=self.detector(target).platform,
+            preferences=self.preferences,
+            listener=notes,
+        )
+        roots = plain.roots(wishes.requirements)
+        reporter = _Progress(progress) if progress else BaseReporter()
+        resolver: Resolver[Any, Candidate, str] = Resolver(provider, reporter)
+        try:
+            result = resolver.resolve(roots, max_rounds=MAX_ROUNDS)
+        except ResolutionImpossible as error:
+            _raise_missing(provider.arranger.missing.values(), error)
+            raise explain_failure(error.causes, provider, plain, shelf, self.catalog) from error
+        except ResolutionTooDeep:
+            raise NoSolution(
+                f"no solution was found in {MAX_ROUNDS:,} steps: pin some versions with ==, "
+                "or add constraints with -c"
+            ) from None
+        chosen = {split_identifier(identifier)[0] for identifier in result.mapping}
+        _raise_missing(
+            (error for name, error in provider.arranger.missing.items() if name not in chosen),
+            None,
+        )
+        packages = _packages(result.mapping, roots, plain, provider, self.preferences)
+        self._check_hashes(packages, hashes)
+        warnings = [*plain.warnings, *notes.warnings]
+        for package in packages:
+            if package.file.yanked is not None:
+                reason = package.file.yanked or "no reason given"
+                warnings.append(f"{package.candidate} is yanked: {reason}")
+            if not package.candidate.direct:
+                warnings += self.catalog.project(package.name).warnings
+        return Resolution(target, packages, tuple(dict.fromkeys(warnings)))
+
+    def _check_hashes(
+        self, packages: Sequence[Package], allowed: Mapping[str, Mapping[str, frozenset[str]]]
+    ) -> None:
+        if not allowed:
+            return
+        lacking = [package.name for package in packages if package.name not in allowed]
+        if lacking:
+            raise NoSolution(
+                "some requirements have a --hash, so all need one, but there is none for: "
+                f"{', '.join(lacking)}"
+            )
+        for package in packages:
+            algorithms = allowed[package.name]
+            if any(name in package.file.hashes for name in algorithms):
+                continue  # compared when it was put on the shelf
+            found = self.digests(package, algorithms)
+            if not any(found[name] in algorithms[name] for name in algorithms):
+                raise BadAnswer(
+                    f"{package.file.url}: has none of the hashes that the requirements allow"
+                )
+
+    def digests(self, package: Package, algorithms: Mapping[str, object]) -> dict[str, str]:
+        """Return hexadecimal digests of the file of *package*, which is downloaded for it."""
+        check = Digests.of(algorithms)
+        size = 0
+        with self.session.stream(package.file.url) as chunks:
+            for chunk in chunks:
+                size += len(chunk)
+                if size > MAX_DOWNLOAD:
+                    raise BadAnswer(f"{package.file.url}: is larger than {MAX_DOWNLOAD} bytes")
+                check.update(chunk)
+        return check.found
+
+
+class _Provider(VariantProvider[Any, Candidate, str]):
+    """Fetches metadata of what the resolver is likely to take, while it looks at the rest."""
+
+    def find_matches(
+        self,
+        identifier: str,
+        requirements: Mapping[str, Iterator[Any]],
+        incompatibilities: Mapping[str, Iterator[Candidate]],
+    ) -> Any:  # noqa: ANN401 - what resolvelib calls `Matches`
+        matches = super().find_matches(
+            identifier=identifier, requirements=requirements, incompatibilities=incompatibilities
+        )
+        if not callable(matches):
+            return matches
+        return lambda: self._looking_ahead(iter(matches()))
+
+    def _looking_ahead(self, candidates: Iterator[Candidate]) -> Iterator[Candidate]:
+        first = next(candidates, None)
+        if first is not None:
+            self.look_ahead(first)
+            yield first
+            yield from candidates
+
+
+@dataclass
+class _Notes:
+    """`Listener` that collects what the user should know."""
+
+    warnings: dict[str, None] = field(default_factory=dict)
+
+    def selected(self, project: str, version: Hashable, selection: Selection[Any]) -> None:
+        for problem in selection.problems.values():
+            self._add(f"The variant wheels of {project} {version} are ignored. {problem}")
+        if selection.unknown:
+            self._add(
+                f"Variants of {project} {version} that its metadata does not know are ignored: "
+                f"{', '.join(selection.unknown)}"
+            )
+        for ranking in selection.rankings.values():
+            for notice in notices(ranking):
+                if notice.actionable:
+                    self._add(notice.text)
+
+    def failed(self, project: str, version: Hashable, error: Exception) -> None:
+        self._add(f"The variant wheels of {project} {version} are ignored. {error}")
+
+    def _add(self, text: str) -> None:
+        self.warnings.setdefault(text)
+
+
+if TYPE_CHECKING:
+    _Reporter = BaseReporter[Any, Candidate, str]
+else:
+    _Reporter = BaseReporter  # resolvelib 1.0 has no type parameters at run time
+
+
+class _Progress(_Reporter):
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._round = 0
+
+    def starting_round(self, index: int) -> None:
+        self._round = index
+
+    def pinning(self, candidate: Candidate) -> None:
+        self._tell(f"step {self._round + 1}: {candidate}")
+
+
+def _allowed_hashes(wishes: Wishes) -> dict[str, Mapping[str, frozenset[str]]]:
+    found: dict[str, Mapping[str, frozenset[str]]] = {}
+    for wanted in (*wishes.requirements, *wishes.constraints):
+        if not wanted.hashes:
+            continue
+        earlier = found.get(wanted.project)
+        if earlier is None:
+            found[wanted.project] = wanted.hashes
+        else:  # both have to allow it
+            found[wanted.project] = {
+                name: earlier[name] & wanted.hashes[name]
+                for name in earlier.keys() & wanted.hashes.keys()
+            }
+    return found
+
+
+def _raise_missing(errors: Any, cause: Exception | None) -> None:  # noqa: ANN401
+    found = list(map(str, errors))
+    if found:
+        raise NoSuchVariant("; ".join(found)) from cause
+
+
+def _packages(
+    mapping: Mapping[str, Candidate],
+    roots: Sequence[Any],
+    plain: IndexProvider,
+    provider: VariantProvider[Any, Candidate, str],
+    preferences: Preferences,
+) -> tuple[Package, ...]:
+    extras: dict[str, set[str]] = {}
+    files: dict[str, Candidate] = {}
+    for identifier, candidate in mapping.items():
+        project, extra = split_identifier(identifier)
+        if extra:
+            extras.setdefault(project, set()).add(extra)
+        else:
+            files[project] = candidate
+    requested = {need.project for need in roots if isinstance(need, Need)}
+    return tuple(
+        _package(
+            files[name], tuple(sorted(extras.get(name, ()))), name in requested,
+            plain, provider, preferences,
+        )
+        for name in sorted(files)
+    )  # fmt: skip
+
+
+def _package(
+    candidate: Candidate,
+    extras: tuple[str, ...],
+    requested: bool,
+    plain: IndexProvider,
+    provider: VariantProvider[Any, Candidate, str],
+    preferences: Preferences,
+) -> Package:
+    project = candidate.project
+    selection = provider.arranger.selection(project, candidate)
+    ranking = None if selection is None else selection.rankings.get(candidate.source)
+    label = candidate.label
+    context = provider.arranger.context(project, candidate)
+    requires = (
+        reduce_requirement(text, context) for text in plain.core_metadata(candidate).requires
+    )
+    properties = metadata = None
+    if ranking is not None and label is not None:
+        metadata = ranking.metadata
+        properties = metadata.properties_of(metadata.label_of(label))
+    return Package(
+        project,
+        candidate.version,
+        candidate,
+        extras,
+        properties,
+        why_this(candidate, selection, preferences),
+        tuple(text for text in requires if text is not None),
+        metadata,
+        requested,
+    )
+
+
+def why_this(
+    candidate: Candidate, selection: Selection[Candidate] | None, preferences: Preferences
+) -> str:
+    """Return in a few words why this file of its version; empty if there was no choice."""
+    if candidate.project in preferences.forced:
+        return "asked for"
+    if selection is None or not selection.rankings:
+        return ""
+    best = selection.chosen.label if selection.chosen else None
+    own = next(
+        (
+            file
+            for file in selection.files
+            if (file.filename, file.source) == (candidate.filename, candidate.source)
+        ),
+        None,
+    )
+    why = selection.why(own) if own is not None else ""
+    if candidate.label != best:
+        return f"instead of {best}" + (f": {why}" if why else "")
+    return why or f"no {'variant' if candidate.label is None else 'other variant'} fits"

@@ -1,0 +1,119 @@
+"""What comes out of a resolution: plain data, the same for the same answer.
+
+`to_tree` of each gives what JSON can hold; `packages/variants-cli/README.md` documents it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from packaging.version import Version
+
+from pep_variants.metadata import Metadata
+from pep_variants.property import Properties
+
+from ..index.pages import PageFile
+from .candidate import Candidate
+from .target import Target
+
+
+@dataclass(frozen=True)
+class Package:
+    """One file that is to be installed.
+
+    Attributes:
+        name: normalized project name.
+        version: of the release.
+        candidate: the file.
+        extras: normalized names of the extras that are wanted, ascending.
+        properties: of the variant; None for what is no variant wheel, empty for the null variant.
+        why: why this file and no other variant, in a few words; empty where there was no choice.
+        requires: what it depends on, variant markers reduced for this file, the rest as it is.
+        metadata: the variant metadata it was chosen by, None for what is no variant wheel.
+        requested: whether the user asked for the project, rather than something else.
+    """
+
+    name: str
+    version: Version
+    candidate: Candidate
+    extras: tuple[str, ...] = ()
+    properties: Properties | None = None
+    why: str = ""
+    requires: tuple[str, ...] = ()
+    metadata: Metadata | None = field(default=None, repr=False)
+    requested: bool = False
+
+    @property
+    def filename(self) -> str:
+        """Name of the file."""
+        return self.candidate.filename
+
+    @property
+    def label(self) -> str | None:
+        """Variant label, None for what is no variant wheel."""
+        return self.candidate.label
+
+    @property
+    def file(self) -> PageFile:
+        """What the index says of the file."""
+        return self.candidate.file
+
+    def to_tree(self) -> dict[str, Any]:
+        """Return it as JSON data."""
+        file = self.file
+        return {
+            "name": self.name,
+            "version": str(self.version),
+            "extras": list(self.extras),
+            "requested": self.requested,
+            "filename": self.filename,
+            "url": file.url,
+            "index": None if self.candidate.direct else self.candidate.source,
+            "hashes": dict(sorted(file.hashes.items())),
+            "size": file.size,
+            "yanked": file.yanked,
+            "label": self.label,
+            "properties": _plain(self.properties),
+            "why": self.why,
+            "requires": list(self.requires),
+        }
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """The answer for one target.
+
+    Attributes:
+        target: what it is for.
+        packages: by name, ascending.
+        warnings: what the user should know.
+    """
+
+    target: Target
+    packages: tuple[Package, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def by_name(self) -> Mapping[str, Package]:
+        """The packages by normalized name."""
+        return {package.name: package for package in self.packages}
+
+    def to_tree(self) -> dict[str, Any]:
+        """Return it as JSON data."""
+        return {
+            "target": self.target.name,
+            "python": self.target.python,
+            "packages": [package.to_tree() for package in self.packages],
+            "warnings": list(self.warnings),
+        }
+
+
+def _plain(properties: Properties | None) -> dict[str, dict[str, list[str]]] | None:
+    if properties is None:
+        return None
+    return {
+        namespace: {feature: list(values) for feature, values in sorted(features.items())}
+        for namespace, features in sorted(properties.items())
+    }

@@ -31,7 +31,9 @@ def tool(environments: Environments, name: str) -> Environment:
 def make(path: Path, name: str) -> None:
     """Make the environment at *path*."""
     uv = uv_command()
-    subprocess.run([*uv, "venv", "--quiet", "--python", sys.executable, str(path)], check=True)
+    subprocess.run(
+        [*uv, "venv", "--quiet", "--relocatable", "--python", sys.executable, str(path)], check=True
+    )
     subprocess.run(
         [*uv, "pip", "install", "--quiet", "--python", str(path), *TOOLS[name].split()],
         check=True,

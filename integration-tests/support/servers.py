@@ -1,0 +1,224 @@
+"""Released index servers, on loopback, over a folder of files."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+from .environments import Environments, clean_environ
+from .index import JSON
+from .tools import tool
+
+START = 60
+"""Seconds that a server may take to start."""
+
+_NGINX = """
+daemon off;
+{user}
+pid {work}/pid;
+error_log {work}/error.log;
+events {{}}
+http {{
+  access_log {work}/access.log;
+  client_body_temp_path {work}/temp;
+  proxy_temp_path {work}/temp;
+  fastcgi_temp_path {work}/temp;
+  uwsgi_temp_path {work}/temp;
+  scgi_temp_path {work}/temp;
+  types {{
+    text/html html;
+    application/json json;
+    {json} v1_json;
+  }}
+  map $http_accept $page {{
+    default index.html;
+    {negotiation}
+  }}
+  server {{
+    listen 127.0.0.1:{port};
+    root {root};
+    index $page;
+    {more}
+  }}
+}}
+"""
+
+
+@contextmanager
+def nginx(
+    root: Path,
+    work: Path,
+    *,
+    api: str = "json",
+    listing: bool = False,
+    credentials: str = "",
+) -> Iterator[str]:
+    """Serve the folder *root*; its address is the result.
+
+    Args:
+        root: has ``simple``: folders of files per project, or what ``variants index`` wrote.
+        work: for the server's own files.
+        api: ``json`` (PEP 691 when asked for) or ``html`` (PEP 503 only).
+        listing: make pages of folders.
+        credentials: ``user:password`` that every request must have.
+    """
+    work.mkdir(parents=True)
+    more = "autoindex on;" if listing else ""
+    if credentials:
+        user, _, password = credentials.partition(":")
+        (work / "passwords").write_text(f"{user}:{{PLAIN}}{password}\n")
+        more += f'auth_basic "index"; auth_basic_user_file {work}/passwords;'
+    port = free_port()
+    config = work / "nginx.conf"
+    pattern = JSON.replace(".", r"\.").replace("+", r"\+")
+    negotiation = f'"~{pattern}" index.v1_json;' if api == "json" else ""
+    config.write_text(
+        _NGINX.format(
+            user=_user(), work=work, root=root, port=port, json=JSON,
+            negotiation=negotiation, more=more,
+        )
+    )  # fmt: skip
+    # Where its package puts it is not on everybody's PATH.
+    program = shutil.which("nginx") or "/usr/sbin/nginx"
+    with _running([program, "-p", str(work), "-c", str(config)], work, port):
+        yield f"http://127.0.0.1:{port}/"
+
+
+def _user() -> str:
+    """Return the line that lets root's server read what only root may read."""
+    if sys.platform == "win32" or os.geteuid():
+        return ""
+    import grp
+
+    return f"user root {grp.getgrgid(os.getegid()).gr_name};"
+
+
+def has_nginx() -> bool:
+    """Return whether there is an nginx."""
+    return shutil.which("nginx") is not None or Path("/usr/sbin/nginx").exists()
+
+
+@contextmanager
+def pypiserver(
+    environments: Environments, files: Path, work: Path, *, credentials: str = ""
+) -> Iterator[str]:
+    """Serve the files of a folder with pypiserver; its address is the result."""
+    work.mkdir(parents=True)
+    port = free_port()
+    access = ["-P", ".", "-a", "."]
+    if credentials:
+        user, _, password = credentials.partition(":")
+        digest = base64.b64encode(hashlib.sha1(password.encode()).digest()).decode()
+        (work / "passwords").write_text(f"{user}:{{SHA}}{digest}\n")
+        access = ["-P", str(work / "passwords"), "-a", "download,list,update"]
+    python = tool(environments, "pypiserver").python
+    command = [python, "-m", "pypiserver", "run", "-i", "127.0.0.1", "-p", str(port), *access]
+    with _running([*command, str(files)], work, port):
+        yield f"http://127.0.0.1:{port}/"
+
+
+@contextmanager
+def devpi(
+    environments: Environments, files: Path, work: Path, *, mirrored: str = ""
+) -> Iterator[tuple[str, dict[str, int]]]:
+    """Upload the files of a folder to devpi.
+
+    Args:
+        environments: where it is installed.
+        files: the folder.
+        work: for the server's own files.
+        mirrored: root of the simple API of another server, which its index ``root/mirror`` mirrors.
+
+    Yields:
+        Its address, and the HTTP status that each upload had, by filename. The files are on the
+        index ``root/main``.
+    """
+    work.mkdir(parents=True)
+    scripts = Path(tool(environments, "devpi").python).parent
+    password = "secret"
+    folder = ["--serverdir", str(work / "data")]
+    subprocess.run(
+        [scripts / "devpi-init", *folder, "--no-root-pypi", "--root-passwd", password],
+        env=clean_environ(), capture_output=True, check=True,
+    )  # fmt: skip
+    port = free_port()
+    command = [str(scripts / "devpi-server"), *folder, "--host", "127.0.0.1", "--port", str(port)]
+    url = f"http://127.0.0.1:{port}"
+    with _running(command, work, port), httpx.Client(timeout=60) as client:
+        answer = client.post(f"{url}/+login", json={"user": "root", "password": password})
+        token = answer.raise_for_status().json()["result"]["password"]
+        secret = base64.b64encode(f"root:{token}".encode()).decode()
+        client.headers.update({"X-Devpi-Auth": secret, "Accept": "application/json"})
+        index: dict[str, object] = {"type": "stage", "bases": []}
+        client.put(f"{url}/root/main", json=index).raise_for_status()
+        if mirrored:
+            index = {"type": "mirror", "mirror_url": mirrored}
+            client.put(f"{url}/root/mirror", json=index).raise_for_status()
+        yield f"{url}/", {path.name: _upload(client, url, path) for path in sorted(files.iterdir())}
+
+
+def _upload(client: httpx.Client, url: str, path: Path) -> int:
+    name, version, *_ = path.name.split("-")
+    fields = {
+        ":action": "file_upload",
+        "name": name,
+        "version": version,
+        "metadata_version": "2.1",
+        "filetype": "bdist_wheel",
+        "pyversion": "py3",
+    }
+    file = {"content": (path.name, path.read_bytes())}
+    return client.post(f"{url}/root/main/", data=fields, files=file).status_code
+
+
+def free_port() -> int:
+    """Return a port of loopback that nobody listens to."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+@contextmanager
+def _running(command: Sequence[str], work: Path, port: int) -> Iterator[None]:
+    """Run the server *command* until the context ends; it listens to *port* when it begins."""
+    with (work / "log").open("wb") as log:
+        process = subprocess.Popen(
+            command, cwd=work, env=clean_environ(), stdout=log, stderr=subprocess.STDOUT
+        )
+        try:
+            _await(lambda: _listens(port), lambda: process.poll() is None, work / "log")
+            yield
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def _await(done: Callable[[], bool], alive: Callable[[], bool], log: Path) -> None:
+    end = time.monotonic() + START
+    while not done():
+        if not alive() or time.monotonic() > end:
+            raise RuntimeError(f"the server does not start:\n{log.read_text(errors='replace')}")
+        time.sleep(0.05)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def make_index(folder: Path) -> None:
+    """Have ``variants index`` write the pages of the files in *folder*."""
+    variants = Path(sys.executable).with_name("variants")
+    subprocess.run([variants, "index", str(folder)], check=True, capture_output=True)

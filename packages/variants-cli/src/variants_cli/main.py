@@ -13,7 +13,7 @@ import click
 
 from pep_variants.errors import VariantError
 
-from .console import fail
+from .console import fail, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,12 +27,15 @@ TERMINATED = 128 + signal.SIGTERM
 
 COMMANDS = (
     "detect",
+    "explain",
     "index",
     "inspect",
     "make",
     "matrix",
     "providers",
+    "publish",
     "rank",
+    "resolve",
     "unmake",
     "validate",
 )
@@ -89,6 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.exit(USAGE)
     except click.ClickException as error:
         fail(error.format_message())
+        for line in getattr(error, "details", ()):
+            click.echo(f"  {one_line(line)}", err=True)
         sys.exit(FAILURE)
     except VariantError as error:
         fail(str(error))

@@ -1,0 +1,100 @@
+"""`variants publish`: upload a release in the order that never shows half of it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from pep_variants.errors import redacted
+
+from ..checks.directory import check_directory
+from ..checks.finding import ERROR
+from ..console import counted, fail, one_line
+from ..publishing import (
+    TOOLS,
+    Step,
+    credentials_of,
+    find_tool,
+    run_tool,
+    steps_of,
+    upload_command,
+    upload_metadata,
+)
+
+
+@click.command(
+    short_help="Upload wheels and metadata.", context_settings={"ignore_unknown_options": True}
+)
+@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("tool_arguments", metavar="[-- ARGUMENTS OF TWINE OR UV]", nargs=-1)
+@click.option(
+    "--repository-url",
+    "url",
+    required=True,
+    envvar=["TWINE_REPOSITORY_URL", "UV_PUBLISH_URL"],
+    metavar="URL",
+    help="Where the index takes uploads; also TWINE_REPOSITORY_URL or UV_PUBLISH_URL.",
+)
+@click.option("--tool", type=click.Choice(TOOLS), help="What uploads. Default: what is installed.")
+@click.option(
+    "--without-metadata",
+    is_flag=True,
+    help="Leave out *-variants.json: the index makes it, or installers read the wheels.",
+)
+@click.option("--dry-run", is_flag=True, help="Print what would be uploaded, in order.")
+def publish(
+    directory: Path,
+    tool_arguments: tuple[str, ...],
+    url: str,
+    tool: str | None,
+    without_metadata: bool,
+    dry_run: bool,
+) -> None:
+    """Upload the wheels, source distributions and metadata in a directory to an index.
+
+    First the variant wheels, which nobody takes without the metadata, then that, then the null
+    variants, the non-variant wheels and the source distributions. So everybody sees nothing of a
+    version, or what is right for them. The directory is validated before. twine or uv publish
+    upload, with their own configuration and credentials; arguments after -- are theirs.
+
+    Example: variants publish dist --repository-url https://index.example/legacy/ -- --skip-existing
+    """
+    _refuse_faults(directory)
+    files = [path for path in directory.rglob("*") if path.is_file()]
+    steps = [step for step in steps_of(files) if not (without_metadata and step.is_metadata)]
+    if not steps:
+        raise click.ClickException(f"{directory}: there is nothing to publish")
+    if dry_run:
+        for step in steps:
+            click.echo(f"{step.what}:")
+            for path in step.files:
+                click.echo(f"  {path}")
+        return
+    command = find_tool(tool, os.environ)
+    credentials = credentials_of(url, os.environ)
+    for number, step in enumerate(steps, 1):
+        click.echo(f"[{number}/{len(steps)}] {_described(step)} to {redacted(url)}")
+        sys.stdout.flush()  # before what the tool prints
+        if step.is_metadata:
+            for path in step.files:
+                upload_metadata(path, url, credentials)
+        else:
+            run_tool(upload_command(command, url, step.files, tool_arguments), os.environ)
+
+
+def _described(step: Step) -> str:
+    return f"{step.what}: {counted(len(step.files), 'file')}"
+
+
+def _refuse_faults(directory: Path) -> None:
+    errors = [finding for finding in check_directory(directory)[1] if finding.severity == ERROR]
+    for finding in errors[:10]:
+        fail(one_line(f"{finding.file}: {finding.message} [{finding.code}]"))
+    if errors:
+        raise click.ClickException(
+            f"{counted(len(errors), 'error')}: nothing was uploaded; see variants validate "
+            f"{directory}"
+        )

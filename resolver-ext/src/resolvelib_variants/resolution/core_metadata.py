@@ -205,7 +205,7 @@ def _package_info(archive: IO[bytes], candidate: Candidate) -> bytes | None:
 
 
 def _from_tar(archive: IO[bytes]) -> bytes | None:
-    with gzip.GzipFile(fileobj=archive) as unzipped:
+    with gzip.GzipFile(fileobj=archive, mode="rb") as unzipped:
         bounded = _Bounded(unzipped)
         with tarfile.open(fileobj=bounded, mode="r|") as members:
             for member in members:

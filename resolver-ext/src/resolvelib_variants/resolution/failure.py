@@ -13,7 +13,7 @@ from pep_variants.selection import Selection
 from .candidate import Candidate
 from .catalog import Catalog
 from .errors import NoSolution
-from .provider import Exactly, IndexProvider, Need, Never, split_identifier
+from .provider import IndexProvider, Need, Never, split_identifier
 from .shelf import Shelf
 
 if TYPE_CHECKING:
@@ -51,12 +51,10 @@ def explain_failure(
             continue
         who = "you asked for" if cause.parent is None else f"{cause.parent} requires"
         details.append(f"{who} {wanted}")
-        project = split_identifier(plain.identify(wanted))[0]
-        projects.setdefault(project, [])
+        project = split_identifier(provider.identify(wanted))[0]
+        needs = projects.setdefault(project, [])
         if isinstance(wanted, Need):
-            projects[project].append(wanted)
-        elif isinstance(wanted, Exactly):
-            continue
+            needs.append(wanted)
     lacking = []
     for project, needs in sorted(projects.items()):
         facts = list(_facts(project, needs, provider, plain, shelf, catalog))
@@ -87,21 +85,11 @@ def _facts(
                 if selection is not None:
                     yield from _variants(candidate, selection, ())
         return
-    known = shelf.project(project)
-    if not known.places:
-        yield f"{project} is not known to {_listed(catalog.places) or 'any source: there is none'}"
-        return
-    if not known.versions:
-        yield f"{project} has no wheel or source distribution on {_listed(known.places)}"
-        return
     wanted = plain.matching(project, [need.specifier for need in needs])
-    each = [plain.matching(project, [need.specifier]) for need in needs]
     if not wanted:
-        if all(each):
-            return  # every single one can be met: they contradict each other
-        versions = _listed(map(str, known.versions))
-        yield f"{project} has none of the versions wanted; there are: {versions}"
-        return
+        if not needs or not all(plain.matching(project, [need.specifier]) for need in needs):
+            yield none_wanted(project, needs, plain, shelf, catalog)
+        return  # else every single one can be met: they contradict each other
     facts: list[str] = []
     for version in wanted:
         candidates = shelf.candidates(project, version, pinned=True)
@@ -117,6 +105,22 @@ def _facts(
     yield from facts[:_MAX_LISTED]
     if len(facts) > _MAX_LISTED:
         yield f"… and {len(facts) - _MAX_LISTED} more lines like these"
+
+
+def none_wanted(
+    project: str, needs: Sequence[Need], plain: IndexProvider, shelf: Shelf, catalog: Catalog
+) -> str:
+    """Return why there is no file of *project* that can be looked at."""
+    known = shelf.project(project)
+    if not known.places:
+        return f"{project} is not known to {_listed(catalog.places) or 'any source: there is none'}"
+    if not known.versions:
+        return f"{project} has no wheel or source distribution on {_listed(known.places)}"
+    wanted = plain.matching(project, [need.specifier for need in needs])
+    if wanted:
+        return f"{project} {wanted[0]}: {_rejected(shelf, project, wanted[0])}"
+    versions = _listed(map(str, known.versions))
+    return f"{project} has none of the versions wanted; there are: {versions}"
 
 
 def _variants(

@@ -181,7 +181,8 @@ class IndexProvider(_Base):
             self.identify(item)
             for cause in backtrack_causes
             for item in (cause.requirement, cause.parent)
-            if item is not None
+            # The wrapper has requirements of its own.
+            if isinstance(item, (Need, Exactly, Never, Candidate))
         }
         found = list(identifiers)
         return [identifier for identifier in found if identifier in guilty] or found

@@ -142,7 +142,7 @@ class IndexResolver:
             constraints=wishes.constraints,
             pre=wishes.pre,
         )
-        notes = _Notes()
+        notes = Notes()
         provider = _Provider(
             plain,
             plain,
@@ -238,12 +238,17 @@ class _Provider(VariantProvider[Any, Candidate, str]):
 
 
 @dataclass
-class _Notes:
-    """`Listener` that collects what the user should know."""
+class Notes:
+    """`Listener` that collects what the user should know.
+
+    Attributes:
+        warnings: in order, each once.
+    """
 
     warnings: dict[str, None] = field(default_factory=dict)
 
     def selected(self, project: str, version: Hashable, selection: Selection[Any]) -> None:
+        """Take note of problems, and of plugins that were not run."""
         for problem in selection.problems.values():
             self._add(f"The variant wheels of {project} {version} are ignored. {problem}")
         if selection.unknown:
@@ -257,7 +262,12 @@ class _Notes:
                     self._add(notice.text)
 
     def failed(self, project: str, version: Hashable, error: Exception) -> None:
+        """Take note of a fault of this software."""
         self._add(f"The variant wheels of {project} {version} are ignored. {error}")
+
+    def disagreed(self, project: str, version: Hashable, namespace: str, other: object) -> None:
+        """Take note that coherence was asked for and could not be had."""
+        self._add(f"No variant of {project} {version} agrees with {other} in {namespace!r}")
 
     def _add(self, text: str) -> None:
         self.warnings.setdefault(text)

@@ -53,10 +53,7 @@ def fetch_variant_metadata(
     missing = f"lists variant wheels, but no {filename}"
     if len(by_label) > MAX_WHEELS:
         raise MetadataError(
-            candidate.source,
-            "",
-            f"{missing}, and these are {len(by_label)} variants: of at most {MAX_WHEELS} "
-            f"the wheels are looked into",
+            candidate.source, "", f"{missing}, and {len(by_label)} labels are too many"
         )
     inspected = sorted(by_label.values(), key=lambda wheel: wheel.filename)
 
@@ -68,7 +65,7 @@ def fetch_variant_metadata(
     try:
         return merge_all(map(inside, inspected))
     except VariantError as error:
-        raise MetadataError(candidate.source, "", f"{missing}, and {error}") from None
+        raise MetadataError(candidate.source, "", f"{missing}; {error}") from None
 
 
 def _inside(session: Session, wheel: Candidate) -> Metadata:

@@ -46,7 +46,7 @@ def rank(file: Path, as_json: bool, **options: Any) -> None:  # noqa: ANN401
     ranking = rank_variants(metadata, detector.platform(metadata), preferences)
     selected = ranking.labels[0] if ranking.labels else None
     if as_json:
-        print_json(_tree(ranking, selected))
+        print_json(ranking_tree(ranking, selected))
         return
     rows = list(_rows(ranking, selected))
     if rows:
@@ -69,7 +69,8 @@ def _rows(ranking: Ranking, selected: str | None) -> Iterator[tuple[str, str, st
             label = verdict = ""
 
 
-def _tree(ranking: Ranking, selected: str | None) -> dict[str, Any]:
+def ranking_tree(ranking: Ranking, selected: str | None) -> dict[str, Any]:
+    """Return the judgement as JSON data, with the *selected* label."""
     return {
         "selected": selected,
         "ranked": [

@@ -1,0 +1,104 @@
+"""`variants explain`: every variant of a version on an index, with its verdict."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..console import note, print_json, print_table, warn
+from .arguments import json_option, option_values
+from .index_options import index_options, places, progress, resolving
+from .rank import ranking_tree
+
+if TYPE_CHECKING:
+    from resolvelib_variants.resolution.explanation import Explanation
+
+
+@click.command(short_help="Show every variant on an index: chosen, or why not.")
+@click.argument("requirement")
+@index_options
+@json_option
+def explain(requirement: str, as_json: bool, **options: Any) -> None:  # noqa: ANN401
+    """Show every variant on an index: chosen, or why not.
+
+    Of the newest version that REQUIREMENT admits and that fits. Dependencies do not count:
+    `variants resolve` takes them in.
+
+    Example: variants explain 'torch==2.9.*' --target h100.toml
+    """
+    from resolvelib_variants.resolution.errors import RequirementError
+    from resolvelib_variants.resolution.explanation import explain as explain_version
+    from resolvelib_variants.resolution.requirements import parse_requirement
+
+    try:
+        wanted = parse_requirement(requirement)
+    except RequirementError as error:
+        raise click.UsageError(str(error)) from None
+    where = places(options)
+    explanations = []
+    with resolving(where, option_values(options)) as resolver, progress() as tell:
+        explanations = [
+            explain_version(resolver, wanted, target, pre=where.pre, progress=tell)
+            for target in where.targets
+        ]
+    if as_json:
+        trees = [_tree(explanation) for explanation in explanations]
+        print_json(trees[0] if len(trees) == 1 else trees)
+    else:
+        for number, explanation in enumerate(explanations):
+            if number:
+                click.echo()
+            _show(explanation, several=len(explanations) > 1)
+    for text in dict.fromkeys(text for found in explanations for text in found.warnings):
+        warn(text)
+
+
+def _show(explanation: Explanation, *, several: bool) -> None:
+    name = f"{explanation.project} {explanation.version}"
+    place = f" for {explanation.target.name}" if several else ""
+    rankings = explanation.rankings
+    if not rankings:
+        chosen = explanation.chosen
+        click.echo(f"{name}{place}: {chosen.filename if chosen else 'nothing fits'}")
+        if explanation.selection is None:
+            note(f"{name} has no variants for {explanation.target.name}")
+        return
+    for source in rankings:
+        click.echo(f"{name}{place}" + (f" on {source}" if len(rankings) > 1 else ""))
+        rows = [
+            (label or "(none)", verdict, why)
+            for label, verdict, why in explanation.verdicts(source)
+        ]
+        print_table(("label", "verdict", "why"), rows)
+
+
+def _tree(explanation: Explanation) -> dict[str, Any]:
+    chosen = explanation.chosen
+    return {
+        "project": explanation.project,
+        "version": str(explanation.version),
+        "target": explanation.target.name,
+        "file": chosen.filename if chosen else None,
+        "plain": [item.filename for item in explanation.candidates if item.label is None],
+        "sources": [
+            {
+                "source": source,
+                **ranking_tree(ranking, _selected(explanation, source)),
+                "files": {
+                    label: list(explanation.files(source, label))
+                    for label in sorted(ranking.metadata.variants)
+                },
+            }
+            for source, ranking in explanation.rankings.items()
+        ],
+        "warnings": list(explanation.warnings),
+    }
+
+
+def _selected(explanation: Explanation, source: str) -> str | None:
+    chosen = explanation.chosen
+    if chosen is None or chosen.label is None:
+        return None
+    ranking = explanation.rankings[source]
+    return ranking.metadata.label_of(chosen.label)

@@ -1,0 +1,135 @@
+"""The variants of one version over an index, each with its verdict for a target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from packaging.version import Version
+
+from pep_variants.explanation import Verdict, verdicts
+from pep_variants.ranking import Ranking
+from pep_variants.selection import Selection
+
+from ..arranger import Arranger
+from .candidate import Candidate
+from .errors import NoSolution
+from .failure import none_wanted
+from .provider import IndexProvider, Need
+from .requirements import Wanted
+from .resolver import IndexResolver, Notes
+from .shelf import Shelf
+from .target import Target
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What was decided about one version of a project, its dependencies aside.
+
+    Attributes:
+        project: normalized name.
+        version: the newest one that fits; the newest one that is wanted if none fits.
+        target: for which machine.
+        chosen: the file that would be installed, None if none fits.
+        candidates: every file of the version that is for the target, variants untold apart.
+        selection: the decision, None for a version without variant wheels.
+        warnings: what the user should know.
+    """
+
+    project: str
+    version: Version
+    target: Target
+    chosen: Candidate | None
+    candidates: tuple[Candidate, ...]
+    selection: Selection[Candidate] | None
+    warnings: tuple[str, ...]
+
+    @property
+    def rankings(self) -> Mapping[str, Ranking]:
+        """The judgements by source; sources that agree are one."""
+        if self.selection is None:
+            return {}
+        found = {id(ranking): source for source, ranking in self.selection.rankings.items()}
+        return {source: self.selection.rankings[source] for source in found.values()}
+
+    def files(self, source: str, label: str) -> tuple[str, ...]:
+        """Return the filenames of a variant in a source that are for the target."""
+        ranking = self.rankings[source]
+        return tuple(
+            item.filename
+            for item in self.candidates
+            if item.label is not None and ranking.metadata.label_of(item.label) == label
+        )
+
+    def verdicts(self, source: str) -> tuple[Verdict, ...]:
+        """Return the verdict on every variant of a source, and on the non-variant files."""
+        ranking = self.rankings[source]
+        chosen = self.chosen.label if self.chosen is not None else None
+        rows = []
+        for row in verdicts(ranking, chosen):
+            if row.verdict != "rejected" and not self.files(source, row.label):
+                row = Verdict(row.label, "rejected", f"has no wheel for {self.target.name}")
+            rows.append(row)
+        # Compatible ones first, also where some of them have no wheel.
+        rows.sort(key=lambda row: row.verdict == "rejected")
+        if any(item.label is None for item in self.candidates):
+            verdict = "chosen" if self.chosen and self.chosen.label is None else "compatible"
+            place = sum(row.verdict != "rejected" for row in rows)
+            rows.insert(place, Verdict("", verdict, "not a variant, comes last"))
+        return tuple(rows)
+
+
+def explain(
+    resolver: IndexResolver,
+    wanted: Wanted,
+    target: Target,
+    *,
+    pre: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> Explanation:
+    """Return what is chosen of a project for *target*, and why not the rest.
+
+    Raises:
+        NoSolution: there is no such project or version.
+        IndexProblem: an index does not answer.
+        VariantError: a platform file or preference makes no sense.
+    """
+    shelf = Shelf(resolver.catalog, target)
+    plain = IndexProvider(
+        resolver.session, resolver.ahead, resolver.catalog, shelf, target, pre=pre
+    )
+    notes = Notes()
+    arranger: Arranger[Candidate] = Arranger(
+        plain,
+        platform=resolver.detector(target).platform,
+        preferences=resolver.preferences,
+        listener=notes,
+    )
+    if progress is not None:
+        progress(f"looking for {wanted}")
+    roots = plain.roots([wanted])
+    needs = [need for need in roots if isinstance(need, Need) and not need.extra]
+    if not needs:
+        raise NoSolution(f"{wanted} does not apply to {target.name}")
+    project = wanted.project
+    matches = plain.find_matches(project, {project: iter(needs)}, {})
+    offered = list(matches()) if callable(matches) else list(matches)
+    chosen = next(arranger.arrange(project, offered), None)
+    shown = chosen or next((item for item in offered if item.label is not None), None)
+    if shown is None:
+        shown = offered[0] if offered else None
+    if shown is None:
+        raise NoSolution(none_wanted(project, needs, plain, shelf, resolver.catalog))
+    candidates = tuple(item for item in offered if item.version == shown.version)
+    warnings = [*plain.warnings, *notes.warnings]
+    if project in arranger.missing:
+        warnings.append(str(arranger.missing[project]))
+    return Explanation(
+        project,
+        shown.version,
+        target,
+        chosen,
+        candidates,
+        arranger.selection(project, shown),
+        tuple(dict.fromkeys(warnings)),
+    )

@@ -1,0 +1,465 @@
+"""The build matrices of PyTorch and torchvision: their documents' tables, row by row.
+
+The documents give people a table of variants per CUDA branch, and decision trees to find theirs.
+The first is what the matrix files have to come to. The second is what the engine replaces: here
+each row is a machine, told by a platform file, and the build that it gets.
+
+The documents name some machines wrongly. What happens follows the hardware; such rows say so with
+the comment "they say".
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from pep_variants.detection import Detector
+from pep_variants.explanation import why_not
+from pep_variants.platform import load_platform
+from pep_variants.preferences import Preferences
+from pep_variants.ranking import rank
+from pep_variants.reader import read_metadata
+from pep_variants.selection import File, select
+from variants_cli import matrices, platforms
+from variants_cli.matrix.combination import combine
+from variants_cli.matrix.output import metadata
+from variants_cli.matrix.reading import read_matrix
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from make_platforms import CPUS, Machine, platform_file
+
+FOLDER = Path(matrices.__path__[0])
+PLATFORMS = Path(platforms.__path__[0])
+LINUX = {"platform_system": "Linux", "os_name": "posix", "sys_platform": "linux"}
+
+TORCH_12_8 = "torch-2.8.0-cuda12.8"
+TORCH_12_9 = "torch-2.9.1-cuda12.9"
+TORCH_13_0 = "torch-2.10.0-cuda13.0"
+VISION_12_8 = "torchvision-0.23.0-cuda12.8"
+VISION_12_9 = "torchvision-0.24.0-cuda12.9"
+ALL = (TORCH_12_8, TORCH_12_9, TORCH_13_0, VISION_12_8, VISION_12_9)
+CUDA = {name: "cuda" + name.rpartition("cuda")[2].replace(".", "_") for name in ALL}
+
+BF16, INT8 = "bf16_training", "int8_inference"
+
+
+class Builds:
+    """The variants of one matrix file, and the metadata that an index would have of them."""
+
+    def __init__(self, name):
+        matrix = read_matrix(FOLDER / f"{name}.toml")
+        self.name = name
+        self.variants = {variant.label: variant for variant in combine(matrix)}
+        self.text = metadata(matrix, list(self.variants.values()))
+        self.metadata = read_metadata(self.text, name)
+
+    def __contains__(self, label):
+        return label in self.variants
+
+    def label(self, build):
+        """Label of the build that the documents call e.g. ``sm90-avx512`` or ``cpu-avx2``."""
+        build = build.replace("-", "_")
+        return build if build.startswith("cpu_") else f"{CUDA[self.name]}_{build}"
+
+    def ranked(self, platform, *enable):
+        detector = Detector(environment=LINUX, platform=platform, enabled=enable)
+        return rank(self.metadata, detector.platform(self.metadata))
+
+    def chosen(self, platform, *enable):
+        return next(iter(self.ranked(platform, *enable).labels), None)
+
+
+BUILDS = {name: Builds(name) for name in ALL}
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """Write the platform file of a machine and read it as every client does."""
+
+    def make(cpu, cuda=""):
+        path = tmp_path / "platform.toml"
+        path.write_text(platform_file(Machine("machine", "of the test", cpu, cuda=cuda)))
+        return load_platform(path)
+
+    return make
+
+
+def example(name):
+    return load_platform(PLATFORMS / f"{name}.toml")
+
+
+# The tables of variants.
+
+ALL_13_0 = """
+cpu   avx avx2 avx512 avx512bf16 avx512vnni armv8_2 armv9
+sm75      avx2 avx512 avx512bf16 avx512vnni armv8_2 armv9
+sm80      avx2 avx512 avx512bf16 avx512vnni armv8_2 armv9
+sm86      avx2 avx512 avx512bf16 avx512vnni armv8_2 armv9
+sm89      avx2 avx512 avx512bf16 avx512vnni armv8_2 armv9
+sm90      avx2 avx512 avx512bf16 avx512vnni armv8_2 armv9
+sm100     avx2 avx512 avx512bf16 avx512vnni armv8_2 armv9
+sm103     avx2 avx512 avx512bf16 avx512vnni armv8_2 armv9
+sm110                                       armv8_2 armv9
+sm120     avx2 avx512 avx512bf16 avx512vnni armv8_2 armv9
+sm121                                       armv8_2 armv9
+"""
+ALL_12_8 = """
+sm120     avx2 avx512 avx512bf16 avx512vnni armv8_2 armv9
+sm100     avx2 avx512 avx512bf16 avx512vnni armv8_2 armv9
+sm90      avx2 avx512 avx512bf16 avx512vnni armv8_2 armv9
+sm89      avx2 avx512 avx512bf16 avx512vnni armv8_2 armv9
+sm86      avx2 avx512 avx512bf16 avx512vnni armv8_2 armv9
+sm80      avx2 avx512 avx512bf16 avx512vnni armv8_2 armv9
+cpu       avx2 avx512 avx512bf16 avx512vnni armv8_2 armv9
+sm61  avx avx2
+"""
+B300 = "sm103 avx2 avx512 avx512bf16 avx512vnni armv8_2 armv9"
+# What torchvision has for CUDA 12.9 and PyTorch has not.
+TURING_AND_AVX = """
+sm75      avx2 avx512 avx512bf16 avx512vnni armv8_2 armv9
+cpu   avx
+"""
+TABLES = {
+    TORCH_12_8: (ALL_12_8, 44),
+    TORCH_12_9: (ALL_12_8 + B300, 50),
+    TORCH_13_0: (ALL_13_0, 59),
+    VISION_12_8: (ALL_12_8, 44),
+    VISION_12_9: (ALL_12_8 + B300 + TURING_AND_AVX, 57),
+}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_variants_are_those_of_the_table(name):
+    table, count = TABLES[name]
+    rows = [line.split() for line in table.strip().splitlines()]
+    wanted = [BUILDS[name].label(f"{gpu}-{cpu}") for gpu, *cpus in rows for cpu in cpus]
+    assert len(wanted) == count
+    assert sorted(BUILDS[name].variants) == sorted(wanted)
+
+
+# Pattern A, whose TORCH_CUDA_ARCH_LIST has a prefix, and pattern B, whose has not. The documents
+# say nothing of sm61 and sm75: they are as PyTorch's own build understands them.
+PATTERNS = {
+    "sm121": ("sm_121", "121"),
+    "sm120": ("12.0", "120"),
+    "sm110": ("sm_110", "110"),
+    "sm103": ("sm_103", "103"),
+    "sm100": ("sm_100", "100"),
+    "sm90": ("sm_90", "90"),
+    "sm89": ("sm_89", "89"),
+    "sm86": ("8.6", "86"),
+    "sm80": ("sm_80", "80"),
+    "sm75": ("7.5", "75"),
+    "sm61": ("6.1", "61"),
+}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_architectures_are_told_as_in_the_patterns(name):
+    for variant in BUILDS[name].variants.values():
+        gpu = variant.values["gpu"].name
+        told = (
+            variant.settings.environment.get("TORCH_CUDA_ARCH_LIST"),
+            variant.settings.environment.get("CMAKE_CUDA_ARCHITECTURES"),
+        )
+        assert told == PATTERNS.get(gpu, (None, None))
+
+
+def test_flags_are_those_of_the_recipe():
+    flags = "-mavx512f -mavx512dq -mavx512vl -mavx512bw -mfma"
+    for name in ALL:
+        settings = BUILDS[name].variants[BUILDS[name].label("sm89-avx512")].settings
+        assert {key: " ".join(words) for key, words in settings.flags.items()} == {
+            "CFLAGS": flags,
+            "CXXFLAGS": flags,
+        }
+
+
+# GPU, its compute capability, the architecture, and one of its own kind of CPU: "Which GPU do you
+# have?" and the reference of architectures.
+GPUS = [
+    ("DGX Spark", "12.1", "sm121", "neoverse_v3ae"),
+    ("RTX 5090", "12.0", "sm120", "zen3"),
+    ("NVIDIA DRIVE Thor", "11.0", "sm110", "neoverse_v3ae"),
+    ("DRIVE Orin", "8.7", "sm86", "neoverse_n1"),  # 11.0 and SM110, they say of 'Orin+'
+    ("B300", "10.3", "sm103", "zen3"),
+    ("B100", "10.0", "sm100", "zen3"),
+    ("B200", "10.0", "sm100", "zen3"),
+    ("H100", "9.0", "sm90", "zen3"),
+    ("H200", "9.0", "sm90", "zen3"),
+    ("L40S", "8.9", "sm89", "zen3"),  # 9.0 and SM90, they say
+    ("RTX 4090", "8.9", "sm89", "zen3"),
+    ("RTX 4080", "8.9", "sm89", "zen3"),
+    ("RTX 4070 Ti", "8.9", "sm89", "zen3"),
+    ("RTX 4070", "8.9", "sm89", "zen3"),
+    ("RTX 4060 Ti", "8.9", "sm89", "zen3"),
+    ("L4", "8.9", "sm89", "zen3"),
+    ("L40", "8.9", "sm89", "zen3"),
+    ("RTX 3090", "8.6", "sm86", "zen3"),
+    ("RTX 3090 Ti", "8.6", "sm86", "zen3"),
+    ("RTX 3080 Ti", "8.6", "sm86", "zen3"),
+    ("A5000", "8.6", "sm86", "zen3"),
+    ("A40", "8.6", "sm86", "zen3"),
+    ("A100", "8.0", "sm80", "zen3"),
+    ("A30", "8.0", "sm80", "zen3"),
+    ("T4", "7.5", "sm75", "zen3"),
+    ("RTX 2080 Ti", "7.5", "sm75", "zen3"),
+    ("RTX 2080", "7.5", "sm75", "zen3"),
+    ("RTX 2070", "7.5", "sm75", "zen3"),
+    ("RTX 2060", "7.5", "sm75", "zen3"),
+    ("Quadro RTX 8000", "7.5", "sm75", "zen3"),
+    ("Quadro RTX 6000", "7.5", "sm75", "zen3"),
+    ("GTX 1070", "6.1", "sm61", "zen3"),
+    ("GTX 1080", "6.1", "sm61", "zen3"),
+    ("GTX 1080 Ti", "6.1", "sm61", "zen3"),
+]
+# What a machine gets where nothing is built for its architecture: code for an older one of its
+# generation, which runs on it, or else the build for its CPU.
+INSTEAD = {
+    "sm121": {TORCH_12_8: "sm120", TORCH_12_9: "sm120", VISION_12_8: "sm120", VISION_12_9: "sm120"},
+    "sm110": dict.fromkeys((TORCH_12_8, TORCH_12_9, VISION_12_8, VISION_12_9), "cpu"),
+    "sm103": {TORCH_12_8: "sm100", VISION_12_8: "sm100"},
+    "sm75": dict.fromkeys((TORCH_12_8, TORCH_12_9, VISION_12_8), "cpu"),
+    "sm61": {TORCH_13_0: "cpu"},
+}
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize(("model", "capability", "architecture", "cpu"), GPUS)
+def test_gpu(machine, name, model, capability, architecture, cpu):
+    builds = BUILDS[name]
+    isa = {"zen3": "avx2", "neoverse_n1": "armv8_2", "neoverse_v3ae": "armv9"}[cpu]
+    wanted = INSTEAD.get(architecture, {}).get(name, architecture)
+    assert (builds.label(f"{architecture}-{isa}") in builds) == (wanted == architecture)
+    platform = machine(cpu, f"13.0 {capability}")
+    assert builds.chosen(platform) == builds.label(f"{wanted}-{isa}")
+
+
+# What lscpu shows, what for, a CPU that has it, and the build: "Which CPU ISA should you use?" and
+# the guide to the CPU variants.
+INSTRUCTION_SETS = [
+    ("avx512_bf16", BF16, "zen4", "avx512bf16"),
+    ("avx512_bf16", BF16, "sapphirerapids", "avx512bf16"),
+    ("avx512_vnni", INT8, "cascadelake", "avx512vnni"),
+    ("avx512_vnni", INT8, "icelake", "avx512vnni"),
+    ("avx512_vnni", INT8, "zen4", "avx512vnni"),
+    ("avx512f", INT8, "skylake_avx512", "avx512"),  # Skylake-SP has VNNI, they say
+    ("avx512f", BF16, "cascadelake", "avx512"),
+    ("avx512f", "", "skylake_avx512", "avx512"),
+    ("avx512f", "", "cascadelake", "avx512"),
+    ("avx512f", "", "sapphirerapids", "avx512"),
+    ("avx512f", "", "zen4", "avx512"),
+    ("avx512f", "", "zen5", "avx512"),
+    ("avx2", "", "haswell", "avx2"),
+    ("avx2", "", "zen", "avx2"),
+    ("avx2", "", "alderlake", "avx2"),
+    ("avx2", BF16, "haswell", "avx2"),
+    ("avx2", INT8, "haswell", "avx2"),
+    ("avx", "", "sandybridge", "avx"),
+    ("avx", "", "bulldozer", "avx"),
+    ("sve2", "", "neoverse_v2", "armv9"),  # Grace, Graviton4
+    ("sve2", INT8, "neoverse_v2", "armv9"),
+    ("sve", "", "neoverse_v1", "armv8_2"),  # SVE2 and ARMv9, they say of Graviton3
+    ("asimddp", "", "neoverse_n1", "armv8_2"),  # Graviton2
+]
+BETTER = ("avx512_bf16", "avx512_vnni", "avx512f", "avx2", "sve2", "sve")
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize(("flag", "workload", "cpu", "isa"), INSTRUCTION_SETS)
+def test_instruction_set(machine, name, flag, workload, cpu, isa):
+    assert flag in CPUS[cpu].features
+    if flag == isa:  # 'avx2 (no avx512)', 'avx only'
+        assert not CPUS[cpu].features.intersection(BETTER[: (*BETTER, flag).index(flag)])
+    builds = BUILDS[name]
+    enable = [workload] if workload else []
+    chosen = builds.chosen(machine(cpu), *enable)
+    assert chosen == (builds.label(f"cpu-{isa}") if builds.label(f"cpu-{isa}") in builds else None)
+    assert (chosen is None) == (isa == "avx" and name in (TORCH_12_8, TORCH_12_9, VISION_12_8))
+    # The same CPU beside a GPU; there it counts what was built for it.
+    beside = builds.label(f"sm90-{isa}")
+    chosen = builds.chosen(machine(cpu, "13.0 9.0"), *enable)
+    assert chosen == (beside if beside in builds else builds.chosen(machine(cpu), *enable))
+
+
+# Recommendations and scenarios: matrix, machine, what for, build.
+SCENARIOS = [
+    ("Development/Testing", ALL, "laptop-alderlake", "", "cpu-avx2"),
+    ("RTX 3090 Workstation (Intel Xeon)", ALL, "rtx-3090-skylake-avx512", "", "sm86-avx512"),
+    # sm86-avx512, they say of an i9-12900K: its cores have no AVX-512.
+    (
+        "RTX 3090 + Intel i9-12900K",
+        (TORCH_12_8, VISION_12_9),
+        "rtx-3090-alderlake",
+        "",
+        "sm86-avx2",
+    ),
+    ("H100 Datacenter (x86-64)", ALL, "h100-sapphirerapids", "", "sm90-avx512"),
+    ("RTX 5090 Gaming PC", ALL, "rtx-5090-zen5", "", "sm120-avx512"),
+    ("RTX 5090 Gaming PC", (TORCH_12_8, VISION_12_9), "rtx-5090-alderlake", "", "sm120-avx2"),
+    # sm90-armv9, they say: Graviton3 has SVE, but no SVE2, and is an ARMv8.4.
+    ("AWS with H100 + Graviton3", (TORCH_12_8, VISION_12_9), "h100-graviton3", "", "sm90-armv8_2"),
+    ("H100 with Grace, what they mean by it", ALL, "gh200-grace", "", "sm90-armv9"),
+    ("Inference Server", (TORCH_12_8, VISION_12_9), "a40-icelake", INT8, "sm86-avx512vnni"),
+    ("Inference Server (or sm90)", ALL, "h100-sapphirerapids", INT8, "sm90-avx512vnni"),
+    ("Inference Server (or sm120)", ALL, "rtx-5090-zen5", INT8, "sm120-avx512vnni"),
+    ("H100 + Zen 4, training", (TORCH_12_8, VISION_12_9), "h100-zen4", "", "sm90-avx512"),
+    ("H100 + Zen 4, INT8", (TORCH_12_8, VISION_12_9), "h100-zen4", INT8, "sm90-avx512vnni"),
+    ("H100 + Zen 4, BF16", (TORCH_12_8, VISION_12_9), "h100-zen4", BF16, "sm90-avx512bf16"),
+    ("Development Laptop (no GPU)", ALL, "laptop-alderlake", "", "cpu-avx2"),
+    ("legacy AVX CPU", (TORCH_12_8, VISION_12_9), "gtx-1080-ti-sandybridge", "", "cpu-avx"),
+    ("modern CPU", (TORCH_12_8, VISION_12_9), "gtx-1080-ti-haswell", "", "sm61-avx2"),
+    ("DGX Spark", (TORCH_13_0,), "dgx-spark", "", "sm121-armv9"),
+    ("DRIVE Thor", (TORCH_13_0,), "thor", "", "sm110-armv9"),
+]
+
+
+@pytest.mark.parametrize(("title", "names", "where", "workload", "build"), SCENARIOS)
+def test_scenario(title, names, where, workload, build):
+    for name in names:
+        builds = BUILDS[name]
+        chosen = builds.chosen(example(where), *([workload] if workload else []))
+        wanted = builds.label(build)
+        assert chosen == (wanted if wanted in builds else None), name
+
+
+# The CUDA version that a driver supports itself, by its branch (CUDA release notes, table 3).
+DRIVERS = {
+    "525": "12.0", "535": "12.2", "545": "12.3", "550": "12.4", "555": "12.5", "560": "12.6",
+    "565": "12.7", "570": "12.8", "575": "12.9", "580": "13.0",
+}  # fmt: skip
+OLDER = dict(zip(list(DRIVERS)[1:], DRIVERS, strict=False))
+# Compute capability, the oldest driver that knows the GPU, and the oldest one that its build runs
+# on: the branch's own minimum, or that of the GPU if it is newer.
+MINIMUMS = [
+    (name, capability, branch)
+    for names, rows in (
+        (
+            (TORCH_12_8, TORCH_12_9, VISION_12_8, VISION_12_9),
+            [("8.0", "550"), ("8.6", "550"), ("8.9", "550"), ("9.0", "550"), ("10.0", "550"),
+             ("12.0", "570")],
+        ),
+        ((TORCH_12_9, VISION_12_9), [("10.3", "550")]),
+        ((TORCH_12_8, TORCH_12_9), [("6.1", "550")]),
+        ((VISION_12_9,), [("7.5", "550"), ("6.1", "550")]),
+        # 570, they say: but no CUDA 13 runs on a driver for CUDA 12.
+        (
+            (TORCH_13_0,),
+            [("7.5", "580"), ("8.0", "580"), ("8.6", "580"), ("8.9", "580"), ("9.0", "580"),
+             ("10.0", "580"), ("10.3", "580"), ("12.0", "580")],
+        ),
+    )
+    for name in names
+    for capability, branch in rows
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "capability", "driver"), MINIMUMS)
+def test_oldest_driver(machine, name, capability, driver):
+    builds = BUILDS[name]
+    wanted = builds.label(f"sm{capability.replace('.', '')}-avx2")
+    oldest, older = DRIVERS[driver], DRIVERS[OLDER[driver]]
+    assert builds.chosen(machine("zen3", f"{oldest} {capability}")) == wanted
+    found = builds.ranked(machine("zen3", f"{older} {capability}"))
+    assert found.labels[0] == "cpu_avx2"
+    assert why_not(found, wanted) == (
+        f"needs CUDA driver {oldest} or newer, this one supports up to {older}",
+    )
+
+
+# Special builds are for those who ask, on whichever machine, and are no worse for the others.
+
+EXAMPLES = sorted(path.stem for path in PLATFORMS.glob("*.toml"))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_nobody_gets_a_special_build_unasked(name):
+    builds = BUILDS[name]
+    for where in EXAMPLES:
+        found = builds.ranked(example(where))
+        assert not [label for label in found.labels if label.endswith(("bf16", "vnni"))], where
+        for workload, ending in ((BF16, "avx512bf16"), (INT8, "avx512vnni")):
+            asked = builds.chosen(example(where), workload)
+            if asked != next(iter(found.labels), None):
+                assert asked is not None
+                assert asked.endswith(f"_{ending}")
+                assert asked.replace(ending, "avx512") == found.labels[0]  # same GPU
+
+
+def test_who_is_told_how_to_ask():
+    found = BUILDS[TORCH_12_8].ranked(example("h100-zen4"))
+    (reason,) = why_not(found, "cuda12_8_sm90_avx512vnni")
+    assert reason.startswith("needs int8_inference :: build on")
+    assert "--variant-enable int8_inference" in reason
+
+
+def test_the_metadata_says_it_in_the_standard_format():
+    tree = json.loads(BUILDS[TORCH_12_8].text)
+    assert tree["providers"][INT8] == {"static-properties": {"build": ["on"]}, "optional": True}
+    assert tree["$schema"].endswith("v0.2.0.json")
+
+
+# torchvision agrees with torch.
+
+
+def test_torchvision_of_cuda_12_8_agrees_everywhere():
+    torch, vision = BUILDS[TORCH_12_8], BUILDS[VISION_12_8]
+    assert json.loads(torch.text) == json.loads(vision.text)
+
+
+@pytest.mark.parametrize("workload", ["", BF16, INT8])
+def test_torchvision_of_cuda_12_9_agrees_where_torch_has_the_build(workload):
+    torch, vision = BUILDS[TORCH_12_9], BUILDS[VISION_12_9]
+    differing = {}
+    for where in EXAMPLES:
+        enable = [workload] if workload else []
+        pair = torch.chosen(example(where), *enable), vision.chosen(example(where), *enable)
+        if pair[0] != pair[1]:
+            differing[where] = pair
+            assert pair[1] not in torch
+    # The Turing and AVX builds, which PyTorch has not on that branch.
+    assert sorted(differing) == [
+        "cpu-bulldozer",
+        "cpu-sandybridge",
+        "gtx-1080-ti-sandybridge",
+        "quadro-rtx-8000-skylake-avx512",
+        "rtx-2080-ti-zen2",
+    ]
+
+
+def test_selection_from_files():
+    """The whole way of a client: files of a release in, the wheel to install out."""
+    builds = BUILDS[TORCH_13_0]
+    files = [
+        File(f"torch-2.10.0-cp313-cp313-linux_x86_64-{label}.whl", "index", label)
+        for label, variant in builds.variants.items()
+        if variant.values["cpu"].name.startswith("avx")
+    ]
+    detector = Detector(environment=LINUX, platform=example("h100-sapphirerapids"))
+    selection = select(
+        files,
+        metadata=lambda source: builds.metadata,
+        platform=detector.platform,
+        preferences=Preferences(),
+        project="torch",
+    )
+    assert [file.item for file in selection.files] == [
+        "cuda13_0_sm90_avx512",
+        "cuda13_0_sm90_avx2",
+        "cpu_avx512",
+        "cpu_avx2",
+        "cpu_avx",
+    ]
+
+
+def test_as_people_ask(variants, tmp_path):
+    path = tmp_path / "torch-2.10.0-variants.json"
+    shown = variants("matrix", FOLDER / f"{TORCH_13_0}.toml", "--format", "metadata")
+    path.write_text(shown.out)
+    platform = PLATFORMS / "h100-sapphirerapids.toml"
+    result = variants("rank", path, "--platform", platform)
+    assert result.out.splitlines()[0].split()[:2] == ["cuda13_0_sm90_avx512", "chosen"]
+    result = variants("rank", path, "--platform", platform, "--variant-enable", INT8)
+    assert result.out.splitlines()[0].split()[:2] == ["cuda13_0_sm90_avx512vnni", "chosen"]

@@ -15,9 +15,6 @@ METADATA = "app-1.0-variants.json"
 USER = "alice:s3cr%40t"  # percent-encoded, as in a URL
 PASSWORD = "alice:s3cr@t"
 
-without_metadata_file = pytest.mark.xfail(
-    strict=False, reason="metadata is not read from wheels yet"
-)
 needs_nginx = pytest.mark.skipif(not has_nginx(), reason="there is no nginx")
 
 
@@ -110,11 +107,10 @@ def test_listing_with_credentials(patched, by_project, tmp_path):
             assert "s3cr" not in done.text
 
 
-@without_metadata_file
 @pytest.mark.one
 @pytest.mark.parametrize("credentials", ["", PASSWORD])
 def test_pypiserver(environments, patched, files, tmp_path, credentials):
-    """It lists variant wheels, but not their metadata file."""
+    """It lists variant wheels, but not their metadata file: the wheels are asked."""
     with pypiserver(environments, files, tmp_path / "server", credentials=credentials) as url:
         if credentials:
             assert httpx.get(f"{url}simple/app/").status_code == 401
@@ -126,29 +122,29 @@ def test_pypiserver(environments, patched, files, tmp_path, credentials):
             assert "s3cr" not in done.text
 
 
-@without_metadata_file
-@pytest.mark.one
-def test_devpi(environments, patched, files, tmp_path):
-    """It takes variant wheels, but not their metadata file."""
-    with devpi(environments, files, tmp_path / "devpi") as (url, uploads):
-        assert uploads.pop(METADATA) == 400
-        assert set(uploads.values()) == {200}
-        for accept in ("text/html", JSON):
-            assert METADATA not in page(f"{url}root/main/+simple/app/", accept)
-        chosen(patched, f"{url}root/main/+simple/")
-
-
 @needs_nginx
 @pytest.mark.one
-def test_devpi_as_a_mirror(environments, patched, files, tmp_path):
-    """What an index has that it mirrors, it has."""
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    make_index(files)
+def test_devpi(environments, patched, files, tmp_path):
+    """It takes variant wheels, but not their metadata file; of an index that it mirrors it has all.
+
+    Without the file the wheels would have to be asked, and it gives no parts of files.
+    """
+    mirrored = tmp_path / "mirrored"
+    shutil.copytree(files, mirrored)
+    make_index(mirrored)
     with (
-        nginx(files, tmp_path / "nginx") as mirrored,
-        devpi(environments, empty, tmp_path / "devpi", mirrored=f"{mirrored}simple/") as (url, _),
+        nginx(mirrored, tmp_path / "nginx") as original,
+        devpi(environments, files, tmp_path / "devpi", mirrored=f"{original}simple/") as (
+            url,
+            uploads,
+        ),
     ):
-        seen = page(f"{url}root/mirror/+simple/app/", JSON)
-        assert METADATA in seen
-        chosen(patched, f"{url}root/mirror/+simple/")
+        assert uploads.pop(METADATA) == 400
+        assert set(uploads.values()) == {200}
+        main, mirror = f"{url}root/main/+simple/", f"{url}root/mirror/+simple/"
+        assert METADATA not in page(f"{main}app/", JSON)
+        done = patched.pip("install", "--dry-run", "-i", main, "app", env=CUDA_12_8)
+        assert "WARNING: The variant wheels of app 1.0 are ignored." in done.err, done
+        assert METADATA in done.err
+        assert METADATA in page(f"{mirror}app/", JSON)
+        chosen(patched, mirror)

@@ -24,6 +24,7 @@ _SETTINGS = ("properties", "environment", "config-settings", "ci")
 _VALUE = ("label", "title", "requires", "host", *_SETTINGS)
 _OVERRIDE = ("where", "label", *_SETTINGS)
 _BUILD = ("source", "backend")
+_VARIANT = ("$schema", "default-priorities", "providers", "static-properties")
 
 _AXIS = re.compile(r"[a-z][a-z0-9_-]*")
 _PART = re.compile(r"[0-9a-z_.]*")
@@ -137,6 +138,7 @@ class _Reader:
         table = self._table(tree, "variant", "")
         if "variants" in table:
             raise self._error("variant.variants", "the axes say what variants there are")
+        self._check_keys(table, "variant", _VARIANT)
         metadata = metadata_from_tree(table, f"{self._source}: variant")
         if not metadata.namespaces:
             raise self._error(

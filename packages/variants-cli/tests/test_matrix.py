@@ -1,0 +1,539 @@
+"""Matrix files: what they may say, what comes of it, and in which words they are refused."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from variants_cli.matrix.backends import config_settings
+from variants_cli.matrix.combination import combine, select
+from variants_cli.matrix.model import Condition, MatrixError
+from variants_cli.matrix.output import GITHUB_JOBS
+from variants_cli.matrix.reading import read_matrix
+
+VARIANT = """
+[variant]
+default-priorities.namespace = ["nvidia", "x86_64"]
+"""
+AXES = """
+[axes.cuda.none]
+label = ""
+
+[axes.cuda."12.9"]
+label = "cu129"
+title = "CUDA 12.9"
+properties = ["nvidia :: cuda_version_lower_bound :: 12.0"]
+environment = { USE_CUDA = "1" }
+
+[axes.gpu.none]
+label = "cpu"
+requires = { cuda = "none" }
+
+[axes.gpu.sm90]
+title = "H100"
+requires = { cuda = ">=11.8" }
+properties = ["nvidia :: sm_arch :: 90_real", "nvidia :: sm_arch :: 90_virtual"]
+environment.CUDA_ARCHITECTURES = "90"
+environment.CXXFLAGS = ["-DSM=90"]
+
+[axes.cpu.v3]
+properties = ["x86_64 :: level :: v3"]
+environment.CFLAGS = ["-mavx2"]
+environment.CXXFLAGS = ["-mavx2", "-DNAME='x y'"]
+config-settings = { setup-args = ["-Dcpu=v3"] }
+ci = { runs-on = "ubuntu-24.04" }
+
+[axes.cpu.v4]
+properties = ["x86_64 :: level :: v4"]
+environment.CFLAGS = ["-mavx512f"]
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a matrix file: text in front of the table [variant], and behind it."""
+
+    def write(body=AXES, head="", name="matrix.toml"):
+        path = tmp_path / name
+        path.write_text(head + VARIANT + body)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def combined(write):
+    """The variants of such a file, by label."""
+
+    def combined(*args, **kwargs):
+        return {variant.label: variant for variant in combine(read_matrix(write(*args, **kwargs)))}
+
+    return combined
+
+
+def labels(variants):
+    return " ".join(variants)
+
+
+def texts(items):
+    return [str(item) for item in items]
+
+
+def test_combinations(combined):
+    found = combined()
+    assert labels(found) == "cpu_v3 cpu_v4 cu129_sm90_v3 cu129_sm90_v4"
+    variant = found["cu129_sm90_v3"]
+    assert variant.title == "CUDA 12.9; H100"
+    assert {axis: value.name for axis, value in variant.values.items()} == {
+        "cuda": "12.9",
+        "gpu": "sm90",
+        "cpu": "v3",
+    }
+    settings = variant.settings
+    assert texts(settings.properties) == [
+        "nvidia :: cuda_version_lower_bound :: 12.0",
+        "nvidia :: sm_arch :: 90_real",
+        "nvidia :: sm_arch :: 90_virtual",
+        "x86_64 :: level :: v3",
+    ]
+    assert settings.environment == {"USE_CUDA": "1", "CUDA_ARCHITECTURES": "90"}
+    assert settings.flags == {
+        "CXXFLAGS": ("-DSM=90", "-mavx2", "-DNAME='x y'"),
+        "CFLAGS": ("-mavx2",),
+    }
+    assert settings.config_settings == {"setup-args": ("-Dcpu=v3",)}
+    assert settings.ci == {"runs-on": "ubuntu-24.04"}
+
+
+@pytest.mark.parametrize(
+    ("head", "wanted"),
+    [
+        ('label = ["cpu", "cuda"]', "v3 v4 v3_cu129 v4_cu129"),
+        ('label = ["gpu", "cpu"]', "cpu_v3 cpu_v4 sm90_v3 sm90_v4"),
+    ],
+)
+def test_label_is_joined_from_the_axes_named(combined, head, wanted):
+    assert labels(combined(head=head)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("rules", "wanted"),
+    [
+        ('[[exclude]]\ncpu = "v4"\n', "cpu_v3 cu129_sm90_v3"),
+        ('[[exclude]]\ncpu = "v4"\ngpu = "none"', "cpu_v3 cu129_sm90_v3 cu129_sm90_v4"),
+        ('[[exclude]]\ncuda = ">=12"', "cpu_v3 cpu_v4"),
+        ('[[exclude]]\ncuda = ["12.9"]\n[[exclude]]\ncpu = "v3"', "cpu_v4"),
+    ],
+)
+def test_exclude(combined, rules, wanted):
+    assert labels(combined(AXES + rules)) == wanted
+
+
+def test_override_replaces_by_feature_and_by_name(combined):
+    found = combined(
+        AXES
+        + """
+[[override]]
+where = { gpu = "sm90", cpu = "v4" }
+label = "hopper"
+properties = ["nvidia :: cuda_version_lower_bound :: 12.8"]
+environment = { USE_CUDA = "2", CFLAGS = ["-O3"], CXXFLAGS = "-O1" }
+
+[[override]]
+environment.MAX_JOBS = "4"
+"""
+    )
+    assert labels(found) == "cpu_v3 cpu_v4 cu129_sm90_v3 hopper"
+    settings = found["hopper"].settings
+    assert "nvidia :: cuda_version_lower_bound :: 12.8" in texts(settings.properties)
+    assert "nvidia :: cuda_version_lower_bound :: 12.0" not in texts(settings.properties)
+    assert "nvidia :: sm_arch :: 90_real" in texts(settings.properties)
+    assert settings.environment == {
+        "USE_CUDA": "2",
+        "CUDA_ARCHITECTURES": "90",
+        "CXXFLAGS": "-O1",
+        "MAX_JOBS": "4",
+    }
+    assert settings.flags == {"CFLAGS": ("-mavx512f", "-O3")}
+    assert found["cpu_v3"].settings.environment == {"MAX_JOBS": "4"}
+
+
+def test_extends(write, tmp_path):
+    write(AXES + '[[exclude]]\ncpu = "v4"\ngpu = "none"\n', name="base.toml")
+    child = tmp_path / "sub" / "child.toml"
+    child.parent.mkdir()
+    child.write_text(
+        """
+extends = "../base.toml"
+label = ["cuda", "gpu", "cpu"]
+[axes.cuda."13.0"]
+label = "cu130"
+[axes.gpu.sm90]
+title = "Hopper"
+[[exclude]]
+cuda = "<13"
+"""
+    )
+    found = {variant.label: variant for variant in combine(read_matrix(child))}
+    assert labels(found) == "cpu_v3 cu130_sm90_v3 cu130_sm90_v4"
+    assert found["cu130_sm90_v3"].title == "Hopper"
+    assert "90_real" in str(found["cu130_sm90_v3"].settings.properties)
+
+
+def test_sources_are_relative_to_the_file(write, tmp_path):
+    assert read_matrix(write()).build_source == tmp_path
+    path = write(AXES + '[build]\nsource = "../project"\n')
+    assert read_matrix(path).build_source == tmp_path / "../project"
+
+
+@pytest.mark.parametrize(
+    ("condition", "name", "matches"),
+    [
+        (Condition(names=("a", "b")), "b", True),
+        (Condition(names=("a", "b")), "c", False),
+        ((">=12.9"), "12.9.1", True),
+        ((">=12.9"), "12.8", False),
+        ((">=12.9,<14"), "14.0", False),
+        (("<14"), "13.0rc1", True),
+        ((">=0"), "none", False),
+    ],
+)
+def test_conditions(condition, name, matches):
+    if isinstance(condition, str):
+        from packaging.specifiers import SpecifierSet
+
+        condition = Condition(versions=SpecifierSet(condition))
+    assert condition.matches(name) == matches
+
+
+CPU = '[axes.cpu.v3]\nproperties = ["x86_64 :: level :: v3"]\n'
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("", "axes: there are none: add a table such as [axes.cpu.avx2] for each value"),
+        ("[axes.cpu]", "axes.cpu: has no values: add one, or leave the axis out"),
+        ("[axes.CPU.a]", "axes: 'CPU' is no name of an axis: it must match [a-z][a-z0-9_-]*"),
+        ("axis = 1", "variant: unknown key"),
+        (
+            CPU + "[bild]",
+            "unknown key 'bild'; there are extends, label, variant, axes, exclude, override, build",
+        ),
+        (CPU + "property = []", "axes.cpu.v3: unknown key 'property'; there are label, title"),
+        (
+            CPU + "[axes.cpu.V4]",
+            "axes.cpu.V4.label: 'V4' is no part of a label: it must match [0-9a-z_.]*; "
+            "add the key to have another one than the name",
+        ),
+        (CPU + 'label = "a-b"', "axes.cpu.v3.label: 'a-b' is no part of a label"),
+        (CPU + "title = 1", "axes.cpu.v3.title: expected a string, found 1"),
+        (
+            CPU + 'requires = { gpu = "a" }',
+            "axes.cpu.v3.requires: 'gpu' is no axis; there are cpu",
+        ),
+        (CPU + 'requires = { cpu = "v3" }', "axes.cpu.v3.requires: is about 'cpu' itself"),
+        (
+            CPU + '[axes.gpu.sm90]\nrequires = { cpu = ["v3", "v5"] }',
+            "axes.gpu.sm90.requires.cpu: 'v5' is no value of axis 'cpu'; there are v3",
+        ),
+        (
+            CPU + '[axes.gpu.sm90]\nrequires = { cpu = ">=x" }',
+            "axes.gpu.sm90.requires.cpu: '>=x' is no set of versions such as '>=12.9,<14'",
+        ),
+        (
+            CPU + "[[exclude]]",
+            "exclude[0]: would exclude everything: name an axis and its values",
+        ),
+        (CPU + "[exclude]", "exclude: expected tables such as [[exclude]], found {}"),
+        (
+            CPU + "[[exclude]]\ncpu = 3",
+            "exclude[0].cpu: expected a name, a list of names or versions such as '>=12.9', "
+            "found 3",
+        ),
+        (
+            CPU + '[[exclude]]\ncpu = "v3"',
+            "axes: no combination is left: check 'requires' and 'exclude'",
+        ),
+        (
+            CPU + 'host = "arm"',
+            "axes.cpu.v3.host: 'arm' is no environment marker such as \"platform_machine == "
+            "'aarch64'\"",
+        ),
+        (CPU + 'environment = "CFLAGS"', "axes.cpu.v3.environment: expected a table"),
+        (
+            CPU + 'environment."A B" = "x"',
+            "axes.cpu.v3.environment: 'A B' is no name of a variable",
+        ),
+        (
+            CPU + "environment.A = 1",
+            "axes.cpu.v3.environment.A: expected a string to set, or a list of strings, found 1",
+        ),
+        (
+            CPU + "config-settings.a = true",
+            "axes.cpu.v3.config-settings.a: expected a string, or a list of strings, found True",
+        ),
+        (CPU + "ci.a = 1", "axes.cpu.v3.ci.a: expected a string, found 1"),
+        (
+            '[axes.cpu.v3]\nproperties = ["x86_64"]',
+            "axes.cpu.v3.properties: 'x86_64' is not a property",
+        ),
+        (
+            '[axes.cpu.v3]\nproperties = "x86_64"',
+            "axes.cpu.v3.properties: expected a list of strings, found 'x86_64'",
+        ),
+        (
+            '[axes.cpu.v3]\nproperties = ["amd :: gfx_arch :: gfx942"]',
+            "cpu=v3: ",
+        ),
+        (CPU + '[axes.cpu.null]\nproperties = ["x86_64 :: level :: v4"]', "cpu=null: "),
+        ("[axes.cpu.v3]", "cpu=v3: variant 'v3' has no properties"),
+        ('[axes.cpu.v3]\nlabel = ""', "label: cpu=v3 has an empty label: give a value its part"),
+        (
+            CPU + '[axes.cpu.x]\nlabel = "v3"',
+            "label: cpu=v3 and cpu=x both have the label 'v3': give their values different parts, "
+            "or exclude one",
+        ),
+        (
+            CPU + '[axes.more.x]\nproperties = ["x86_64 :: level :: v4"]',
+            "cpu=v3, more=x: properties: axes 'cpu' and 'more' both give 'x86_64 :: level': "
+            "let one of them do it, or settle it with an [[override]]",
+        ),
+        (
+            CPU + 'environment.A = "1"\n[axes.more.x]\nenvironment.A = ["2"]',
+            "cpu=v3, more=x: A is set by one value and appended to by another: use lists in both",
+        ),
+        (
+            CPU + '[build]\nbackend = "setuptools"',
+            "build.backend: 'setuptools' is not among those that write variant metadata "
+            "(meson-python, scikit-build-core): leave it out to have wheels wrapped",
+        ),
+        (CPU + '[[override]]\nlabel = "A"', "override[0].label: "),
+        (CPU + "[axes.cpu.v3.", "not valid TOML: "),
+    ],
+)
+def test_errors_name_place_value_and_way_out(write, variants, body, message):
+    path = write(body)
+    result = variants("matrix", path)
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith(f"error: {path}: {message}"), result.err
+
+
+@pytest.mark.parametrize(
+    ("head", "message"),
+    [
+        ('label = ["gpu"]\n', "label: 'gpu' is no axis; there are cpu"),
+        ('label = "cpu"\n', "label: expected a list of axes, found 'cpu'"),
+        ("extends = 1\n", "extends: expected a path, found 1"),
+        ('extends = "matrix.toml"\n', "extends: extends itself in a circle"),
+        ('extends = "gone.toml"\n', "extends: "),
+    ],
+)
+def test_errors_of_the_head(write, head, message):
+    path = write(CPU, head=head)
+    with pytest.raises(MatrixError) as caught:
+        combine(read_matrix(path))
+    assert str(caught.value).startswith(f"{path}: {message}")
+
+
+def test_namespaces_are_wanted(tmp_path, variants):
+    path = tmp_path / "matrix.toml"
+    path.write_text(CPU)
+    assert variants("matrix", path).err == (
+        f"error: {path}: variant.default-priorities.namespace: lists no namespaces: list those of "
+        "the properties, the most important first\n"
+    )
+    path.write_text(CPU + "[variant]\nvariants = {}")
+    assert "variant.variants: the axes say what variants there are" in variants("matrix", path).err
+    path.write_text(CPU + "[variant]\ndefault-priorities.namespace = ['A']")
+    assert f"{path}: variant: default-priorities.namespace: 'A'" in variants("matrix", path).err
+
+
+def test_probable_slips_are_warned_of(write, variants):
+    path = write('[axes.cpu.x]\nproperties = ["x86_64 :: level :: v9"]')
+    result = variants("matrix", path)
+    assert result.code == 0
+    assert "warning: " in result.err
+    assert "v9" in result.err
+
+
+# What is printed.
+
+
+def test_table(write, variants):
+    result = variants("matrix", write())
+    assert result.out.splitlines()[2].split("  ")[0] == "cu129_sm90_v3"
+    assert "CUDA driver 12.0 or newer, compute capability 9.0, x86-64-v3" in result.out
+    assert result.err == "note: 4 variants\n"
+    result = variants("matrix", write(), "--only", "cpu=v3")
+    assert [line.split()[0] for line in result.out.splitlines()] == ["cpu_v3", "cu129_sm90_v3"]
+    assert result.err == "note: 2 variants of 4\n"
+
+
+def test_json(write, variants):
+    result = variants("matrix", write(), "--format", "json", "--only", "cu129_sm90_v3")
+    assert result.json == [
+        {
+            "label": "cu129_sm90_v3",
+            "values": {"cuda": "12.9", "gpu": "sm90", "cpu": "v3"},
+            "title": "CUDA 12.9; H100",
+            "properties": [
+                "nvidia :: cuda_version_lower_bound :: 12.0",
+                "nvidia :: sm_arch :: 90_real",
+                "nvidia :: sm_arch :: 90_virtual",
+                "x86_64 :: level :: v3",
+            ],
+            "environment": {"USE_CUDA": "1", "CUDA_ARCHITECTURES": "90"},
+            "flags": {"CXXFLAGS": "-DSM=90 -mavx2 -DNAME='x y'", "CFLAGS": "-mavx2"},
+            "config_settings": {"setup-args": ["-Dcpu=v3"]},
+            "hosts": [],
+            "ci": {"runs-on": "ubuntu-24.04"},
+        }
+    ]
+
+
+def test_github(write, variants):
+    result = variants("matrix", write(), "--format", "github", "--only", "cpu=v3")
+    assert len(result.out.splitlines()) == 1  # as $GITHUB_OUTPUT wants it
+    jobs = result.json["include"]
+    assert [job["variant"] for job in jobs] == ["cpu_v3", "cu129_sm90_v3"]
+    assert jobs[1] == {
+        "cuda": "12.9",
+        "gpu": "sm90",
+        "cpu": "v3",
+        "variant": "cu129_sm90_v3",
+        "environment": {
+            "USE_CUDA": "1",
+            "CUDA_ARCHITECTURES": "90",
+            "CXXFLAGS": "-DSM=90 -mavx2 -DNAME='x y'",
+            "CFLAGS": "-mavx2",
+        },
+        "runs-on": "ubuntu-24.04",
+    }
+
+
+def test_gitlab(write, variants):
+    result = variants("matrix", write(), "--format", "gitlab", "--only", "cu129_sm90_v3")
+    assert result.json[".variants"]["parallel"]["matrix"] == [
+        {
+            "VARIANT": "cu129_sm90_v3",
+            "VARIANT_CUDA": "12.9",
+            "VARIANT_GPU": "sm90",
+            "VARIANT_CPU": "v3",
+            "USE_CUDA": "1",
+            "CUDA_ARCHITECTURES": "90",
+            "CXXFLAGS": "-DSM=90 -mavx2 -DNAME='x y'",
+            "CFLAGS": "-mavx2",
+            "RUNS_ON": "ubuntu-24.04",
+        }
+    ]
+
+
+def test_more_jobs_than_the_service_makes(write, variants):
+    numbers = range(GITHUB_JOBS + 1)
+    values = "".join(
+        f'[axes.n.n{n}]\nproperties = ["nvidia :: sm_arch :: {n}_real"]\n' for n in numbers
+    )
+    result = variants("matrix", write(values), "--format", "github")
+    assert "warning: GitHub Actions makes at most 256 jobs of a matrix, here are 257" in result.err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
+@pytest.mark.parametrize("only", [["--only", "cu129_sm90_v3"], []])
+@pytest.mark.parametrize(("before", "after"), [("", "-mavx2"), ("-g -O1", "-g -O1 -mavx2")])
+def test_shell(write, variants, only, before, after):
+    script = variants("matrix", write(), "--format", "shell", *only).out
+    environ = {"PATH": os.environ["PATH"], "VARIANT": "cu129_sm90_v3"}
+    done = subprocess.run(
+        ["sh", "-euc", script + '\nprintf "%s\\n" "$CFLAGS" "$CXXFLAGS" "$USE_CUDA"'],
+        env={**environ, "CFLAGS": before} if before else environ,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == [after, "-DSM=90 -mavx2 -DNAME='x y'", "1"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
+@pytest.mark.parametrize("label", ["", "nonsense"])
+def test_shell_wants_a_label(write, variants, label):
+    script = variants("matrix", write(), "--format", "shell").out
+    environ = {"PATH": os.environ["PATH"], "VARIANT": label}
+    done = subprocess.run(["sh", "-ec", script], env=environ, capture_output=True)
+    assert done.returncode
+
+
+def test_metadata(write, variants):
+    result = variants("matrix", write(), "--format", "metadata")
+    assert sorted(result.json["variants"]) == ["cpu_v3", "cpu_v4", "cu129_sm90_v3", "cu129_sm90_v4"]
+    assert result.json["variants"]["cu129_sm90_v3"]["nvidia"]["sm_arch"] == [
+        "90_real",
+        "90_virtual",
+    ]
+
+
+# Which of them.
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ([], "cpu_v3 cpu_v4 cu129_sm90_v3 cu129_sm90_v4"),
+        (["cpu_v3"], "cpu_v3"),
+        (["*_v4"], "cpu_v4 cu129_sm90_v4"),
+        (["cpu_*", "cu129_sm90_v3"], "cpu_v3 cpu_v4 cu129_sm90_v3"),
+        (["gpu=sm90"], "cu129_sm90_v3 cu129_sm90_v4"),
+        (["gpu=sm90", "cpu=v4"], "cu129_sm90_v4"),
+        (["gpu=sm90", "gpu=none", "cpu=v4"], "cpu_v4 cu129_sm90_v4"),
+        (["cu*", "cpu=v4"], "cu129_sm90_v4"),
+    ],
+)
+def test_only(combined, wanted, found):
+    variants = list(combined().values())
+    assert labels(variant.label for variant in select(variants, wanted)) == found
+
+
+@pytest.mark.parametrize("wanted", [["nonsense"], ["cpu=v5"], ["tpu=v3"], ["cpu_*", "gpu=sm90"]])
+def test_only_nothing(write, variants, wanted):
+    options = [text for which in wanted for text in ("--only", which)]
+    result = variants("matrix", write(), *options)
+    assert (result.code, result.out) == (1, "")
+    assert wanted[-1].partition("=")[0] in result.err
+
+
+# Backends that know variants.
+
+
+@pytest.mark.parametrize(
+    ("backend", "settings"),
+    [
+        ("", {}),
+        (
+            "meson-python",
+            {"variant": ("x86_64 :: level :: v3",), "variant-label": ("v3",)},
+        ),
+        (
+            "scikit-build-core",
+            {
+                "variant": ("x86_64 :: level :: v3",),
+                "variant-label": ("v3",),
+                "experimental": ("true",),
+            },
+        ),
+    ],
+)
+def test_config_settings(combined, backend, settings):
+    (variant,) = combined(CPU + 'config-settings.own = "1"').values()
+    assert config_settings(backend, variant) == {"own": ("1",), **settings}
+
+
+def test_config_settings_of_the_null_variant(combined):
+    (variant,) = combined("[axes.cpu.null]").values()
+    assert config_settings("", variant) == {}
+    assert config_settings("meson-python", variant) == {"null-variant": ("true",)}
+
+
+def test_json_is_readable(write, variants):
+    result = variants("matrix", write(), "--format", "gitlab")
+    assert json.loads(result.out)

@@ -216,7 +216,7 @@ CPU = '[axes.cpu.v3]\nproperties = ["x86_64 :: level :: v3"]\n'
         ("", "axes: there are none: add a table such as [axes.cpu.avx2] for each value"),
         ("[axes.cpu]", "axes.cpu: has no values: add one, or leave the axis out"),
         ("[axes.CPU.a]", "axes: 'CPU' is no name of an axis: it must match [a-z][a-z0-9_-]*"),
-        ("axis = 1", "variant: unknown key"),
+        ("axis = 1\n" + CPU, "variant: unknown key 'axis'; there are $schema, default-priorities"),
         (
             CPU + "[bild]",
             "unknown key 'bild'; there are extends, label, variant, axes, exclude, override, build",

@@ -834,3 +834,23 @@ def test_one_wrong_place(schema, path, value, remove):
     else:
         assert str(error).startswith("x: ")
         assert str(error).isprintable()
+
+
+@pytest.mark.parametrize("value", [object(), {"f": ["1", object()]}, {"f": {"1": "x"}}, {"f": "1"}])
+def test_what_no_json_has_in_a_variant(value):
+    variants = {"a": {"x": {"f": ["1"]}}, "b": {"x": value}}
+    with pytest.raises(MetadataError, match=r"variants\.b\.x"):
+        metadata_from_tree({"default-priorities": {"namespace": ["x"]}, "variants": variants}, "x")
+
+
+def test_texts_of_another_type_are_read_as_texts():
+    class Text(str):
+        """As TOML libraries that keep the layout have them."""
+
+    variants = {
+        label: {"x": {"f": [Text(value)]}} for label, value in (("a", "1"), ("b", "2"), ("c", "1"))
+    }
+    found = metadata_from_tree(
+        {"default-priorities": {"namespace": ["x"]}, "variants": variants}, "x"
+    )
+    assert [found.variants[label]["x"]["f"] for label in "abc"] == [("1",), ("2",), ("1",)]

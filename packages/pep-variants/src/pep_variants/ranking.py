@@ -168,7 +168,7 @@ def _rank(metadata: Metadata, platform: Platform, preferences: Preferences) -> R
             base += len(values)
     # Variants that list the same in a namespace share one mapping (see `reader`), which is judged
     # once. The mappings outlive this function, so their identity is a key.
-    judged: dict[tuple[str, int], list[int] | None] = {}
+    judged: dict[str, dict[int, list[int] | None]] = {}
     keyed: list[tuple[tuple[int, ...], str]] = []
     rejected: list[str] = []
     exclude = preferences.exclude
@@ -176,12 +176,11 @@ def _rank(metadata: Metadata, platform: Platform, preferences: Preferences) -> R
         key: list[int] = []
         compatible = not (exclude and any(selector.matches(properties) for selector in exclude))
         for namespace, features in properties.items() if compatible else ():
-            key_of_features = (namespace, id(features))
             try:
-                indices = judged[key_of_features]
+                indices = judged[namespace][id(features)]
             except KeyError:
                 indices = _best(features, table.get(namespace, {}))
-                judged[key_of_features] = indices
+                judged.setdefault(namespace, {})[id(features)] = indices
             if indices is None:
                 compatible = False
                 break

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import marshal
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -178,7 +179,7 @@ class _Reader:
         # The hot loop for files with thousands of labels. What one namespace lists is checked
         # once in whichever variant, and shared by all that list the same: `ranking` then judges
         # it once, too. The tree is ours alone, so it is completed in place.
-        checked: dict[str, dict[object, Features]] = {}
+        checked: dict[str, dict[bytes, Features]] = {}
         variants: dict[str, Properties] = {}
         for label, properties in table.items():
             if not LABEL.fullmatch(label):
@@ -188,30 +189,34 @@ class _Reader:
                 )
             if type(properties) is not dict:
                 raise self._expected_object(f"variants.{label}", properties)
-            empty = False
+            empty = not properties
             for namespace, features in properties.items():
                 try:
-                    # The type of the values, because tuple("ab") is the same as tuple(["a", "b"]).
-                    key = tuple([(f, type(v), tuple(v)) for f, v in features.items()])
+                    # The fastest way to something that can be looked up: bytes that are equal
+                    # for equal data, types and order included.
+                    key = marshal.dumps(features, 0)
                     shared = checked[namespace][key]
-                except (KeyError, TypeError, AttributeError):  # new, or of wrong types
+                except KeyError:
                     shared = self._variant_features(label, namespace, features, namespaces)
                     checked.setdefault(namespace, {})[key] = shared
+                except ValueError:  # nested very deeply, or nothing of JSON
+                    shared = self._variant_features(label, namespace, features, namespaces)
                 properties[namespace] = shared
-                empty = empty or not shared
+                if not shared:
+                    empty = True
             if empty:
                 properties = {name: value for name, value in properties.items() if value}
-            if label == ZERO_LABEL and zeros and not properties:
-                label = NULL_LABEL
-            if label == NULL_LABEL and properties:
+                if label == ZERO_LABEL and zeros and not properties:
+                    label = NULL_LABEL
+                if not properties and label != NULL_LABEL:
+                    raise self._error(
+                        f"variants.{label}",
+                        f"has no properties: only the variant {NULL_LABEL!r} has none",
+                    )
+            if properties and label == NULL_LABEL:
                 raise self._error(
                     f"variants.{NULL_LABEL}",
                     f"the null variant has no properties, found {shortened(properties)}",
-                )
-            if not properties and label != NULL_LABEL:
-                raise self._error(
-                    f"variants.{label}",
-                    f"has no properties: only the variant {NULL_LABEL!r} has none",
                 )
             variants[label] = properties
         return variants

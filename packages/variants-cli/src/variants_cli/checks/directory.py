@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 
 from pep_variants.errors import InconsistentMetadata
 from pep_variants.filename import metadata_filename, parse_metadata_filename
-from pep_variants.label import METADATA_SUFFIX
+from pep_variants.label import METADATA_SUFFIX, NULL_LABEL
 from pep_variants.merging import merge
 from pep_variants.metadata import Metadata
 
@@ -21,7 +21,7 @@ from .pages import Digests, check_page, find_pages, local_path
 from .wheel import CheckedWheel, check_wheel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from packaging.utils import NormalizedName
@@ -54,7 +54,7 @@ def check_directory(directory: Path) -> tuple[int, list[Finding]]:
             release = (wheel.filename.name, wheel.filename.version)
             releases.setdefault(release, []).append(wheel)
     for release, its_wheels in sorted(releases.items()):
-        findings += _check_each_other(its_wheels)
+        findings += check_each_other(its_wheels)
         if release not in indexed:
             name = metadata_filename(*release)
             findings.append(
@@ -69,7 +69,14 @@ def check_directory(directory: Path) -> tuple[int, list[Finding]]:
     for release, documents in sorted(indexed.items()):
         for path, index in documents:
             if index is not None:
-                findings += _check_index(path, index, releases.get(release, []))
+                group = releases.get(release, [])
+                labels = {
+                    wheel.filename.label
+                    for wheel in group
+                    if wheel.filename is not None and wheel.filename.label is not None
+                }
+                remedy = f"write it again: variants index {path.parent}"
+                findings += check_index(str(path), index, group, labels, remedy=remedy)
     findings += _check_markers(wheels, indexed)
     findings += _check_sidecars(wheels)
     pages = find_pages(directory)
@@ -98,11 +105,24 @@ def _check_markers(
                     )
         labels = {wheel.filename.label for wheel in group if wheel.filename is not None}
         labels |= set(merged.variants if merged is not None else ())
-        seen: set[str] = set()
-        for wheel in group:
-            new = [item for item in wheel.requirements if item not in seen]
-            seen.update(new)
-            yield from check_markers(new, merged or Metadata(), labels, str(wheel.path))
+        yield from check_release_markers(group, merged or Metadata(), labels)
+
+
+def check_release_markers(
+    wheels: Sequence[CheckedWheel], metadata: Metadata, labels: Collection[str | None]
+) -> Iterator[Finding]:
+    """Yield each requirement of *wheels* whose marker holds for no variant of the version, once.
+
+    Args:
+        wheels: of one version.
+        metadata: of all its variants.
+        labels: of its wheels, None for a non-variant wheel.
+    """
+    seen: set[str] = set()
+    for wheel in wheels:
+        new = [item for item in wheel.requirements if item not in seen]
+        seen.update(new)
+        yield from check_markers(new, metadata, labels, str(wheel.path))
 
 
 def _check_sidecars(wheels: Sequence[CheckedWheel]) -> Iterator[Finding]:
@@ -150,7 +170,7 @@ def _files(directory: Path, suffix: str) -> list[Path]:
     return sorted(path for path in directory.rglob(f"*{suffix}") if path.is_file())
 
 
-def _check_each_other(wheels: Sequence[CheckedWheel]) -> Iterator[Finding]:
+def check_each_other(wheels: Sequence[CheckedWheel]) -> Iterator[Finding]:
     """Yield one finding per wheel that contradicts one before it."""
     agreed: list[Metadata] = []
     merged: Metadata | None = None
@@ -167,27 +187,43 @@ def _check_each_other(wheels: Sequence[CheckedWheel]) -> Iterator[Finding]:
             try:
                 merge(other, wheel.metadata)
             except InconsistentMetadata as problem:
-                yield _contradiction("inconsistent-wheels", wheel.path, problem)
+                remedy = "make all wheels of a version from one description"
+                yield _contradiction("inconsistent-wheels", str(wheel.path), problem, remedy)
                 break
 
 
-def _check_index(path: Path, index: Metadata, wheels: Sequence[CheckedWheel]) -> Iterator[Finding]:
-    labels = set()
-    for wheel in wheels:
-        assert wheel.filename is not None
-        label = wheel.filename.label
-        assert label is not None
-        if label not in index.variants and label not in labels:
+def check_index(
+    place: str,
+    index: Metadata,
+    wheels: Sequence[CheckedWheel],
+    labels: Collection[str],
+    *,
+    remedy: str,
+) -> Iterator[Finding]:
+    """Yield where the ``*-variants.json`` at *place* contradicts the wheels of its version.
+
+    Args:
+        place: path or URL.
+        index: what it says.
+        wheels: those that were looked into.
+        labels: of all wheels that there are.
+        remedy: for contradictions.
+    """
+    names = {wheel.filename.label: wheel.path.name for wheel in wheels if wheel.filename}
+    for label in sorted(labels):
+        if index.label_of(label) not in {*index.variants, NULL_LABEL}:
             yield error(
                 "label-not-indexed",
-                str(path),
+                place,
                 "variants",
-                f"does not list label {label!r} of {wheel.path.name}: "
+                f"does not list label {label!r} of {names.get(label, 'a wheel')}: "
                 "installers take it for incompatible",
-                f"write it again: variants index {path.parent}",
+                remedy,
             )
-        labels.add(label)
-        if wheel.metadata is None or set(wheel.metadata.variants) != {label}:
+    for wheel in wheels:
+        if wheel.filename is None or wheel.metadata is None:
+            continue
+        if set(wheel.metadata.variants) != {wheel.filename.label}:
             continue
         first, second = index, wheel.metadata
         if index.schema != wheel.metadata.schema:
@@ -196,11 +232,11 @@ def _check_index(path: Path, index: Metadata, wheels: Sequence[CheckedWheel]) ->
         try:
             merge(first, second)
         except InconsistentMetadata as problem:
-            yield _contradiction("index-mismatch", path, problem)
-    for label in sorted(index.variants.keys() - labels):
+            yield _contradiction("index-mismatch", place, problem, remedy)
+    for label in sorted(index.variants.keys() - set(map(index.label_of, labels))):
         yield warning(
             "label-without-wheel",
-            str(path),
+            place,
             f"variants.{label}",
             "there is no wheel of this label here",
             "add the wheel, or leave out the label if it is not published elsewhere",
@@ -211,11 +247,6 @@ def _without_providers(metadata: Metadata) -> Metadata:
     return replace(metadata, providers={}, feature_priorities={}, property_priorities={})
 
 
-def _contradiction(code: str, path: Path, problem: InconsistentMetadata) -> Finding:
+def _contradiction(code: str, place: str, problem: InconsistentMetadata, remedy: str) -> Finding:
     message = str(problem).removeprefix(f"{problem.path} ")
-    remedy = (
-        "make all wheels of a version from one description"
-        if code == "inconsistent-wheels"
-        else f"write the index again: variants index {path.parent}"
-    )
-    return error(code, str(path), problem.path, message, remedy)
+    return error(code, place, problem.path, message, remedy)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from packaging.metadata import parse_email
 from packaging.utils import canonicalize_name
@@ -57,13 +57,20 @@ class CheckedWheel:
     findings: list[Finding] = field(default_factory=list)
 
 
-def check_wheel(path: Path) -> CheckedWheel:
+def check_wheel(
+    path: Path, stream: IO[bytes] | None = None, place: str | None = None
+) -> CheckedWheel:
     """Check the wheel *path*; its files are not unpacked, but for dist-info.
+
+    Args:
+        path: where it is; for one that is elsewhere, its filename.
+        stream: its bytes, if they are elsewhere.
+        place: where that is.
 
     Raises:
         OSError: it cannot be read.
     """
-    file = str(path)
+    file = place or str(path)
     checked = CheckedWheel(path)
     try:
         checked.filename = parse_filename(path.name)
@@ -72,15 +79,15 @@ def check_wheel(path: Path) -> CheckedWheel:
             error("invalid-filename", file, "", str(problem), "correct the name of the file")
         )
     try:
-        with open_wheel(path, file) as contents:
+        with open_wheel(path if stream is None else stream, file) as contents:
             data = contents.read(VARIANT_FILE)
             if data is not None:
                 place = f"{contents.dist_info}/{VARIANT_FILE}"
                 checked.metadata, findings = check_document(data, file, f"{place}: ")
                 checked.findings += findings
             checked.core_metadata = contents.read(METADATA_FILE)
-            checked.findings += _check_core_metadata(checked, contents)
-            checked.findings += _check_label(checked, has_metadata=data is not None)
+            checked.findings += _check_core_metadata(checked, contents, file)
+            checked.findings += _check_label(checked, file, has_metadata=data is not None)
             checked.findings += _check_record(contents, file, data)
     except InvalidWheel as problem:
         message = str(problem).removeprefix(f"{file}: ")
@@ -88,8 +95,10 @@ def check_wheel(path: Path) -> CheckedWheel:
     return checked
 
 
-def _check_core_metadata(checked: CheckedWheel, contents: WheelContents) -> Iterator[Finding]:
-    file, place = str(checked.path), f"{contents.dist_info}/{METADATA_FILE}"
+def _check_core_metadata(
+    checked: CheckedWheel, contents: WheelContents, file: str
+) -> Iterator[Finding]:
+    place = f"{contents.dist_info}/{METADATA_FILE}"
     data = checked.core_metadata
     if data is None:
         yield error("metadata-file-missing", file, place, "there is no METADATA", _REBUILD)
@@ -114,10 +123,10 @@ def _check_core_metadata(checked: CheckedWheel, contents: WheelContents) -> Iter
         )
 
 
-def _check_label(checked: CheckedWheel, *, has_metadata: bool) -> Iterator[Finding]:
+def _check_label(checked: CheckedWheel, file: str, *, has_metadata: bool) -> Iterator[Finding]:
     if checked.filename is None:
         return
-    file, label = str(checked.path), checked.filename.label
+    label = checked.filename.label
     if not has_metadata and label is not None:
         yield error(
             "metadata-missing",

@@ -2,39 +2,66 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
 import click
 
 from ..checks.directory import check_directory
 from ..checks.document import check_index_metadata, check_pyproject
 from ..checks.finding import ERROR, WARNING, Finding
+from ..checks.recipe import check_recipe, is_recipe
+from ..checks.urls import is_url
 from ..checks.wheel import check_wheel
 from ..console import counted, one_line, print_json
 from .arguments import json_option
+from .index_options import progress
+
+
+class _Target(click.Path):
+    """A path that exists, or a URL."""
+
+    def __init__(self) -> None:
+        super().__init__(exists=True, path_type=Path)
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - as click has it
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:  # noqa: ANN401
+        """Return a path, or the URL as it is."""
+        return value if is_url(str(value)) else super().convert(value, param, ctx)
 
 
 @click.command(short_help="Check wheels, metadata and directories of both.")
-@click.argument(
-    "files",
-    metavar="FILE...",
-    type=click.Path(exists=True, path_type=Path),
-    nargs=-1,
-    required=True,
+@click.argument("files", metavar="FILE...", type=_Target(), nargs=-1, required=True)
+@click.option(
+    "--every-wheel",
+    is_flag=True,
+    help="Of a live index, look into all variant wheels, not just one of every label.",
 )
 @json_option
 @click.pass_context
-def validate(context: click.Context, files: tuple[Path, ...], as_json: bool) -> None:
-    """Check wheels, metadata and directories of both.
+def validate(
+    context: click.Context, files: tuple[Path | str, ...], every_wheel: bool, as_json: bool
+) -> None:
+    """Check wheels, metadata, directories of both, and live indexes.
 
-    A FILE is a wheel, a *-variants.json or variant.json, a pyproject.toml, or a directory, whose
-    wheels and metadata must also fit each other. Every finding comes with what to do about it.
-    Exits with 1 if there are errors; warnings alone are none.
+    A FILE is a wheel, a *-variants.json or variant.json, a pyproject.toml, a recipe, a directory,
+    whose wheels and metadata must also fit each other, or the URL of a project's page on an index.
+    Every finding comes with what to do about it. Exits with 1 if there are errors; warnings alone
+    are none.
     """
     checked = 0
     findings: list[Finding] = []
-    for path in files:
-        count, found = _check(path)
+    for target in files:
+        count, found = (
+            _check(target)
+            if isinstance(target, Path)
+            else _check_url(target, every_wheel=every_wheel)
+        )
         checked += count
         findings += found
     errors = sum(finding.severity == ERROR for finding in findings)
@@ -58,12 +85,31 @@ def validate(context: click.Context, files: tuple[Path, ...], as_json: bool) -> 
     context.exit(1 if errors else 0)
 
 
+def _check_url(url: str, *, every_wheel: bool) -> tuple[int, list[Finding]]:
+    from pep_variants.plugins.sources import Sources
+    from resolvelib_variants.index.errors import IndexProblem
+    from resolvelib_variants.index.session import Session
+
+    from ..checks.live import check_live
+
+    session = Session(Sources.from_environ(os.environ))
+    try:
+        with progress() as show:
+            return check_live(url, session, every_wheel=every_wheel, progress=show)
+    except IndexProblem as problem:
+        raise click.ClickException(str(problem)) from None
+    finally:
+        session.close()
+
+
 def _check(path: Path) -> tuple[int, list[Finding]]:
     if path.is_dir():
         return check_directory(path)
     if path.suffix == ".whl":
         return 1, check_wheel(path).findings
     if path.suffix == ".toml":
+        if is_recipe(path):
+            return 1, check_recipe(path)
         return 1, check_pyproject(path)
     return 1, check_index_metadata(path)[1]
 

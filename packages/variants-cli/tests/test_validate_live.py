@@ -1,0 +1,153 @@
+"""A project page on a live index: what is wrong with it is found over HTTP, too."""
+
+import http.server
+import json
+import os
+import shutil
+import threading
+from functools import partial
+
+import pytest
+
+V3 = {"x86_64": {"level": ["v3"]}}
+V4 = {"x86_64": {"level": ["v4"]}}
+
+
+@pytest.fixture
+def dist(tmp_path, build_wheel, variant_json, variants):
+    folder = tmp_path / "dist"
+    build = partial(build_wheel, folder=folder)
+    build("example_pkg-1.0-py3-none-any.whl")
+    for tags in ("py3-none-any", "py3-none-win_amd64"):
+        build(f"example_pkg-1.0-{tags}-null.whl", variant=variant_json("null"))
+        build(f"example_pkg-1.0-{tags}-x86_64_v3.whl", variant=variant_json("x86_64_v3", V3))
+    assert variants("index", folder).code == 0
+    return folder
+
+
+@pytest.fixture
+def url(dist, monkeypatch):
+    """The page of the project, served as static files."""
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *args):
+            pass
+
+    for name in list(os.environ):
+        if name.startswith("PIP_"):
+            monkeypatch.delenv(name)
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(Handler, directory=str(dist))
+    )
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/simple/example-pkg/"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def codes(result):
+    return sorted({item["code"] for item in result.json["findings"]})
+
+
+def test_good_page(url, variants):
+    # The page, the metadata, and one wheel of each of two labels; or all four.
+    assert variants("validate", url).out == "4 files checked: 0 errors, 0 warnings\n"
+    result = variants("validate", url, "--every-wheel")
+    assert result.out == "6 files checked: 0 errors, 0 warnings\n"
+
+
+def test_local_page(dist, variants):
+    url = (dist / "simple" / "example-pkg" / "index.html").as_uri()
+    assert variants("validate", url).out == "4 files checked: 0 errors, 0 warnings\n"
+
+
+def test_no_page(url, variants):
+    result = variants("validate", url.replace("example-pkg", "other"))
+    assert result.code == 1
+    assert "not found (HTTP status 404)" in result.err
+
+
+def test_changed_metadata(dist, url, variants):
+    path = dist / "example_pkg-1.0-variants.json"
+    path.write_text(path.read_text() + " ")
+    result = variants("validate", url, "--json")
+    assert codes(result) == ["index-metadata-missing", "page-mismatch"]
+    assert result.json["findings"][0]["file"].endswith(path.name)
+
+
+def test_metadata_that_is_gone(dist, url, variants):
+    (dist / "example_pkg-1.0-variants.json").unlink()
+    result = variants("validate", url, "--json")
+    assert codes(result) == ["index-metadata-missing", "page-file-missing"]
+
+
+def test_wheels_that_say_something_else(dist, url, build_wheel, variant_json, variants):
+    name = "example_pkg-1.0-py3-none-any-x86_64_v3.whl"
+    pages = shutil.copytree(dist / "simple", dist.parent / "pages")
+    build_wheel(name, folder=dist, variant=variant_json("x86_64_v3", V4))
+    result = variants("validate", url, "--json")
+    # The server gives no parts: the whole wheel was downloaded, and has another hash.
+    assert codes(result) == ["page-mismatch"]
+    page = dist / "simple" / "example-pkg" / "index.html"
+    page.write_text(page.read_text().replace("#sha256=", "#"))
+    result = variants("validate", url, "--json")
+    assert codes(result) == ["hash-missing", "index-mismatch"]
+    shutil.copytree(pages, dist / "simple", dirs_exist_ok=True)
+
+
+def test_labels_and_entries(dist, url, variants):
+    page = dist / "simple" / "example-pkg" / "index.html"
+    more = "".join(
+        f'<a href="{name}#sha256={"0" * 64}">{name}</a>'
+        for name in (
+            "example_pkg-1.0-py3-none-any-UPPER.whl",
+            "example_pkg-1.0-py3-none-any.whl",
+            "example_pkg-2.0-py3-none-any-null.whl",
+        )
+    )
+    page.write_text(page.read_text().replace("</body>", f"{more}</body>"))
+    (dist / "example_pkg-1.0-variants.json").write_text(
+        json.dumps(
+            {
+                "$schema": "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json",
+                "default-priorities": {"namespace": ["x86_64"]},
+                "variants": {"null": {}, "x86_64_v4": V4},
+            }
+        )
+    )
+    page.write_text(
+        "".join(
+            line.partition("#")[0] + line[line.index('">') :] if "variants.json" in line else line
+            for line in page.read_text().splitlines(keepends=True)
+        )
+    )
+    result = variants("validate", url, "--json")
+    assert codes(result) == [
+        "hash-missing",
+        "index-metadata-missing",
+        "invalid-filename",
+        "label-not-indexed",
+        "label-without-wheel",
+        "listed-twice",
+        "page-file-missing",
+    ]
+
+
+def test_no_credentials_in_what_is_said(dist, url, variants):
+    (dist / "example_pkg-1.0-variants.json").unlink()
+    result = variants("validate", url.replace("://", "://user:hunter2@"))
+    assert "hunter2" not in result.out + result.err
+
+
+def test_recipe(tmp_path, variants):
+    path = tmp_path / "repack.toml"
+    path.write_text(
+        "variant.default-priorities.namespace = ['x']\n[[wheel]]\nfiles = ['*']\nlabel = 'null'\n"
+    )
+    assert variants("validate", path).out == "1 file checked: 0 errors, 0 warnings\n"
+    path.write_text(path.read_text() + "oops = 1\n")
+    result = variants("validate", path, "--json")
+    assert codes(result) == ["invalid-recipe"]
+    assert "wheel[0].oops" in result.json["findings"][0]["message"]

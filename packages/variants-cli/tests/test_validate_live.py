@@ -141,6 +141,37 @@ def test_no_credentials_in_what_is_said(dist, url, variants):
     assert "hunter2" not in result.out + result.err
 
 
+def test_overlay(tmp_path, dist, url, variants):
+    """An index without metadata gets some, on a page that lists its wheels."""
+    written = (dist / "example_pkg-1.0-variants.json").read_bytes()
+    out = tmp_path / "overlay"
+    result = variants("index", url, "-o", out)
+    assert result.code == 0
+    assert result.out == (
+        f"{out / 'example-pkg'}: 5 wheels, 1 version with variants; 5 files changed\n"
+    )
+    assert (out / "example-pkg" / "example_pkg-1.0-variants.json").read_bytes() == written
+    page = json.loads((out / "example-pkg" / "index.v1_json").read_text())
+    urls = {file["filename"]: file["url"] for file in page["files"]}
+    assert urls.pop("example_pkg-1.0-variants.json") == "example_pkg-1.0-variants.json"
+    server = url.partition("/simple/")[0]
+    assert urls == {name: f"{server}/{name}" for name in urls}
+    assert variants("index", url, "-o", out).out.endswith("; 0 files changed\n")
+    local = (out / "example-pkg" / "index.html").as_uri()
+    assert variants("validate", local, "--every-wheel").code == 0
+
+
+def test_overlay_of_broken_wheels(tmp_path, dist, url, variants):
+    page = dist / "simple" / "example-pkg" / "index.html"
+    page.write_text(page.read_text().replace("#sha256=", "#"))
+    (dist / "example_pkg-1.0-py3-none-any-null.whl").write_bytes(b"x" * 100)
+    result = variants("index", url, "-o", tmp_path / "overlay")
+    assert result.code == 1
+    assert "example_pkg-1.0-py3-none-any-null.whl: not a usable zip archive" in result.err
+    assert not (tmp_path / "overlay").exists()
+    assert variants("index", url).code == 2
+
+
 def test_recipe(tmp_path, variants):
     path = tmp_path / "repack.toml"
     path.write_text(

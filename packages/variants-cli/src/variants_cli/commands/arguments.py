@@ -33,6 +33,24 @@ force_option = click.option("--force", is_flag=True, help="Replace files that ex
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
 
+class PathOrURL(click.Path):
+    """A path that exists, or a URL, as it is."""
+
+    def __init__(self, *, file_okay: bool = True) -> None:
+        super().__init__(exists=True, file_okay=file_okay, path_type=Path)
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - as click has it
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:  # noqa: ANN401
+        """Return a path, or the URL as it is."""
+        if str(value).startswith(("http://", "https://", "file://")):
+            return value
+        return super().convert(value, param, ctx)
+
+
 def preference_options(
     *names: str, aliases: Mapping[str, str] | None = None
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -30,6 +30,7 @@ from ..console import counted, fail
 from ..inventory import FILENAME, Inventory
 from ..merged import write_merged
 from ..wheelhouse import Distribution, by_version, find_distributions, read_distribution
+from .arguments import PathOrURL
 from .inspect import disagreements
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Release:
 
 
 @click.command(short_help="Turn a directory of wheels into a package index.")
-@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("place", metavar="DIR|URL", type=PathOrURL(file_okay=False))
 @click.option(
     "-o",
     "--output",
@@ -90,7 +91,11 @@ class Release:
 )
 @click.option("--fresh", is_flag=True, help="Read all files again, also those that did not change.")
 def index(
-    directory: Path, output: Path | None, base_url: str | None, core_metadata: bool, fresh: bool
+    place: Path | str,
+    output: Path | None,
+    base_url: str | None,
+    core_metadata: bool,
+    fresh: bool,
 ) -> None:
     """Turn a directory of wheels into a package index.
 
@@ -100,8 +105,17 @@ def index(
     too. Files that do not change are not touched, and distributions that did not change since
     the last run are not read again. If the wheels contradict each other, nothing is written.
 
+    Of the URL of a project's page on another index, writes a page that lists the files where they
+    are, and beside it the metadata that is read from them: for indexes that do not take any.
+
     Example: variants index dist && python -m http.server --directory dist
     """
+    if not isinstance(place, Path):
+        if output is None:
+            raise click.UsageError("say with -o where to write what is made of a URL")
+        _index_url(place, output)
+        return
+    directory = place
     output = output or directory / "simple"
     inventory = Inventory(output / FILENAME, directory)
     distributions, read, problems = _read(
@@ -125,6 +139,42 @@ def index(
         + (f"{counted(sdists, 'source distribution')}, " if sdists else "")
         + f"{counted(sum(release.variants_json is not None for release in releases), 'version')} "
         f"with variants; {counted(changed, 'file')} changed"
+    )
+
+
+def _index_url(url: str, output: Path) -> None:
+    from pep_variants.plugins.sources import Sources
+    from resolvelib_variants.index.errors import IndexProblem
+    from resolvelib_variants.index.session import Session
+
+    from ..overlay import read_overlay
+    from .index_options import progress
+
+    session = Session(Sources.from_environ(os.environ))
+    try:
+        with progress() as show:
+            overlay = read_overlay(url, session, show)
+    except IndexProblem as problem:
+        raise click.ClickException(str(problem)) from None
+    finally:
+        session.close()
+    page = overlay.page
+    folder = output / page.project
+    changed = sum(
+        write_if_changed(folder / name, data)
+        for name, data in (
+            *overlay.documents.items(),
+            (JSON_PAGE, json_page(page)),
+            (HTML_PAGE, html_page(page)),
+        )
+    )
+    names = sorted({path.parent.name for path in output.glob(f"*/{HTML_PAGE}")})
+    changed += write_if_changed(output / JSON_PAGE, json_projects(names))
+    changed += write_if_changed(output / HTML_PAGE, html_projects(names))
+    click.echo(
+        f"{folder}: {counted(overlay.wheels, 'wheel')}, "
+        f"{counted(len(overlay.documents), 'version')} with variants; "
+        f"{counted(changed, 'file')} changed"
     )
 
 

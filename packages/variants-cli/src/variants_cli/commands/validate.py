@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -12,31 +11,14 @@ from ..checks.directory import check_directory
 from ..checks.document import check_index_metadata, check_pyproject
 from ..checks.finding import ERROR, WARNING, Finding
 from ..checks.recipe import check_recipe, is_recipe
-from ..checks.urls import is_url
 from ..checks.wheel import check_wheel
 from ..console import counted, one_line, print_json
-from .arguments import json_option
+from .arguments import PathOrURL, json_option
 from .index_options import progress
 
 
-class _Target(click.Path):
-    """A path that exists, or a URL."""
-
-    def __init__(self) -> None:
-        super().__init__(exists=True, path_type=Path)
-
-    def convert(
-        self,
-        value: Any,  # noqa: ANN401 - as click has it
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> Any:  # noqa: ANN401
-        """Return a path, or the URL as it is."""
-        return value if is_url(str(value)) else super().convert(value, param, ctx)
-
-
 @click.command(short_help="Check wheels, metadata and directories of both.")
-@click.argument("files", metavar="FILE...", type=_Target(), nargs=-1, required=True)
+@click.argument("files", metavar="FILE...", type=PathOrURL(), nargs=-1, required=True)
 @click.option(
     "--every-wheel",
     is_flag=True,

@@ -379,18 +379,19 @@ class _Reader:
     def _variant_features(
         self, label: str, namespace: str, features: object, namespaces: frozenset[str]
     ) -> Features:
-        path = f"variants.{label}"
-        self._name(namespace, path, NAME, "namespace")
-        path = f"{path}.{namespace}"
         if namespace not in namespaces and namespace != ABI_DEPENDENCY:
-            raise self._error(path, "is not listed in default-priorities.namespace")
+            self._name(namespace, f"variants.{label}", NAME, "namespace")
+            raise self._error(
+                f"variants.{label}.{namespace}", "is not listed in default-priorities.namespace"
+            )
         if not isinstance(features, dict):
-            raise self._expected_object(path, features)
+            raise self._expected_object(f"variants.{label}.{namespace}", features)
         checked = {}
         for feature, values in features.items():
             try:
                 checked[feature] = self._seen[feature, type(values), tuple(values)]
             except (KeyError, TypeError):
+                path = f"variants.{label}.{namespace}"
                 self._name(feature, path, NAME, "feature")
                 names = self._names(values, f"{path}.{feature}", VALUE, unique=False)
                 if not names:

@@ -27,7 +27,17 @@ DISTRIBUTIONS = (
     "pip-patch",
 )
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
-PIPS = ("25.3", "26.3")
+PIPS = (
+    "24.0",
+    "24.3.1",
+    "25.0.1",
+    "25.1.1",
+    "25.3",
+    "26.0.1",
+    "26.1.2",
+    "26.2.1",
+    "26.3",
+)
 STALE = 300
 """Seconds after which whoever holds a lock is taken to be dead."""
 

@@ -28,11 +28,14 @@ class Combination:
         return f"pip{self.pip}-python{self.python}"
 
 
-MATRIX = [Combination(python, pip) for pip in PIPS for python in PYTHONS]
-# Both pips, and with them both of pip's metadata backends.
-LONG_TAIL = [Combination("3.10", "25.3"), Combination("3.13", "26.3")]
+NEWEST = PIPS[-1]
+FULL_MATRIX = [Combination(python, pip) for pip in PIPS for python in PYTHONS]
+# Every pip on one Python, every Python with one pip.
+MATRIX = [item for item in FULL_MATRIX if item.python == "3.12" or item.pip == NEWEST]
+# The oldest and the newest, and with them both of pip's metadata backends.
+LONG_TAIL = [Combination("3.10", PIPS[0]), Combination("3.13", NEWEST)]
 # For what has little to do with the version of either.
-ONE = [Combination("3.12", "26.3")]
+ONE = [Combination("3.12", NEWEST)]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -40,10 +43,19 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "combination" in metafunc.fixturenames:
         wanted = LONG_TAIL
         if metafunc.definition.get_closest_marker("matrix"):
-            wanted = MATRIX
+            wanted = FULL_MATRIX if metafunc.config.getoption("full_matrix") else MATRIX
         elif metafunc.definition.get_closest_marker("one"):
             wanted = ONE
         metafunc.parametrize("combination", wanted, ids=str, scope="session")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of ``make test-matrix``."""
+    parser.addoption(
+        "--full-matrix",
+        action="store_true",
+        help="run the tests marked 'matrix' on every pip with every Python",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
+from packaging.tags import sys_tags
 from pip._internal.exceptions import HashMismatch, InstallationError, PipError
 from pip._internal.models.link import Link
 from pip._internal.network.utils import raise_for_status, response_chunks
@@ -19,22 +20,24 @@ from pip._internal.utils.urls import path_to_url
 from pip._vendor.packaging.version import Version
 from pip._vendor.urllib3.exceptions import HTTPError
 
+from pep_variants.advice import advise
 from pep_variants.detection import Detector
 from pep_variants.errors import MetadataError, NoSuchVariant, VariantError, redacted
 from pep_variants.explanation import notices, verdicts, why_not
 from pep_variants.filename import metadata_filename, parse_metadata_filename
 from pep_variants.label import VARIANT_FILE, split_label
 from pep_variants.markers import NON_VARIANT, VariantContext
-from pep_variants.merging import check_promise
+from pep_variants.merging import check_promise, merge_all
 from pep_variants.metadata import Metadata
 from pep_variants.platform import Platform
 from pep_variants.preferences import Preferences
 from pep_variants.property import Properties
 from pep_variants.ranking import Ranking, rank
-from pep_variants.reader import MAX_METADATA_BYTES, read_metadata
-from pep_variants.selection import Selection
+from pep_variants.reader import MAX_METADATA_BYTES, metadata_from_tree, read_metadata
+from pep_variants.selection import File, Selection, missing_variant, select
 from resolvelib_variants.arranger import Arranger
 
+from .locking import KEY, filename_of
 from .session import Fault, Info, link_of, logger, source_of
 
 VERBOSE = 15
@@ -81,6 +84,11 @@ class InfoFiles:
         self._network = network
         # By source: project and version to link, and how many links have been looked at.
         self._known: dict[str, tuple[dict[Any, Any], int]] = {}
+        self._given: dict[str, Sequence[Info]] = {}
+
+    def note(self, project: str, candidates: Sequence[Info]) -> None:
+        """Take note of all there is of *project*."""
+        self._given[project] = candidates
 
     def version(self, candidate: Info) -> Hashable:
         """Return the version of the info."""
@@ -95,7 +103,10 @@ class InfoFiles:
         return source_of(link_of(candidate))
 
     def metadata(self, project: str, candidate: Info) -> Metadata:
-        """Fetch, verify and read the metadata file that the same source lists."""
+        """Fetch, verify and read the metadata file that the same source lists.
+
+        Where there is none, what the wheels say of themselves has to do.
+        """
         link = link_of(candidate)
         source = source_of(link)
         filename = metadata_filename(project, str(candidate[0]))
@@ -103,8 +114,30 @@ class InfoFiles:
         if found is None and link.is_file and link.comes_from is None:
             found = _beside(link.file_path, filename)
         if found is None:
-            raise MetadataError(source, "", f"lists variant wheels, but no {filename}")
+            return self._of_wheels(project, candidate[0], source, filename)
         return self._fetch(found)
+
+    def _of_wheels(self, project: str, version: Hashable, source: str, filename: str) -> Metadata:
+        from .remote import MAX_WHEELS, metadata_in_wheel
+
+        wheels: dict[str, Any] = {}
+        for info in self._given.get(project, ()):
+            link = link_of(info)
+            label = split_label(link.filename)[1]
+            if label is not None and info[0] == version and source_of(link) == source:
+                wheels.setdefault(label, link)
+        missing = f"lists variant wheels, but no {filename}"
+        if len(wheels) > MAX_WHEELS:
+            raise MetadataError(source, "", f"{missing}, and {len(wheels)} labels are too many")
+        found = []
+        for label, link in sorted(wheels.items()):
+            try:
+                metadata = metadata_in_wheel(self._network, link)
+                check_promise(metadata, metadata, label)
+            except (OSError, ValueError, PipError, HTTPError, VariantError) as error:
+                raise MetadataError(source, "", f"{missing}; {redacted(str(error))}") from None
+            found.append(metadata)
+        return merge_all(found)
 
     def _by_version(self, source: str) -> dict[Any, Any]:
         links = self._links.get(source, ())
@@ -187,10 +220,13 @@ class CandidateArranger:
         """Set up for one command; *links* and *network* as for `InfoFiles`."""
         self.detect = detect
         self._preferences = preferences
+        self._files = InfoFiles(links, network)
         self._arranger: Arranger[Info] = Arranger(
-            InfoFiles(links, network), platform=detect, preferences=preferences, listener=self
+            self._files, platform=detect, preferences=preferences, listener=self
         )
         self._links: dict[str, tuple[str, Info]] = {}
+        # What lock files say of wheels, by URL.
+        self._locked: dict[str, Metadata] = {}
         self._said: set[str] = set()
 
     @property
@@ -201,6 +237,7 @@ class CandidateArranger:
     def arrange(self, project: str, infos: Iterator[Info]) -> Iterator[Info]:
         """Yield *infos* arranged; those of versions with variants with a version of their own."""
         given = list(infos)
+        self._files.note(project, given)
         try:
             for info in self._arranger.arrange(project, given):
                 selection = self._arranger.selection(project, info)
@@ -248,13 +285,87 @@ class CandidateArranger:
                 if ranking is not None:
                     check_promise(ranking.metadata, found, label)
                 return
-            check_promise(found, found, label)
+            check_promise(self._locked.get(link.url_without_fragment, found), found, label)
             ranking = self._rank(found)
             if label not in ranking.positions:
                 reasons = "; ".join(why_not(ranking, label))
                 raise NoSuchVariant(f"{link.filename} does not fit this machine: {reasons}")
         except VariantError as error:
             raise InstallationError(str(error)) from None
+
+    def metadata(self, url: str) -> Metadata | None:
+        """Return what the index says of the version that the wheel at *url* is of."""
+        for link, (project, info) in self._links.items():
+            if link.partition("#")[0] == url:
+                selection = self._arranger.selection(project, info)
+                ranking = selection.rankings.get(source_of(link_of(info))) if selection else None
+                return ranking.metadata if ranking else None
+        return self._locked.get(url)
+
+    def select_locked(self, package: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the wheels of a lock file's *package* that fit best: those of one label."""
+        project, version = str(package.get("name")), str(package.get("version") or "")
+        source = f"packages.{project}.{KEY}"
+        files = [File(filename_of(wheel), source, wheel) for wheel in package["wheels"]]
+
+        def metadata(_source: str) -> Metadata:
+            if KEY not in package:
+                raise MetadataError(source, "", f"the lock file lists variant wheels, but no {KEY}")
+            return metadata_from_tree(package[KEY], source)
+
+        selection = select(
+            files,
+            metadata=metadata,
+            platform=self.detect,
+            preferences=self._preferences,
+            project=project,
+            tags=[*sys_tags()],
+        )
+        self.selected(project, version, selection)
+        chosen = selection.chosen
+        if chosen is None:
+            missing = missing_variant(project, [(version, selection, files)])
+            if missing is None and not package.get("sdist"):
+                missing = NoSuchVariant(self._nothing_fits(project, version, selection))
+            if missing is not None:
+                raise InstallationError(str(missing))
+            return []
+        ranking = selection.rankings.get(source)
+        if chosen.label is not None and ranking is not None:
+            why = selection.why(chosen)
+            text = f"Variant {chosen.label} for {project} {version}"
+            self._say(logging.INFO, f"{text}: {why}" if why else text)
+            for file in selection.files:
+                if "url" in file.item:
+                    self._locked[str(file.item["url"]).partition("#")[0]] = ranking.metadata
+        return [file.item for file in selection.files if file.label == chosen.label]
+
+    @staticmethod
+    def _nothing_fits(project: str, version: str, selection: Selection[Any]) -> str:
+        reasons = [str(problem) for problem in selection.problems.values()]
+        for ranking in selection.rankings.values():
+            for label in ranking.rejected_labels:
+                reasons.append(f"{label} {'; '.join(why_not(ranking, label))}")
+        return (
+            f"no variant of {project} {version} in the lock file fits this machine: "
+            f"{'; '.join(reasons) or 'none is for this platform'}"
+        )
+
+    def advice(self, project: str, version: Any, installed: str | None, links: Any) -> str | None:
+        """Return in a sentence what is better than what is installed, None if nothing is.
+
+        Args:
+            project: normalized name.
+            version: that is installed.
+            installed: label that is installed, None if it is no variant.
+            links: pip's links of all files of the version.
+        """
+        infos: list[Info] = [(version, functools.partial(_nothing, link=link)) for link in links]
+        self._files.note(project, infos)
+        first = next(self._arranger.arrange(project, infos), None)
+        selection = self._arranger.selection(project, first) if first is not None else None
+        found = advise(selection, installed) if selection is not None else None
+        return found.text(project, str(version)) if found is not None else None
 
     # Listener of the arranger.
 
@@ -381,6 +492,10 @@ def _narrowed(properties: Properties, ranking: Ranking, label: str) -> Propertie
         }
         for namespace, features in properties.items()
     }
+
+
+def _nothing(*, link: Any) -> None:
+    """Build no candidate: for infos that are only judged."""
 
 
 @functools.cache

@@ -1,7 +1,8 @@
 """The import hook: patches pip's modules as they are imported.
 
-`PATCHES` is the one table of what is patched; `SUPPORTED` the one list of pip versions whose
-seams are known. Nothing of pip is changed on disk, so uninstalling the shim undoes everything.
+`PATCHES` is the one table of what is patched, for all versions of pip alike. What a pip has to
+have for that is checked when it is there: names and parameters, never its version. Nothing of pip
+is changed on disk, so uninstalling the shim undoes everything.
 """
 
 from __future__ import annotations
@@ -20,23 +21,45 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
-SUPPORTED = ("25.3", "26.3")
-"""pip versions that the patches are tested with. A new one is added here when its tests pass."""
+OLDEST = "24.0"
+"""The oldest pip that the patches are tested with; older ones are left alone."""
 
 PATCHES = {
     "cli.req_command": "command:patch_commands",
-    "commands.install": "command:patch_summary",
     "index.package_finder": "finder:patch_finder",
     "index.sources": "names:patch_sources",
     "metadata.importlib._dists": "metadata:patch_importlib",
     "metadata.pkg_resources": "metadata:patch_pkg_resources",
     "models.wheel": "names:patch_wheel",
     "operations.prepare": "prepare:patch_prepare",
+    "resolution.resolvelib.factory": "resolution:patch_factory",
     "resolution.resolvelib.found_candidates": "resolution:patch_found_candidates",
     "resolution.resolvelib.resolver": "resolution:patch_resolver",
-    "utils.misc": "version:patch_version",
 }
-"""Module below ``pip._internal`` to what patches it, below ``pep_variants_shim.patches``."""
+"""Module below ``pip._internal`` to what patches it, below ``pep_variants_shim.patches``.
+
+All of them or none: a pip that lacks one of these seams is left alone.
+"""
+
+EXTRAS = {
+    "build_env": "runner:patch_runner",  # up to 26.2
+    "build_env.installer": "runner:patch_runner",
+    "cli.main_parser": "runner:patch_runner",
+    "commands.index": "finder:patch_listing",
+    "commands.inspect": "shown:patch_inspect",
+    "commands.install": "command:patch_summary",
+    "commands.list": "shown:patch_list",
+    "commands.lock": "lock:patch_lock",
+    "commands.show": "shown:patch_show",
+    "models.installation_report": "shown:patch_report",
+    "models.pylock": "lock:patch_lock",  # 25.1 to 25.3
+    "utils.misc": "version:patch_version",
+    "utils.pylock": "lock:patch_pylock",  # since 26.0
+}
+"""The same for what is only shown, and for commands that stand apart.
+
+Each for itself: without one of these seams pip does in that place what it always did.
+"""
 
 INSTALLING = ("commands.download", "commands.install", "commands.lock", "commands.wheel")
 """Modules of the commands that tell the user when variants are off."""
@@ -106,25 +129,28 @@ class PatchFinder:
             version = getattr(sys.modules.get("pip"), "__version__", None)
             if _BUILT_IN_NAME in sys.modules and not BUILT_IN:
                 switch.yield_to_built_in()
-            elif str(version).partition(LOCAL)[0] not in SUPPORTED:
-                switch.off(f"pip {version} is not supported (only {', '.join(SUPPORTED)})")
+            elif _release(str(version)) < _release(OLDEST):
+                switch.off(f"pip {version} is not supported ({OLDEST} or newer is)")
         name = fullname[len(_INTERNAL) :]
         if name in INSTALLING:
             switch.tell()
-        if name not in PATCHES or not switch.on:
+        patch = PATCHES.get(name) or EXTRAS.get(name)
+        if patch is None or not switch.on:
             return None
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:
-            spec.loader = _PatchLoader(spec.loader, PATCHES[name])  # type: ignore[assignment] # quacks like one
+            needed = name in PATCHES
+            spec.loader = _PatchLoader(spec.loader, patch, needed=needed)  # type: ignore[assignment] # quacks like one
         return spec
 
 
 class _PatchLoader:
     """Executes a module with its own loader, then patches it."""
 
-    def __init__(self, loader: Any, patch: str) -> None:
+    def __init__(self, loader: Any, patch: str, *, needed: bool) -> None:
         self._loader = loader
         self._patch = patch
+        self._needed = needed
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         module: ModuleType | None = self._loader.create_module(spec)
@@ -142,9 +168,21 @@ class _PatchLoader:
         try:
             getattr(importlib.import_module(f"{__package__}.patches.{name}"), function)(module)
         except AttributeError as error:
-            switch.off(f"this pip is not as expected, {module.__name__} lacks {error.name}")
+            if self._needed:
+                switch.off(f"this pip is not as expected, {module.__name__} lacks {error.name}")
         except Exception as error:  # pip must work, whatever happens to us
-            switch.off(f"{module.__name__} cannot be patched ({type(error).__name__}: {error})")
+            if self._needed:
+                switch.off(f"{module.__name__} cannot be patched ({type(error).__name__}: {error})")
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """Return the numbers that *version* begins with; nothing heavy may be imported for it."""
+    numbers = []
+    for part in version.partition(LOCAL)[0].split("."):
+        if not part.isdecimal():
+            break
+        numbers.append(int(part))
+    return tuple(numbers)
 
 
 def complete() -> bool:
@@ -175,11 +213,12 @@ def replace(owner: Any, name: str, *, always: bool = False) -> Callable[[Callabl
         always: call the function also when the patches are switched off.
 
     Raises:
-        AttributeError: *owner* has no such attribute of its own.
+        AttributeError: *owner* has no such attribute of its own, or, when it decorates, what is
+            there does not begin with the parameters that the function names.
     """
     original = vars(owner).get(name)
+    place = f"{getattr(owner, '__qualname__', '')}.{name}".lstrip(".")
     if original is None:
-        place = f"{getattr(owner, '__qualname__', '')}.{name}".lstrip(".")
         raise AttributeError(f"there is no {place}", name=place, obj=owner)
 
     def switched(original: Any, ours: Callable[..., Any]) -> Callable[..., Any]:
@@ -192,11 +231,41 @@ def replace(owner: Any, name: str, *, always: bool = False) -> Callable[[Callabl
         return function
 
     def decorate(ours: Callable[..., Any]) -> None:
+        function = original
         if isinstance(original, classmethod):
-            setattr(owner, name, classmethod(switched(original.__func__, ours)))
+            function = original.__func__
         elif isinstance(original, property):
-            setattr(owner, name, property(switched(original.fget, ours)))
+            function = original.fget
+        expected = parameters(ours)[1:]
+        if parameters(function)[: len(expected)] != expected:
+            place_with = f"{place}({', '.join(expected)})"
+            raise AttributeError(f"there is no {place_with}", name=place_with, obj=owner)
+        ours_or_theirs = switched(function, ours)
+        if isinstance(original, classmethod):
+            setattr(owner, name, classmethod(ours_or_theirs))
+        elif isinstance(original, property):
+            setattr(owner, name, property(ours_or_theirs))
         else:
-            setattr(owner, name, switched(original, ours))
+            setattr(owner, name, ours_or_theirs)
 
     return decorate
+
+
+def require(owner: Any, name: str, *wanted: str) -> None:
+    """Check that ``owner.name`` is a function with the parameters *wanted*.
+
+    Raises:
+        AttributeError: it is not.
+    """
+    function = vars(owner).get(name)
+    place = f"{getattr(owner, '__qualname__', '')}.{name}".lstrip(".")
+    if function is None or not set(wanted) <= set(parameters(function)):
+        place = f"{place}({', '.join(wanted)})" if function else place
+        raise AttributeError(f"there is no {place}", name=place, obj=owner)
+
+
+def parameters(function: Any) -> tuple[str, ...]:
+    """Return the names of the parameters of a Python function, also of a decorated one."""
+    code = getattr(function, "__wrapped__", function).__code__
+    names: tuple[str, ...] = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return names

@@ -7,9 +7,10 @@ when there are options to understand.
 
 from __future__ import annotations
 
+import enum
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pip._internal.exceptions import DistributionNotFound, InstallationError, PipError
 from pip._vendor.packaging.utils import canonicalize_name
 
-from pep_variants.label import split_label
+from pep_variants.label import VARIANT_FILE, split_label
 
 from . import BUILT_IN, LOCAL
 from .hook import switch
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("pip.variants")
 
 _ATTRIBUTE = "_pep_variants_session"
+
+_PASSING_TIMEOUT = 5.0
 
 _current: ContextVar[Session | None] = ContextVar("current", default=None)
 _prepared: ContextVar[Any] = ContextVar("prepared", default=None)
@@ -70,6 +73,24 @@ def session_of(finder: object) -> Session | None:
     return getattr(finder, _ATTRIBUTE, None) if switch.on else None
 
 
+def label_of(dist: Any) -> str:
+    """Return the label of an installed distribution, empty if it is no variant.
+
+    For showing it: whatever is wrong with the distribution, it has no label then.
+    """
+    try:
+        dist.read_text(VARIANT_FILE)
+    except Exception:
+        return ""
+    try:
+        from .candidates import installed_label
+
+        return installed_label(dist) or ""
+    except Exception:
+        logger.debug("the label of %s cannot be told", dist, exc_info=True)
+        return ""
+
+
 @contextmanager
 def preparing(link: Any) -> Iterator[None]:
     """Remember, for `marker_context`, that pip is at work on the file at *link*."""
@@ -78,6 +99,11 @@ def preparing(link: Any) -> Iterator[None]:
         yield
     finally:
         _prepared.reset(token)
+
+
+def current_session() -> Session | None:
+    """Return the session of the running command, None if variants are switched off."""
+    return _current.get() if switch.on else None
 
 
 def current_labels() -> Mapping[str, str]:
@@ -111,6 +137,20 @@ def marker_context(variant_json: bytes | None, *, values: bool) -> VariantContex
         return context_of(variant_json, detect, values=values)
 
 
+class Use(enum.Enum):
+    """What a command does with variant wheels.
+
+    Attributes:
+        CHOOSE: resolve among them.
+        CHECK: take those that the user names, after a check; the legacy resolver can do no more.
+        LIST: tell which versions there are.
+    """
+
+    CHOOSE = enum.auto()
+    CHECK = enum.auto()
+    LIST = enum.auto()
+
+
 class Session:
     """What one command knows about variants.
 
@@ -126,13 +166,15 @@ class Session:
         options: Mapping[str, Any],
         finder: Any,
         *,
-        foreign: bool,
+        use: Use = Use.CHOOSE,
+        foreign: bool = False,
     ) -> None:
         """Start a session and hang it on *finder*, unless variants are switched off.
 
         Args:
             options: values of our options, by their names.
             finder: pip's ``PackageFinder`` of the command.
+            use: what the command does with variant wheels.
             foreign: the command is for another machine (``--platform`` and the like), which
                 detection on this one says nothing about.
 
@@ -144,6 +186,7 @@ class Session:
         self.preferences: Preferences | None = None
         self._options = options
         self._finder = finder
+        self._use = use
         self._foreign = foreign
         self._metadata_links: dict[str, list[Any]] = {}
         self._with_variants: set[str] = set()
@@ -159,6 +202,18 @@ class Session:
     def note_metadata(self, link: Any) -> None:
         """Take note of an index's link to a metadata file; nothing is fetched."""
         self._metadata_links.setdefault(source_of(link), []).append(link)
+
+    def lists_variants(self) -> bool:
+        """Return whether who looks for candidates himself sees variant wheels, and say why not.
+
+        Programs that use parts of pip cannot judge them, and neither can the legacy resolver.
+        """
+        if self._use is Use.CHECK and not self._warned:
+            self._warned = True
+            logger.warning(
+                "Variant wheels are ignored: the legacy resolver cannot choose among them"
+            )
+        return self._use is Use.LIST and self._load_preferences().use_variants
 
     def note_variants(self, project: str) -> None:
         """Take note that there are variant wheels of *project*."""
@@ -204,12 +259,48 @@ class Session:
                 raise
             raise InstallationError("; ".join(map(str, missing.values()))) from error
 
-    def note_result(self, candidates: Mapping[str, Any], requirements: Mapping[str, Any]) -> None:
+    def locked(self, tree: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the lock file *tree* with the metadata of the variant wheels in it."""
+        from .locking import KEY, labels, table_of
+
+        packages = []
+        for package in tree["packages"]:
+            ((label, *_),) = ([*labels(package)] or [None],)
+            metadata = None
+            if label is not None:
+                metadata = self._get_arranger().metadata(str(package["wheels"][0].get("url")))
+            try:
+                packages.append(
+                    package
+                    if label is None or metadata is None
+                    else {**package, KEY: table_of(metadata, label)}
+                )
+            except ValueError as error:
+                logger.warning("%s is locked without %s. %s", package["name"], KEY, error)
+                packages.append(package)
+        return {**tree, "packages": packages}
+
+    def select_locked(self, package: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the wheels of a lock file's *package* that fit this machine best.
+
+        Raises:
+            InstallationError: none does, and there is nothing else of it; or a `Fault`.
+        """
+        with faults():
+            return self._get_arranger().select_locked(package)
+
+    def note_result(
+        self,
+        candidates: Mapping[str, Any],
+        requirements: Mapping[str, Any],
+        wanted: Collection[str],
+    ) -> None:
         """Take note of what pip has resolved to.
 
         Args:
             candidates: pip's candidates, installed ones included.
             requirements: what it is going to install, by normalized project name.
+            wanted: projects that the user named.
 
         Raises:
             InstallationError: what is installed is not the variant that the user forced.
@@ -220,6 +311,7 @@ class Session:
                 self.labels[name] = label
         if BUILT_IN and "pip" in requirements:
             _tell_of_new_pip(requirements["pip"])
+        self._advise(candidates.values(), wanted)
         if self.preferences is None or not self.preferences.forced:
             return
         from .candidates import installed_label
@@ -238,6 +330,39 @@ class Session:
                     f"--variant {candidate.project_name}={forced} asks for: "
                     "add --force-reinstall to replace it"
                 )
+
+    def _advise(self, candidates: Iterable[Any], wanted: Collection[str]) -> None:
+        """Tell of better variants of what the user named and has already.
+
+        That takes a look at the index, which pip itself would not take: only for variants, unless
+        pip has looked. What goes wrong there is nobody's business.
+        """
+        for candidate in candidates:
+            project = candidate.project_name
+            if not candidate.is_installed or project not in wanted or self._forces(project):
+                continue
+            dist = getattr(candidate, "dist", None)
+            label = label_of(dist)
+            if dist is None or not (label or project in self._with_variants):
+                continue
+            try:
+                with _in_passing(self._finder._link_collector.session):
+                    links = [
+                        found.link
+                        for found in self._finder.find_all_candidates(project)
+                        if found.version == dist.version
+                    ]
+                    found = self._get_arranger().advice(project, dist.version, label or None, links)
+            except Exception:
+                logger.debug(
+                    "whether %s has a better variant cannot be told", project, exc_info=True
+                )
+                continue
+            if found is not None:
+                logger.info(
+                    "%s: to switch, pip install --force-reinstall --no-deps %s==%s",
+                    found, project, dist.version,
+                )  # fmt: skip
 
     def _forces(self, project: str) -> bool:
         return self.preferences is not None and project in self.preferences.forced
@@ -309,6 +434,26 @@ def _tell_of_new_pip(requirement: Any) -> None:
             after,
             before,
         )
+
+
+@contextmanager
+def _in_passing(network: Any) -> Iterator[None]:
+    """Let pip's *network* session neither try twice, nor wait long, nor ask for passwords."""
+    from pip._vendor.urllib3.util.retry import Retry
+
+    adapters = [item for item in network.adapters.values() if hasattr(item, "max_retries")]
+    retries = [adapter.max_retries for adapter in adapters]
+    timeout, prompting = network.timeout, network.auth.prompting
+    try:
+        for adapter in adapters:
+            adapter.max_retries = Retry(0, read=False)
+        network.timeout = min(timeout or _PASSING_TIMEOUT, _PASSING_TIMEOUT)
+        network.auth.prompting = False
+        yield
+    finally:
+        for adapter, number in zip(adapters, retries, strict=True):
+            adapter.max_retries = number
+        network.timeout, network.auth.prompting = timeout, prompting
 
 
 def link_of(info: Info) -> Any:

@@ -13,7 +13,7 @@ from pip._vendor.packaging.utils import canonicalize_name
 from pep_variants.options import OPTIONS
 
 from ..hook import complete, replace, switch
-from ..session import Session, current_labels
+from ..session import Session, Use, current_labels
 
 # Options by which a command works for another machine than this one.
 _FOREIGN = ("platforms", "abis", "implementation", "python_version")
@@ -52,10 +52,12 @@ def patch_commands(module: ModuleType) -> None:
             if given:
                 raise CommandError(f"{given[0]} has no effect: {switch.reason}")
         elif not values["no-variants"]:
-            if given and self.determine_resolver_variant(options) == "legacy":
+            legacy = self.determine_resolver_variant(options) == "legacy"
+            if given and legacy:
                 raise CommandError(f"{given[0]} has no effect with the legacy resolver")
             foreign = any(getattr(options, name, None) for name in _FOREIGN)
-            Session(values, finder, foreign=foreign)
+            use = Use.CHECK if legacy else Use.CHOOSE
+            Session(values, finder, use=use, foreign=foreign)
         return finder
 
 

@@ -7,8 +7,16 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
-from ..hook import replace
+from pip._vendor.packaging.utils import canonicalize_name
+
+from ..hook import replace, require, switch
 from ..session import session_of
+
+
+def patch_factory(module: ModuleType) -> None:
+    """Only look: candidates are made where and with what we expect."""
+    require(module.Factory, "_iter_found_candidates")
+    require(module.Factory, "_make_candidate_from_link", "link", "name")
 
 
 def patch_found_candidates(module: ModuleType) -> None:
@@ -26,15 +34,20 @@ def patch_found_candidates(module: ModuleType) -> None:
 
 
 def _arranged(infos: Iterator[Any]) -> Iterator[Any]:
-    # The finder, and with it the session, is only to be had from an info: each holds a partial
-    # of the factory's method that makes a candidate of a link.
+    # Nothing may happen before pip asks for the first one: what is installed often has to do, and
+    # the index is not even asked. The finder, and with it the session, is only to be had from an
+    # info: each holds a partial of the factory's method that makes a candidate of a link.
     first = next(infos, None)
     if first is None:
-        return infos
+        return
     infos = itertools.chain((first,), infos)
     build = first[1]
-    session = session_of(build.func.__self__._finder)
-    return infos if session is None else session.arrange(build.keywords["name"], infos)
+    try:
+        session, project = session_of(build.func.__self__._finder), build.keywords["name"]
+    except (AttributeError, KeyError) as error:
+        switch.off(f"this pip is not as expected, its candidates have no {error}")
+        session = None
+    yield from infos if session is None else session.arrange(project, infos)
 
 
 def patch_resolver(module: ModuleType) -> None:
@@ -48,11 +61,16 @@ def patch_resolver(module: ModuleType) -> None:
             session.resolving = True
 
     @replace(module.Resolver, "resolve")
-    def resolve(original: Callable[..., Any], self: Any, *args: Any, **kwargs: Any) -> Any:
+    def resolve(
+        original: Callable[..., Any], self: Any, root_reqs: Any, *args: Any, **kwargs: Any
+    ) -> Any:
         session = session_of(self.factory._finder)
         if session is None:
-            return original(self, *args, **kwargs)
+            return original(self, root_reqs, *args, **kwargs)
         with session.explaining():
-            requirements = original(self, *args, **kwargs)
-        session.note_result(self._result.mapping, requirements.requirements)
+            requirements = original(self, root_reqs, *args, **kwargs)
+        wanted = {
+            canonicalize_name(req.name) for req in root_reqs if req.name and req.user_supplied
+        }
+        session.note_result(self._result.mapping, requirements.requirements, wanted)
         return requirements

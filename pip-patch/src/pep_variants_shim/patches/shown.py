@@ -1,0 +1,94 @@
+"""What pip shows of installed distributions and of what it installs: the label of variants.
+
+Without variants around every output stays what it is, byte for byte.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+from pep_variants.label import split_label
+
+from ..hook import replace
+from ..session import label_of
+from .finder import patch_listing
+
+KEY = "variant_label"
+"""Name of the label in JSON, which is that of the marker variable."""
+
+
+def patch_list(module: ModuleType) -> None:
+    """Show labels in ``pip list``, as a column and in JSON, and updates that are variants."""
+    patch_listing(module)
+
+    @replace(module, "format_for_columns")
+    def format_for_columns(
+        original: Callable[..., Any], pkgs: Any, options: Any
+    ) -> tuple[list[list[str]], list[str]]:
+        rows, header = original(pkgs, options)
+        labels = [label_of(dist) for dist in pkgs]
+        if any(labels):
+            place = header.index("Version") + 1
+            header.insert(place, "Variant")
+            for row, label in zip(rows, labels, strict=True):
+                row.insert(place, label)
+        return rows, header
+
+    @replace(module, "format_for_json")
+    def format_for_json(original: Callable[..., str], packages: Any, options: Any) -> str:
+        text = original(packages, options)
+        labels = [label_of(dist) for dist in packages]
+        if not any(labels):
+            return text
+        items = json.loads(text)
+        for item, label in zip(items, labels, strict=True):
+            if label:
+                item[KEY] = label
+        return json.dumps(items)
+
+
+def patch_show(module: ModuleType) -> None:
+    """Show the label in ``pip show``, below the version."""
+    label = ""
+
+    @replace(module, "search_packages_info")
+    def search_packages_info(
+        original: Callable[..., Iterator[Any]], query: Any, *args: Any, **kwargs: Any
+    ) -> Iterator[Any]:
+        nonlocal label
+        for info in original(query, *args, **kwargs):
+            # pip prints one before it asks for the next.
+            label = label_of(module.get_default_environment().get_distribution(info.name))
+            yield info
+
+    @replace(module, "write_output")
+    def write_output(original: Callable[..., None], msg: Any, *args: Any) -> None:
+        original(msg, *args)
+        if label and str(msg).startswith("Version:"):
+            original("Variant: %s", label)
+
+
+def patch_inspect(module: ModuleType) -> None:
+    """Show labels in ``pip inspect``."""
+
+    @replace(module.InspectCommand, "_dist_to_dict")
+    def dist_to_dict(original: Callable[..., dict[str, Any]], self: Any, dist: Any) -> Any:
+        return _labelled(original(self, dist), label_of(dist))
+
+
+def patch_report(module: ModuleType) -> None:
+    """Show labels in the installation report."""
+
+    @replace(module.InstallationReport, "_install_req_to_dict")
+    def install_req_to_dict(original: Callable[..., dict[str, Any]], cls: Any, ireq: Any) -> Any:
+        # What is in pip's cache of built wheels has the link of its source.
+        link = getattr(ireq, "link", None)
+        label = split_label(link.filename)[1] if link is not None else None
+        return _labelled(original(cls, ireq), label or "")
+
+
+def _labelled(item: dict[str, Any], label: str) -> dict[str, Any]:
+    return {**item, KEY: label} if label else item

@@ -32,3 +32,15 @@ class UnusableFile(UvVariantsError):
 
 class InvalidSetting(UvVariantsError):
     """A setting of the shim that makes no sense."""
+
+
+class NoSuchFile(UvVariantsError):
+    """A project, file or index that is not there."""
+
+
+class UvNotFound(UvVariantsError):
+    """There is no uv to run."""
+
+
+class ShimFailed(UvVariantsError):
+    """The index shim could not be started, or cannot be reached."""

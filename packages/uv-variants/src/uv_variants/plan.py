@@ -1,0 +1,237 @@
+"""What uv is to be told instead of what the user told it, so that it comes to the shim.
+
+uv's own sources of settings stay as they are: options and variables are rewritten where they
+stand, and what files say of indexes is outranked by a variable. So everything keeps its place:
+what counts before what, names, and which index stands in place of PyPI.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from .commands import Scope
+from .configuration import Configuration, read_configuration
+from .indexes import PYPI, UserIndex, distinct, index_at, named_index_at
+
+if TYPE_CHECKING:
+    from .invocation import Given, Invocation
+
+_VARIABLES = {
+    "default-index": "UV_DEFAULT_INDEX",
+    "index": "UV_INDEX",
+    "index-url": "UV_INDEX_URL",
+    "extra-index-url": "UV_EXTRA_INDEX_URL",
+    "find-links": "UV_FIND_LINKS",
+}
+_SEPARATORS = {"find-links": ","}
+_ONE = ("default-index", "index-url")
+_NO = ("", "0", "false", "no", "off", "f", "n")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something happens.
+
+    Attributes:
+        cwd: working directory of uv.
+        project: directory from which uv looks for the project.
+        environ: environment variables of the user.
+    """
+
+    cwd: Path
+    project: Path
+    environ: Mapping[str, str] = field(repr=False)
+
+    @classmethod
+    def of(cls, invocation: Invocation, cwd: Path, environ: Mapping[str, str]) -> Place:
+        """Return the place of *invocation*, started in *cwd*."""
+        there = cwd / (invocation.last("directory") or environ.get("UV_WORKING_DIR") or "")
+        project = there / (invocation.last("project") or environ.get("UV_PROJECT") or "")
+        return cls(there, project, environ)
+
+    def switched_on(self, variable: str) -> bool:
+        """Return whether *variable* is set and not to a word for no."""
+        return self.environ.get(variable, "").strip().lower() not in _NO
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The indexes of one command.
+
+    Attributes:
+        indexes: everything the shim stands before, by its name there.
+        only: projects of the explicit ones among them, by that name.
+        configuration: what files say.
+    """
+
+    indexes: Mapping[str, UserIndex]
+    only: Mapping[str, frozenset[str]]
+    configuration: Configuration
+    _given: tuple[tuple[Given, tuple[UserIndex | str, ...]], ...] = ()
+    _variables: Mapping[str, tuple[UserIndex | str, ...]] = field(default_factory=dict)
+    _added: Mapping[str, tuple[UserIndex, ...]] = field(default_factory=dict)
+
+    def told(
+        self, invocation: Invocation, url: Callable[[UserIndex], str]
+    ) -> tuple[list[str], dict[str, str]]:
+        """Return uv's new arguments, and the variables that change.
+
+        Args:
+            invocation: what the plan was made of.
+            url: gives where the shim has an index.
+        """
+
+        def text(name: str, items: Iterable[UserIndex | str]) -> str:
+            return _SEPARATORS.get(name, " ").join(_spelled(item, name, url) for item in items)
+
+        values = {item.start: text(item.name, items) for item, items in self._given}
+        variables = {_VARIABLES[name]: text(name, items) for name, items in self._variables.items()}
+        added: list[str] = []
+        used = {item.name for item, _ in self._given}
+        for name, items in self._added.items():
+            if name in used:
+                for item in items:
+                    added += [f"--{name}", _spelled(item, name, url)]
+            else:
+                variable = _VARIABLES[name]
+                before = variables.get(variable, "")
+                variables[variable] = _SEPARATORS.get(name, " ").join(
+                    filter(None, (before, text(name, items)))
+                )
+        return invocation.rewritten(values, added), variables
+
+
+def make_plan(invocation: Invocation, scope: Scope, place: Place) -> Plan:
+    """Return the plan for *invocation* in *place*."""
+    environ = place.environ
+    configuration = _configuration(invocation, scope, place)
+    given = tuple(
+        (item, _read(item.name, item.value, place))
+        for item in invocation.given
+        if item.name in _VARIABLES
+    )
+    names = {item.name for item, _ in given}
+    variables = {
+        name: _read(name, environ[variable], place)
+        for name, variable in _VARIABLES.items()
+        if name not in names and environ.get(variable, "").strip()
+    }
+    known = [
+        item
+        for items in (*(items for _, items in given), *variables.values())
+        for item in items
+        if isinstance(item, UserIndex)
+    ]
+    added = _added(configuration, known, names | set(variables), _no_index(invocation, place))
+    indexes = distinct([*known, *(index for items in added.values() for index in items)])
+    only = {
+        name: configuration.pinned.get(index.name, frozenset())
+        for name, index in indexes.items()
+        if index.explicit
+    }
+    return Plan(indexes, only, configuration, given, variables, added)
+
+
+def _configuration(invocation: Invocation, scope: Scope, place: Place) -> Configuration:
+    script = invocation.last("script")
+    if invocation.command == ("run",) and invocation.operands:
+        operand = invocation.operands[0]
+        script = operand if operand.endswith(".py") or invocation.has("script", "s") else None
+    requirements = invocation.values("requirements", "constraints", "overrides")
+    requirements += invocation.values("with-requirements", "build-constraints")
+    if invocation.command in (("pip", "compile"), ("pip", "sync")):
+        requirements += invocation.operands
+    return read_configuration(
+        start=place.project.absolute(),
+        environ=place.environ,
+        config_file=invocation.last("config-file") or place.environ.get("UV_CONFIG_FILE") or None,
+        no_config=invocation.has("no-config") or place.switched_on("UV_NO_CONFIG"),
+        project=scope is not Scope.TOOL,
+        pip=invocation.command[:1] == ("pip",),
+        script=place.cwd / script if script else None,
+        requirements=[place.cwd / path for path in requirements if path != "-"],
+    )
+
+
+def _no_index(invocation: Invocation, place: Place) -> bool:
+    return invocation.has("no-index") or place.switched_on("UV_NO_INDEX")
+
+
+def _added(
+    configuration: Configuration,
+    known: Iterable[UserIndex],
+    told: Iterable[str],
+    no_index: bool,
+) -> dict[str, tuple[UserIndex, ...]]:
+    """Return what has to be added to what the user gave, by option."""
+    names = {index.name for index in known if index.name}
+    rest = [
+        index
+        for index in configuration.indexes
+        if (not index.name or index.name not in names) and (not index.links or _worth_it(index))
+    ]
+    default = configuration.default
+    added: dict[str, tuple[UserIndex, ...]] = {}
+    told = set(told)
+    without = no_index or configuration.scalars.get("no-index") is True
+    # Of what files say, an `index` outranks `--index-url`, and that an `index-url`.
+    outranked = "index-url" in told and (default is None or default.legacy)
+    shadowed = default is not None and default.name in names
+    if not (without or outranked or shadowed or "default-index" in told):
+        added["default-index"] = (default or UserIndex(PYPI, default=True),)
+    added["index"] = tuple(
+        index for index in rest if not index.links and not index.legacy and index is not default
+    )
+    added["extra-index-url"] = tuple(
+        index for index in rest if not index.links and index.legacy and not index.default
+    )
+    added["find-links"] = tuple(index for index in rest if index.links)
+    return {name: items for name, items in added.items() if items}
+
+
+def _read(name: str, value: str, place: Place) -> tuple[UserIndex | str, ...]:
+    """Return the indexes in the value of an option; texts are left to uv as they are."""
+    environ = place.environ
+    if name == "find-links":
+        found = (index_at(text, place.cwd, environ, links=True) for text in value.split(","))
+        texts = value.split(",")
+        return tuple(
+            index if _worth_it(index) else text for index, text in zip(found, texts, strict=True)
+        )
+    parts = [value] if name in _ONE else value.split()
+    default = name in _ONE
+    if name in ("index-url", "extra-index-url"):
+        return tuple(
+            index_at(part, place.cwd, environ, default=default, legacy=True) for part in parts
+        )
+    return tuple(named_index_at(part, place.cwd, environ, default=default) for part in parts)
+
+
+def _worth_it(index: UserIndex) -> bool:
+    """Return whether a find-links place may have variants: a local one without needs no shim.
+
+    The lock file has local places with their path, and keeps it that way.
+    """
+    if not index.url.startswith("file:"):
+        return True
+    from urllib.request import url2pathname
+
+    from pep_variants.label import split_label
+
+    try:
+        names = [path.name for path in Path(url2pathname(urlsplit(index.url).path)).iterdir()]
+    except OSError:
+        return False
+    return any(split_label(unquote(name))[1] for name in names if name.endswith(".whl"))
+
+
+def _spelled(item: UserIndex | str, option: str, url: Callable[[UserIndex], str]) -> str:
+    if isinstance(item, str):
+        return item
+    if item.name and option in ("index", "default-index"):
+        return f"{item.name}={url(item)}"
+    return url(item)

@@ -1,0 +1,237 @@
+"""One command of uv's with the shim: planned, run, reported."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .commands import Scope, scope_of
+from .gate import RESERVED_HOST, RESERVED_URL, USERNAME
+from .invocation import Invocation, parse
+from .lockfile import HERE, lock_path, locked_key
+from .plan import Place, Plan, make_plan
+from .process import Shim, become_uv, end_as, run_uv
+from .shim.urls import index_url, links_url
+from .uv import cache_directory, find_uv
+from .wishes import FLOATING, Wishes
+
+if TYPE_CHECKING:
+    from pep_variants.preferences import Preferences
+
+    from .indexes import UserIndex
+    from .machine import Subject
+
+_PROXIES = ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
+
+
+@dataclass(frozen=True)
+class Session:
+    """What is known of a command before it runs.
+
+    Attributes:
+        uv: path of uv.
+        invocation: uv's command line.
+        scope: what it works on.
+        place: where.
+        wishes: our own options.
+        preferences: all that was asked for.
+        cache: directory of the shim's.
+    """
+
+    uv: str
+    invocation: Invocation
+    scope: Scope
+    place: Place
+    wishes: Wishes
+    preferences: Preferences
+    cache: Path
+
+
+def run(wishes: Wishes, environ: Mapping[str, str]) -> int:
+    """Run uv with *wishes*; return the exit code.
+
+    Raises:
+        UvVariantsError, VariantError: something is wrong with what was asked for.
+    """
+    uv = find_uv(environ)
+    invocation = parse(wishes.rest)
+    scope = scope_of(invocation)
+    direct = [uv, *wishes.rest]
+    if scope is Scope.NOTHING:
+        return become_uv(direct, environ)
+    place = Place.of(invocation, Path(), environ)
+    preferences = _preferences(wishes, place)
+    lock = _lock(invocation, scope, place)
+    base = wishes.shim or RESERVED_URL
+    locked = locked_key(lock, base)
+    if not preferences.use_variants and locked is None:
+        return become_uv(direct, environ)
+    session = Session(
+        uv, invocation, scope, place, wishes, preferences, shim_cache_directory(environ)
+    )
+    return end_as(_with_shim(session, base, locked))
+
+
+def shim_cache_directory(environ: Mapping[str, str]) -> Path:
+    """Return where the shim keeps what it fetched: beside what the engine keeps."""
+    named = environ.get("VARIANTS_CACHE_DIR")
+    if named:
+        return Path(named).absolute() / "shim"
+    import platformdirs
+
+    return platformdirs.user_cache_path("variants", appauthor=False) / "shim"
+
+
+def _preferences(wishes: Wishes, place: Place) -> Preferences:
+    from pep_variants.preferences import configuration_paths, load_preferences
+
+    prefix = place.environ.get("VIRTUAL_ENV") or str(place.project / ".venv")
+    return load_preferences(
+        wishes.options, place.environ, configuration_paths(place.cwd, prefix=prefix)
+    )
+
+
+def _lock(invocation: Invocation, scope: Scope, place: Place) -> Path | None:
+    if scope is not Scope.PROJECT:
+        return None
+    from .configuration import workspace_root
+
+    script = invocation.last("script")
+    if invocation.command == ("run",) and invocation.operands:
+        operand = invocation.operands[0]
+        if operand.endswith(".py") and lock_path(None, place.cwd / operand).is_file():  # type: ignore[union-attr]
+            script = operand
+    return lock_path(
+        workspace_root(place.project.absolute()), place.cwd / script if script else None
+    )
+
+
+def _with_shim(session: Session, base: str, locked: str | None) -> int:
+    from .machine import subject_of
+
+    invocation, wishes, place = session.invocation, session.wishes, session.place
+    follows = locked is not None and wishes.lock is None and not wishes.options
+    floating = session.scope is Scope.PROJECT and (
+        wishes.lock == FLOATING or (wishes.lock is None and locked == HERE)
+    )
+    key = locked if follows and locked != HERE else None
+    subject: Subject | None = None
+    if key is None:
+        subject = subject_of(
+            session.preferences,
+            session.cache,
+            python_platform=invocation.last("python-platform"),
+        )
+        key = HERE if floating else subject.key
+    plan = make_plan(invocation, session.scope, place)
+
+    def url(index: UserIndex) -> str:
+        assert key is not None
+        path = (links_url if index.links else index_url)(key, index.shim_name)
+        return base + path
+
+    environ = dict(place.environ)
+    if wishes.shim:
+        return _with_shared_shim(session, base, key)
+    shim = Shim(_told(session, plan, subject), environ)
+    try:
+        arguments, variables = plan.told(invocation, url)
+        environ.update(variables)
+        environ.update(proxied(environ, shim.port, shim.token, plan))
+        if floating and subject is not None:
+            environ["UV_CACHE_DIR"] = str(_own_cache(session, plan, subject))
+        code = run_uv([session.uv, *arguments], environ)
+        failure = shim.failure()
+        if failure is not None:
+            raise failure
+        return code
+    finally:
+        shim.stop()
+
+
+def _with_shared_shim(session: Session, base: str, key: str) -> int:
+    """Let the shared shim stand in place of PyPI; what else the user names is used as it is."""
+    environ = {**session.place.environ, "UV_DEFAULT_INDEX": base + index_url(key)}
+    return run_uv([session.uv, *session.invocation.arguments], environ)
+
+
+def _told(session: Session, plan: Plan, subject: Subject | None) -> dict[str, Any]:
+    from .told import told_index
+
+    scalars = plan.configuration.scalars
+    place, invocation = session.place, session.invocation
+    keyring = (
+        invocation.last("keyring-provider")
+        or place.environ.get("UV_KEYRING_PROVIDER")
+        or scalars.get("keyring-provider")
+    )
+    insecure = invocation.values("allow-insecure-host")
+    insecure += place.environ.get("UV_INSECURE_HOST", "").split()
+    configured = scalars.get("allow-insecure-host")
+    insecure += configured if isinstance(configured, list) else []
+    return {
+        "upstreams": [told_index(index) for index in plan.indexes.values()],
+        "only": {name: sorted(projects) for name, projects in plan.only.items()},
+        "cache": str(session.cache),
+        "platforms": {name: str(path) for name, path in subject.platforms.items()}
+        if subject
+        else {},
+        "floating": {HERE: subject.key} if subject else {},
+        "hosts": [RESERVED_HOST],
+        "insecure_hosts": insecure,
+        "keyring": keyring == "subprocess",
+        "access_log": False,
+        "forward": True,
+    }
+
+
+def _own_cache(session: Session, plan: Plan, subject: Subject) -> Path:
+    """Return a cache of uv's for what a floating name means on this machine.
+
+    uv caches wheels by index and filename, and asks nobody again: under a floating name those are
+    the same for every variant.
+    """
+    import hashlib
+
+    directory = cache_directory(
+        session.place.environ,
+        session.invocation.last("cache-dir"),
+        plan.configuration.scalars.get("cache-dir"),
+        session.place.cwd,
+    ).absolute()
+    return directory / "variants" / hashlib.sha256(subject.key.encode()).hexdigest()[:16]
+
+
+def proxied(environ: Mapping[str, str], port: int, token: str, plan: Plan) -> dict[str, str]:
+    """Return the variables with which uv finds `RESERVED_HOST`, and everything else as before."""
+    from urllib.parse import urlsplit
+
+    proxy = f"http://{USERNAME}:{token}@127.0.0.1:{port}"
+    changes = {"HTTP_PROXY": proxy, "http_proxy": proxy}
+    exempt = environ.get("NO_PROXY") or environ.get("no_proxy") or ""
+    if exempt.strip() == "*":
+        exempt = ""
+        changes.update(dict.fromkeys(("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"), ""))
+    if not any(environ.get(name) for name in _PROXIES) or "" in changes.values():
+        # Nobody stands between uv and those hosts, and nobody need.
+        hosts = [
+            urlsplit(index.url).hostname or ""
+            for index in plan.indexes.values()
+            if index.url.startswith("http://")
+        ]
+        exempt = ",".join(filter(None, (exempt, "localhost,127.0.0.1,::1", *sorted(set(hosts)))))
+    if exempt:
+        changes.update(NO_PROXY=exempt, no_proxy=exempt)
+    if sys.platform in ("darwin", "win32") and not any(
+        environ.get(name) for name in (*_PROXIES, "HTTPS_PROXY", "https_proxy")
+    ):
+        # Once a variable is set, uv no longer looks at what the system is set to.
+        import urllib.request
+
+        system = urllib.request.getproxies().get("https")
+        if system:
+            changes["HTTPS_PROXY"] = system
+    return changes

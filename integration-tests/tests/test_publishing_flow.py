@@ -1,0 +1,134 @@
+"""From wheels of eleven projects to one project with variants, that pip installs."""
+
+from __future__ import annotations
+
+import http.server
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from support.environments import ROOT, clean_environ
+from support.wheels import Wheel
+
+TAGS = "py3-none-manylinux2014_x86_64"
+# Project, label and what it needs; the dependency under the name that it has in that project.
+BUILDS = [
+    ("cupy-cuda101", "cuda10.1", "nvidia :: cuda_version_lower_bound :: 11.0", "cublas-cu10"),
+    ("cupy-cuda102", "cuda10.2", "nvidia :: cuda_version_lower_bound :: 11.1", "cublas-cu10"),
+    ("cupy-cuda110", "cuda11.0", "nvidia :: cuda_version_lower_bound :: 11.2", "cublas-cu11"),
+    ("cupy-cuda111", "cuda11.1", "nvidia :: cuda_version_lower_bound :: 11.3", "cublas-cu11"),
+    ("cupy-cuda11x", "cuda11", "nvidia :: cuda_version_lower_bound :: 11.8", "cublas-cu11"),
+    ("cupy-cuda12x", "cuda12", "nvidia :: cuda_version_lower_bound :: 12.0", "cublas-cu12"),
+    ("cupy-cuda13x", "cuda13", "nvidia :: cuda_version_lower_bound :: 13.0", "cublas"),
+    ("cupy-rocm-5-0", "rocm5.0", "amd :: rocm_version :: 5.0", "rocblas"),
+    ("cupy-rocm-6-3", "rocm6.3", "amd :: rocm_version :: 6.3", "rocblas"),
+    ("cupy-rocm-6-4", "rocm6.4", "amd :: rocm_version :: 6.4", "rocblas"),
+    ("cupy-cpu", "null", None, None),
+]
+RECIPE = """
+[project]
+name = "cupy"
+drop-local-version = true
+
+[dependencies]
+remove = ["cublas*", "rocblas"]
+add = [
+    "cublas==12.9; variant_label == 'cuda12'",
+    "cublas==13.0; variant_label == 'cuda13'",
+    "cublas<12; 'nvidia' in variant_namespaces and variant_label in 'cuda10.1 cuda11.0 cuda11'",
+    "rocblas; 'amd' in variant_namespaces",
+]
+
+[variant.default-priorities]
+namespace = ["nvidia", "amd"]
+"""
+NVIDIA = "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION"
+ARCH = "NV_VARIANT_PROVIDER_FORCE_SM_ARCH"
+ROCM = "AMD_VARIANT_PROVIDER_FORCE_ROCM_VERSION"
+GFX = "AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH"
+
+CASES = [
+    ({NVIDIA: "13.0", ARCH: "9.0"}, ["cupy-14.0-cuda13", "cublas-13.0"]),
+    ({NVIDIA: "12.8", ARCH: "9.0"}, ["cupy-14.0-cuda12", "cublas-12.9"]),
+    ({NVIDIA: "11.2", ARCH: "7.0"}, ["cupy-14.0-cuda11.0", "cublas-11.8"]),
+    ({ROCM: "6.4.1", GFX: "gfx1100"}, ["cupy-14.0-rocm6.4", "rocblas-1.0"]),
+    ({ROCM: "7.0.0", GFX: "gfx1100"}, ["cupy-14.0-null"]),
+]
+
+
+def variants(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", "from variants_cli.main import main; main()", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=clean_environ(),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The index that is made of the wheels; its URL."""
+    folder = tmp_path_factory.mktemp("repacked")
+    text = RECIPE
+    for project, label, item, dependency in BUILDS:
+        requires = ("fastrlock", f"{dependency}>=1") if dependency else ("fastrlock",)
+        wheel = Wheel(
+            project, "14.0", tag=TAGS, requires=requires, files={"cupy/__init__.py": project}
+        )
+        (folder / wheel.filename).write_bytes(wheel.build())
+        text += f"[[wheel]]\nfiles = ['{wheel.filename}']\nlabel = '{label}'\n"
+        text += f"properties = ['{item}']\n" if item else ""
+    recipe = folder / "repack.toml"
+    recipe.write_text(text)
+    dist = folder / "dist"
+    variants("validate", recipe)
+    assert len(variants("make", "--config", recipe, "-o", dist).stdout.splitlines()) == len(BUILDS)
+    for name, version in (
+        ("fastrlock", "0.8"),
+        ("rocblas", "1.0"),
+        *(("cublas", version) for version in ("11.8", "12.9", "13.0")),
+    ):
+        wheel = Wheel(name, version)
+        (dist / wheel.filename).write_bytes(wheel.build())
+    variants("index", dist)
+    assert variants("validate", dist).stdout.endswith(": 0 errors, 0 warnings\n")
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *args: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(Handler, directory=str(dist))
+    )
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/simple/"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.mark.one
+@pytest.mark.parametrize(("machine", "expected"), CASES)
+def test_eleven_projects_are_one(patched, index, machine, expected):
+    done = patched.pip(
+        "install", "--dry-run", "--index-url", index, "--only-binary", ":all:", "cupy", env=machine
+    )
+    (line,) = (line for line in done.out.splitlines() if line.startswith("Would install"))
+    assert sorted(line.split()[2:]) == sorted([*expected, "fastrlock-0.8"]), done
+
+
+def test_readme_recipe_can_be_read(tmp_path):
+    readme = (ROOT / "packages" / "variants-cli" / "README.md").read_text()
+    text = readme.partition("### Recipes")[2].partition("```toml\n")[2].partition("```")[0]
+    path = tmp_path / "repack.toml"
+    path.write_text(text)
+    variants("validate", path)

@@ -31,7 +31,7 @@ from ..matrix.frontends import AUTO, FRONTENDS, find_frontend
 from ..matrix.model import Matrix, Variant
 from ..matrix.output import LIMITS, TEXTS, metadata, table
 from ..matrix.reading import read_matrix
-from .index import index as index_command
+from .index import index
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,9 +99,7 @@ TABLE, METADATA = "table", "metadata"
 @click.option(
     "--index/--no-index", "indexed", default=True, show_default=True, help="Index what was built."
 )
-@click.pass_context
 def matrix(
-    context: click.Context,
     file: Path,
     form: str,
     only: tuple[str, ...],
@@ -134,7 +132,7 @@ def matrix(
         plan = Plan(read, output, find_frontend(frontend), isolation, jobs, fresh)
         _build(plan, chosen)
         if indexed:
-            context.invoke(index_command, directory=output, core_metadata=True)
+            index.main([str(output)], prog_name="variants index", standalone_mode=False)
     elif form == TABLE:
         print_table(("label", "for", "needs"), table(chosen))
         of = f" of {len(variants)}" if len(chosen) < len(variants) else ""

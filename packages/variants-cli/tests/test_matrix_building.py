@@ -1,0 +1,436 @@
+"""Building a matrix: with a real frontend and a small build backend that is part of the project."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from variants_cli.matrix import frontends
+from variants_cli.matrix.building import contents_digest
+
+RUN = [sys.executable, "-c", "from variants_cli.main import main; main()"]
+
+BACKEND = '''
+"""Puts what it is told into a wheel; leaves an object behind, and uses one that is there."""
+
+import json, os, pathlib, sys, tarfile, time, zipfile
+
+NAME = "sample-1.0"
+
+
+def build_sdist(folder, config_settings=None):
+    with tarfile.open(os.path.join(folder, NAME + ".tar.gz"), "w:gz") as archive:
+        for path in ("pyproject.toml", "backend.py", "source.txt"):
+            archive.add(path, NAME + "/" + path)
+    return NAME + ".tar.gz"
+
+
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    told = {name: os.environ.get(name) for name in ("CFLAGS", "LEVEL")}
+    told["settings"] = config_settings or {}
+    told["source"] = pathlib.Path("source.txt").read_text()
+    exec(pathlib.Path("source.txt").read_text())
+    object = pathlib.Path("object")
+    if not object.exists():
+        object.write_text(json.dumps(told, sort_keys=True))
+    label = told["settings"].get("variant-label")
+    filename = "sample-1.0-py3-none-any%s.whl" % ("-" + label if label else "")
+    info = "sample-1.0.dist-info/"
+    files = {
+        "sample.json": object.read_text(),
+        info + "METADATA": "Metadata-Version: 2.1\\nName: sample\\nVersion: 1.0\\n",
+        info + "WHEEL": "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n",
+    }
+    if label:
+        files[info + "variant.json"] = os.environ["OWN_JSON"]
+    files[info + "RECORD"] = "".join("%s,sha256=%d,\\n" % (n, hash(t)) for n, t in files.items())
+    with zipfile.ZipFile(os.path.join(folder, filename), "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return filename
+'''
+PYPROJECT = """
+[build-system]
+requires = []
+build-backend = "backend"
+backend-path = ["."]
+[project]
+name = "sample"
+version = "1.0"
+"""
+MATRIX = """
+[variant]
+default-priorities.namespace = ["x86_64"]
+
+[axes.cpu.baseline]
+label = "null"
+
+[axes.cpu.v2]
+properties = ["x86_64 :: level :: v2"]
+environment = { LEVEL = "2", CFLAGS = ["-march=x86-64-v2"] }
+
+[axes.cpu.v3]
+properties = ["x86_64 :: level :: v3"]
+environment = { LEVEL = "3", CFLAGS = ["-march=x86-64-v3"] }
+config-settings = { key = ["one", "two"] }
+"""
+LABELS = ["null", "v2", "v3"]
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A project with a matrix file. Hashes in its RECORD tell contents apart, no more."""
+    monkeypatch.setenv("PYTHONHASHSEED", "0")
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "backend.py").write_text(BACKEND)
+    (folder / "pyproject.toml").write_text(PYPROJECT)
+    (folder / "source.txt").write_text("")
+    (folder / "matrix.toml").write_text(MATRIX)
+    return folder
+
+
+@pytest.fixture
+def build(project, variants, tmp_path):
+    """Build the project's matrix."""
+
+    def build(*options):
+        common = ("--build", "--no-isolation", "-o", tmp_path / "dist")
+        frontend = () if "--frontend" in options else ("--frontend", "build")
+        return variants("matrix", project / "matrix.toml", *common, *frontend, *options)
+
+    return build
+
+
+def name(label):
+    return f"sample-1.0-py3-none-any-{label}.whl"
+
+
+def contents(folder, label):
+    with zipfile.ZipFile(folder / name(label)) as archive:
+        return json.loads(archive.read("sample.json"))
+
+
+def progress(result):
+    """How each variant ended, without times."""
+    lines = [line.split() for line in result.err.splitlines() if line.startswith("[")]
+    return {line[1]: " ".join(line[2:4]) for line in lines}
+
+
+@pytest.mark.parametrize("frontend", ["build", "uv"])
+def test_build(build, tmp_path, monkeypatch, frontend):
+    monkeypatch.setenv("CFLAGS", "-g")
+    result = build("--frontend", frontend)
+    assert result.code == 0, result.err
+    dist = tmp_path / "dist"
+    *paths, index = result.out.splitlines()
+    assert paths == [str(dist / name(label)) for label in LABELS]
+    assert index.startswith(f"{dist / 'simple'}: 1 project, 3 wheels, 1 version with variants")
+    assert contents(dist, "null")["CFLAGS"] == "-g"
+    assert contents(dist, "v2") == {
+        "CFLAGS": "-g -march=x86-64-v2",
+        "LEVEL": "2",
+        "settings": {},
+        "source": "",
+    }
+    assert contents(dist, "v3")["LEVEL"] == "3"
+    assert contents(dist, "v3")["settings"] == {"key": ["one", "two"]}
+    tree = json.loads((dist / "sample-1.0-variants.json").read_text())
+    assert tree["variants"] == {
+        "null": {},
+        "v2": {"x86_64": {"level": ["v2"]}},
+        "v3": {"x86_64": {"level": ["v3"]}},
+    }
+    assert progress(result) == dict.fromkeys(LABELS, "built in")
+    kept = sorted(path.name for path in (tmp_path / "dist-build").iterdir())
+    assert kept == [
+        *("lock", "null.json", "null.log", "sdist", "sdist.log"),
+        *("v2.json", "v2.log", "v3.json", "v3.log"),
+    ]
+
+
+def test_what_is_done_is_not_done_again(build, project, tmp_path):
+    assert build().code == 0
+    dist = tmp_path / "dist"
+    result = build()
+    assert (result.code, progress(result)) == (0, dict.fromkeys(LABELS, "is up"))
+    assert len(result.out.splitlines()) == 4
+
+    (dist / name("v2")).unlink()
+    with (dist / name("v3")).open("ab") as stream:
+        stream.write(b"damaged")
+    assert progress(build()) == {"null": "is up", "v2": "built in", "v3": "built in"}
+
+    (tmp_path / "dist-build" / "null.json").write_text("{}")
+    (tmp_path / "dist-build" / "v2.json").write_text("no json")
+    text = MATRIX.replace("-march=x86-64-v3", "-mavx2")
+    (project / "matrix.toml").write_text(text)
+    assert progress(build("--only", "v3")) == {"v3": "built in"}
+    assert contents(dist, "v3")["CFLAGS"] == "-mavx2"
+    assert progress(build()) == {"null": "built in", "v2": "built in", "v3": "is up"}
+
+    (project / "source.txt").write_text("# changed")
+    assert progress(build("--only", "v2")) == {"v2": "built in"}
+    assert progress(build("--only", "v2")) == {"v2": "is up"}
+    assert progress(build("--only", "v2", "--fresh")) == {"v2": "built in"}
+
+
+def test_a_failure_stops_no_other(build, project, tmp_path):
+    source = project / "source.txt"
+    source.write_text('if told["LEVEL"] == "2": sys.exit("no v2 today")')
+    result = build()
+    assert result.code == 1
+    assert progress(result) == {"null": "built in", "v2": "FAILED", "v3": "built in"}
+    log = tmp_path / "dist-build" / "v2.log"
+    assert f"error: v2: exit code 1: see {log}\n" in result.err
+    assert "    no v2 today\n" in result.err
+    assert result.err.splitlines()[-1] == (
+        "error: 1 of 3 variants could not be built: v2; nothing was indexed; "
+        "the same command goes on where this one ended"
+    )
+    assert result.out.splitlines() == [str(tmp_path / "dist" / name(x)) for x in ("null", "v3")]
+    assert not (tmp_path / "dist" / "simple").exists()
+
+    (project / "matrix.toml").write_text(MATRIX.replace('LEVEL = "2"', 'LEVEL = "two"'))
+    result = build()
+    assert result.code == 0
+    assert progress(result) == {"null": "is up", "v2": "built in", "v3": "is up"}
+
+
+def test_no_index(build, tmp_path):
+    assert build("--no-index").code == 0
+    assert sorted(path.name for path in (tmp_path / "dist").iterdir()) == list(map(name, LABELS))
+
+
+def test_several_at_a_time(build, project, tmp_path):
+    """Each waits for the other two."""
+    source = (
+        "import glob\n"
+        f"folder = {str(tmp_path / 'meeting')!r}\n"
+        "os.makedirs(folder, exist_ok=True)\n"
+        "pathlib.Path(folder, str(told['LEVEL'])).touch()\n"
+        "deadline = time.monotonic() + 20\n"
+        "while len(os.listdir(folder)) < 3:\n"
+        "    assert time.monotonic() < deadline\n"
+        "    time.sleep(0.01)\n"
+    )
+    (project / "source.txt").write_text(source)
+    result = build("-j", "3")
+    assert result.code == 0, result.err
+    assert [Path(line).name for line in result.out.splitlines()[:3]] == list(map(name, LABELS))
+
+
+def test_settings_that_do_not_reach_the_build(build, project):
+    (project / "source.txt").write_text("told.clear(); told['settings'] = {}")
+    result = build()
+    assert result.code == 0
+    assert (
+        "warning: null and v2 and v3 install the same files: what distinguishes them does not "
+        "reach the build\n"
+    ) in result.err
+
+
+def test_hosts(build, project):
+    here, elsewhere = "platform_machine != 'nowhere'", "platform_machine == 'nowhere'"
+    text = MATRIX.replace("[axes.cpu.v2]", f'[axes.cpu.v2]\nhost = "{elsewhere}"')
+    text = text.replace("[axes.cpu.v3]", f'[axes.cpu.v3]\nhost = "{here}"')
+    (project / "matrix.toml").write_text(text)
+    result = build()
+    assert progress(result) == dict.fromkeys(["null", "v3"], "built in")
+    assert "note: left for other machines: v2\n" in result.err
+    result = build("--only", "v2")
+    assert result.code == 1
+    assert result.err.endswith("error: none of these can be built on this machine\n")
+
+
+# Where the source comes from.
+
+
+def test_source_distribution(build, project, tmp_path):
+    subprocess.run(
+        [sys.executable, "-c", "import backend; backend.build_sdist('..')"], cwd=project, check=True
+    )
+    sdist = tmp_path / "sample-1.0.tar.gz"
+    packed = tmp_path / "sample-1.0.zip"
+    shutil.unpack_archive(sdist, tmp_path / "unpacked")
+    shutil.make_archive(str(packed.with_suffix("")), "zip", tmp_path / "unpacked", "sample-1.0")
+    for source in (sdist, packed):
+        result = build("--source", source, "--only", "v2", "--fresh")
+        assert result.code == 0, result.err
+        assert contents(tmp_path / "dist", "v2")["LEVEL"] == "2"
+
+
+def test_digest_is_that_of_the_contents(project, tmp_path):
+    make = [sys.executable, "-c", "import sys, backend; backend.build_sdist(sys.argv[1])"]
+    digests = []
+    for number in range(3):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        os.utime(project / "source.txt", (number, number))
+        if number == 2:
+            (project / "source.txt").write_text("# changed")
+        subprocess.run([*make, str(folder)], cwd=project, check=True)
+        digests.append(contents_digest(folder / "sample-1.0.tar.gz"))
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_nothing_to_build(build, project):
+    with (project / "matrix.toml").open("a") as stream:
+        stream.write('[build]\nsource = "gone"\n')
+    result = build()
+    assert result.code == 1
+    place = project / "gone"
+    assert result.err.endswith(
+        f"error: {place}: there is nothing to build: name it with --source\n"
+    )
+
+
+def test_source_distribution_cannot_be_made(build, project, tmp_path):
+    (project / "backend.py").write_text("raise RuntimeError('no backend today')")
+    result = build()
+    assert result.code == 1
+    assert "RuntimeError: no backend today" in result.err
+    log = tmp_path / "dist-build" / "sdist.log"
+    assert result.err.endswith(f"error: the source distribution: exit code 1: see {log}\n")
+
+
+# Backends that write variant metadata themselves.
+
+
+@pytest.mark.parametrize(
+    ("properties", "label", "problem"),
+    [
+        ({"level": ["v2"]}, "v2", ""),
+        ({"level": ["v3"]}, "v2", "v2: the backend made sample-1.0-py3-none-any-v2.whl with"),
+        ({"level": ["v2"]}, "other", "v2: the backend made sample-1.0-py3-none-any-v2.whl with"),
+    ],
+)
+def test_backend_that_knows_variants(
+    build, project, variant_json, monkeypatch, tmp_path, properties, label, problem
+):
+    own = variant_json(label, {"x86_64": properties})
+    monkeypatch.setenv("OWN_JSON", json.dumps(own))
+    with (project / "matrix.toml").open("a") as stream:
+        stream.write('[build]\nbackend = "meson-python"\n')
+    result = build("--only", "v2", "--no-index")
+    assert result.code == bool(problem)
+    if problem:
+        assert f"error: {problem}" in result.err
+        return
+    assert contents(tmp_path / "dist", "v2")["settings"] == {
+        "variant": "x86_64 :: level :: v2",
+        "variant-label": "v2",
+    }
+    with zipfile.ZipFile(tmp_path / "dist" / name("v2")) as archive:
+        assert json.loads(archive.read("sample-1.0.dist-info/variant.json")) == own
+
+
+# What goes wrong outside.
+
+
+def test_two_runs(build, project, tmp_path):
+    meeting = tmp_path / "meeting"
+    meeting.mkdir()
+    (project / "source.txt").write_text(
+        f"folder = {str(meeting)!r}\n"
+        "pathlib.Path(folder, 'started').touch()\n"
+        "deadline = time.monotonic() + 20\n"
+        "while not os.path.exists(os.path.join(folder, 'go')):\n"
+        "    assert time.monotonic() < deadline\n"
+        "    time.sleep(0.01)\n"
+    )
+    first = subprocess.Popen(
+        [
+            *(*RUN, "matrix", project / "matrix.toml", "--build", "--no-isolation"),
+            *("--frontend", "build", "--only", "v2", "-o", tmp_path / "dist"),
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    _wait_for(lambda: (meeting / "started").exists(), first)
+    result = build()
+    assert result.code == 1
+    dist = tmp_path / "dist"
+    assert result.err.splitlines()[-1] == (
+        f"error: {dist}: another build writes there: wait for it, or choose another folder"
+    )
+    (meeting / "go").touch()
+    assert first.wait(30) == 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of Windows are others")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted(build, project, tmp_path, number):
+    """Whatever runs is stopped, and the next run goes on."""
+    started = tmp_path / "started"
+    (project / "source.txt").write_text(
+        f"started = {str(started)!r}\n"
+        "if told['LEVEL'] == '2' and not os.path.exists(started):\n"
+        "    pathlib.Path(started).write_text(str(os.getpid()))\n"
+        "    time.sleep(60)\n"
+    )
+    script = (
+        "import signal, sys\n"
+        # Who runs the tests in the background has it ignored.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from variants_cli.main import main; main()"
+    )
+    command = subprocess.Popen(
+        [
+            *(sys.executable, "-c", script, "matrix", project / "matrix.toml", "--build"),
+            *("--no-isolation", "--frontend", "build", "-o", tmp_path / "dist"),
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    _wait_for(lambda: started.exists() and started.read_text(), command)
+    backend = int(started.read_text())
+    command.send_signal(number)
+    _, err = command.communicate(timeout=30)
+    assert command.returncode == 128 + number
+    assert "Traceback" not in err
+    _wait_for(lambda: not _runs(backend))
+    assert not list((tmp_path / "dist-build").glob("tree-*"))
+    assert progress(build()) == {"null": "is up", "v2": "built in", "v3": "built in"}
+
+
+def test_what_a_killed_run_left(build, tmp_path):
+    left = tmp_path / "dist-build" / "tree-left" / "wheel"
+    left.mkdir(parents=True)
+    (left / "half.whl").write_bytes(b"half")
+    assert build("--only", "v2").code == 0
+    assert not left.exists()
+
+
+def test_no_frontend(build, monkeypatch, tmp_path):
+    monkeypatch.setattr(frontends, "_uv", lambda: None)
+    result = build("--frontend", "uv")
+    assert result.code == 1
+    assert result.err.endswith(
+        "error: the source distribution: there is no uv: install it, or choose another --frontend\n"
+    )
+    assert frontends.find_frontend(frontends.AUTO) == "build"
+
+
+def _wait_for(condition, process=None):
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert process is None or process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def _runs(pid):
+    try:
+        # What nobody has waited for yet is dead all the same.
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False

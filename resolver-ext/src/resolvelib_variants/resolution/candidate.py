@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from packaging.version import Version
@@ -56,6 +56,15 @@ class Candidate:
     def is_wheel(self) -> bool:
         """Whether it is a wheel; a source distribution otherwise."""
         return self.filename.endswith(".whl")
+
+    @property
+    def base(self) -> Candidate:
+        """The file itself."""
+        return self.with_extra("")
+
+    def with_extra(self, extra: str) -> Candidate:
+        """Return *extra* of this file; the file itself for an empty one."""
+        return self if self.extra == extra else replace(self, extra=extra)
 
     def __str__(self) -> str:
         name = f"{self.project}[{self.extra}]" if self.extra else self.project

@@ -47,7 +47,7 @@ def explain_failure(
     for cause in sorted(found, key=lambda item: (str(item.parent or ""), str(item.requirement))):
         wanted = cause.requirement
         if isinstance(wanted, Never):
-            details.append(f"{wanted.candidate} cannot be used: {wanted.reason}")
+            projects.setdefault(wanted.candidate.project, [])
             continue
         who = "you asked for" if cause.parent is None else f"{cause.parent} requires"
         details.append(f"{who} {wanted}")
@@ -85,9 +85,17 @@ def _facts(
                 if selection is not None:
                     yield from _variants(candidate, selection, ())
         return
+    unusable = [
+        f"{candidate} cannot be used: {reason}"
+        for candidate, reason in plain.unusable.items()
+        if candidate.project == project
+    ]
+    yield from unusable[:_MAX_LISTED]
+    if not needs:
+        return
     wanted = plain.matching(project, [need.specifier for need in needs])
     if not wanted:
-        if not needs or not all(plain.matching(project, [need.specifier]) for need in needs):
+        if not all(plain.matching(project, [need.specifier]) for need in needs):
             yield none_wanted(project, needs, plain, shelf, catalog)
         return  # else every single one can be met: they contradict each other
     facts: list[str] = []

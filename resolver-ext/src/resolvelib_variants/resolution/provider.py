@@ -100,6 +100,7 @@ class IndexProvider(_Base):
 
     Attributes:
         warnings: what the user should know, in order, each once.
+        unusable: why files cannot be used that looked as if they could.
     """
 
     def __init__(
@@ -125,6 +126,7 @@ class IndexProvider(_Base):
             pre: take pre-releases as readily as final ones.
         """
         self.warnings: dict[str, None] = {}
+        self.unusable: dict[Candidate, str] = {}
         self._session = session
         self._ahead = ahead
         self._catalog = catalog
@@ -206,7 +208,7 @@ class IndexProvider(_Base):
         if exact is None and url is not None:
             exact = self.direct_candidate(url)
         if exact is not None:
-            exact = _with_extra(exact, extra)
+            exact = exact.with_extra(extra)
             met = exact not in excluded and all(
                 self.is_satisfied_by(item, exact) for item in wanted
             )
@@ -223,7 +225,7 @@ class IndexProvider(_Base):
         if isinstance(requirement, Never):
             return False
         if isinstance(requirement, Exactly):
-            return _with_extra(requirement.candidate, candidate.extra) == candidate
+            return requirement.candidate.with_extra(candidate.extra) == candidate
         if requirement.url is not None:
             return self.direct_candidate(requirement.url).filename == candidate.filename
         return self._contains(requirement.specifier, candidate.version)
@@ -262,14 +264,14 @@ class IndexProvider(_Base):
 
     def metadata(self, project: str, candidate: Candidate) -> Metadata:  # noqa: ARG002
         """Return the variant metadata beside *candidate*; raises VariantError."""
-        plain = _with_extra(candidate, "")
+        plain = candidate.base
         key = ("variants", plain.project, plain.version, plain.source)
         return self._ahead.result(key, partial(self._variant_metadata, plain))
 
     def dependencies(self, candidate: Candidate, reduce: Reduce) -> list[Requires]:
         """Return what *candidate* requires in the target's environment."""
         if candidate.extra:
-            base = _with_extra(candidate, "")
+            base = candidate.base
             found: list[Requires] = [Exactly(base)]
         else:
             base, found = candidate, []
@@ -277,7 +279,8 @@ class IndexProvider(_Base):
             core = self.core_metadata(base)
             if not self._shelf.supports_python(core.requires_python):
                 # As when the index says it: nothing to warn of.
-                return [Never(base, f"{base} needs Python {core.requires_python}")]
+                self.unusable[base] = f"it needs Python {core.requires_python}"
+                return [Never(base, self.unusable[base])]
             if candidate.extra and candidate.extra not in core.extras:
                 self._warn(f"{base} has no extra {candidate.extra!r}")
             for text in core.requires:
@@ -287,6 +290,7 @@ class IndexProvider(_Base):
         except (UnusableFile, InvalidMarker, InvalidRequirement, RequirementError) as error:
             reason = redacted(" ".join(str(error).split()))
             self._warn(f"{base} is left out: {reason}")
+            self.unusable[base] = reason
             return [Never(base, reason)]
         for need in found:
             if isinstance(need, Need) and need.url is None:
@@ -308,7 +312,7 @@ class IndexProvider(_Base):
 
     def core_metadata(self, candidate: Candidate) -> CoreMetadata:
         """Return what a file says of itself; raises UnusableFile, IndexProblem."""
-        plain = _with_extra(candidate, "")
+        plain = candidate.base
         return self._ahead.result(
             ("core", plain), partial(fetch_core_metadata, self._session, plain)
         )
@@ -334,9 +338,22 @@ class IndexProvider(_Base):
         finals, others = self._matching_versions(project, frozenset(specifiers))
         return [*finals, *others]
 
+    def alternatives(self, candidate: Candidate) -> tuple[Candidate, ...]:
+        """Return all files of its version that the target can use, of the same source.
+
+        Source distributions do not count: they are not built here.
+        """
+        if candidate.direct:
+            return (candidate.base,)
+        return tuple(
+            item
+            for item in self._shelf.candidates(candidate.project, candidate.version, pinned=True)
+            if item.source == candidate.source and (item.is_wheel or item == candidate.base)
+        )
+
     def look_ahead(self, candidate: Candidate) -> None:
         """Begin to fetch what *candidate* says of itself."""
-        plain = _with_extra(candidate, "")
+        plain = candidate.base
         self._ahead.start(("core", plain), partial(fetch_core_metadata, self._session, plain))
 
     # --- inside
@@ -357,7 +374,7 @@ class IndexProvider(_Base):
                 return
             for candidate in self._shelf.candidates(project, version, pinned=pinned):
                 anything = True
-                offered = _with_extra(candidate, extra)
+                offered = candidate.with_extra(extra)
                 if offered not in excluded:
                     yield offered
 
@@ -479,18 +496,3 @@ def split_identifier(identifier: str) -> tuple[str, str]:
     """Return project and extra of what `IndexProvider.identify` returned."""
     project, _, extra = identifier.partition("!")[0].partition("[")
     return project, extra.rstrip("]")
-
-
-def _with_extra(candidate: Candidate, extra: str) -> Candidate:
-    if candidate.extra == extra:
-        return candidate
-    return Candidate(
-        candidate.project,
-        candidate.version,
-        candidate.filename,
-        candidate.source,
-        extra,
-        file=candidate.file,
-        metadata=candidate.metadata,
-        direct=candidate.direct,
-    )

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from resolvelib import BaseReporter, ResolutionImpossible, ResolutionTooDeep, Resolver
 
 from pep_variants.detection import Detector
-from pep_variants.errors import NoSuchVariant
+from pep_variants.errors import NoSuchVariant, redacted
 from pep_variants.explanation import notices
-from pep_variants.markers import reduce_requirement
+from pep_variants.generation import V0_1_1, V0_2_0
+from pep_variants.markers import NON_VARIANT, VariantContext, reduce_requirement
 from pep_variants.platform import Platform, load_platform
 from pep_variants.plugins import PluginRunner, Sources
 from pep_variants.preferences import Preferences
 from pep_variants.selection import Selection
+from pep_variants.writer import metadata_to_tree
 
 from ..index.errors import BadAnswer
 from ..index.ranges import MAX_DOWNLOAD
@@ -28,11 +32,12 @@ from .candidate import Candidate
 from .catalog import Catalog
 from .errors import NoSolution
 from .failure import explain_failure
-from .provider import IndexProvider, Need, split_identifier
+from .provider import Exactly, IndexProvider, Need, split_identifier
 from .requirements import Wishes
 from .result import Package, Resolution
 from .shelf import Shelf
 from .target import Target
+from .variant_metadata import fetch_document
 
 MAX_ROUNDS = 200_000
 """More than any real resolution takes; one that goes on that long would go on for days."""
@@ -116,7 +121,12 @@ class IndexResolver:
         return self._detectors[target.name]
 
     def resolve(
-        self, wishes: Wishes, target: Target, progress: Callable[[str], None] | None = None
+        self,
+        wishes: Wishes,
+        target: Target,
+        progress: Callable[[str], None] | None = None,
+        *,
+        every_variant: bool = False,
     ) -> Resolution:
         """Return what has to be installed on *target*.
 
@@ -124,6 +134,8 @@ class IndexResolver:
             wishes: requirements and constraints; where from is what *sources* said already.
             target: the machine.
             progress: hears what is being done, in a few words, often.
+            every_variant: also take in what the other variants of each version depend on, so
+                that any of them can be installed instead: see `Package.alternatives`.
 
         Raises:
             NoSolution: no files meet all requirements; says why.
@@ -143,7 +155,8 @@ class IndexResolver:
             pre=wishes.pre,
         )
         notes = Notes()
-        provider = _Provider(
+        kind = _EveryVariant if every_variant else _Provider
+        provider = kind(
             plain,
             plain,
             platform=self.detector(target).platform,
@@ -168,7 +181,7 @@ class IndexResolver:
             (error for name, error in provider.arranger.missing.items() if name not in chosen),
             None,
         )
-        packages = _packages(result.mapping, roots, plain, provider, self.preferences)
+        packages = _packages(result, roots, plain, provider, self.preferences)
         self._check_hashes(packages, hashes)
         warnings = [*plain.warnings, *notes.warnings]
         for package in packages:
@@ -194,23 +207,40 @@ class IndexResolver:
             algorithms = allowed[package.name]
             if any(name in package.file.hashes for name in algorithms):
                 continue  # compared when it was put on the shelf
-            found = self.digests(package, algorithms)
+            found = self.digests(package.candidate, algorithms)
             if not any(found[name] in algorithms[name] for name in algorithms):
-                raise BadAnswer(
-                    f"{package.file.url}: has none of the hashes that the requirements allow"
-                )
+                place = redacted(package.file.url)
+                raise BadAnswer(f"{place}: has none of the hashes that the requirements allow")
 
-    def digests(self, package: Package, algorithms: Mapping[str, object]) -> dict[str, str]:
-        """Return hexadecimal digests of the file of *package*, which is downloaded for it."""
+    def digests(self, candidate: Candidate, algorithms: Iterable[str]) -> dict[str, str]:
+        """Return hexadecimal digests of a file, which is downloaded for it."""
+        url = candidate.file.url
         check = Digests.of(algorithms)
         size = 0
-        with self.session.stream(package.file.url) as chunks:
+        with self.session.stream(url) as chunks:
             for chunk in chunks:
                 size += len(chunk)
                 if size > MAX_DOWNLOAD:
-                    raise BadAnswer(f"{package.file.url}: is larger than {MAX_DOWNLOAD} bytes")
+                    raise BadAnswer(f"{redacted(url)}: is larger than {MAX_DOWNLOAD} bytes")
                 check.update(chunk)
         return check.found
+
+    def variant_document(self, package: Package) -> dict[str, Any]:
+        """Return the variant metadata that *package* was chosen by, as its source has it.
+
+        What was put together from wheels is written in the newest format that can say it.
+
+        Raises:
+            MetadataError: there is no format to write it in.
+        """
+        assert package.metadata is not None
+        if package.candidate.metadata is not None and not package.candidate.direct:
+            data = fetch_document(self.session, self.ahead, package.candidate.metadata)
+            tree = json.loads(data)
+            assert isinstance(tree, dict)  # it was read before
+            return tree
+        generation = V0_2_0 if package.metadata.providers else V0_1_1
+        return metadata_to_tree(package.metadata, generation)
 
 
 class _Provider(VariantProvider[Any, Candidate, str]):
@@ -235,6 +265,28 @@ class _Provider(VariantProvider[Any, Candidate, str]):
             self.look_ahead(first)
             yield first
             yield from candidates
+
+
+class _EveryVariant(_Provider):
+    """Requires what any variant of a version requires."""
+
+    def get_dependencies(self, candidate: Candidate) -> Iterable[Any]:
+        """Return the requirements of all files of the version, each once."""
+        files = self.alternatives(candidate)
+        if len(files) == 1:
+            return super().get_dependencies(candidate)
+        selection = self.arranger.selection(candidate.project, candidate)
+        ranking = selection.rankings.get(candidate.source) if selection else None
+        found: dict[Any, None] = {}
+        for file in {file.label: file for file in reversed(files)}.values():
+            context = NON_VARIANT
+            if file.label is not None and ranking is not None:
+                label = ranking.metadata.label_of(file.label)
+                context = VariantContext(file.label, ranking.metadata.properties_of(label) or {})
+            for item in self.dependencies(file, partial(reduce_requirement, context=context)):
+                # The extra's own file is the one that was chosen.
+                found.setdefault(Exactly(candidate.base) if isinstance(item, Exactly) else item)
+        return list(found)
 
 
 @dataclass
@@ -314,7 +366,7 @@ def _raise_missing(errors: Any, cause: Exception | None) -> None:  # noqa: ANN40
 
 
 def _packages(
-    mapping: Mapping[str, Candidate],
+    result: Any,  # noqa: ANN401 - of resolvelib
     roots: Sequence[Any],
     plain: IndexProvider,
     provider: VariantProvider[Any, Candidate, str],
@@ -322,26 +374,33 @@ def _packages(
 ) -> tuple[Package, ...]:
     extras: dict[str, set[str]] = {}
     files: dict[str, Candidate] = {}
-    for identifier, candidate in mapping.items():
+    for identifier, candidate in result.mapping.items():
         project, extra = split_identifier(identifier)
         if extra:
             extras.setdefault(project, set()).add(extra)
         else:
             files[project] = candidate
     requested = {need.project for need in roots if isinstance(need, Need)}
-    return tuple(
-        _package(
-            files[name], tuple(sorted(extras.get(name, ()))), name in requested,
-            plain, provider, preferences,
+    depends: dict[str, set[str]] = {}
+    for start, end in result.graph.iter_edges():
+        if start is not None:
+            depends.setdefault(split_identifier(start)[0], set()).add(split_identifier(end)[0])
+    packages = []
+    for name in sorted(files):
+        package = _package(files[name], plain, provider, preferences)
+        packages.append(
+            replace(
+                package,
+                extras=tuple(sorted(extras.get(name, ()))),
+                depends=tuple(sorted(depends.get(name, set()) & files.keys() - {name})),
+                requested=name in requested,
+            )
         )
-        for name in sorted(files)
-    )  # fmt: skip
+    return tuple(packages)
 
 
 def _package(
     candidate: Candidate,
-    extras: tuple[str, ...],
-    requested: bool,
     plain: IndexProvider,
     provider: VariantProvider[Any, Candidate, str],
     preferences: Preferences,
@@ -351,9 +410,14 @@ def _package(
     ranking = None if selection is None else selection.rankings.get(candidate.source)
     label = candidate.label
     context = provider.arranger.context(project, candidate)
-    requires = (
-        reduce_requirement(text, context) for text in plain.core_metadata(candidate).requires
-    )
+    alternatives: tuple[Candidate, ...] = (candidate,)
+    if isinstance(provider, _EveryVariant):
+        alternatives = plain.alternatives(candidate)
+    one_each = {file.label or "": file for file in (*reversed(alternatives), candidate)}
+    requires_dist = {
+        label: plain.core_metadata(file).requires for label, file in sorted(one_each.items())
+    }
+    requires = (reduce_requirement(text, context) for text in requires_dist[label or ""])
     properties = metadata = None
     if ranking is not None and label is not None:
         metadata = ranking.metadata
@@ -362,12 +426,12 @@ def _package(
         project,
         candidate.version,
         candidate,
-        extras,
-        properties,
-        why_this(candidate, selection, preferences),
-        tuple(text for text in requires if text is not None),
-        metadata,
-        requested,
+        properties=properties,
+        why=why_this(candidate, selection, preferences),
+        requires=tuple(text for text in requires if text is not None),
+        requires_dist=requires_dist,
+        alternatives=alternatives,
+        metadata=metadata,
     )
 
 

@@ -31,6 +31,11 @@ class Package:
         properties: of the variant; None for what is no variant wheel, empty for the null variant.
         why: why this file and no other variant, in a few words; empty where there was no choice.
         requires: what it depends on, variant markers reduced for this file, the rest as it is.
+        requires_dist: the same before it was reduced; by variant label, empty for non-variant
+            files, of every label in `alternatives`.
+        depends: names of the packages of this resolution that it depends on, ascending.
+        alternatives: with all variants kept, every file of the version that the target can use,
+            by tag; otherwise this one alone.
         metadata: the variant metadata it was chosen by, None for what is no variant wheel.
         requested: whether the user asked for the project, rather than something else.
     """
@@ -42,6 +47,9 @@ class Package:
     properties: Properties | None = None
     why: str = ""
     requires: tuple[str, ...] = ()
+    requires_dist: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    depends: tuple[str, ...] = ()
+    alternatives: tuple[Candidate, ...] = ()
     metadata: Metadata | None = field(default=None, repr=False)
     requested: bool = False
 

@@ -14,6 +14,7 @@ from pep_variants.reader import MAX_METADATA_BYTES, read_metadata
 from pep_variants.wheel import read_wheel_metadata
 
 from ..index.errors import IndexProblem
+from ..index.pages import PageFile
 from ..index.ranges import opened
 from ..index.session import Session
 from .ahead import Ahead
@@ -40,14 +41,9 @@ def fetch_variant_metadata(
     if candidate.direct:
         return _inside(session, candidate)
     if candidate.metadata is not None:
-        file = candidate.metadata
-        try:
-            answer = session.fetch(
-                file.url, limit=MAX_METADATA_BYTES, hashes=file.hashes, revalidate=True
-            )
-        except IndexProblem as error:
-            raise MetadataError("", "", str(error)) from None
-        return read_metadata(answer.body, file.url)
+        return read_metadata(
+            fetch_document(session, ahead, candidate.metadata), candidate.metadata.url
+        )
     by_label = {wheel.label: wheel for wheel in reversed(wheels)}
     filename = metadata_filename(candidate.project, str(candidate.version))
     missing = f"lists variant wheels, but no {filename}"
@@ -66,6 +62,24 @@ def fetch_variant_metadata(
         return merge_all(map(inside, inspected))
     except VariantError as error:
         raise MetadataError(candidate.source, "", f"{missing}; {error}") from None
+
+
+def fetch_document(session: Session, ahead: Ahead, file: PageFile) -> bytes:
+    """Return the contents of a ``*-variants.json``, once fetched and verified.
+
+    Raises:
+        MetadataError: it cannot be had, or its hash differs.
+    """
+
+    def fetch() -> bytes:
+        return session.fetch(
+            file.url, limit=MAX_METADATA_BYTES, hashes=file.hashes, revalidate=True
+        ).body
+
+    try:
+        return ahead.result(("document", file.url), fetch)
+    except IndexProblem as error:
+        raise MetadataError("", "", str(error)) from None
 
 
 def _inside(session: Session, wheel: Candidate) -> Metadata:

@@ -31,10 +31,12 @@ def tool(environments: Environments, name: str) -> Environment:
 def make(path: Path, name: str) -> None:
     """Make the environment at *path*."""
     uv = uv_command()
-    subprocess.run(
-        [*uv, "venv", "--quiet", "--relocatable", "--python", sys.executable, str(path)], check=True
-    )
-    subprocess.run(
-        [*uv, "pip", "install", "--quiet", "--python", str(path), *TOOLS[name].split()],
-        check=True,
-    )
+    command = [*uv, "venv", "--quiet", "--relocatable", "--python", sys.executable, str(path)]
+    subprocess.run(command, check=True)
+    add(Environment(path), *TOOLS[name].split())
+
+
+def add(environment: Environment, *requirements: str) -> None:
+    """Install *requirements* into *environment* with uv, from where this machine installs."""
+    command = [*uv_command(), "pip", "install", "--quiet", "--python", environment.python]
+    subprocess.run([*command, *requirements], check=True)

@@ -1,0 +1,276 @@
+"""What else there is in an environment, and the tools that work on one: none gets into the way."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import zipapp
+import zipfile
+
+import pytest
+
+from support.environments import Environment, clean_environ, uv_command
+from support.patched_pip import local_version, patched_pip
+from support.projects import CUDA_12_8, ON_GPU, app_index, cuda
+from support.tools import TOOLS, add, tool
+from support.wheels import Release, SourceDistribution, Wheel
+
+
+@pytest.fixture
+def index(serve):
+    return serve(app_index())
+
+
+def asks(environment, index, *start, **env):
+    """Return the last line that pip prints when it is asked for the project with variants."""
+    done = environment.run(
+        *(start or ("-m", "pip")), "install", "--dry-run", "--no-deps", "-i", index.url, "app",
+        env={**CUDA_12_8, **env},
+    )  # fmt: skip
+    assert done.code == 0, done
+    assert done.err == "", done
+    return done.out.splitlines()[-1]
+
+
+@pytest.fixture
+def wheelhouse(environments):
+    """Return the wheel of a patched pip, in a folder of its own."""
+    return lambda version: patched_pip(environments, version)
+
+
+CHOSEN = "Would install app-1.0-cu128"
+
+LIBRARIES = {
+    "old": ("packaging==20.9", "filelock==3.0.12", "archspec==0.1.4", "platformdirs==2.0.0",
+            "resolvelib==0.5.4", "tomli==1.0.0"),
+    "new": ("packaging", "filelock", "archspec", "platformdirs", "resolvelib", "tomli",
+            "nvidia-ml-py"),
+}  # fmt: skip
+
+
+@pytest.mark.one
+@pytest.mark.parametrize("age", LIBRARIES)
+def test_libraries(fresh, index, age):
+    """The shim has its own."""
+    add(fresh, *LIBRARIES[age])
+    assert asks(fresh, index) == CHOSEN
+
+
+@pytest.mark.one
+def test_own_engine_of_another_version(fresh, index):
+    """Also its own, which somebody else may want in another version."""
+    for name in ("pep-variants", "resolvelib-variants"):
+        module = f"{name.replace('-', '_')}/__init__.py"
+        wheel = Wheel(name, "99.0", files={module: "raise RuntimeError('not this one')"})
+        path = fresh.path / wheel.filename
+        path.write_bytes(wheel.build())
+        fresh.install(str(path))
+    assert asks(fresh, index) == CHOSEN
+    assert fresh.pip("uninstall", "-y", "pep-variants").err == ""
+    assert asks(fresh, index) == CHOSEN
+
+
+@pytest.mark.one
+def test_pip_comes_and_goes(environments, available, fresh, index):
+    """Whichever pip is there is patched, as long as it is a pip that is known."""
+    assert asks(fresh, index) == CHOSEN
+    older = environments.pip_wheel("25.3")
+    assert fresh.pip("install", "--no-index", str(older)).code == 0
+    assert fresh.pip("--version").out.startswith("pip 25.3 ")
+    assert asks(fresh, index) == CHOSEN
+    assert fresh.pip("uninstall", "-y", "pip").code == 0
+    assert "No module named pip" in fresh.pip("list").err
+    assert fresh.run("-c", "print('fine')").text == "fine\n"
+    newer = environments.pip_wheel(available.pip)
+    done = fresh.run(str(newer / "pip"), "install", "--no-index", str(newer))
+    assert done.code == 0, done
+    assert asks(fresh, index) == CHOSEN
+
+
+def as_if(wheel, old, new, folder):
+    """Return *wheel*, that of a pip, as if it were version *new*."""
+    path = folder / f"pip-{new}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel) as before, zipfile.ZipFile(path, "w") as after:
+        for info in before.infolist():
+            data = before.read(info)
+            if info.filename in ("pip/__init__.py", f"pip-{old}.dist-info/METADATA"):
+                data = data.replace(old.encode(), new.encode(), 1)
+            after.writestr(info.filename.replace(f"pip-{old}.", f"pip-{new}."), data)
+    return path
+
+
+@pytest.mark.one
+def test_upgrade_of_pip(environments, available, fresh, serve, tmp_path):
+    """``pip install -U pip`` keeps variants, or the new pip says why it has none."""
+    index = app_index()
+    index.add_wheel(Wheel("app", "0.9"))
+    new = as_if(environments.pip_wheel(available.pip), available.pip, "99.1", tmp_path)
+    index.add("pip", new.name, new.read_bytes())
+    serve(index)
+    done = fresh.pip("install", "--upgrade", "-i", index.url, "pip")
+    assert done.code == 0, done
+    assert "Successfully installed pip-99.1\n" in done.out
+    done = fresh.pip("install", "--dry-run", "--no-deps", "-i", index.url, "app", env=CUDA_12_8)
+    assert done.code == 0, done
+    if "Would install app-1.0-cu128\n" not in done.out:
+        assert "Would install app-0.9\n" in done.out, done
+        assert re.match(r"pep-variants-shim: pip 99\.1 .*: wheel variants are ignored\n", done.err)
+    assert done.err.count("\n") <= 1
+
+
+# Tools.
+
+
+@pytest.mark.one
+def test_pip_tools(environments, fresh, index, tmp_path):
+    """It runs pip in its own process. All labels' hashes are good.
+
+    ``pip-sync`` removes what is not listed, before it installs anything: the shim has to be.
+    """
+    add(fresh, TOOLS["pip-tools"])
+    shim = environments.shim_wheel
+    index.add("pep-variants-shim", shim.name, shim.read_bytes())
+    options = ("--quiet", "--force-reinstall", "-i", index.url)
+    assert fresh.pip("install", *options, "pep-variants-shim").code == 0
+    (tmp_path / "requirements.in").write_text("app\npep-variants-shim\n")
+    done = fresh.run(
+        "-m", "piptools", "compile", "--quiet", "--strip-extras", "--generate-hashes",
+        "-i", index.url, "--output-file", "requirements.txt", "requirements.in",
+        env=CUDA_12_8, cwd=tmp_path,
+    )  # fmt: skip
+    assert (done.code, done.err) == (0, ""), done
+    text = (tmp_path / "requirements.txt").read_text()
+    assert re.findall(r"(?m)^(\S+)==1\.0", text) == [
+        "always", "app", "for-128", "for-cu128", "for-gpu"
+    ]  # fmt: skip
+    assert text.partition("app==1.0")[2].partition("# via")[0].count("--hash") == 4
+    done = fresh.run("-m", "piptools", "sync", env=CUDA_12_8, cwd=tmp_path)
+    assert f"Successfully installed {ON_GPU}\n" in done.out, done
+    assert fresh.pip("show", "pep-variants-shim").code == 0
+
+
+@pytest.mark.one
+def test_pipx(environments, wheelhouse, index, tmp_path):
+    """The pip that all its environments share is the patched one, if it finds one.
+
+    It adds the folder with that pip to their paths: the shim beside it would not be started.
+    And it reads the requirements of all that is installed, with a `packaging` that knows no
+    variant markers.
+    """
+    patched = wheelhouse("26.3")
+    index.add("pip", patched.name, patched.read_bytes())
+    script = Wheel("script", "1.0", requires=("tool",), files={
+        "script/__init__.py": "import tool\ndef main():\n    print(tool.LABEL)\n",
+        "script-1.0.dist-info/entry_points.txt": "[console_scripts]\nscript = script:main\n",
+    })  # fmt: skip
+    index.add_wheel(script)
+    index.add_release(Release("tool", "1.0", cuda("12.6", "12.8")))
+    env = {
+        **CUDA_12_8,
+        "PIPX_HOME": str(tmp_path / "home"),
+        "PIPX_BIN_DIR": str(tmp_path / "bin"),
+        "PIPX_DEFAULT_BACKEND": "pip",
+        "PIP_INDEX_URL": index.url,
+    }
+    done = tool(environments, "pipx").run("-m", "pipx", "install", "script", env=env)
+    assert done.code == 0, done
+    done = subprocess.run([tmp_path / "bin" / "script"], capture_output=True, check=True)
+    assert done.stdout == b"cu128\n"
+
+
+@pytest.mark.one
+def test_build(fresh, serve, tmp_path):
+    """A build that needs a package with variants, in an environment of its own."""
+    add(fresh, TOOLS["build"])
+    index = app_index()
+    source = SourceDistribution("built", "1.0", ("always", "app"))
+    path = tmp_path / source.filename
+    path.write_bytes(source.build())
+    subprocess.run(["tar", "xf", path.name], cwd=tmp_path, check=True)
+    serve(index)
+    done = fresh.run(
+        "-m", "build", "--wheel", "--installer", "pip", str(tmp_path / "built-1.0"),
+        env={**CUDA_12_8, "PIP_INDEX_URL": index.url},
+    )  # fmt: skip
+    assert "Successfully built built-1.0-py3-none-any.whl\n" in done.out, done
+    assert "app-1.0-py3-none-any-cu128.whl" in index.fetched
+
+
+@pytest.mark.one
+def test_virtualenv(environments, fresh, index, tmp_path):
+    """What it makes from an environment with the shim has a pip of its own, without the shim."""
+    add(fresh, TOOLS["virtualenv"])
+    done = fresh.run("-m", "virtualenv", str(tmp_path / "made"), "--no-download",
+                     env={"VIRTUALENV_OVERRIDE_APP_DATA": str(tmp_path / "data")})  # fmt: skip
+    assert done.code == 0, done
+    made = Environment(tmp_path / "made")
+    done = made.pip("--version")
+    assert done.code == 0, done
+    assert "variants" not in done.out
+    made.install(str(environments.shim_wheel))
+    assert "with pep-variants-shim" in made.pip("--version").out
+
+
+@pytest.mark.one
+def test_tox(environments, wheelhouse, index, tmp_path):
+    """Environments that get their pip from a folder of wheels get the patched one."""
+    tox = tool(environments, "tox")
+    (tmp_path / "tox.ini").write_text(
+        "[tox]\nenv_list = test\n[testenv]\npackage = skip\ndeps = app\n"
+        f"set_env =\n  PIP_INDEX_URL = {index.url}\n"
+        + "".join(f"  {name} = {value}\n" for name, value in CUDA_12_8.items())
+        + "commands = python -c 'import app; print(app.LABEL)'\n"
+    )
+    env = {
+        "VIRTUALENV_EXTRA_SEARCH_DIR": str(wheelhouse("26.3").parent),
+        "VIRTUALENV_PIP": local_version("26.3"),
+        "VIRTUALENV_NO_DOWNLOAD": "1",
+        "VIRTUALENV_OVERRIDE_APP_DATA": str(tmp_path / "data"),
+    }
+    done = tox.run("-m", "tox", "run", cwd=tmp_path, env=env)
+    assert done.code == 0, done
+    assert "\ncu128\n" in done.out, done
+
+
+def uv(environment, *args):
+    return subprocess.run(
+        [*uv_command(), "pip", *args, "--python", environment.python],
+        env=clean_environ(CUDA_12_8), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.one
+def test_uv(environments, plain, index, tmp_path):
+    """It installs and removes the shim, and sees what pip has installed."""
+    copy = plain.copied(tmp_path / "environment")
+    done = uv(copy, "install", "--no-index", str(environments.shim_wheel))
+    assert done.returncode == 0, done
+    assert asks(copy, index) == CHOSEN
+    assert copy.pip("install", "-i", index.url, "app", env=CUDA_12_8).code == 0
+    listed = {item["name"]: item["version"] for item in
+              json.loads(uv(copy, "list", "--format", "json").stdout)}  # fmt: skip
+    assert listed["app"] == "1.0"
+    assert listed.keys() >= {"for-gpu", "for-cu128", "always", "pep-variants-shim"}
+    done = uv(copy, "install", "-i", index.url, "always")
+    assert done.returncode == 0, done
+    assert uv(copy, "uninstall", "app").returncode == 0
+    assert copy.pip("show", "app").code == 1
+    assert uv(copy, "uninstall", "pep-variants-shim").returncode == 0
+    assert not list(copy.site_packages.glob("pep_variants*"))
+    assert "variants" not in copy.pip("--version").out
+
+
+# Places.
+
+
+@pytest.mark.one
+def test_zipapp(environments, fresh, index, available, tmp_path):
+    """A pip in a file, such as ``pip.pyz``, is patched where the shim is installed."""
+    folder = tmp_path / "folder"
+    with zipfile.ZipFile(environments.pip_wheel(available.pip)) as archive:
+        archive.extractall(folder)
+    main = "import runpy\nrunpy.run_module('pip', run_name='__main__', alter_sys=True)\n"
+    (folder / "__main__.py").write_text(main)
+    zipapp.create_archive(folder, tmp_path / "pip.pyz")
+    assert asks(fresh, index, str(tmp_path / "pip.pyz")) == CHOSEN

@@ -11,14 +11,17 @@ import logging
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
+from pep_variants.abi import AbiDependency, abi_dependencies, abi_projects, supporting
 from pep_variants.errors import NoSuchVariant
 from pep_variants.markers import NON_VARIANT, VariantContext
 from pep_variants.metadata import Metadata
 from pep_variants.platform import Platform
 from pep_variants.preferences import Preferences
 from pep_variants.selection import File, Selection, missing_variant, select
+
+from .coherence import Chosen, Installed
 
 logger = logging.getLogger(__name__)
 
@@ -71,6 +74,18 @@ class Listener(Protocol):
         ...
 
 
+@runtime_checkable
+class CoherenceListener(Protocol):
+    """What a `Listener` may be besides, to hear where coherence could not be had."""
+
+    def disagreed(self, project: str, version: Hashable, namespace: str, other: Chosen) -> None:
+        """Take note that no file of a version agrees with *other*, as the user wished it to.
+
+        Once for each of them. The resolution may still come to another version.
+        """
+        ...
+
+
 class Arranger(Generic[CT]):
     """Arranges the candidates of one resolution and remembers every decision.
 
@@ -81,6 +96,9 @@ class Arranger(Generic[CT]):
         missing: for projects of which the user forced a label: why no version offered so far had
             it. It is no error while the resolver can still backtrack; when the resolution fails
             or the project is not in its result, the client raises what is in here.
+        abi_projects: projects that some variant judged so far is built against.
+        chosen: gives project and candidate of all that the resolution has pinned, in the order in
+            which it was required. For coherence; a provider that can tell sets it.
     """
 
     def __init__(
@@ -90,6 +108,7 @@ class Arranger(Generic[CT]):
         platform: Callable[[Metadata], Platform],
         preferences: Preferences,
         listener: Listener | None = None,
+        installed: Installed | None = None,
     ) -> None:
         """Set up.
 
@@ -97,13 +116,20 @@ class Arranger(Generic[CT]):
             files: how candidates name their files.
             platform: supported values for metadata, e.g. `Detector.platform` of the engine.
             preferences: what the user asked for.
-            listener: hears decisions and faults.
+            listener: hears decisions and faults; may be a `CoherenceListener`, too.
+            installed: what is installed; of variants that are built against different releases
+                of an installed project, those for that release are preferred.
         """
         self.missing: dict[str, NoSuchVariant] = {}
+        self.abi_projects: set[str] = set()
+        self.chosen: Callable[[], Iterable[tuple[str, CT]]] = tuple
         self._files = files
         self._platform = platform
         self._preferences = preferences
         self._listener = listener
+        self._installed = installed
+        self._installed_variants: tuple[Chosen, ...] | None = None
+        self._disagreements: set[tuple[str, Hashable, str, str]] = set()
         self._decisions: dict[tuple[str, Hashable], _Decision[CT]] = {}
         # By project, version and source.
         self._metadata: dict[tuple[str, Hashable, str], Metadata | Exception] = {}
@@ -147,6 +173,8 @@ class Arranger(Generic[CT]):
                 for number, file in enumerate(files)
                 if (place := decision.places.get((file.source, file.label))) is not None
             )
+            if self._preferences.coherent and not forced and kept:
+                kept = self._coherent(project, version, files, kept, decision)
             for _, number in kept:
                 yield group[number]
         if forced and complete:
@@ -167,6 +195,104 @@ class Arranger(Generic[CT]):
         """Return the decision about the version of *candidate*, None if it has no variants."""
         decision = self._decisions.get((project, self._files.version(candidate)))
         return None if decision is None else decision.selection
+
+    def abi_dependencies(self, project: str, candidate: CT) -> tuple[AbiDependency, ...]:
+        """Return what *candidate* is built against, empty for what is no variant."""
+        if not self.abi_projects:
+            return ()
+        decision = self._decisions.get((project, self._files.version(candidate)))
+        if decision is None:
+            return ()
+        file = self._file(candidate)
+        ranking = decision.selection.rankings.get(file.source)
+        if file.label is None or ranking is None:
+            return ()
+        key = (file.source, file.label)
+        if key not in decision.abi:
+            label = ranking.metadata.label_of(file.label)
+            decision.abi[key] = abi_dependencies(ranking.metadata.properties_of(label) or {})
+        return decision.abi[key]
+
+    def judged(self, project: str) -> Iterator[tuple[Hashable, Selection[CT]]]:
+        """Yield version and decision of every version of *project* that was judged, in order."""
+        for (name, version), decision in self._decisions.items():
+            if name == project:
+                yield version, decision.selection
+
+    def _coherent(
+        self,
+        project: str,
+        version: Hashable,
+        files: Sequence[File[CT]],
+        kept: Sequence[tuple[int, int]],
+        decision: _Decision[CT],
+    ) -> list[tuple[int, int]]:
+        """Return *kept* with what agrees with the files that are chosen already in front."""
+        own = {
+            number: self._as_chosen(project, files[number], decision.selection)
+            for _, number in kept
+        }
+        agreements: list[dict[int, int]] = []
+        for namespace in self._preferences.coherent:
+            if not any(item.takes_part(namespace) and item.metadata for item in own.values()):
+                continue
+            for other in self._anchors(project):
+                if not other.takes_part(namespace):
+                    continue
+                found = {number: own[number].agreement(other, namespace) for number in own}
+                if any(found.values()):
+                    agreements.append(found)
+                elif other.metadata is None:
+                    continue  # a forced label that nothing is known of, perhaps of something else
+                else:
+                    self._disagree(project, version, namespace, other)
+                break
+        return sorted(kept, key=lambda item: (*(-found[item[1]] for found in agreements), item))
+
+    def _as_chosen(self, project: str, file: File[CT], selection: Selection[CT]) -> Chosen:
+        ranking = selection.rankings.get(file.source)
+        return Chosen.of(project, file.label, ranking.metadata if ranking else None)
+
+    def _anchors(self, project: str) -> Iterator[Chosen]:
+        """Yield what *project* may have to agree with, see `coherence`."""
+        forced = self._preferences.forced
+        pinned: dict[str, Chosen] = {}
+        for name, candidate in self.chosen():
+            decision = self._decisions.get((name, self._files.version(candidate)))
+            if decision is not None and decision.selection.rankings and name != project:
+                pinned[name] = self._as_chosen(name, self._file(candidate), decision.selection)
+        unseen = []
+        for name, label in forced.items():
+            if name == project:
+                continue
+            for _, selection in () if name in pinned else self.judged(name):
+                if selection.files:
+                    yield self._as_chosen(name, selection.files[0], selection)
+                    break
+            else:
+                if name in pinned:
+                    yield pinned[name]
+                elif label:
+                    unseen.append(Chosen(name, label, None))
+        yield from (chosen for name, chosen in pinned.items() if name not in forced)
+        yield from unseen
+        if self._installed_variants is None:
+            self._installed_variants = tuple(self._read_installed())
+        decided = {project, *pinned, *forced}
+        yield from (item for item in self._installed_variants if item.project not in decided)
+
+    def _read_installed(self) -> Iterator[Chosen]:
+        found = () if self._installed is None else self._installed.variants()
+        for name, metadata in sorted(found, key=lambda item: item[0]):
+            if len(metadata.variants) == 1:
+                yield Chosen.of(name, next(iter(metadata.variants)), metadata)
+
+    def _disagree(self, project: str, version: Hashable, namespace: str, other: Chosen) -> None:
+        key = (project, version, namespace, str(other))
+        if key not in self._disagreements:
+            self._disagreements.add(key)
+            if isinstance(self._listener, CoherenceListener):
+                self._listener.disagreed(project, version, namespace, other)
 
     def _file(self, candidate: CT) -> File[CT]:
         filename = self._files.filename(candidate)
@@ -208,7 +334,7 @@ class Arranger(Generic[CT]):
             selection = select(
                 files,
                 metadata=lambda source: self._read(project, version, source, first[source]),
-                platform=self._platform,
+                platform=self._supporting,
                 preferences=self._preferences,
                 project=project,
             )
@@ -225,6 +351,14 @@ class Arranger(Generic[CT]):
         if self._listener is not None:
             self._listener.selected(project, version, selection)
         return selection
+
+    def _supporting(self, metadata: Metadata) -> Platform:
+        """Return the platform, with what the resolution will judge taken for supported."""
+        platform = self._platform(metadata)
+        version = self._installed.version if self._installed is not None else None
+        found = supporting(platform, metadata, version)
+        self.abi_projects |= abi_projects(found)
+        return found
 
     def _read(self, project: str, version: Hashable, source: str, candidate: CT) -> Metadata:
         key = (project, version, source)
@@ -247,11 +381,13 @@ class _Decision(Generic[CT]):
         files: every file that was offered so far, by filename and source.
         selection: the decision about them.
         contexts: what was worked out for markers, by source and label.
+        abi: what was worked out of variants that are built against others, by source and label.
     """
 
     files: Mapping[tuple[str, str], File[CT]]
     selection: Selection[CT]
     contexts: dict[tuple[str, str | None], VariantContext] = field(default_factory=dict)
+    abi: dict[tuple[str, str], tuple[AbiDependency, ...]] = field(default_factory=dict)
 
     @cached_property
     def places(self) -> Mapping[tuple[str, str | None], int]:

@@ -8,7 +8,7 @@ through. What the wrapper cannot know of the wrapped provider's objects, `Provid
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
 
 # The only module that imports resolvelib: bundlers rewrite these lines to a vendored copy.
 from resolvelib import AbstractProvider
@@ -18,7 +18,10 @@ from pep_variants.metadata import Metadata
 from pep_variants.platform import Platform
 from pep_variants.preferences import Preferences
 
+from .abi import AbiConditions, AbiRequirement
 from .arranger import CT, Arranger, CandidateFiles, CT_contra, Listener
+from .coherence import Installed
+from .pins import Pins
 
 if TYPE_CHECKING:
     from resolvelib.providers import Preference
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
 RT = TypeVar("RT")
 KT = TypeVar("KT")
+T = TypeVar("T")
 RT_co = TypeVar("RT_co", covariant=True)
 KT_contra = TypeVar("KT_contra", contravariant=True)
 
@@ -67,6 +71,19 @@ class ProviderFiles(CandidateFiles[CT_contra], Protocol[RT_co, CT_contra, KT_con
         ...
 
 
+@runtime_checkable
+class AbiRequirements(Protocol[RT_co, KT_contra]):
+    """What a `ProviderFiles` may be besides, to word conditions between candidates.
+
+    Otherwise they are `AbiRequirement` objects, which the wrapped provider never sees, but
+    reporters and whoever reads the causes of a failure do.
+    """
+
+    def abi_requirement(self, condition: AbiRequirement[KT_contra]) -> RT_co:
+        """Return a new requirement on ``condition.identifier`` whose text form is that of it."""
+        ...
+
+
 class VariantProvider(_Provider[RT, CT, KT]):
     """A resolvelib provider with wheel variants, around one without.
 
@@ -88,21 +105,41 @@ class VariantProvider(_Provider[RT, CT, KT]):
         platform: Callable[[Metadata], Platform],
         preferences: Preferences | None = None,
         listener: Listener | None = None,
+        installed: Installed | None = None,
     ) -> None:
         """Wrap *base* for one resolution.
 
         Args:
             base: the provider to wrap.
-            files: what the wrapper has to know of its candidates and identifiers.
+            files: what the wrapper has to know of its candidates and identifiers; may be an
+                `AbiRequirements`, too.
             platform: supported values for metadata, e.g. `Detector.platform` of the engine.
             preferences: what the user asked for; nothing by default.
             listener: hears decisions and faults.
+            installed: what is installed, which variants are preferred to go with.
         """
         self._base = base
         self._files = files
         self.arranger: Arranger[CT] = Arranger(
-            files, platform=platform, preferences=preferences or Preferences(), listener=listener
+            files,
+            platform=platform,
+            preferences=preferences or Preferences(),
+            listener=listener,
+            installed=installed,
         )
+        self._with_variants = False
+        self._pins: Pins[CT, KT] = Pins(self._identify)
+        self._own_requirements = not isinstance(files, AbiRequirements)
+        self._abi: AbiConditions[RT, CT, KT] = AbiConditions(
+            self._pins,
+            self.arranger,
+            identify=self._identify,
+            project=files.project,
+            version=files.version,
+            dependencies=self.arranger.abi_dependencies,
+            express=_as_is if self._own_requirements else files.abi_requirement,  # type: ignore[attr-defined]
+        )
+        self.arranger.chosen = self._chosen
 
     def find_matches(
         self,
@@ -116,22 +153,38 @@ class VariantProvider(_Provider[RT, CT, KT]):
         wrapped provider returned: a version is judged when the resolver comes to it. Nothing is
         added to what the wrapped provider gave this time, so what it excluded stays excluded.
         """
+        conditions = self._abi.on(identifier, requirements) if self._with_variants else ()
+        if conditions:
+            if any(condition.conflict for condition in conditions):
+                return ()
+            requirements = _Ordinary(requirements, self._abi.condition)
         matches = self._base.find_matches(
             identifier=identifier, requirements=requirements, incompatibilities=incompatibilities
         )
+        if conditions:
+            matches = self._allowed(matches, conditions)
         project = self._files.project(identifier)
         # A forced label needs its say also where there are no variants at all.
         if not self._files.has_variants(identifier) and not self.arranger.forces(project):
             return matches
-        complete = not any(True for _ in incompatibilities.get(identifier, ()))
+        self._with_variants = True
+        complete = not conditions and not any(True for _ in incompatibilities.get(identifier, ()))
         again = _repeatable(matches)
         return lambda: self.arranger.arrange(project, again(), complete=complete)
 
     def get_dependencies(self, candidate: CT) -> Iterable[RT]:
-        """Return the requirements of *candidate*, with variant markers reduced."""
+        """Return the requirements of *candidate*, with variant markers reduced.
 
+        For one that does not go with what is pinned, see `abi`, a requirement that says so and
+        that nothing satisfies.
+        """
+        if not self._with_variants:
+            return self._dependencies(candidate)
+        return self._abi.dependencies(candidate, lambda: self._dependencies(candidate))
+
+    def _dependencies(self, candidate: CT) -> Iterable[RT]:
         def reduce(requirement: str) -> str | None:
-            project = self._files.project(self._base.identify(requirement_or_candidate=candidate))
+            project = self._files.project(self._identify(candidate))
             return reduce_requirement(requirement, self.arranger.context(project, candidate))
 
         dependencies = self._files.dependencies(candidate, reduce)
@@ -139,10 +192,33 @@ class VariantProvider(_Provider[RT, CT, KT]):
             return self._base.get_dependencies(candidate=candidate)
         return dependencies
 
-    # What follows is the wrapped provider's alone. Arguments go by name, as resolvers pass them.
+    def _identify(self, candidate: CT) -> KT:
+        return self._base.identify(requirement_or_candidate=candidate)
+
+    def _chosen(self) -> Iterator[tuple[str, CT]]:
+        for identifier, candidate in self._pins:
+            yield self._files.project(identifier), candidate
+
+    def _allowed(
+        self, matches: Matches[CT], conditions: Sequence[AbiRequirement[KT]]
+    ) -> Callable[[], Iterable[CT]]:
+        again = _repeatable(matches)
+        version = self._files.version
+        return lambda: (
+            candidate
+            for candidate in again()
+            if all(condition.allows(version(candidate)) for condition in conditions)
+        )
+
+    # What follows is the wrapped provider's to say, but for conditions between candidates, which it
+    # does not know. Arguments go by name, as resolvers pass them.
 
     def identify(self, requirement_or_candidate: RT | CT) -> KT:
         """Return what the wrapped provider says."""
+        if self._with_variants:
+            condition = self._abi.condition(requirement_or_candidate)
+            if condition is not None:
+                return condition.identifier
         return self._base.identify(requirement_or_candidate=requirement_or_candidate)
 
     def get_preference(
@@ -154,6 +230,11 @@ class VariantProvider(_Provider[RT, CT, KT]):
         backtrack_causes: Sequence[RequirementInformation[RT, CT]],
     ) -> Preference:
         """Return what the wrapped provider says."""
+        if self._with_variants:
+            self._pins.choose()
+            if self._own_requirements:
+                information = _Ordinary(information, self._condition_of)
+                backtrack_causes = self._ordinary(backtrack_causes)
         return self._base.get_preference(
             identifier=identifier,
             resolutions=resolutions,
@@ -171,6 +252,11 @@ class VariantProvider(_Provider[RT, CT, KT]):
         backtrack_causes: Sequence[RequirementInformation[RT, CT]],
     ) -> Iterable[KT]:
         """Return what the wrapped provider says; resolvelib asks this from 1.1 on."""
+        if self._with_variants:
+            self._pins.choose()
+            if self._own_requirements:
+                information = _Ordinary(information, self._condition_of)
+                backtrack_causes = self._ordinary(backtrack_causes)
         return self._base.narrow_requirement_selection(
             identifiers=identifiers,
             resolutions=resolutions,
@@ -181,12 +267,49 @@ class VariantProvider(_Provider[RT, CT, KT]):
 
     def is_satisfied_by(self, requirement: RT, candidate: CT) -> bool:
         """Return what the wrapped provider says."""
+        if self._with_variants:
+            if self._pins.confirm(candidate) and self._abi.clashes(candidate):
+                return False
+            condition = self._abi.condition(requirement)
+            if condition is not None:
+                return condition.allows(self._files.version(candidate))
         return self._base.is_satisfied_by(requirement=requirement, candidate=candidate)
+
+    def _condition_of(self, information: RequirementInformation[RT, CT]) -> object:
+        return self._abi.condition(information.requirement)
+
+    def _ordinary(
+        self, causes: Sequence[RequirementInformation[RT, CT]]
+    ) -> Sequence[RequirementInformation[RT, CT]]:
+        if any(map(self._condition_of, causes)):
+            return [cause for cause in causes if not self._condition_of(cause)]
+        return causes
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as untyped as the attributes are
         if name == "_base":  # not set yet: copying and unpickling look before they set
             raise AttributeError(name)
         return getattr(self._base, name)
+
+
+def _as_is(condition: Any) -> Any:  # noqa: ANN401 - whatever it is
+    return condition
+
+
+class _Ordinary(Mapping[KT, Iterator[T]]):
+    """A resolver's mapping of iterators, without the conditions in them."""
+
+    def __init__(self, mapping: Mapping[KT, Iterator[T]], condition: Callable[[T], object]) -> None:
+        self._mapping = mapping
+        self._condition = condition
+
+    def __getitem__(self, key: KT) -> Iterator[T]:
+        return (item for item in self._mapping[key] if not self._condition(item))
+
+    def __iter__(self) -> Iterator[KT]:
+        return iter(self._mapping)
+
+    def __len__(self) -> int:
+        return len(self._mapping)
 
 
 def _repeatable(matches: Matches[CT]) -> Callable[[], Iterable[CT]]:

@@ -1,0 +1,180 @@
+"""`abi_dependency`: variants that go with certain releases of another project of the resolution.
+
+It is a condition between two candidates, neither of which requires the other: whichever of them
+is pinned later is checked against the one that is pinned already, and refused if they do not go
+together. Whoever of the two is never needed never appears. So a resolver knows nothing of the
+condition but the conflicts it brings, which are conflicts like any other: the next variant is
+tried, then the next version, then the earlier pin is taken back.
+
+A conflict is told as a requirement of the candidate that is refused: an `AbiRequirement`, which
+nothing satisfies, filed under the pinned one. Thereby it shows up among the causes of a failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from pep_variants.abi import AbiDependency
+
+from .pins import Pins
+
+if TYPE_CHECKING:
+    from .arranger import Arranger
+
+RT = TypeVar("RT")
+CT = TypeVar("CT")
+KT = TypeVar("KT")
+KT_co = TypeVar("KT_co", covariant=True)
+
+
+@dataclass(frozen=True, eq=False)
+class AbiRequirement(Generic[KT_co]):
+    """What a resolver is told of a condition between two candidates.
+
+    Attributes:
+        identifier: identifier that it is a requirement on.
+        name: project of that identifier.
+        text: what would satisfy it, in words: ``torch 2.9.*``, ``ext built against torch 2.8.0``.
+        dependency: what candidates have to be, None for no condition on them.
+        conflict: the candidate that is pinned is none of them, and is not to be changed.
+    """
+
+    identifier: KT_co
+    name: str
+    text: str
+    dependency: AbiDependency | None
+    conflict: bool
+
+    def allows(self, version: object) -> bool:
+        """Return whether a candidate of *version* satisfies it."""
+        return self.dependency is None or self.dependency.allows(version)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class AbiConditions(Generic[RT, CT, KT]):
+    """The conditions of one resolution, in terms of the objects of its provider."""
+
+    def __init__(
+        self,
+        pins: Pins[CT, KT],
+        arranger: Arranger[Any],
+        *,
+        identify: Callable[[CT], KT],
+        project: Callable[[KT], str],
+        version: Callable[[CT], object],
+        dependencies: Callable[[str, CT], tuple[AbiDependency, ...]],
+        express: Callable[[AbiRequirement[KT]], RT],
+    ) -> None:
+        """Set up.
+
+        Args:
+            pins: what is pinned.
+            arranger: knows which projects variants are built against.
+            identify: gives the identifier of a candidate.
+            project: gives the normalized project name of an identifier.
+            version: gives the version of a candidate.
+            dependencies: gives what a candidate of a project is built against.
+            express: gives a requirement of the provider's own kind, a new one for each.
+        """
+        self._pins = pins
+        self._arranger = arranger
+        self._identify = identify
+        self._project = project
+        self._version = version
+        self._dependencies = dependencies
+        self._express = express
+        # By identity: requirements of the provider's kind may compare equal to ordinary ones.
+        self._expressed: dict[int, tuple[RT, AbiRequirement[KT]]] = {}
+        self._known: dict[tuple[KT, str, bool], RT] = {}
+        self._required: Mapping[KT, Any] = {}
+        self._searches = 0
+
+    def dependencies(self, candidate: CT, others: Callable[[], Iterable[RT]]) -> Iterable[RT]:
+        """Return the requirements of *candidate*, *others* among them unless it is refused."""
+        attempted = self._pins.expand(candidate)
+        if not self._arranger.abi_projects:
+            return others()
+        identifier = self._identify(candidate)
+        if not attempted:
+            return self._connected(identifier, candidate, others())
+        conflict = self._conflict(identifier, candidate, self._pins)
+        return others() if conflict is None else (self._requirement(conflict),)
+
+    def clashes(self, candidate: CT) -> bool:
+        """Return whether *candidate*, a pin that has come back, does not go with the others."""
+        if not self._arranger.abi_projects:
+            return False
+        pins = self._pins.before()
+        return self._conflict(self._identify(candidate), candidate, pins) is not None
+
+    def on(
+        self, identifier: KT, requirements: Mapping[KT, Iterator[RT]]
+    ) -> Sequence[AbiRequirement[KT]]:
+        """Return the conditions among the requirements on *identifier*."""
+        self._searches += 1
+        if not self._pins.looking_back:
+            self._required = requirements
+        if not self._expressed:
+            return ()
+        found = map(self.condition, requirements.get(identifier, ()))
+        return [condition for condition in found if condition is not None]
+
+    def condition(self, requirement: object) -> AbiRequirement[KT] | None:
+        """Return the condition that *requirement* expresses, None if it is an ordinary one."""
+        found = self._expressed.get(id(requirement))
+        return None if found is None else found[1]
+
+    def _requirement(self, condition: AbiRequirement[KT]) -> RT:
+        key = (condition.identifier, condition.text, condition.conflict)
+        if key not in self._known:
+            requirement = self._known[key] = self._express(condition)
+            self._expressed[id(requirement)] = requirement, condition
+        return self._known[key]
+
+    def _conflict(
+        self, identifier: KT, candidate: CT, pins: Iterable[tuple[KT, CT]]
+    ) -> AbiRequirement[KT] | None:
+        """Return what is wrong with *candidate* beside *pins*."""
+        project, version = self._project(identifier), self._version(candidate)
+        asked = {item.project: item for item in self._dependencies(project, candidate)}
+        if not asked and project not in self._arranger.abi_projects:
+            return None
+        for other, pinned in pins:
+            name = self._project(other)
+            if name == project:
+                continue
+            wanted = asked.get(name)
+            if wanted is not None and not wanted.allows(self._version(pinned)):
+                return AbiRequirement(other, name, str(wanted), wanted, True)
+            for item in self._dependencies(name, pinned):
+                if item.project == project and not item.allows(version):
+                    text = f"{name} built against {project} {version}"
+                    return AbiRequirement(other, name, text, None, True)
+        return None
+
+    def _connected(self, identifier: KT, candidate: CT, others: Iterable[RT]) -> Iterator[RT]:
+        """Yield the requirements of *candidate* and what else ties it to others.
+
+        Resolvers take a pin back only if its dependencies have to do with the conflict. Should
+        the candidate be about to be pinned after all, the resolver searches for matches of the
+        first requirement that it gets, and the ties are left out.
+        """
+        searches = self._searches
+        yield from others
+        if self._searches != searches:
+            return
+        project = self._project(identifier)
+        asked = {item.project: item for item in self._dependencies(project, candidate)}
+        if asked or project in self._arranger.abi_projects:
+            yield self._requirement(AbiRequirement(identifier, project, project, None, False))
+        if self._searches != searches:
+            return
+        for other in list(self._required) if asked else ():
+            name = self._project(other)
+            if name in asked and name != project:
+                wanted = asked[name]
+                yield self._requirement(AbiRequirement(other, name, str(wanted), wanted, False))

@@ -84,7 +84,9 @@ def test_why_chosen(supported, words):
             "built for GPU gfx1100 or gfx942, this machine has gfx1036 and gfx906",
         ),
         (("amd", "rocm_version"), ("6.4",), ("7.0",), "needs ROCm 6.4, this machine has 7.0"),
-        (("amd", "rocm_version"), ("6.4",), (), "needs ROCm 6.4; nothing of it is supported here"),
+        (("amd", "rocm_version"), ("6.4",), (), "needs ROCm 6.4, which is not found here"),
+        (("amd", "gfx_arch"), ("gfx942",), (), "built for GPU gfx942, no GPU is found here"),
+        (SM, ("90_real",), (), "built for compute capability 9.0, no GPU is found here"),
         (
             ("intel", "device_ip"),
             ("20.1.0", "12.55.8"),

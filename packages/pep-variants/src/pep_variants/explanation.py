@@ -37,8 +37,10 @@ def why_rejected(reason: Reason) -> str:
     if reason.excluded is not None:
         return needs
     if not reason.supported:
-        lacks = ", which this CPU does not have" if _is_extension(reason) else _NOTHING.format("it")
-        return needs + lacks
+        if _is_extension(reason):
+            return f"{needs}, which this CPU does not have"
+        lacks = _LACKS.get((reason.namespace, reason.feature))
+        return f"{needs}, {lacks}" if lacks else needs + _NOTHING.format("it")
     has = _HAS.get((reason.namespace, reason.feature))
     found = has(reason.supported) if has else f"this machine has {_listed(reason.supported, 'and')}"
     return f"{needs}, {found}"
@@ -221,4 +223,11 @@ _HAS: dict[tuple[str, str], Callable[[Sequence[str]], str]] = {
     ),
     ("x86_64", "level"): lambda values: f"this CPU has {_level(values[0])}",
     ("aarch64", "version"): lambda values: f"this CPU has ARMv{values[0]}",
+}
+
+# Where the namespace supports something, of the feature nothing.
+_LACKS: dict[tuple[str, str], str] = {
+    ("nvidia", "sm_arch"): "no GPU is found here",
+    ("amd", "gfx_arch"): "no GPU is found here",
+    ("amd", "rocm_version"): "which is not found here",
 }

@@ -1,0 +1,201 @@
+"""From a C extension to builds of it that differ in speed: `variants matrix --build`, then pip."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import sysconfig
+import threading
+import zipfile
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from support.environments import ROOT, clean_environ, once
+
+PROJECT = ROOT / "integration-tests" / "projects" / "dotproduct"
+PLATFORMS = ROOT / "packages" / "variants-cli" / "src" / "variants_cli" / "platforms"
+NAME = "dotproduct-1.0-cp310-abi3"
+# Label, what the kernel says of itself, and the flags of a CPU that can run it.
+BUILDS = {
+    "null": ("baseline", set()),
+    "avx2": ("avx2", {"avx2", "fma", "bmi2"}),
+    "avx512": ("avx512", {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}),
+    "avx512vnni": ("avx512vnni", {"avx512f", "avx512bw", "avx512vl", "avx512_vnni"}),
+}
+COMPILER = (sysconfig.get_config_var("CC") or "cc").split()[0]
+
+pytestmark = [
+    pytest.mark.skipif(
+        platform.system() != "Linux" or platform.machine() != "x86_64",
+        reason="the builds are for Linux on x86-64",
+    ),
+    pytest.mark.skipif(shutil.which(COMPILER) is None, reason="there is no C compiler here"),
+    pytest.mark.skipif(
+        not Path(sysconfig.get_path("include"), "Python.h").exists(),
+        reason="Python's headers are not here",
+    ),
+]
+
+
+def matrix(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Build into *folder*, from a copy of the project: setuptools writes into its tree."""
+    source = folder.with_name(f"{folder.name}-source")
+    shutil.copytree(PROJECT, source, dirs_exist_ok=True)
+    command = [sys.executable, "-c", "from variants_cli.main import main; main()", "matrix"]
+    return subprocess.run(
+        [*command, str(source / "matrix.toml"), "--build", "-j", "2", "-o", str(folder), *options],
+        env=clean_environ({"CC": COMPILER}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def make(folder: Path) -> None:
+    done = matrix(folder)
+    if done.returncode:
+        raise RuntimeError(done.stdout + done.stderr)
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with wheels and index, built once for all workers."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    return once(folder / "dotproduct" / "dist", make)
+
+
+@pytest.fixture(scope="module")
+def index(dist: Path) -> Iterator[str]:
+    """URL of the index, served as static files."""
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *args: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(Handler, directory=str(dist))
+    )
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/simple/"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def wheel(dist: Path, label: str) -> Path:
+    (found,) = dist.glob(f"{NAME}-*-{label}.whl")
+    return found
+
+
+def cpu_flags() -> set[str]:
+    """What the processor says it has, whatever is detected from that."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return set(next(line for line in lines if line.startswith("flags")).split())
+
+
+def test_four_builds_that_differ(dist):
+    assert sorted(path.name for path in dist.glob("*.whl")) == sorted(
+        wheel(dist, label).name for label in BUILDS
+    )
+    kernels = set()
+    for label in BUILDS:
+        with zipfile.ZipFile(wheel(dist, label)) as archive:
+            kernels.add(archive.read("dotproduct/_kernel.abi3.so"))
+    assert len(kernels) == 4
+    tree = json.loads((dist / "dotproduct-1.0-variants.json").read_text())
+    assert tree["variants"]["avx512vnni"] == {
+        "x86_64": {"avx512_vnni": ["on"], "level": ["v4"]},
+    }
+
+
+def test_results_are_the_same_and_speeds_are_not(dist, tmp_path, capsys):
+    """Every build that this machine can run, straight from its wheel."""
+    results, speeds = set(), {}
+    for label, (path, needed) in BUILDS.items():
+        if not needed <= cpu_flags():
+            continue
+        with zipfile.ZipFile(wheel(dist, label)) as archive:
+            archive.extractall(tmp_path / label)
+        done = subprocess.run(
+            [sys.executable, "-m", "dotproduct"],
+            env=clean_environ({"PYTHONPATH": str(tmp_path / label)}),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        found, result, speed, _ = done.stdout.split()
+        assert found == path
+        results.add(result)
+        speeds[label] = float(speed)
+    assert len(results) == 1
+    with capsys.disabled():
+        shown = ", ".join(f"{label} {speed:.1f} GB/s" for label, speed in speeds.items())
+        print(f"\ndot product of bytes: {shown}")
+    # Ten times as fast where it was measured; what is not used at all is not faster.
+    if "avx2" in speeds:
+        assert speeds["avx2"] > 1.5 * speeds["null"]
+
+
+@pytest.mark.one
+def test_pip_takes_the_best_one(fresh, index, dist):
+    """What this machine supports decides, and only that."""
+    ranked = subprocess.run(
+        [
+            *(sys.executable, "-c", "from variants_cli.main import main; main()"),
+            *("rank", "--json", str(dist / "dotproduct-1.0-variants.json")),
+        ],
+        env=clean_environ(),
+        capture_output=True,
+        check=True,
+    )
+    fitting = [variant["label"] for variant in json.loads(ranked.stdout)["ranked"]]
+    assert fitting[-1] == "null"
+    done = fresh.pip("install", "-i", index, "dotproduct")
+    assert f"Successfully installed dotproduct-1.0-{fitting[0]}\n" in done.out, done
+    assert fresh.run("-m", "dotproduct").out.startswith(f"{BUILDS[fitting[0]][0]} ")
+    for label in fitting[1:]:
+        done = fresh.pip(
+            "install", "--force-reinstall", "-i", index, "--variant", f"dotproduct={label}",
+            "dotproduct",
+        )  # fmt: skip
+        assert f"Successfully installed dotproduct-1.0-{label}\n" in done.out, done
+        assert fresh.run("-m", "dotproduct").out.startswith(f"{BUILDS[label][0]} ")
+
+
+@pytest.mark.one
+@pytest.mark.parametrize(
+    ("machine", "label"),
+    [
+        ("cpu-x86-64-v2", "null"),
+        ("cpu-haswell", "avx2"),
+        ("cpu-skylake-avx512", "avx512"),
+        ("cpu-cascadelake", "avx512vnni"),
+    ],
+)
+def test_pip_for_other_machines(patched, index, machine, label):
+    done = patched.pip(
+        "install", "--dry-run", "-i", index, "--variant-platform",
+        str(PLATFORMS / f"{machine}.toml"), "dotproduct",
+    )  # fmt: skip
+    assert f"Would install dotproduct-1.0-{label}\n" in done.out, done
+
+
+def test_second_run_builds_nothing(tmp_path):
+    own = tmp_path / "dist"
+    first = matrix(own, "--only", "avx2")
+    assert first.returncode == 0, first.stderr
+    assert "[1/1] avx2 built in " in first.stderr
+    again = matrix(own, "--only", "avx2")
+    assert "[1/1] avx2 is up to date\n" in again.stderr
+    assert again.stdout.splitlines()[-1].endswith("; 0 files changed")

@@ -9,7 +9,7 @@ LEFT = bytes(number * 7 % 256 for number in range(SIZE + 3))
 RIGHT = bytes(number * 13 % 256 for number in range(SIZE + 3))
 
 
-def speed(seconds=0.05, rounds=5):
+def speed(seconds: float = 0.05, rounds: int = 5) -> float:
     """Return the bytes per second of the best of several rounds."""
     best, times = 0.0, 16
     while True:

@@ -228,53 +228,52 @@ class _Selector:
 
     def _needed(self, present: Sequence[int]) -> set[int]:
         """Return the packages that the selected variants need; all, if the file does not say."""
-        own = _own(self._lock.tree)
-        asked = own.get(tool.REQUIREMENTS)
+        asked = _own(self._lock.tree).get(tool.REQUIREMENTS)
         if not isinstance(asked, list):
             return set(present)
         by_name: dict[str, list[int]] = {}
         for number in present:
             by_name.setdefault(self._packages[number]["name"], []).append(number)
-        found: set[int] = set()
-        waiting = [number for name in asked for number in by_name.get(str(name), ())]
+        waiting = [need for text in asked for need in self._needs(str(text), self._lock.source)]
+        found: set[tuple[int, str]] = set()
         while waiting:
-            number = waiting.pop()
-            if number not in found:
-                found.add(number)
-                waiting += [
-                    following
-                    for name in self._depends(number)
-                    for following in by_name.get(name, ())
-                ]
-        return found
+            name, extra = waiting.pop()
+            for number in by_name.get(name, ()):
+                if (number, extra) not in found:
+                    found.add((number, extra))
+                    waiting += self._depends(number, extra)
+        return {number for number, _ in found}
 
-    def _depends(self, number: int) -> list[str]:
+    def _depends(self, number: int, extra: str) -> list[tuple[str, str]]:
+        """Return project and extra of what a package, or an extra of it, depends on."""
         package = self._packages[number]
-        own = _own(package)
-        requires = own.get(tool.REQUIRES_DIST)
+        requires = _own(package).get(tool.REQUIRES_DIST)
         if requires is None:
-            return [str(item.get("name")) for item in package.get("dependencies", ())]
+            return [(str(item.get("name")), "") for item in package.get("dependencies", ())]
         choice = self._choose(number)
         context = NON_VARIANT if choice is None else choice.context
         if isinstance(requires, Mapping):
             requires = requires.get(context.label, [])
-        extras = ("", *map(str, own.get(tool.EXTRAS, ())))
-        names: list[str] = []
+        found = []
         for text in requires if isinstance(requires, list) else ():
             try:
                 reduced = reduce_requirement(str(text), context)
-                requirement = None if reduced is None else Requirement(reduced)
-            except (InvalidMarker, InvalidRequirement) as error:
+            except InvalidMarker as error:
                 raise LockError(f"{self._place(number)}: {error}") from None
-            if requirement is not None and (
-                requirement.marker is None
-                or any(
-                    requirement.marker.evaluate({**self._target.environment, "extra": extra})
-                    for extra in extras
-                )
-            ):
-                names.append(canonicalize_name(requirement.name))
-        return names
+            if reduced is not None:
+                found += self._needs(reduced, self._place(number), extra)
+        return found
+
+    def _needs(self, text: str, place: str, extra: str = "") -> list[tuple[str, str]]:
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement as error:
+            raise LockError(f"{place}: {' '.join(str(error).split())}") from None
+        marker = requirement.marker
+        if marker is not None and not marker.evaluate({**self._target.environment, "extra": extra}):
+            return []
+        name = canonicalize_name(requirement.name)
+        return [(name, item) for item in ("", *map(canonicalize_name, requirement.extras))]
 
     def _choose(self, number: int) -> _Choice | None:
         """Return what is chosen of a package that has variant wheels, None for any other."""
@@ -326,7 +325,7 @@ class _Selector:
             selection,
             ranking.metadata if ranking is not None and file.label is not None else None,
             selection.context(file),
-            selection.why(file),
+            selection.why(file) or ("no other variant fits" if file.label else "no variant fits"),
         )
 
     def _settled(self, number: int) -> dict[str, Any]:

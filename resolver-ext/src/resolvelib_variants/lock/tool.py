@@ -11,12 +11,9 @@ from __future__ import annotations
 KEY = "pep-variants"
 
 REQUIREMENTS = "requirements"
-"""In ``[tool.pep-variants]``: names of the packages that were asked for."""
+"""In ``[tool.pep-variants]``: names, with their extras, of the packages that were asked for."""
 
 REQUIRES_DIST = "requires-dist"
 """In ``[packages.tool.pep-variants]``: list of ``Requires-Dist`` values, or a table of lists by
-variant label (empty for non-variant files) where they differ. Only where markers ask for
-variants; all others need what their ``dependencies`` list."""
-
-EXTRAS = "extras"
-"""In ``[packages.tool.pep-variants]``: extras that are wanted, where `REQUIRES_DIST` is."""
+variant label (empty for non-variant files) where they differ. Only where markers ask for variants
+or extras play a part; all others need what their ``dependencies`` list."""

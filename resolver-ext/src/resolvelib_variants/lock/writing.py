@@ -74,6 +74,7 @@ def lock(
     versions: dict[str, int] = {}
     for entry in entries:
         versions[entry.first.name] = versions.get(entry.first.name, 0) + 1
+    by_need = any(map(uses_variant_terms, itertools.chain(*map(_all_requires, entries))))
     tree: dict[str, Any] = {
         "lock-version": VERSION,
         "environments": sorted({_marker(target) for target in targets}),
@@ -83,14 +84,15 @@ def lock(
             for entry in entries
         ],
     }
-    if any("tool" in package for package in tree["packages"]):
-        asked = {
-            package.name
-            for resolution in resolutions
-            for package in resolution.packages
-            if package.requested
-        }
-        tree["tool"] = {tool.KEY: {tool.REQUIREMENTS: sorted(asked)}}
+    if by_need:
+        asked: dict[str, set[str]] = {}
+        for resolution in resolutions:
+            for name, extras in resolution.requested.items():
+                asked.setdefault(name, set()).update(extras)
+        for entry, package in zip(entries, tree["packages"], strict=True):
+            if _is_conditional(entry):
+                package["tool"] = {tool.KEY: {tool.REQUIRES_DIST: _requires_dist(entry)}}
+        tree["tool"] = {tool.KEY: {tool.REQUIREMENTS: [*map(_named, sorted(asked.items()))]}}
     return tomli_w.dumps(tree).encode()
 
 
@@ -163,13 +165,6 @@ def _package(
     labels = {item.label for item in entry.files if item.label is not None}
     if labels:
         tree["variants-json"] = _variants(entry, labels, document)
-    requires = _requires_dist(entry)
-    if requires is not None:
-        own: dict[str, Any] = {tool.REQUIRES_DIST: requires}
-        extras = sorted({extra for _, item in entry.packages for extra in item.extras})
-        if extras:
-            own[tool.EXTRAS] = extras
-        tree["tool"] = {tool.KEY: own}
     return tree
 
 
@@ -266,16 +261,31 @@ def _without_none(value: Any) -> Any:  # noqa: ANN401
     return value
 
 
-def _requires_dist(entry: _Entry) -> list[str] | dict[str, list[str]] | None:
-    """Return the requirements whose markers ask for variants, with all others of the package."""
+def _all_requires(entry: _Entry) -> Iterable[str]:
+    for _, package in entry.packages:
+        yield from itertools.chain(*package.requires_dist.values())
+
+
+def _is_conditional(entry: _Entry) -> bool:
+    """Return whether it takes more than a list of names to say what a package depends on."""
+    if any(package.extras for _, package in entry.packages):
+        return True
+    return any(uses_variant_terms(text) or "[" in text for text in _all_requires(entry))
+
+
+def _requires_dist(entry: _Entry) -> list[str] | dict[str, list[str]]:
     by_label = {
         label: list(requires)
         for _, package in entry.packages
         for label, requires in package.requires_dist.items()
     }
-    if not any(map(uses_variant_terms, (text for texts in by_label.values() for text in texts))):
-        return None
     every = list(by_label.values())
     if all(texts == every[0] for texts in every):
         return every[0]
     return dict(sorted(by_label.items()))
+
+
+def _named(asked: tuple[str, set[str]]) -> str:
+    name, extras = asked
+    wanted = sorted(extras - {""})
+    return f"{name}[{','.join(wanted)}]" if wanted else name

@@ -190,7 +190,11 @@ class IndexResolver:
                 warnings.append(f"{package.candidate} is yanked: {reason}")
             if not package.candidate.direct:
                 warnings += self.catalog.project(package.name).warnings
-        return Resolution(target, packages, tuple(dict.fromkeys(warnings)))
+        requested: dict[str, frozenset[str]] = {}
+        for need in roots:
+            if isinstance(need, Need):
+                requested[need.project] = requested.get(need.project, frozenset()) | {need.extra}
+        return Resolution(target, packages, tuple(dict.fromkeys(warnings)), requested)
 
     def _check_hashes(
         self, packages: Sequence[Package], allowed: Mapping[str, Mapping[str, frozenset[str]]]

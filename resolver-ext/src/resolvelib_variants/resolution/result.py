@@ -97,11 +97,13 @@ class Resolution:
         target: what it is for.
         packages: by name, ascending.
         warnings: what the user should know.
+        requested: extras by name of what the user asked for; the project itself is the empty one.
     """
 
     target: Target
     packages: tuple[Package, ...]
     warnings: tuple[str, ...] = ()
+    requested: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def by_name(self) -> Mapping[str, Package]:

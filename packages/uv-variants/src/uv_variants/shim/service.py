@@ -1,0 +1,639 @@
+"""What the shim answers, without HTTP: pages, files, decisions, each for one machine."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from hashlib import sha256
+from pathlib import Path
+from typing import TypeVar
+
+from packaging.version import Version
+
+from pep_variants.errors import MetadataError, VariantError
+from pep_variants.explanation import notices, verdicts
+from pep_variants.label import split_label
+from pep_variants.markers import VariantContext
+from pep_variants.metadata import Metadata
+from pep_variants.platform import Platform, load_platform
+from resolvelib_variants.index.pages import (
+    JSON,
+    Page,
+    PageFile,
+    html_page,
+    html_projects,
+    json_page,
+    json_projects,
+)
+
+from ..errors import InvalidKey, NoSuchFile, UpstreamError
+from .answers import Answer
+from .choice import Choice, Decision, Offer, Release, choose, releases
+from .flights import Flights
+from .key import Machine, decode
+from .memory import Memory
+from .metrics import Metrics
+from .reduction import has_variant_markers, reduce_metadata
+from .settings import Settings, Upstream
+from .upstreams import Found, Upstreams
+from .urls import CHOSEN, PLAIN, file_path
+from .wheels import (
+    PROBLEMS,
+    Announcement,
+    Passage,
+    announce,
+    plain_passage,
+    read_announcement,
+    splice_name,
+    spliced_passage,
+)
+
+logger = logging.getLogger(__name__)
+
+HTML_KIND = "text/html; charset=utf-8"
+UNSURE_SECONDS = 5.0
+"""For so long an answer is kept that came about without all that should have been asked."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Client:
+    """For whom an answer is.
+
+    Attributes:
+        machine: what is behind the key of the URL.
+        key: that key, or for a floating name the key it stands for now.
+        floating: whether the URL has a floating name.
+    """
+
+    machine: Machine
+    key: str
+    floating: bool = False
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One project of one upstream, chosen for one machine.
+
+    Attributes:
+        upstream: whose.
+        found: the page.
+        choice: what is shown of it.
+        sure: whether everything that should have been asked has been.
+    """
+
+    upstream: Upstream
+    found: Found
+    choice: Choice
+    sure: bool
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """How a client gets a file: one of three ways.
+
+    Attributes:
+        redirect: URL where it is, empty if the shim has to pass it on.
+        passage: what is passed on.
+        data: contents of a small file.
+        upstream: whose it is.
+        private: whether no shared cache may keep it.
+        floating: whether it may be another file tomorrow.
+    """
+
+    upstream: Upstream
+    private: bool
+    floating: bool
+    redirect: str = ""
+    passage: Passage | None = None
+    data: bytes | None = None
+
+
+class Service:
+    """The shim below HTTP."""
+
+    def __init__(self, settings: Settings, upstreams: Upstreams, metrics: Metrics) -> None:
+        self.settings = settings
+        self._upstreams = upstreams
+        self._metrics = metrics
+        self._decode = lru_cache(maxsize=1024)(decode)
+        self._platforms: dict[str, tuple[tuple[int, int], Platform]] = {}
+        self._choices: Memory[tuple[str, str, str, str], Choice] = Memory(64 * 2**20)
+        self._passages: Memory[tuple[str, str], Passage] = Memory(64 * 2**20)
+        self._choosing: Flights[tuple[Choice, bool]] = Flights()
+        self._announcing: Flights[Announcement | None] = Flights()
+        self._preparing: Flights[Passage] = Flights()
+
+    # --- who asks
+
+    def client(self, key: str) -> Client:
+        """Return for whom *key* is.
+
+        Raises:
+            InvalidKey: it is none, or names a platform that is not known.
+            VariantError: the platform file behind it cannot be read.
+        """
+        floating = key in self.settings.floating
+        if floating:
+            key = self.settings.floating[key]
+        machine = self._decode(key)
+        if not machine.name:
+            return Client(machine, key, floating)
+        path = self.settings.platforms.get(machine.name)
+        if path is None:
+            known = ", ".join(sorted(self.settings.platforms)) or "none"
+            raise InvalidKey(f"no platform is called {machine.name!r} here; known are: {known}")
+        platform, version = self._platform(path)
+        # The file may change: what was chosen for its old contents is not for its new ones.
+        return Client(replace(machine, platform=platform), f"{key}@{version}", floating)
+
+    def _platform(self, path: Path) -> tuple[Platform, str]:
+        try:
+            stat = path.stat()
+        except OSError:
+            return load_platform(path), ""  # which says what is wrong
+        state = (stat.st_mtime_ns, stat.st_size)
+        known = self._platforms.get(str(path))
+        if known is None or known[0] != state:
+            known = self._platforms[str(path)] = (state, load_platform(path))
+        return known[1], f"{state[0]:x}"
+
+    # --- pages
+
+    def upstream(self, name: str) -> Upstream:
+        """Return the upstream of that name.
+
+        Raises:
+            NoSuchFile: there is none.
+        """
+        found = self.settings.upstream(name)
+        if found is None:
+            known = ", ".join(item.name for item in self.settings.upstreams)
+            raise NoSuchFile(f"no index is called {name!r} here; there are: {known or 'none'}")
+        return found
+
+    async def shown(self, client: Client, upstream: Upstream | None, project: str) -> Shown | None:
+        """Return what is shown of *project*, None if nobody has it.
+
+        Args:
+            client: for whom.
+            upstream: whose; None for the first that has it. One that fails is not passed over:
+                a name that is private there must not be looked up elsewhere.
+            project: normalized name, empty for all of a find-links page.
+
+        Raises:
+            UpstreamError: an upstream fails.
+        """
+        asked = (
+            [item for item in self.settings.upstreams if not item.explicit]
+            if upstream is None
+            else [upstream]
+        )
+        for item in asked:
+            found = await self._upstreams.page(item, project)
+            if found is not None:
+                choice, sure = await self._chosen(client, item, project, found)
+                return Shown(item, found, choice, sure and not found.stale)
+        return None
+
+    async def _chosen(
+        self, client: Client, upstream: Upstream, project: str, found: Found
+    ) -> tuple[Choice, bool]:
+        key = (upstream.name, project, found.digest, client.key)
+        known = self._choices.get(key)
+        if known is not None:
+            return known, True
+
+        async def work() -> tuple[Choice, bool]:
+            page = found.page
+            versions = releases(page)
+            wanted = versions[: self.settings.limits.versions]
+            metadata, sure = await self._metadata(upstream, wanted)
+
+            def read(release: Release) -> Metadata:
+                known = metadata[release.version]
+                if isinstance(known, VariantError):
+                    raise known
+                return known
+
+            try:
+                choice = choose(page, versions, client.machine, read, limit=len(wanted))
+            except Exception:  # a fault of ours must cost the variants, never the install
+                if client.machine.preferences.forced.get(project) is not None:
+                    raise
+                logger.exception("the variants of %s are ignored because of a fault", project)
+                plain = replace(client.machine.preferences, use_variants=False)
+                machine = replace(client.machine, preferences=plain)
+                choice, sure = choose(page, (), machine, read, limit=0), False
+            if sure:
+                self._choices.put(key, choice, 200 + 300 * len(choice.offers))
+            return choice, sure
+
+        return await self._choosing.join(key, work)
+
+    async def _metadata(
+        self, upstream: Upstream, wanted: Sequence[Release]
+    ) -> tuple[dict[Version, Metadata | VariantError], bool]:
+        """Return the metadata of releases, and whether it will be the same when asked again."""
+
+        async def one(release: Release) -> Metadata | VariantError:
+            try:
+                return await self._upstreams.metadata(upstream, release)
+            except VariantError as error:
+                self._metrics.count("broken_metadata")
+                logger.warning(
+                    "the variant wheels of %s %s are ignored: %s",
+                    release.wheels[0].filename.partition("-")[0],
+                    release.version,
+                    error,
+                )
+                return error
+
+        found = await self._each([partial(one, release) for release in wanted])
+        sure = all(
+            not isinstance(result, VariantError)
+            and all(
+                file.hashes
+                for file in (release.wheels if release.document is None else (release.document,))
+            )
+            for release, result in zip(wanted, found, strict=True)
+        )
+        return {release.version: item for release, item in zip(wanted, found, strict=True)}, sure
+
+    async def _each(self, works: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
+        """Do *works* side by side, a bounded number at a time."""
+        gate = asyncio.Semaphore(self.settings.limits.parallel)
+
+        async def one(work: Callable[[], Awaitable[T]]) -> T:
+            async with gate:
+                return await work()
+
+        return list(await asyncio.gather(*map(one, works)))
+
+    async def links(self, client: Client, upstream: Upstream) -> list[Shown]:
+        """Return what is shown of every project of a find-links page.
+
+        Raises:
+            UpstreamError: the upstream fails.
+        """
+        projects = await self._upstreams.projects(upstream)
+        shown = [await self.shown(client, upstream, project) for project in projects]
+        return [item for item in shown if item is not None]
+
+    async def project_list(self, upstream: Upstream | None, *, as_json: bool) -> Answer:
+        """Return the page that lists the projects of *upstream*, of all of them if it is None.
+
+        Raises:
+            UpstreamError: one of them fails.
+        """
+        asked = (
+            [item for item in self.settings.upstreams if not item.explicit]
+            if upstream is None
+            else [upstream]
+        )
+        names = sorted({name for item in asked for name in await self._upstreams.projects(item)})
+        fresh = self.settings.fresh_seconds
+        return Answer(
+            json_projects(names) if as_json else html_projects(names),
+            JSON if as_json else HTML_KIND,
+            _cache_control(private=any(map(self._upstreams.is_private, asked)), seconds=int(fresh)),
+            expires=time.monotonic() + fresh,
+            vary="Accept",
+        )
+
+    async def page(
+        self, client: Client, shown: Sequence[Shown], prefix: str, *, as_json: bool
+    ) -> Answer:
+        """Return the page that shows *shown*.
+
+        Args:
+            client: for whom.
+            shown: one project, or all of a find-links page.
+            prefix: from the page to ``/p/<key>/``, relative.
+            as_json: PEP 691, else PEP 503.
+        """
+        entries: list[PageFile] = []
+        for item in shown:
+            entries += await self._entries(client, item, prefix)
+        files = tuple(entries)
+        page = Page("", files)
+        if len(shown) == 1:
+            # Other locations of the project are for the shim to know, not for its clients.
+            page = replace(shown[0].found.page, files=files, alternate_locations=(), tracks=())
+        sure = all(item.sure for item in shown)
+        fresh = self.settings.fresh_seconds
+        now = time.monotonic()
+        left = max(0.0, min((item.found.checked + fresh for item in shown), default=now) - now)
+        lasts = left if sure else min(left, UNSURE_SECONDS)
+        return Answer(
+            json_page(page) if as_json else html_page(page),
+            JSON if as_json else HTML_KIND,
+            _cache_control(
+                private=any(item.found.private for item in shown),
+                seconds=0 if client.floating or not sure else int(fresh),
+                stored=not client.floating,
+            ),
+            expires=now + lasts,
+            vary="Accept",
+        )
+
+    async def _entries(self, client: Client, shown: Shown, prefix: str) -> list[PageFile]:
+        marked = await self._inspected(shown)
+        offers = [offer for offer in shown.choice.offers if offer.file.filename in marked]
+        known = await self._each(
+            [
+                partial(self._announced, shown.upstream, offer, marked[offer.file.filename])
+                for offer in offers
+            ]
+        )
+        announced = {offer.file.filename: item for offer, item in zip(offers, known, strict=True)}
+        direct = _Direct(self._upstreams, shown.upstream)
+        return [
+            self._entry(client, shown, offer, prefix, marked, announced, direct)
+            for offer in shown.choice.offers
+        ]
+
+    def _entry(
+        self,
+        client: Client,
+        shown: Shown,
+        offer: Offer,
+        prefix: str,
+        marked: dict[str, bytes],
+        announced: dict[str, Announcement | None],
+        direct: _Direct,
+    ) -> PageFile:
+        file = offer.file
+        reduced = marked.get(file.filename)
+        floating = client.floating and offer.context is not None
+        is_direct = direct.allows(file.url)
+        if offer.label is None and reduced is None and is_direct and not floating:
+            return file
+        choice = CHOSEN if floating else PLAIN if offer.label is None else offer.label
+        url = prefix + file_path(
+            shown.upstream.name,
+            shown.found.page.project,
+            choice,
+            offer.filename,
+        )
+        # A signature lies beside the file, where nobody will look for it any more.
+        entry = replace(file, filename=offer.filename, url=url, gpg_sig=None)
+        if not is_direct:
+            entry = replace(entry, provenance=None)
+        if floating:
+            return replace(
+                entry,
+                hashes={},
+                size=None,
+                provenance=None,
+                core_metadata=None if entry.core_metadata is None and reduced is None else {},
+            )
+        if reduced is None:
+            return entry
+        known = announced.get(file.filename)
+        return replace(
+            entry,
+            hashes={"sha256": known.sha256} if known else {},
+            size=known.size if known else None,
+            core_metadata={"sha256": sha256(reduced).hexdigest()},
+            provenance=None,
+        )
+
+    async def _inspected(self, shown: Shown) -> dict[str, bytes]:
+        """Return the reduced METADATA of all wheels shown that have variant markers."""
+        offers = [offer for offer in shown.choice.offers if offer.context is not None]
+        offers = offers[: self.settings.limits.inspected]
+
+        async def one(offer: Offer) -> bytes | None:
+            try:
+                return await self._reduced(shown.upstream, offer.file, offer.context)
+            except UpstreamError as error:
+                logger.warning("%s is not looked into: %s", offer.file.filename, error)
+                return None
+
+        found = await self._each([partial(one, offer) for offer in offers])
+        return {
+            offer.file.filename: reduced
+            for offer, reduced in zip(offers, found, strict=True)
+            if reduced is not None
+        }
+
+    async def _reduced(
+        self, upstream: Upstream, file: PageFile, context: VariantContext | None
+    ) -> bytes | None:
+        """Return METADATA with its variant markers evaluated, None if it has none."""
+        if context is None:
+            return None
+        metadata = await self._upstreams.core_metadata(upstream, file)
+        if not has_variant_markers(metadata):
+            return None
+        reduced = reduce_metadata(metadata, context)
+        return reduced if reduced != metadata else None
+
+    async def _announced(
+        self, upstream: Upstream, offer: Offer, reduced: bytes
+    ) -> Announcement | None:
+        """Return hash and size of a wheel that is put together, None if nobody knows yet."""
+        name = splice_name(offer.file, reduced)
+        if not name:
+            return None
+        store = self._upstreams.store
+        known = await self._upstreams.run(lambda: read_announcement(store, name))
+        limit = self.settings.limits.hashed_bytes
+        if known is not None or (offer.file.size or 0) > limit:
+            return known
+
+        async def work() -> Announcement | None:
+            session = self._upstreams.session(upstream)
+            passage = await self._prepared(
+                upstream, offer.file, offer.label, offer.context, reduced
+            )
+            if passage.splice is None or passage.splice.original > limit:
+                return None
+            return await self._upstreams.run(lambda: announce(store, session, passage))
+
+        try:
+            return await self._announcing.join(name, work)
+        except (UpstreamError, *PROBLEMS) as error:
+            logger.warning("%s cannot be put together: %s", offer.file.filename, error)
+            return None
+
+    # --- files
+
+    async def file(
+        self, client: Client, upstream: Upstream, project: str, choice: str, filename: str
+    ) -> Delivery:
+        """Return how the client gets a file, or with ``.metadata`` its core metadata.
+
+        Raises:
+            NoSuchFile: the upstream has no such file.
+            UpstreamError: it cannot be had.
+            VariantError, UnusableFile: it cannot be put together.
+        """
+        wanted = filename.removesuffix(".metadata")
+        is_metadata = wanted != filename
+        found = await self._upstreams.page(upstream, project)
+        if found is None:
+            raise NoSuchFile(f"index {upstream.name} has no project {project}")
+        floating = choice == CHOSEN
+        file, context, decision = await self._resolved(
+            client, upstream, project, found, choice, wanted
+        )
+        label = split_label(file.filename)[1]
+        reduced = await self._reduced(upstream, file, context)
+        delivery = Delivery(upstream, found.private, floating)
+        if is_metadata:
+            if (
+                reduced is None
+                and file.core_metadata is not None
+                and self._is_direct(upstream, file)
+            ):
+                return replace(delivery, redirect=f"{file.url}.metadata")
+            if not file.filename.endswith(".whl"):
+                raise NoSuchFile(f"{filename}: only wheels have metadata beside them")
+            data = reduced or await self._upstreams.core_metadata(upstream, file)
+            return replace(delivery, data=data)
+        if reduced is not None:
+            promised = await self._promised(upstream, decision)
+            passage = await self._prepared(upstream, file, label, context, reduced, promised)
+            return replace(delivery, passage=passage)
+        if self._is_direct(upstream, file):
+            return replace(delivery, redirect=file.url)
+        self._upstreams.check_place(upstream, file.url)
+        session = self._upstreams.session(upstream)
+        passage = await self._upstreams.run(lambda: plain_passage(session, file))
+        return replace(delivery, passage=passage)
+
+    def _is_direct(self, upstream: Upstream, file: PageFile) -> bool:
+        return self._upstreams.is_direct(upstream, file.url)
+
+    async def _resolved(
+        self,
+        client: Client,
+        upstream: Upstream,
+        project: str,
+        found: Found,
+        choice: str,
+        plain: str,
+    ) -> tuple[PageFile, VariantContext | None, Decision | None]:
+        """Return the file behind a choice and a plain filename, and how it was judged."""
+        shown, _ = await self._chosen(client, upstream, project, found)
+        if choice == CHOSEN:
+            offer = next((item for item in shown.offers if item.filename == plain), None)
+            if offer is None:
+                raise NoSuchFile(f"nothing is chosen for {plain}")
+            decision = next((d for d in shown.decisions if plain in d.offers), None)
+            return offer.file, offer.context, decision
+        label = None if choice == PLAIN else choice
+        file = next(
+            (item for item in found.page.files if split_label(item.filename) == (plain, label)),
+            None,
+        )
+        if file is None:
+            raise NoSuchFile(
+                f"index {upstream.name} has no {plain}"
+                + (f" of variant {label}" if label is not None else "")
+            )
+        for decision in shown.decisions:
+            if file in decision.release.wheels:
+                for candidate in decision.offers.values():
+                    if candidate.file is file:
+                        return file, candidate.context, decision
+                ranking = decision.selection.rankings.get(project)
+                supported = ranking.supported(label) if ranking and label is not None else {}
+                return file, VariantContext(label or "", supported), decision
+        return file, None if label is None else VariantContext(label, {}), None
+
+    async def _promised(self, upstream: Upstream, decision: Decision | None) -> Metadata | None:
+        if decision is None:
+            return None
+        try:
+            return await self._upstreams.metadata(upstream, decision.release)
+        except MetadataError:
+            return None
+
+    async def _prepared(
+        self,
+        upstream: Upstream,
+        file: PageFile,
+        label: str | None,
+        context: VariantContext | None,
+        reduced: bytes,
+        promised: Metadata | None = None,
+    ) -> Passage:
+        self._upstreams.check_place(upstream, file.url)
+        assert context is not None
+        name = splice_name(file, reduced)
+        key = (file.url, name)
+        known = self._passages.get(key) if name else None
+        if known is not None:
+            return known
+        session = self._upstreams.session(upstream)
+        limit = self.settings.limits.metadata_bytes
+
+        async def work() -> Passage:
+            passage = await self._upstreams.run(
+                lambda: spliced_passage(session, file, label, context, promised, limit)
+            )
+            if name and passage.splice is not None:
+                held = sum(len(piece) for piece in passage.splice.pieces if piece.data is not None)
+                self._passages.put(key, passage, 1000 + held)
+            return passage
+
+        return await self._preparing.join((*key, promised is None), work)
+
+    # --- decisions
+
+    def decisions(self, shown: Shown) -> dict[str, object]:
+        """Return what was decided of a project and why, as JSON data.
+
+        ``versions`` is newest first; each has ``version``, ``files`` (label, or null for the
+        non-variant wheel, by plain filename), ``variants`` (``label``, ``verdict`` and ``why``,
+        the chosen one first), ``notices``, ``problems`` and ``unknown`` labels.
+        """
+        return {
+            "project": shown.found.page.project,
+            "index": shown.upstream.name,
+            "versions": [_decision_tree(decision) for decision in shown.choice.decisions],
+        }
+
+
+class _Direct:
+    """Whether clients can get files themselves, asked once per host."""
+
+    def __init__(self, upstreams: Upstreams, upstream: Upstream) -> None:
+        self._upstreams = upstreams
+        self._upstream = upstream
+        self._known: dict[str, bool] = {}
+
+    def allows(self, url: str) -> bool:
+        host = url[: url.find("/", 8)]
+        if host not in self._known:
+            self._known[host] = self._upstreams.is_direct(self._upstream, url)
+        return self._known[host]
+
+
+def _decision_tree(decision: Decision) -> dict[str, object]:
+    selection = decision.selection
+    chosen = selection.chosen.label if selection.chosen else None
+    rankings = list({id(item): item for item in selection.rankings.values()}.values())
+    return {
+        "version": str(decision.release.version),
+        "files": {name: offer.label for name, offer in decision.offers.items()},
+        "variants": [row._asdict() for ranking in rankings for row in verdicts(ranking, chosen)],
+        "notices": [notice.text for ranking in rankings for notice in notices(ranking)],
+        "problems": [str(problem) for problem in selection.problems.values()],
+        "unknown": list(selection.unknown),
+    }
+
+
+def _cache_control(*, private: bool, seconds: int, stored: bool = True) -> str:
+    if not stored:
+        return "no-store"
+    scope = "private" if private else "public"
+    return f"{scope}, max-age={seconds}, stale-if-error=86400"

@@ -13,11 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from packaging.utils import canonicalize_name
-
 from pep_variants import toml
 
 from .indexes import UserIndex, index_at
+from .installed import normalized_name
 
 _SCRIPT = re.compile(r"(?m)^# /// script\s*$\s(?P<content>(^#(| .*)$\s)+?)^# ///\s*$")
 _REQUIREMENTS_OPTION = re.compile(
@@ -227,7 +226,7 @@ def _sources(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         for each in source if isinstance(source, list) else [source]:
             name = _table(each).get("index")
             if isinstance(name, str):
-                yield name, canonicalize_name(project)
+                yield name, normalized_name(project)
 
 
 def _requirements(paths: Iterable[Path], environ: Mapping[str, str]) -> list[UserIndex]:

@@ -1,5 +1,7 @@
 """uv's command line, understood as far as it matters: the command, and options about indexes.
 
+Imports next to nothing: commands that need no index are handed to uv at once.
+
 uv's own parser has the last word; nothing here refuses anything. What is not known is taken for a
 flag, and passed on as it is.
 """
@@ -7,7 +9,7 @@ flag, and passed on as it is.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 # Every option of uv 0.5 to 0.13 that takes a value, by every spelling. They have to be known to
 # tell where `uv run` ends and the command that it runs begins.
@@ -51,8 +53,7 @@ _RUNS = (("run",), ("tool", "run"))
 """Commands whose first operand is a command line of its own."""
 
 
-@dataclass(frozen=True)
-class Given:
+class Given(NamedTuple):
     """An option with its value, as it was given.
 
     Attributes:
@@ -75,8 +76,7 @@ class Given:
         return [self.spelling + value] if self.glued else [self.spelling, value]
 
 
-@dataclass(frozen=True)
-class Invocation:
+class Invocation(NamedTuple):
     """A command line of uv's.
 
     Attributes:

@@ -41,3 +41,19 @@ def locked_key(path: Path | None, base: str) -> str | None:
         return None
     match = re.search(rf'"{re.escape(base)}/p/([^/"\s]+)/', text)
     return match[1] if match else None
+
+
+def locked_variants(text: str) -> tuple[str, ...]:
+    """Return the projects (normalized names) of which a lock file with that *text* has variants."""
+    found = re.findall(r"/p/[^/\s\"]+/files/[^/\s\"]+/([a-z0-9-]+)/[0-9a-z_.~]+/", text)
+    return tuple(dict.fromkeys(found))
+
+
+def locked_versions(text: str) -> dict[str, set[str]]:
+    """Return the versions of every project in a lock file with that *text*."""
+    found: dict[str, set[str]] = {}
+    for name, version in re.findall(
+        r'(?m)^\[\[package\]\]\nname = "([^"]+)"\nversion = "([^"]+)"', text
+    ):
+        found.setdefault(name, set()).add(version)
+    return found

@@ -44,6 +44,15 @@ def _run(arguments: Sequence[str]) -> int:
         from .help import print_help
 
         print_help()
+    from .commands import Scope, scope_of
+    from .invocation import parse
+    from .uv import become_uv, find_uv
+
+    uv = find_uv(os.environ)
+    invocation = parse(wishes.rest)
+    scope = scope_of(invocation)
+    if scope is Scope.NOTHING:
+        return become_uv([uv, *wishes.rest], os.environ)
     from .session import run
 
-    return run(wishes, os.environ)
+    return run(uv, invocation, scope, wishes, os.environ)

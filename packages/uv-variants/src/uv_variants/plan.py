@@ -7,7 +7,7 @@ what counts before what, names, and which index stands in place of PyPI.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,13 +76,17 @@ class Plan:
     _added: Mapping[str, tuple[UserIndex, ...]] = field(default_factory=dict)
 
     def told(
-        self, invocation: Invocation, url: Callable[[UserIndex], str]
+        self,
+        invocation: Invocation,
+        url: Callable[[UserIndex], str],
+        more: Sequence[str] = (),
     ) -> tuple[list[str], dict[str, str]]:
         """Return uv's new arguments, and the variables that change.
 
         Args:
             invocation: what the plan was made of.
             url: gives where the shim has an index.
+            more: further options.
         """
 
         def text(name: str, items: Iterable[UserIndex | str]) -> str:
@@ -90,7 +94,7 @@ class Plan:
 
         values = {item.start: text(item.name, items) for item, items in self._given}
         variables = {_VARIABLES[name]: text(name, items) for name, items in self._variables.items()}
-        added: list[str] = []
+        added = list(more)
         used = {item.name for item, _ in self._given}
         for name, items in self._added.items():
             if name in used:

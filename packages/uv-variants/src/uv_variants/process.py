@@ -60,21 +60,28 @@ class Shim:
         port: of loopback.
     """
 
-    def __init__(self, told: Mapping[str, Any], environ: Mapping[str, str]) -> None:
-        """Start it.
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        """Start it; it gets ready to be told what to do.
 
         Args:
-            told: settings, see `told`; how it is reached is added here.
             environ: environment variables of the user.
         """
         self.token = secrets.token_urlsafe(24)
         self._socket = listen()
         self.port: int = self._socket.getsockname()[1]
-        self._told = {**told, "token": self.token, "tied": True}
         self._environ = dict(environ)
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as this
         self._ending = threading.Event()
         self._process = self._start()
+
+    def tell(self, told: Mapping[str, Any]) -> None:
+        """Let it serve.
+
+        Args:
+            told: settings, see `told`; how it is reached is added here.
+        """
+        self._told = {**told, "token": self.token, "tied": True}
+        self._write(self._process)
         threading.Thread(target=self._keep_alive, daemon=True).start()
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -83,7 +90,7 @@ class Shim:
             options = {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
         else:
             options["pass_fds"] = (self._socket.fileno(),)
-        process: subprocess.Popen[bytes] = subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, "-c", ENTRY.format("server")],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -92,6 +99,8 @@ class Shim:
             # Signals from the terminal are uv's; the shim goes when uv is gone.
             **options,
         )
+
+    def _write(self, process: subprocess.Popen[bytes]) -> None:
         shared: int | str = self._socket.fileno()
         share = getattr(self._socket, "share", None)  # only Windows has it
         if share is not None:
@@ -102,7 +111,6 @@ class Shim:
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(json.dumps({**self._told, "socket": shared}).encode() + b"\n")
             process.stdin.flush()
-        return process
 
     def _keep_alive(self) -> None:
         for _ in range(RESTARTS):
@@ -110,6 +118,7 @@ class Shim:
             if self._ending.is_set():
                 return
             self._process = self._start()
+            self._write(self._process)
         self._process.wait()
         if not self._ending.is_set():
             # Whoever waits for it has to be told.
@@ -148,15 +157,6 @@ def run_uv(command: Sequence[str], environ: Mapping[str, str]) -> int:
                 return process.wait()
             except KeyboardInterrupt:  # on Windows; uv has it, too
                 continue
-
-
-def become_uv(command: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Run uv in place of this process, where a system can do that; return its exit code else."""
-    if os.name == "nt":
-        return run_uv(command, environ)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    return os.execve(command[0], list(command), dict(environ))  # noqa: S606 - no shell is wanted
 
 
 def end_as(code: int) -> int:

@@ -24,7 +24,15 @@ GRACE = 3.0
 
 def main() -> None:
     """Serve until standard input ends or a signal comes."""
-    serve(json.loads(sys.stdin.buffer.readline()))
+    # What takes longest, while whoever started this finds out what it has to do.
+    import uvicorn  # noqa: F401
+    from uvicorn.protocols.http import auto  # noqa: F401
+
+    from .shim import app  # noqa: F401
+
+    told = sys.stdin.buffer.readline()
+    if told:
+        serve(json.loads(told))
     # Threads that still wait for an upstream have nothing left to say.
     logging.shutdown()
     sys.stdout.flush()

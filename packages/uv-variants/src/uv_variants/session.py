@@ -8,20 +8,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .commands import Scope, scope_of
+from .commands import Scope
+from .decisions import Asked
+from .effects import Effects
+from .errors import ShimFailed
 from .gate import RESERVED_HOST, RESERVED_URL, USERNAME
-from .invocation import Invocation, parse
 from .lockfile import HERE, lock_path, locked_key
 from .plan import Place, Plan, make_plan
-from .process import Shim, become_uv, end_as, run_uv
+from .process import end_as, run_uv
 from .shim.urls import index_url, links_url
-from .uv import cache_directory, find_uv
+from .shims import Opening
+from .uv import become_uv, cache_directory
 from .wishes import FLOATING, Wishes
 
 if TYPE_CHECKING:
     from pep_variants.preferences import Preferences
 
     from .indexes import UserIndex
+    from .invocation import Invocation
     from .machine import Subject
 
 _PROXIES = ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
@@ -39,6 +43,7 @@ class Session:
         wishes: our own options.
         preferences: all that was asked for.
         cache: directory of the shim's.
+        lock: where the lock file is, None for commands without one.
     """
 
     uv: str
@@ -48,31 +53,34 @@ class Session:
     wishes: Wishes
     preferences: Preferences
     cache: Path
+    lock: Path | None
 
 
-def run(wishes: Wishes, environ: Mapping[str, str]) -> int:
+def run(
+    uv: str, invocation: Invocation, scope: Scope, wishes: Wishes, environ: Mapping[str, str]
+) -> int:
     """Run uv with *wishes*; return the exit code.
 
     Raises:
         UvVariantsError, VariantError: something is wrong with what was asked for.
     """
-    uv = find_uv(environ)
-    invocation = parse(wishes.rest)
-    scope = scope_of(invocation)
-    direct = [uv, *wishes.rest]
-    if scope is Scope.NOTHING:
-        return become_uv(direct, environ)
     place = Place.of(invocation, Path(), environ)
     preferences = _preferences(wishes, place)
     lock = _lock(invocation, scope, place)
     base = wishes.shim or RESERVED_URL
     locked = locked_key(lock, base)
     if not preferences.use_variants and locked is None:
-        return become_uv(direct, environ)
+        return become_uv([uv, *wishes.rest], environ)
     session = Session(
-        uv, invocation, scope, place, wishes, preferences, shim_cache_directory(environ)
+        uv, invocation, scope, place, wishes, preferences, shim_cache_directory(environ), lock
     )
-    return end_as(_with_shim(session, base, locked))
+    if wishes.shim:
+        return end_as(_with_shared_shim(session, locked))
+    opening = Opening(environ)
+    try:
+        return end_as(_with_shim(session, opening, locked))
+    finally:
+        opening.stop()
 
 
 def shim_cache_directory(environ: Mapping[str, str]) -> Path:
@@ -109,52 +117,63 @@ def _lock(invocation: Invocation, scope: Scope, place: Place) -> Path | None:
     )
 
 
-def _with_shim(session: Session, base: str, locked: str | None) -> int:
+def _key(session: Session, locked: str | None) -> tuple[str, Subject | None]:
+    """Return the key that uv's URLs have, and for whom it stands; None: for whom the lock says."""
     from .machine import subject_of
 
-    invocation, wishes, place = session.invocation, session.wishes, session.place
-    follows = locked is not None and wishes.lock is None and not wishes.options
+    wishes = session.wishes
+    if locked not in (None, HERE) and wishes.lock is None and not wishes.options:
+        return locked, None
+    subject = subject_of(
+        session.preferences,
+        session.cache,
+        python_platform=session.invocation.last("python-platform"),
+    )
     floating = session.scope is Scope.PROJECT and (
         wishes.lock == FLOATING or (wishes.lock is None and locked == HERE)
     )
-    key = locked if follows and locked != HERE else None
-    subject: Subject | None = None
-    if key is None:
-        subject = subject_of(
-            session.preferences,
-            session.cache,
-            python_platform=invocation.last("python-platform"),
-        )
-        key = HERE if floating else subject.key
+    return (HERE if floating else subject.key), subject
+
+
+def _with_shim(session: Session, opening: Opening, locked: str | None) -> int:
+    invocation, place = session.invocation, session.place
+    key, subject = _key(session, locked)
     plan = make_plan(invocation, session.scope, place)
 
     def url(index: UserIndex) -> str:
-        assert key is not None
         path = (links_url if index.links else index_url)(key, index.shim_name)
-        return base + path
+        return RESERVED_URL + path
 
     environ = dict(place.environ)
-    if wishes.shim:
-        return _with_shared_shim(session, base, key)
-    shim = Shim(_told(session, plan, subject), environ)
+    shim = opening.open(_told(session, plan, subject), plan.indexes)
     try:
-        arguments, variables = plan.told(invocation, url)
+        asked = Asked(shim.port, shim.token, key, tuple(plan.indexes))
+        effects = Effects.of(session, asked, subject.key if subject else key)
+        arguments, variables = plan.told(invocation, url, effects.reinstall())
         environ.update(variables)
         environ.update(proxied(environ, shim.port, shim.token, plan))
-        if floating and subject is not None:
+        if key == HERE and subject is not None:
             environ["UV_CACHE_DIR"] = str(_own_cache(session, plan, subject))
         code = run_uv([session.uv, *arguments], environ)
         failure = shim.failure()
         if failure is not None:
             raise failure
+        if code == 0:
+            effects.report()
         return code
     finally:
         shim.stop()
 
 
-def _with_shared_shim(session: Session, base: str, key: str) -> int:
+def _with_shared_shim(session: Session, locked: str | None) -> int:
     """Let the shared shim stand in place of PyPI; what else the user names is used as it is."""
-    environ = {**session.place.environ, "UV_DEFAULT_INDEX": base + index_url(key)}
+    key, subject = _key(session, locked)
+    if key == HERE or (subject is not None and subject.platforms):
+        raise ShimFailed(
+            "a shared shim does not know this machine: it takes no floating lock, and no "
+            "description that is too long for a URL (give it the platform file by name)"
+        )
+    environ = {**session.place.environ, "UV_DEFAULT_INDEX": session.wishes.shim + index_url(key)}
     return run_uv([session.uv, *session.invocation.arguments], environ)
 
 
@@ -179,7 +198,7 @@ def _told(session: Session, plan: Plan, subject: Subject | None) -> dict[str, An
         "platforms": {name: str(path) for name, path in subject.platforms.items()}
         if subject
         else {},
-        "floating": {HERE: subject.key} if subject else {},
+        "floating": {HERE: subject.key} if subject and session.scope is Scope.PROJECT else {},
         "hosts": [RESERVED_HOST],
         "insecure_hosts": insecure,
         "keyring": keyring == "subprocess",

@@ -7,7 +7,6 @@ nothing: who wants to know asks at the address.
 from __future__ import annotations
 
 import contextlib
-import http.client
 import json
 import os
 from collections.abc import Mapping
@@ -62,6 +61,8 @@ class Running:
 
     def answers(self) -> bool:
         """Return whether it is there."""
+        import http.client
+
         connection = http.client.HTTPConnection(self.address, self.port, timeout=TIMEOUT)
         try:
             connection.request("GET", "/health")

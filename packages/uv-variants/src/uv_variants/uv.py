@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .errors import UvNotFound
@@ -18,6 +17,8 @@ def find_uv(environ: Mapping[str, str]) -> str:
     Raises:
         UvNotFound: there is none.
     """
+    import shutil
+
     named = environ.get(UV_VARIABLE)
     if named:
         found = shutil.which(named, path=environ.get("PATH"))
@@ -37,6 +38,17 @@ def find_uv(environ: Mapping[str, str]) -> str:
             f"or name it in {UV_VARIABLE}"
         )
     return beside
+
+
+def become_uv(command: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Run uv in place of this process, where a system can do that; return its exit code else."""
+    if os.name == "nt":
+        from .process import run_uv
+
+        return run_uv(command, environ)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return os.execve(command[0], list(command), dict(environ))  # noqa: S606 - no shell is wanted
 
 
 def cache_directory(

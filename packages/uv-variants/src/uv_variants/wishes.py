@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pep_variants.errors import PreferenceError, redacted, shortened
 from pep_variants.options import OPTIONS
@@ -23,8 +22,7 @@ OWN_OPTIONS = (
 """Options that only this client has: name, placeholder, variable, help."""
 
 
-@dataclass(frozen=True)
-class Wishes:
+class Wishes(NamedTuple):
     """What was asked of us, before uv's arguments begin.
 
     Attributes:

@@ -1,0 +1,57 @@
+"""What is said of the variants that were taken, in the words that every client has."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import TextIO
+
+from .decisions import Decision, decision_on
+from .installed import Installed
+
+_STYLES = {"chosen": "32", "compatible": "", "rejected": "2"}
+
+
+def report(
+    taken: Iterable[Installed],
+    decisions: Mapping[str, Mapping[str, Decision]],
+    *,
+    verbose: bool,
+    stream: TextIO | None = None,
+) -> None:
+    """Say which variants were taken, and why; with *verbose* also what of the others.
+
+    Args:
+        taken: what is installed now, or locked.
+        decisions: by project and version.
+        verbose: show the table of every version.
+        stream: where to, standard error by default.
+    """
+    stream = stream or sys.stderr
+    colored = stream.isatty() and not os.environ.get("NO_COLOR")
+    said: set[str] = set()
+    for each in taken:
+        decision = decision_on(decisions, each)
+        why = ""
+        if decision is not None:
+            why = next((row.why for row in decision.verdicts if row.label == each.label), "")
+        if verbose and decision is not None:
+            print(f"Variants of {each.name} {each.version}:", file=stream)
+            width = max(len(row.label) for row in decision.verdicts)
+            for row in decision.verdicts:
+                line = f"  {row.label:<{width}}  {row.verdict:<10}  {row.why}"
+                print(_styled(line, _STYLES.get(row.verdict, ""), on=colored), file=stream)
+        elif each.label is not None:
+            reason = f": {why}" if why else ""
+            line = f"Variant {each.label} for {each.name} {each.version}{reason}"
+            print(_styled(line, "2", on=colored), file=stream)
+        if decision is not None:
+            for text in (*decision.problems, *(decision.notices if verbose else ())):
+                if text not in said:
+                    said.add(text)
+                    print(f"uv-variants: {text}", file=stream)
+
+
+def _styled(text: str, style: str, *, on: bool) -> str:
+    return f"\x1b[{style}m{text}\x1b[0m" if on and style else text

@@ -28,6 +28,8 @@ def write_merged(files: Sequence[VariantFile]) -> bytes:
         InconsistentMetadata: two of them contradict each other.
         MetadataError: no generation can say the same as the wheels of several together.
     """
+    # The same wheel for other Pythons says the same: read it once.
+    files = list({file.data: file for file in files}.values())
     merged = merge_all(file.metadata for file in files)
     lost = lost_priorities(merged)
     if not lost:

@@ -202,6 +202,7 @@ def _read(
                     )
                 metadata_path = _metadata_path(path) if core_metadata else None
                 item = inventory.find(path, metadata_path) if inventory else None
+                found_before = item is not None
                 if item is None:
                     item = read_distribution(path)
                     read += 1
@@ -209,7 +210,7 @@ def _read(
             except (VariantError, click.ClickException) as error:
                 problems.append(str(error))
                 continue
-            if item.is_wheel:
+            if item.is_wheel and not found_before:  # what is in the inventory was checked then
                 metadata = item.variant.metadata if item.variant else None
                 problems += [
                     f"{path}: {problem}" for problem in disagreements(item.label, metadata)

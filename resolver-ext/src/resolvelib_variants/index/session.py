@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import email.utils
 import hashlib
+import math
 import os
 import random
 import threading
@@ -146,6 +147,17 @@ class Session:
         """Remember the credentials in the URL of an index; return it without them."""
         return self._access.learn(url)
 
+    def learn_token(self, url: str, token: str) -> None:
+        """Remember the bearer token of an index."""
+        self._access.learn_token(url, token)
+
+    def tells(self, url: str) -> bool:
+        """Return whether the host of *url* has been told who is there, so that answers are private.
+
+        Hosts that nobody asked yet have not.
+        """
+        return self._access.tells(url)
+
     def close(self) -> None:
         """Close all connections; threads that wait to try again give up."""
         self._closed.set()
@@ -159,6 +171,7 @@ class Session:
         accept: str = "*/*",
         revalidate: bool = False,
         hashes: Mapping[str, str] | None = None,
+        seconds: float = math.inf,
     ) -> Answer:
         """Return what is at *url*.
 
@@ -169,6 +182,7 @@ class Session:
             revalidate: ask the server whether what the cache has is still good, however long it
                 was promised to be.
             hashes: hexadecimal digests by algorithm; all that are known here have to fit.
+            seconds: that the body may take once it has begun, however steadily it trickles.
 
         Raises:
             IndexProblem: it cannot be had, is too large, or its hash differs.
@@ -179,7 +193,7 @@ class Session:
             headers = {"Accept": accept}
             if revalidate:
                 headers["Cache-Control"] = "no-cache"
-            answer = self._patiently(url, headers, lambda reply: _whole(reply, url, limit))
+            answer = self._patiently(url, headers, lambda reply: _whole(reply, url, limit, seconds))
         check = Digests(hashes or {})
         check.update(answer.body)
         check.compare(url)
@@ -357,7 +371,8 @@ def _read_file(url: str, limit: int) -> Answer:
     return Answer(url, "text/html" if url.endswith(".html") else "", body)
 
 
-def _whole(reply: httpx.Response, url: str, limit: int) -> Answer:
+def _whole(reply: httpx.Response, url: str, limit: int, seconds: float) -> Answer:
+    end = time.monotonic() + seconds
     with closing(reply):
         body = bytearray()
         for chunk in reply.iter_bytes(CHUNK):
@@ -365,6 +380,10 @@ def _whole(reply: httpx.Response, url: str, limit: int) -> Answer:
             if len(body) > limit:
                 raise BadAnswer(
                     f"{redacted(url)}: is larger than {limit} bytes, the most that is read"
+                )
+            if time.monotonic() > end:
+                raise Unreachable(
+                    f"{redacted(url)}: no complete answer in time ({seconds:g} seconds)"
                 )
         return Answer(str(reply.url), reply.headers.get("Content-Type", ""), bytes(body))
 

@@ -45,6 +45,18 @@ class Authorizing(httpx.BaseTransport):
         # Keyrings know an index by the URL that the user gave.
         self._services: dict[Origin, str] = {}
         self._asked: set[Origin] = set()
+        self._tokens: dict[Origin, str] = {}
+
+    def learn_token(self, url: str, token: str) -> None:
+        """Remember the bearer token (RFC 6750) of an index; it goes before any credentials."""
+        with self._lock:
+            self._tokens[origin_of(httpx.URL(url))] = token
+
+    def tells(self, url: str) -> bool:
+        """Return whether the host of *url* has been told who is there."""
+        origin = origin_of(httpx.URL(url))
+        with self._lock:
+            return origin in self._tokens or self._known.get(origin) is not None
 
     def learn(self, url: str) -> str:
         """Remember the credentials in the URL of an index; return it without them."""
@@ -62,6 +74,9 @@ class Authorizing(httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send *request* with what is known, and again with what the keyring knows."""
         origin = origin_of(request.url)
+        token = self._tokens.get(origin)
+        if token is not None:
+            return self._below.handle_request(_with_header(request, f"Bearer {token}"))
         with self._lock:
             if origin not in self._known or not _complete(self._known[origin]):
                 self._known[origin] = self._find(origin, request, keyring=False)
@@ -102,8 +117,12 @@ def _authorized(request: httpx.Request, credentials: Credentials | None) -> http
     if credentials is None:
         return request
     token = base64.b64encode(f"{credentials.username}:{credentials.password}".encode()).decode()
+    return _with_header(request, f"Basic {token}")
+
+
+def _with_header(request: httpx.Request, authorization: str) -> httpx.Request:
     headers = request.headers.copy()
-    headers["Authorization"] = f"Basic {token}"
+    headers["Authorization"] = authorization
     return httpx.Request(
         request.method,
         request.url,

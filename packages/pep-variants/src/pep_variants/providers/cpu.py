@@ -12,9 +12,8 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from ..property import NAME, Features
 from .base import Fact
@@ -28,8 +27,7 @@ ON = ("on",)
 """The only value of a feature that stands for a CPU extension."""
 
 
-@dataclass(frozen=True)
-class Cpu:
+class Cpu(NamedTuple):
     """A CPU, in archspec's names.
 
     Attributes:
@@ -97,7 +95,6 @@ def known_cpus(family: str) -> list[Cpu]:
         return [Cpu.of(target) for target in targets if target.family.name == family]
 
 
-@dataclass(frozen=True)
 class CpuProvider:
     """Base of the providers of one CPU family.
 
@@ -109,12 +106,7 @@ class CpuProvider:
     Their order is that of the class attribute `extensions`: more advanced ones first, so that of
     two builds the one using newer instructions wins. Extensions that the table does not list yet
     are newer than it and go before it, by name.
-
-    Attributes:
-        detect: how to find a CPU of the family; the real thing unless a test says otherwise.
     """
-
-    detect: Callable[[str], Cpu | None] = detected_cpu
 
     namespace: ClassVar[str]
     """The namespace; also archspec's name of the family."""
@@ -122,6 +114,14 @@ class CpuProvider:
     """Name of the first feature."""
     extensions: ClassVar[tuple[str, ...]]
     """Extensions, most preferred first."""
+
+    def __init__(self, detect: Callable[[str], Cpu | None] = detected_cpu) -> None:
+        """Set up; nothing is looked at yet.
+
+        Args:
+            detect: how to find a CPU of the family; the real thing unless a test says otherwise.
+        """
+        self._detect = detect
 
     def supported(self) -> Features:
         """Return the grades and extensions of this machine's CPU; empty on another family."""
@@ -148,7 +148,7 @@ class CpuProvider:
 
     @cached_property
     def _cpu(self) -> Cpu | None:
-        return self.detect(self.namespace)
+        return self._detect(self.namespace)
 
     def _features(self, cpus: Iterable[Cpu]) -> Features:
         found = {name for cpu in cpus for name in cpu.features if NAME.fullmatch(name)}

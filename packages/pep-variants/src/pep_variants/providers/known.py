@@ -9,17 +9,15 @@ somebody else's plugin, and a matter of trust.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from ..metadata import ProviderInfo
     from .base import Provider
 
 
-@dataclass(frozen=True)
-class KnownProvider:
+class KnownProvider(NamedTuple):
     """One provider package that we stand in for.
 
     Attributes:

@@ -12,9 +12,9 @@ import logging
 import os
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
+from typing import NamedTuple
 
 from .libraries import load
 
@@ -30,8 +30,7 @@ _WSL = "usr/lib/wsl/lib"
 _TEGRA = ("usr/lib/aarch64-linux-gnu/nvidia", "usr/lib/aarch64-linux-gnu/tegra")
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(NamedTuple):
     """What one library says.
 
     Attributes:
@@ -46,7 +45,7 @@ class Reading:
     source: str
     driver: Pair | None = None
     gpus: int | None = None
-    capabilities: Mapping[int, Pair] = field(default_factory=dict)
+    capabilities: Mapping[int, Pair] = MappingProxyType({})
     problem: str = ""
 
 

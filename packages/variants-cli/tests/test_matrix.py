@@ -3,14 +3,20 @@
 import json
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 
+from variants_cli import matrices
 from variants_cli.matrix.backends import config_settings
 from variants_cli.matrix.combination import combine, select
 from variants_cli.matrix.model import Condition, MatrixError
-from variants_cli.matrix.output import GITHUB_JOBS
+from variants_cli.matrix.output import GITHUB_JOBS, TEXTS
 from variants_cli.matrix.reading import read_matrix
+
+FOLDER = Path(matrices.__path__[0])
+ALL_FILES = sorted(path.name for path in FOLDER.glob("*.toml"))
+MATRIX_13 = "torch-2.10.0-cuda13.0.toml"
 
 VARIANT = """
 [variant]
@@ -537,3 +543,41 @@ def test_config_settings_of_the_null_variant(combined):
 def test_json_is_readable(write, variants):
     result = variants("matrix", write(), "--format", "gitlab")
     assert json.loads(result.out)
+
+
+# What the documentation shows.
+
+
+def _blocks(text, kind):
+    return [part.partition("```")[0] for part in text.split(f"```{kind}\n")[1:]]
+
+
+def test_documentation(variants, tmp_path, monkeypatch):
+    text = (Path(__file__).parents[1] / "MATRIX.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    first, override, *_ = _blocks(text, "toml")
+    Path("matrix.toml").write_text(first)
+    command, *shown = _blocks(text, "console")[0].splitlines()
+    result = variants(*command.split()[2:])
+    assert [*result.out.splitlines(), *result.err.splitlines()] == shown
+    Path("matrix.toml").write_text(first + override.replace("sm120", "sm90"))
+    assert "CUDA driver 12.8 or newer" in variants("matrix", "matrix.toml").out
+    for kind in ("table", *TEXTS, "metadata"):
+        assert f"| `{kind}` | " in text
+    for name in ALL_FILES:
+        assert f"`{name}`" in text or name == "pytorch.toml"
+
+
+def test_documented_choice(variants, tmp_path):
+    text = (Path(__file__).parents[1] / "MATRIX.md").read_text()
+    _, plan, rank, *shown = _blocks(text, "console")[2].splitlines()
+    path = tmp_path / "torch-2.10.0-variants.json"
+    assert plan.split()[2:] == [
+        "matrix",
+        MATRIX_13,
+        *"--format metadata >".split(),
+        f"/tmp/{path.name}",
+    ]
+    path.write_text(variants("matrix", FOLDER / MATRIX_13, "--format", "metadata").out)
+    platform = FOLDER / rank.split()[5]
+    assert variants("rank", path, "--platform", platform).out.splitlines()[:2] == shown

@@ -42,7 +42,7 @@ CHUNK = 256 * 1024
 
 _OK = 200
 _PARTIAL = 206
-_NO_PARTS = (200, 416, 501)
+_PARTS_OR_NONE = (206, 416, 501)
 _GONE = (404, 410)
 _DENIED = (401, 403, 407)
 _BUSY = (408, 425, 429, 500, 502, 503, 504)
@@ -236,7 +236,7 @@ class Session:
             "Cache-Control": "no-store",
         }
         return self._patiently(
-            url, headers, lambda reply: _part(reply, url, length), allowed=_NO_PARTS
+            url, headers, lambda reply: _part(reply, url, length), allowed=_PARTS_OR_NONE
         )
 
     def _patiently(
@@ -424,7 +424,7 @@ def _is_number(text: str) -> bool:
 
 def _check_status(reply: httpx.Response, url: str, allowed: tuple[int, ...]) -> None:
     status = reply.status_code
-    if status in (_OK, _PARTIAL) or status in allowed:
+    if status == _OK or status in allowed:
         return
     reply.close()
     place = redacted(url)

@@ -147,9 +147,9 @@ def test_results_are_the_same_and_speeds_are_not(dist, tmp_path, capsys):
         assert speeds["avx2"] > 1.5 * speeds["null"]
 
 
-@pytest.mark.one
-def test_pip_takes_the_best_one(fresh, index, dist):
-    """What this machine supports decides, and only that."""
+@pytest.fixture(scope="module")
+def fitting(dist: Path) -> list[str]:
+    """The labels that fit this machine, best first."""
     ranked = subprocess.run(
         [
             *(sys.executable, "-c", "from variants_cli.main import main; main()"),
@@ -159,23 +159,36 @@ def test_pip_takes_the_best_one(fresh, index, dist):
         capture_output=True,
         check=True,
     )
-    fitting = [variant["label"] for variant in json.loads(ranked.stdout)["ranked"]]
-    assert fitting[-1] == "null"
-    done = fresh.pip("install", "-i", index, "dotproduct")
-    assert f"Successfully installed dotproduct-1.0-{fitting[0]}\n" in done.out, done
-    assert fresh.run("-m", "dotproduct").out.startswith(f"{BUILDS[fitting[0]][0]} ")
-    for label in fitting[1:]:
-        done = fresh.pip(
-            "install", "--force-reinstall", "-i", index, "--variant", f"dotproduct={label}",
-            "dotproduct",
-        )  # fmt: skip
+    labels = [variant["label"] for variant in json.loads(ranked.stdout)["ranked"]]
+    assert labels[-1] == "null"
+    return labels
+
+
+@pytest.mark.one
+def test_pip_installs_what_fits(fresh, index, fitting):
+    """The best one by itself, any other one when asked for."""
+    for label in fitting:
+        options = [] if label == fitting[0] else ["--variant", f"dotproduct={label}"]
+        done = fresh.pip("install", "--force-reinstall", "-i", index, *options, "dotproduct")
         assert f"Successfully installed dotproduct-1.0-{label}\n" in done.out, done
         assert fresh.run("-m", "dotproduct").out.startswith(f"{BUILDS[label][0]} ")
 
 
+def test_uv_installs_what_fits(machine, index, fitting):
+    """The same through the index shim."""
+    here = machine.with_environ({"UV_DEFAULT_INDEX": index})
+    environment = here.create_environment(sys.executable)
+    for label in fitting:
+        options = [] if label == fitting[0] else ["--variant", f"dotproduct={label}"]
+        done = here.run(*options, "pip", "install", "--reinstall", "dotproduct")
+        assert f"Variant {label} for dotproduct 1.0" in done.err, done
+        assert here.labels() == {"dotproduct": label}
+        assert environment.run("-m", "dotproduct").out.startswith(f"{BUILDS[label][0]} ")
+
+
 @pytest.mark.one
 @pytest.mark.parametrize(
-    ("machine", "label"),
+    ("where", "label"),
     [
         ("cpu-x86-64-v2", "null"),
         ("cpu-haswell", "avx2"),
@@ -183,10 +196,10 @@ def test_pip_takes_the_best_one(fresh, index, dist):
         ("cpu-cascadelake", "avx512vnni"),
     ],
 )
-def test_pip_for_other_machines(patched, index, machine, label):
+def test_pip_for_other_machines(patched, index, where, label):
     done = patched.pip(
         "install", "--dry-run", "-i", index, "--variant-platform",
-        str(PLATFORMS / f"{machine}.toml"), "dotproduct",
+        str(PLATFORMS / f"{where}.toml"), "dotproduct",
     )  # fmt: skip
     assert f"Would install dotproduct-1.0-{label}\n" in done.out, done
 

@@ -182,12 +182,16 @@ def test_wrong_hash_of_a_wheel(patched, serve):
     assert "THESE PACKAGES DO NOT MATCH THE HASHES" in done.err
 
 
-def test_broken_variant_marker(patched, serve):
+def test_broken_variant_marker(available, patched, serve):
     """It is invalid metadata, in pip's own words, and pip does what it does then."""
     index = Index()
     index.add_release(Release("app", "2.0", ranked("a"), ("dep; variant_label ~= 'a'",)))
     index.add_wheel(Wheel("app", "1.0"))
-    done = dry_run(patched, serve(index), "app")
+    done = patched.pip("install", "--dry-run", "-i", serve(index).url, "app")
+    if available.pip.startswith("24.0"):
+        assert done.code == 2, done
+        assert "InvalidRequirement" in done.err
+        return
     installs(done, "app-1.0")
     assert "Ignoring version 2.0 of app since it has invalid metadata" in done.err
 
@@ -249,12 +253,82 @@ def test_optional_provider(patched, serve):
     installs(dry_run(patched, index, "--variant-enable", "n", "app"), "app-1.0-a")
 
 
-def test_dependencies_between_variants_are_not_supported_yet(patched, serve):
-    """Variants that depend on the version of another project are left out, for now."""
-    found = ranked("a", "b")
-    found["variants"]["a"]["abi_dependency"] = {"other": ["1.0"]}
-    index = serve(index_of([Release("app", "1.0", found)]))
-    installs(dry_run(patched, index, "app"), "app-1.0-b")
+def built_against(*releases, of="torch"):
+    """Metadata of variants built against releases, labelled by them: t28 against torch 2.8."""
+    variants = {
+        f"t{release.replace('.', '')}": {"abi_dependency": {of: [release]}} for release in releases
+    }
+    return metadata(variants, namespaces=["n"], providers={"n": STATIC})
+
+
+def torch_index(*, requires=()):
+    index = Index()
+    for version in ("2.7.1", "2.8.0", "2.9.0", "2.10.0"):
+        index.add_wheel(Wheel("torch", version))
+    index.add_release(Release("ext", "1.0", built_against("2.7", "2.8", "2.9"), requires))
+    return index
+
+
+@pytest.mark.parametrize("requires", [(), ("torch",)])
+def test_built_against_another_package(patched, serve, requires):
+    """The build that fits is found, whichever of the two is chosen first."""
+    index = serve(torch_index(requires=requires))
+    index.add_wheel(Wheel("late", "1.0", requires=("torch==2.7.1",)))
+    installs(dry_run(patched, index, "torch==2.8.0", "ext"), "ext-1.0-t28", "torch-2.8.0")
+    installs(dry_run(patched, index, "ext", "torch<2.8"), "ext-1.0-t27", "torch-2.7.1")
+    done = dry_run(patched, index, "ext", "late")
+    assert {"ext-1.0-t27", "torch-2.7.1"} < set(done.out.splitlines()[-1].split()), done
+    assert "Variant t27 for ext 1.0 instead of t29: built against torch 2.7\n" in done.out
+
+
+def test_built_against_a_package_that_nothing_requires(patched, serve):
+    """It is a condition, no requirement; of what is there already the fitting build is taken."""
+    index = serve(torch_index())
+    done = dry_run(patched, index, "ext")
+    installs(done, "ext-1.0-t29")
+    assert "torch" not in "".join(index.fetched)
+
+
+def test_built_against_what_is_installed(fresh, serve):
+    index = serve(torch_index(requires=("torch",)))
+    assert fresh.pip("install", "-i", index.url, "torch==2.8.0").code == 0
+    installs(dry_run(fresh, index, "ext"), "ext-1.0-t28")
+    installs(dry_run(fresh, index, "--upgrade", "ext", "torch"), "ext-1.0-t29", "torch-2.9.0")
+
+
+def test_built_against_none_of_what_is_possible(patched, serve):
+    index = serve(torch_index())
+    done = dry_run(patched, index, "torch==2.10.0", "ext")
+    assert done.code == 1
+    assert "The user requested torch==2.10.0\n" in done.out
+    for label in ("t27", "t28", "t29"):
+        release = f"{label[1]}.{label[2:]}"
+        assert f"ext 1.0 (variant {label}) depends on torch {release}.*\n" in done.out, done
+
+
+def test_coherence(fresh, serve, tmp_path):
+    """A project takes the build that agrees with another's: pinned, forced or installed."""
+    index = Index()
+    index.add_release(Release("torch", "2.9", ranked("a", "b", "c"), ("vision",)))
+    index.add_release(Release("vision", "0.2", ranked("a", "b")))
+    index.add_release(Release("vision", "0.1", ranked("a", "b", "c")))
+    serve(index)
+    coherent = ("--variant-coherent", "n")
+    installs(dry_run(fresh, index, *coherent, "torch"), "torch-2.9-a", "vision-0.2-a")
+    forced = ("--variant", "torch=b")
+    installs(dry_run(fresh, index, *forced, "torch"), "torch-2.9-b", "vision-0.2-a")
+    for wanted in (("torch",), ("vision", "torch")):
+        done = dry_run(fresh, index, *coherent, *forced, *wanted)
+        installs(done, "torch-2.9-b", "vision-0.2-b")
+        text = "Variant b for vision 0.2 instead of a, to agree with torch (b): n f b"
+        assert text in done.out
+    # Coherence chooses a build, not a version.
+    done = dry_run(fresh, index, *coherent, "--variant", "torch=c", "torch")
+    installs(done, "torch-2.9-c", "vision-0.2-a")
+    assert "No variant of vision 0.2 agrees with torch (c) in 'n'" in done.err
+    assert fresh.pip("install", "--no-deps", "-i", index.url, *forced, "torch").code == 0
+    installs(dry_run(fresh, index, "vision"), "vision-0.2-a")
+    installs(dry_run(fresh, index, *coherent, "vision"), "vision-0.2-b")
 
 
 def a_wheel(label="cu128", **options):

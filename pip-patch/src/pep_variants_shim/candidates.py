@@ -20,6 +20,7 @@ from pip._internal.utils.urls import path_to_url
 from pip._vendor.packaging.version import Version
 from pip._vendor.urllib3.exceptions import HTTPError
 
+from pep_variants.abi import supporting
 from pep_variants.advice import advise
 from pep_variants.detection import Detector
 from pep_variants.errors import MetadataError, NoSuchVariant, VariantError, redacted
@@ -36,8 +37,11 @@ from pep_variants.ranking import Ranking, rank
 from pep_variants.reader import MAX_METADATA_BYTES, metadata_from_tree, read_metadata
 from pep_variants.selection import File, Selection, missing_variant, select
 from resolvelib_variants.arranger import Arranger
+from resolvelib_variants.coherence import Chosen
 
+from .conditions import PipInstalled, follow
 from .locking import KEY, filename_of
+from .deadline import time_limit, within
 from .session import Fault, Info, link_of, logger, source_of
 
 VERBOSE = 15
@@ -90,13 +94,15 @@ class InfoFiles:
         """Take note of all there is of *project*."""
         self._given[project] = candidates
 
-    def version(self, candidate: Info) -> Hashable:
-        """Return the version of the info."""
-        return candidate[0]  # type: ignore[no-any-return]
+    def version(self, candidate: Any) -> Hashable:
+        """Return the version of the info, or of the candidate made of one."""
+        version: Hashable = candidate[0] if isinstance(candidate, tuple) else candidate.version
+        return version
 
-    def filename(self, candidate: Info) -> str | None:
+    def filename(self, candidate: Any) -> str | None:
         """Return the filename that the link ends in."""
-        return str(link_of(candidate).filename)
+        link = link_of(candidate)
+        return None if link is None else str(link.filename)
 
     def source(self, candidate: Info) -> str:
         """Return the page or directory that the link is from."""
@@ -113,9 +119,16 @@ class InfoFiles:
         found = self._by_version(source).get(parse_metadata_filename(filename))
         if found is None and link.is_file and link.comes_from is None:
             found = _beside(link.file_path, filename)
-        if found is None:
-            return self._of_wheels(project, candidate[0], source, filename)
-        return self._fetch(found)
+        if found is not None:
+            return self._fetch(found)
+        try:
+            return within(
+                time_limit(self._network.timeout),
+                lambda: self._of_wheels(project, candidate[0], source, filename),
+            )
+        except TimeoutError as error:
+            missing = f"lists variant wheels, but no {filename}"
+            raise MetadataError(source, "", f"{missing}; to read the wheels: {error}") from None
 
     def _of_wheels(self, project: str, version: Hashable, source: str, filename: str) -> Metadata:
         from .remote import MAX_WHEELS, metadata_in_wheel
@@ -151,7 +164,7 @@ class InfoFiles:
     def _fetch(self, link: Any) -> Metadata:
         source = str(link.url_without_fragment)
         try:
-            data = self._read(link)
+            data = within(time_limit(self._network.timeout), lambda: self._read(link))
             hashes = link.as_hashes()
             if hashes and len(data) <= MAX_METADATA_BYTES:  # the rest has not been read
                 hashes.check_against_chunks(iter((data,)))
@@ -216,13 +229,21 @@ class CandidateArranger:
         network: Any,
         detect: Detect,
         preferences: Preferences,
+        provider: Callable[[], Any] = lambda: None,
     ) -> None:
-        """Set up for one command; *links* and *network* as for `InfoFiles`."""
+        """Set up for one command; *links* and *network* as for `InfoFiles`.
+
+        *provider* gives the provider of pip's resolver, while that is at work.
+        """
         self.detect = detect
         self._preferences = preferences
         self._files = InfoFiles(links, network)
         self._arranger: Arranger[Info] = Arranger(
-            self._files, platform=detect, preferences=preferences, listener=self
+            self._files,
+            platform=detect,
+            preferences=preferences,
+            listener=self,
+            installed=PipInstalled(provider),
         )
         self._links: dict[str, tuple[str, Info]] = {}
         # What lock files say of wheels, by URL.
@@ -233,6 +254,10 @@ class CandidateArranger:
     def missing(self) -> Mapping[str, NoSuchVariant]:
         """Forced labels that no version had, by project."""
         return self._arranger.missing
+
+    def follow(self, provider: Any) -> None:
+        """Hold candidates to conditions between them, and know what pip's *provider* pinned."""
+        follow(provider, self._arranger)
 
     def arrange(self, project: str, infos: Iterator[Info]) -> Iterator[Info]:
         """Yield *infos* arranged; those of versions with variants with a version of their own."""
@@ -386,6 +411,13 @@ class CandidateArranger:
         for ranking in {id(item): item for item in selection.rankings.values()}.values():
             self._show(project, version, ranking, selection)
 
+    def disagreed(self, project: str, version: Hashable, namespace: str, other: Chosen) -> None:
+        """Say that the user's wish for coherence cannot be met."""
+        self._say(
+            logging.WARNING,
+            f"No variant of {project} {version} agrees with {other} in {namespace!r}",
+        )
+
     def failed(self, project: str, version: Hashable, error: Exception) -> None:
         """Say that a fault of ours cost a version its variants."""
         logger.debug("a fault in pep-variants-shim", exc_info=error)
@@ -437,6 +469,8 @@ class CandidateArranger:
         best = selection.chosen.label if selection.chosen else None
         if label != best:
             text += f" instead of {best}"
+            if other := self._arranger.agrees_with(project, info):
+                text += f", to agree with {other}"
         file = next(item for item in selection.files if item.filename == filename)
         why = selection.why(file)
         if why:
@@ -452,7 +486,8 @@ class CandidateArranger:
             logger.log(level, "%s", text)
 
     def _rank(self, metadata: Metadata) -> Ranking:
-        return rank(metadata, self.detect(metadata), self._preferences)
+        # Of a file that the user names, the resolution judges what it is built against.
+        return rank(metadata, supporting(self.detect(metadata), metadata), self._preferences)
 
 
 def context_of(

@@ -191,6 +191,7 @@ class Session:
         self._metadata_links: dict[str, list[Any]] = {}
         self._with_variants: set[str] = set()
         self._arranger: CandidateArranger | None = None
+        self._provider: Any = None
         self._warned = False
         # What is misspelled is an error whether there are variants or not.
         given = any(options.values()) or any(name.startswith("VARIANTS_") for name in os.environ)
@@ -198,6 +199,12 @@ class Session:
             return
         setattr(finder, _ATTRIBUTE, self)
         _current.set(self)
+
+    def note_provider(self, provider: Any) -> None:
+        """Take note of what pip's resolver asks; it is followed when there are variants."""
+        self._provider = provider
+        if self._arranger is not None:
+            self._arranger.follow(provider)
 
     def note_metadata(self, link: Any) -> None:
         """Take note of an index's link to a metadata file; nothing is fetched."""
@@ -412,7 +419,10 @@ class Session:
                     network=self._finder._link_collector.session,
                     detect=self._detection(),
                     preferences=self._load_preferences(),
+                    provider=lambda: self._provider,
                 )
+                if self._provider is not None:
+                    self._arranger.follow(self._provider)
         return self._arranger
 
 
@@ -456,9 +466,11 @@ def _in_passing(network: Any) -> Iterator[None]:
         network.timeout, network.auth.prompting = timeout, prompting
 
 
-def link_of(info: Info) -> Any:
-    """Return the link that *info* makes a candidate of."""
-    return info[1].keywords["link"]  # type: ignore[attr-defined]
+def link_of(info: Any) -> Any:
+    """Return the link that *info*, or a candidate of pip's, is made of; None if it is installed."""
+    if not isinstance(info, tuple):
+        return info.source_link
+    return info[1].keywords["link"]
 
 
 def source_of(link: Any) -> str:

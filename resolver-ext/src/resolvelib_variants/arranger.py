@@ -129,6 +129,8 @@ class Arranger(Generic[CT]):
         self._listener = listener
         self._installed = installed
         self._installed_variants: tuple[Chosen, ...] | None = None
+        # By project and version: namespace, and what was agreed with.
+        self._agreements: dict[tuple[str, Hashable], tuple[str, Chosen]] = {}
         self._disagreements: set[tuple[str, Hashable, str, str]] = set()
         self._decisions: dict[tuple[str, Hashable], _Decision[CT]] = {}
         # By project, version and source.
@@ -219,6 +221,16 @@ class Arranger(Generic[CT]):
             if name == project:
                 yield version, decision.selection
 
+    def agrees_with(self, project: str, candidate: CT) -> Chosen | None:
+        """Return what *candidate* was put in front to agree with, None if it was not."""
+        version = self._files.version(candidate)
+        decision = self._decisions.get((project, version))
+        if decision is None or (project, version) not in self._agreements:
+            return None
+        namespace, other = self._agreements[project, version]
+        own = self._as_chosen(project, self._file(candidate), decision.selection)
+        return other if own.agreement(other, namespace) else None
+
     def _coherent(
         self,
         project: str,
@@ -233,6 +245,7 @@ class Arranger(Generic[CT]):
             for _, number in kept
         }
         agreements: list[dict[int, int]] = []
+        self._agreements.pop((project, version), None)
         for namespace in self._preferences.coherent:
             if not any(item.takes_part(namespace) and item.metadata for item in own.values()):
                 continue
@@ -242,6 +255,7 @@ class Arranger(Generic[CT]):
                 found = {number: own[number].agreement(other, namespace) for number in own}
                 if any(found.values()):
                     agreements.append(found)
+                    self._agreements.setdefault((project, version), (namespace, other))
                 elif other.metadata is None:
                     continue  # a forced label that nothing is known of, perhaps of something else
                 else:
@@ -258,6 +272,8 @@ class Arranger(Generic[CT]):
         forced = self._preferences.forced
         pinned: dict[str, Chosen] = {}
         for name, candidate in self.chosen():
+            if self._files.filename(candidate) is None:  # what is installed speaks for itself
+                continue
             decision = self._decisions.get((name, self._files.version(candidate)))
             if decision is not None and decision.selection.rankings and name != project:
                 pinned[name] = self._as_chosen(name, self._file(candidate), decision.selection)

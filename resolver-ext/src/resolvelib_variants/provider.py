@@ -106,6 +106,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
         preferences: Preferences | None = None,
         listener: Listener | None = None,
         installed: Installed | None = None,
+        arranger: Arranger[CT] | None = None,
     ) -> None:
         """Wrap *base* for one resolution.
 
@@ -117,17 +118,20 @@ class VariantProvider(_Provider[RT, CT, KT]):
             preferences: what the user asked for; nothing by default.
             listener: hears decisions and faults.
             installed: what is installed, which variants are preferred to go with.
+            arranger: arranges already what *base* finds, for clients that arrange before they
+                make candidates; by default the provider has one of its own, made of the others.
         """
         self._base = base
         self._files = files
-        self.arranger: Arranger[CT] = Arranger(
+        self.arranger: Arranger[CT] = arranger or Arranger(
             files,
             platform=platform,
             preferences=preferences or Preferences(),
             listener=listener,
             installed=installed,
         )
-        self._with_variants = False
+        self._arranged = arranger is not None
+        self._with_variants = self._arranged
         self._pins: Pins[CT, KT] = Pins(self._identify)
         self._own_requirements = not isinstance(files, AbiRequirements)
         self._abi: AbiConditions[RT, CT, KT] = AbiConditions(
@@ -163,6 +167,8 @@ class VariantProvider(_Provider[RT, CT, KT]):
         )
         if conditions:
             matches = self._allowed(matches, conditions)
+        if self._arranged:
+            return matches
         project = self._files.project(identifier)
         # A forced label needs its say also where there are no variants at all.
         if not self._files.has_variants(identifier) and not self.arranger.forces(project):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from .property import Properties
+from .property import ABI_DEPENDENCY, Properties
 from .ranking import Ranking, Reason
 
 _SM = re.compile(r"(\d+)(\d[a-z]?)_(real|virtual)")
@@ -25,7 +25,9 @@ def why_chosen(supported: Properties) -> str:
     Empty for the null variant.
     """
     return ", ".join(
-        _fits(namespace, feature, values[0])
+        f"built against {feature} {_listed(values)}"
+        if namespace == ABI_DEPENDENCY  # all of them do, which one counts the resolution says
+        else _fits(namespace, feature, values[0])
         for namespace, features in supported.items()
         for feature, values in features.items()
     )

@@ -9,14 +9,44 @@ from typing import Any
 
 from pip._vendor.packaging.utils import canonicalize_name
 
+from pep_variants.label import split_label
+
 from ..hook import replace, require, switch
 from ..session import session_of
 
 
 def patch_factory(module: ModuleType) -> None:
-    """Only look: candidates are made where and with what we expect."""
+    """Look whether candidates are made where and with what we expect; name them in errors."""
     require(module.Factory, "_iter_found_candidates")
     require(module.Factory, "_make_candidate_from_link", "link", "name")
+
+    @replace(module.Factory, "get_installation_error")
+    def get_installation_error(
+        original: Callable[..., Any], self: Any, e: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        if session_of(self._finder) is not None:
+            e.causes = [
+                cause if cause.parent is None else cause._replace(parent=_labelled(cause.parent))
+                for cause in e.causes
+            ]
+        return original(self, e, *args, **kwargs)
+
+
+class _Labelled:
+    """A candidate whose version says which variant it is, for messages."""
+
+    def __init__(self, candidate: Any, label: str) -> None:
+        self._candidate = candidate
+        self.version = f"{candidate.version} (variant {label})"
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._candidate, name)
+
+
+def _labelled(candidate: Any) -> Any:
+    link = candidate.source_link
+    label = None if link is None else split_label(link.filename)[1]
+    return candidate if label is None else _Labelled(candidate, label)
 
 
 def patch_found_candidates(module: ModuleType) -> None:
@@ -59,6 +89,13 @@ def patch_resolver(module: ModuleType) -> None:
         session = session_of(self.factory._finder)
         if session is not None:
             session.resolving = True
+
+    @replace(module.PipProvider, "__init__")
+    def init_provider(original: Callable[..., None], self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        session = session_of(self._factory._finder)
+        if session is not None:
+            session.note_provider(self)
 
     @replace(module.Resolver, "resolve")
     def resolve(

@@ -249,6 +249,11 @@ class Environments:
         return self._folder
 
     @property
+    def wheelhouse(self) -> Path:
+        """Where downloads are kept for the next run."""
+        return self._wheelhouse
+
+    @property
     def shim_wheel(self) -> Path:
         """The wheel of pep-variants-shim, built from the sources."""
         folder = once(self._folder / "dist", lambda path: built_wheel("pip-patch", path))

@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from support.environments import PIPS, PYTHONS, Environment, Environments, find_python
 from support.index import Index, served
+from support.uvs import UVS, Machine, downloaded_uv, uv_variants
 
 
 @dataclass(frozen=True)
@@ -107,3 +108,25 @@ def serve() -> Iterator[Callable[[Index], Index]]:
     """Serve an index until the test ends."""
     with ExitStack() as stack:
         yield lambda index: stack.enter_context(served(index))
+
+
+@pytest.fixture
+def machine(environments: Environments, tmp_path: Path) -> Machine:
+    """A machine with the newest uv."""
+    return _machine(environments, tmp_path, UVS[-1])
+
+
+@pytest.fixture(params=UVS)
+def every_machine(
+    environments: Environments, tmp_path: Path, request: pytest.FixtureRequest
+) -> Machine:
+    """A machine with one uv after the other."""
+    return _machine(environments, tmp_path, request.param)
+
+
+def _machine(environments: Environments, folder: Path, uv: str) -> Machine:
+    home, work = folder / "home", folder / "work"
+    home.mkdir()
+    work.mkdir()
+    program = downloaded_uv(uv, environments.wheelhouse)
+    return Machine(program, uv_variants(environments.folder), home, work)

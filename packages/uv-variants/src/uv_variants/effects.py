@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -107,7 +108,24 @@ class Effects:
         from .report import report
 
         self._ask(each.name for each in taken)
+        from .decisions import decision_on
+
+        for each in taken:
+            decision = decision_on(self._decided, each)
+            if decision is not None and decision.label_for(each.tags) == each.label:
+                self._remember(each)
         report(taken, self._decided, verbose=verbose)
+
+    def explain_failure(self) -> None:
+        """Say so if it is for a variant that the user forced that uv found no solution."""
+        from .report import why_missing
+
+        forced = self.session.preferences.forced
+        self._ask(forced)
+        for name, label in forced.items():
+            text = why_missing(name, label, self._decided.get(name, {}))
+            if text is not None:
+                print(f"uv-variants: {text}", file=sys.stderr)
 
     def _locked(self, *, verbose: bool) -> list[Installed]:
         """Return the variants of the lock file, if it is another one now."""

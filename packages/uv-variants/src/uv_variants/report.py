@@ -53,5 +53,34 @@ def report(
                     print(f"uv-variants: {text}", file=stream)
 
 
+def why_missing(name: str, label: str, versions: Mapping[str, Decision]) -> str | None:
+    """Return why no version of a project has the variant that was asked for, None if one has.
+
+    Args:
+        name: normalized project name.
+        label: that was forced; empty for the non-variant wheel.
+        versions: decisions by version, newest first.
+    """
+    asked = f"--variant {name}={label}"
+    for version, decision in versions.items():
+        if decision.labels:
+            return None
+        if not label:
+            return f"{name} {version} has no non-variant wheel, which {asked} asks for"
+        labels = sorted(row.label for row in decision.verdicts)
+        fitting = [row.label for row in decision.verdicts if row.verdict != "rejected"]
+        why = next((row.why for row in decision.verdicts if row.label == label), None)
+        if why is None:
+            return (
+                f"{name} {version} has no variant {label!r}, which {asked} asks for; "
+                f"there are: {', '.join(labels) or 'none'}"
+            )
+        return (
+            f"variant {label!r} of {name} {version}, which {asked} asks for, does not fit: {why}. "
+            f"Variants that fit: {', '.join(fitting) or 'none'}"
+        )
+    return f"{name} has no variants, of which {asked} asks for one" if label else None
+
+
 def _styled(text: str, style: str, *, on: bool) -> str:
     return f"\x1b[{style}m{text}\x1b[0m" if on and style else text

@@ -160,6 +160,8 @@ def _with_shim(session: Session, opening: Opening, locked: str | None) -> int:
             raise failure
         if code == 0:
             effects.report()
+        elif session.preferences.forced:
+            effects.explain_failure()
         return code
     finally:
         shim.stop()

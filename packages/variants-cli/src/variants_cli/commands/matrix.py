@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,7 +34,7 @@ from ..matrix.reading import read_matrix
 from .index import index
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rich.status import Status
 
@@ -163,26 +163,29 @@ def _build(plan: Plan, chosen: Sequence[Variant]) -> None:
         raise click.ClickException("none of these can be built on this machine")
     built: list[Built] = []
     failed: list[Failed] = []
+    note(f"building with {plan.frontend} from {plan.matrix.build_source}")
     with alone(plan), _Progress(len(here)) as progress:
-        progress.say(f"building with {plan.frontend} from {plan.matrix.build_source}")
         try:
             sdist = make_sdist(plan)
         except BuildError as error:
-            _show_log(error)
+            with progress.paused():
+                _show_log(error)
             raise
         with closing(build_all(plan, here, sdist)) as events:
             for event in events:
                 if isinstance(event, Variant):
                     progress.start(event.label)
-                elif isinstance(event, Built):
-                    built.append(event)
-                    done = "is up to date" if event.reused else f"built in {event.seconds:.1f} s"
-                    progress.end(event.label, done)
-                else:
-                    failed.append(event)
-                    progress.end(event.label, "FAILED")
-                    fail(str(event.error))
-                    _show_log(event.error)
+                    continue
+                with progress.ending(event.label) as place:
+                    if isinstance(event, Built):
+                        built.append(event)
+                        how = "is up to date" if event.reused else f"built in {event.seconds:.1f} s"
+                        click.echo(f"{place} {event.label} {how}", err=True)
+                    else:
+                        failed.append(event)
+                        click.echo(f"{place} {event.label} FAILED", err=True)
+                        fail(str(event.error))
+                        _show_log(event.error)
     order = {variant.label: number for number, variant in enumerate(here)}
     built.sort(key=lambda item: order[item.label])
     for labels in same_contents(built):
@@ -206,7 +209,7 @@ def _show_log(error: VariantError) -> None:
 
 
 class _Progress:
-    """Lines on stderr; on a terminal also one that shows what is running."""
+    """On a terminal, a line on stderr that shows what is running."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -226,20 +229,30 @@ class _Progress:
         if self._status is not None:
             self._status.stop()
 
-    def say(self, text: str) -> None:
-        note(text)
-
     def start(self, label: str) -> None:
+        """Show that *label* is running."""
         self._running.append(label)
         self._show()
 
-    def end(self, label: str, how: str) -> None:
+    @contextmanager
+    def ending(self, label: str) -> Iterator[str]:
+        """Show *label* no more; yield which of all it is, for a line to be printed meanwhile."""
         self._running.remove(label)
         self._ended += 1
-        width = len(str(self._total))
-        click.echo(f"[{self._ended:{width}}/{self._total}] {label} {how}", err=True)
+        with self.paused():
+            yield f"[{self._ended:{len(str(self._total))}}/{self._total}]"
         self._show()
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Take the line away while others are printed."""
+        if self._status is None:
+            yield
+            return
+        self._status.stop()
+        yield
+        self._status.start()
+
     def _show(self) -> None:
-        if self._status is not None:
+        if self._status is not None and self._running:
             self._status.update(f"building {', '.join(self._running)}")

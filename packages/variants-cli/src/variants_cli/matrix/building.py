@@ -26,6 +26,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import IO
 
 from pep_variants.errors import VariantError
 from pep_variants.filename import parse_filename
@@ -40,6 +41,7 @@ from .combination import metadata_of
 from .frontends import command
 from .model import Matrix, Variant
 
+_CHUNK = 1024 * 1024
 _SHOWN_LINES = 12
 
 
@@ -193,11 +195,7 @@ def build_all(
 
 def contents_digest(sdist: Path) -> str:
     """Return a digest of what is in *sdist*, whenever and by whom it was packed."""
-    digest = hashlib.sha256()
-    for name, mode, data in sorted(_members(sdist)):
-        digest.update(f"{name}\0{mode}\0{len(data)}\0".encode())
-        digest.update(data)
-    return digest.hexdigest()
+    return _fingerprint(sorted(_members(sdist)))
 
 
 def same_contents(built: Sequence[Built]) -> list[tuple[str, ...]]:
@@ -208,17 +206,19 @@ def same_contents(built: Sequence[Built]) -> list[tuple[str, ...]]:
     return [tuple(labels) for labels in groups.values() if len(labels) > 1]
 
 
-def _members(sdist: Path) -> Iterator[tuple[str, int, bytes]]:
+def _members(sdist: Path) -> Iterator[tuple[str, int, str]]:
+    """Yield name, executable bits and digest of the contents of every member of *sdist*."""
     if sdist.suffix == ".zip":
         with zipfile.ZipFile(sdist) as archive:
             for info in archive.infolist():
-                yield info.filename, 0, archive.read(info)
+                with archive.open(info) as stream:
+                    yield info.filename, 0, _digest(stream)
         return
-    with tarfile.open(sdist) as archive:
-        for member in archive:
-            stream = archive.extractfile(member) if member.isfile() else None
-            data = stream.read() if stream else member.linkname.encode()
-            yield member.name, member.mode & 0o111, data
+    with tarfile.open(sdist) as tar:
+        for member in tar:
+            contents = tar.extractfile(member) if member.isfile() else None
+            digest = _digest(contents) if contents else member.linkname
+            yield member.name, member.mode & 0o111, digest
 
 
 def _build(
@@ -287,10 +287,14 @@ def _fingerprint(parts: object) -> str:
 
 
 def _file_digest(path: Path) -> str:
-    digest = hashlib.sha256()
     with path.open("rb") as stream:
-        while chunk := stream.read(1024 * 1024):
-            digest.update(chunk)
+        return _digest(stream)
+
+
+def _digest(stream: IO[bytes]) -> str:
+    digest = hashlib.sha256()
+    while chunk := stream.read(_CHUNK):
+        digest.update(chunk)
     return digest.hexdigest()
 
 

@@ -165,7 +165,7 @@ def _json_file(entry: object, base: _Base) -> PageFile | None:
         _hashes(entry.get("hashes")),
         _text(entry.get("requires-python")),
         yanked if isinstance(yanked, str) else "" if yanked else None,
-        size if isinstance(size, int) and size >= 0 else None,
+        size if type(size) is int and size >= 0 else None,  # not True
         _text(entry.get("upload-time")),
         core_metadata,
         provenance and base.join(provenance),

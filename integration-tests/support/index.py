@@ -74,6 +74,7 @@ class Index:
         faults: answers by filename that replace the file's.
         api: ``json`` (PEP 691 when asked for) or ``html`` (PEP 503 only).
         credentials: ``user:password`` that every request must have.
+        ranges: answer requests for a part of a file with that part.
         requests: paths asked for so far.
     """
 
@@ -86,6 +87,7 @@ class Index:
     faults: dict[str, Callable[[], Answer]] = field(default_factory=dict)
     api: str = "json"
     credentials: str = ""
+    ranges: bool = False
     requests: list[str] = field(default_factory=list)
     url: str = ""
 
@@ -148,8 +150,22 @@ class Index:
             if data is None and filename.endswith(".metadata"):
                 data = self.metadata_files.get(filename[: -len(".metadata")])
             if data is not None:
-                return Answer(body=data)
+                return (
+                    self._part(data, headers.get("Range", "")) if self.ranges else Answer(body=data)
+                )
         return Answer(404, b"not found", kind="text/plain")
+
+    @staticmethod
+    def _part(data: bytes, wanted: str) -> Answer:
+        """Return the bytes that a ``Range`` header asks for, all of them without one."""
+        match = re.fullmatch(r"bytes=(\d*)-(\d*)", wanted)
+        if match is None:
+            return Answer(body=data, headers={"Accept-Ranges": "bytes"})
+        first, last = match.groups()
+        start = int(first) if first else max(0, len(data) - int(last))
+        end = min(int(last) + 1, len(data)) if first and last else len(data)
+        place = f"bytes {start}-{end - 1}/{len(data)}"
+        return Answer(206, data[start:end], headers={"Content-Range": place})
 
     def _entries(self, project: str) -> Iterator[tuple[str, str, str]]:
         for filename, data in self.files[project].items():

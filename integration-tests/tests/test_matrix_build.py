@@ -12,15 +12,15 @@ import sys
 import sysconfig
 import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from support.environments import ROOT, clean_environ, once
+from support.environments import ROOT, clean_environ, once, uv_command
 
-PROJECT = ROOT / "integration-tests" / "projects" / "dotproduct"
+PROJECTS = ROOT / "integration-tests" / "projects"
 PLATFORMS = ROOT / "packages" / "variants-cli" / "src" / "variants_cli" / "platforms"
 NAME = "dotproduct-1.0-cp310-abi3"
 # Label, what the kernel says of itself, and the flags of a CPU that can run it.
@@ -45,14 +45,19 @@ pytestmark = [
 ]
 
 
-def matrix(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+def matrix(
+    folder: Path,
+    *options: str,
+    project: str = "dotproduct",
+    environ: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
     """Build into *folder*, from a copy of the project: setuptools writes into its tree."""
     source = folder.with_name(f"{folder.name}-source")
-    shutil.copytree(PROJECT, source, dirs_exist_ok=True)
+    shutil.copytree(PROJECTS / project, source, dirs_exist_ok=True)
     command = [sys.executable, "-c", "from variants_cli.main import main; main()", "matrix"]
     return subprocess.run(
         [*command, str(source / "matrix.toml"), "--build", "-j", "2", "-o", str(folder), *options],
-        env=clean_environ({"CC": COMPILER}),
+        env=clean_environ({"CC": COMPILER, **(environ or {})}),
         capture_output=True,
         text=True,
         check=False,
@@ -212,3 +217,31 @@ def test_second_run_builds_nothing(tmp_path):
     again = matrix(own, "--only", "avx2")
     assert "[1/1] avx2 is up to date\n" in again.stderr
     assert again.stdout.splitlines()[-1].endswith("; 0 files changed")
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="there is no CMake here")
+@pytest.mark.parametrize("frontend", ["build", "uv"])
+def test_backend_that_writes_metadata_itself(tmp_path, frontend):
+    """scikit-build-core, beside the variantlib of this environment: what it asks for is too old."""
+    packages = tmp_path / "packages"
+    command = [*uv_command(), "pip", "install", "--quiet", "--target", str(packages)]
+    subprocess.run([*command, "scikit-build-core==1.1.2"], check=True, env=clean_environ())
+    dist = tmp_path / "dist"
+    done = matrix(
+        dist, "--no-isolation", "--frontend", frontend,
+        project="cmakeflags", environ={"PYTHONPATH": str(packages)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "with variants" in done.stdout.splitlines()[-1]
+    tree = json.loads((dist / "cmakeflags-1.0-variants.json").read_text())
+    assert tree["variants"] == {
+        "null": {},
+        "v3": {"x86_64": {"level": ["v3"]}},
+        "vnni": {"x86_64": {"avx512_vnni": ["on"], "level": ["v4"]}},
+    }
+    flags = {}
+    for label in tree["variants"]:
+        (path,) = dist.glob(f"*-{label}.whl")
+        with zipfile.ZipFile(path) as archive:
+            flags[label] = archive.read("cmakeflags/flags.txt").decode().strip()
+    assert flags == {"null": "", "v3": "-DV3", "vnni": "-DVNNI"}

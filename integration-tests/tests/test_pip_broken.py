@@ -8,11 +8,13 @@ import pytest
 
 from support.index import Answer, Index
 from support.projects import CUDA_12_8, cuda
-from support.wheels import V0_2_0, Release, Wheel
+from support.wheels import V0_2_0, X86_64, Release, Wheel
 
 FILE = "app-2.0-variants.json"
 GOOD = json.dumps(cuda("12.8")).encode()
 DEEP = b"[" * 100_000 + b"]" * 100_000
+
+OTHER = {**cuda("12.8"), "variants": {"cu128": {"nvidia": {"cuda_version_lower_bound": ["12.6"]}}}}
 
 # What is wrong, and what the warning says of it.
 CONTENTS = {
@@ -107,10 +109,58 @@ def test_redirected_to_nonsense(patched, serve, url):
 
 
 def test_not_listed(patched, serve):
+    """Nor are there wheels of which a part could be read."""
     index = an_index(unlisted={FILE})
     done = dry_run(patched, serve(index), "app")
     assert_warned(done, index, f"lists variant wheels, but no {FILE}")
+    assert "app-2.0-py3-none-any-cu128.whl: the server gives no parts of files" in done.err
     assert FILE not in index.fetched
+
+
+def test_wheels_in_place_of_the_metadata(patched, serve):
+    """One request for each label tells what the file would have said."""
+    index = an_index(unlisted={FILE}, ranges=True)
+    index.add_wheel(Wheel("app", "2.0", "cu128", variant_json=OTHER))
+    done = dry_run(patched, serve(index), "app")
+    assert "Would install app-2.0-cu128\n" in done.out, done
+    assert done.err == ""
+    labels = [name.rpartition("-")[2] for name in index.fetched if name.endswith(".whl")]
+    assert labels[:2] == ["cu128.whl", "null.whl"]
+    assert "CUDA driver 12.6" in done.out
+
+
+SPOILED = {
+    "one has none": (Wheel("app", "2.0", "cu128"), "has no variant.json"),
+    "one is another's": (
+        Wheel("app", "2.0", "cu128", variant_json=cuda("12.8")),
+        "the filename says label 'cu128'",
+    ),
+    "one is broken": (Wheel("app", "2.0", "cu128", variant_json="{"), "not valid JSON"),
+    "they contradict each other": (
+        Wheel("app", "2.0", "cu128", variant_json={**OTHER, "providers": {"nvidia": X86_64}}),
+        "providers.nvidia differs",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("wheel", "problem"), SPOILED.values(), ids=SPOILED)
+def test_spoiled_wheels_in_place_of_the_metadata(patched, serve, wheel, problem):
+    index = an_index(unlisted={FILE}, ranges=True)
+    index.add_wheel(wheel)
+    done = dry_run(patched, serve(index), "app")
+    assert_warned(done, index, problem, file=wheel.filename)
+    assert "Would install app-2.0\n" in done.out
+
+
+def test_more_variants_than_one_reads_without_metadata(patched, serve):
+    index = an_index(unlisted={FILE}, ranges=True)
+    for number in range(64):
+        index.add_wheel(Wheel("app", "2.0", f"x{number}"))
+    done = dry_run(patched, serve(index), "app")
+    assert_warned(done, index, "and 66 labels are too many")
+    assert not [
+        name for name in index.fetched if name.endswith(".whl") and "2.0-py3-none-any-" in name
+    ]
 
 
 @pytest.mark.parametrize("api", ["json", "html"])
@@ -156,10 +206,8 @@ def test_directory_without_metadata(patched, tmp_path):
         (tmp_path / name).write_bytes(data)
     (tmp_path / FILE).unlink()
     done = patched.pip("install", "--dry-run", "--no-index", "-f", str(tmp_path), "app")
-    assert "Would install app-2.0\n" in done.out, done
-    (warning,) = done.err.splitlines()
-    assert str(tmp_path) in warning
-    assert f"lists variant wheels, but no {FILE}" in warning
+    assert "Would install app-2.0-null\n" in done.out, done
+    assert done.err == ""
     (tmp_path / FILE).mkdir()
     done = patched.pip("install", "--dry-run", "--no-index", "-f", str(tmp_path), "app")
     assert "Would install app-2.0\n" in done.out, done
@@ -187,7 +235,6 @@ def wheel_that_says(inside):
     return index
 
 
-OTHER = {**cuda("12.8"), "variants": {"cu128": {"nvidia": {"cuda_version_lower_bound": ["12.6"]}}}}
 WHEELS = {
     "other properties": (OTHER, ["variants.cu128 differs", ":: 12.8", ":: 12.6"]),
     "other labels": (cuda("12.8"), ["the filename says label 'cu128'", "null"]),

@@ -65,7 +65,7 @@ def test_replaces_itself_and_pip(environments, available, fresh, serve):
     """While pip installs, the files that it runs from are not there for a moment."""
     done = fresh.pip("install", "--no-index", "--force-reinstall", str(environments.shim_wheel))
     assert (done.code, done.err) == (0, ""), done
-    other = environments.pip_wheel({"25.3": "26.3", "26.3": "25.3"}[available.pip])
+    other = environments.pip_wheel("25.3")
     done = fresh.pip("install", "--no-index", str(other))
     assert done.code == 0, done
     assert "Traceback" not in done.text
@@ -80,25 +80,20 @@ def renamed_version(environment, version):
     module.write_text(text)
 
 
-UNSUPPORTED = "pep-variants-shim: pip {} is not supported (only 25.3, 26.3): {}\n"
 IGNORED = "wheel variants are ignored"
+UNSUPPORTED = f"pep-variants-shim: pip 23.3.2 is not supported (24.0 or newer is): {IGNORED}\n"
 
 
 @pytest.mark.one
-@pytest.mark.parametrize("version", ["24.0", "99.1"])
-def test_unsupported_pip(environments, available, serve, tmp_path, version):
+def test_older_pip(environments, available, serve, tmp_path):
     """It works as if there were no shim, and says why in one line, where it matters."""
     index = app_index()
     index.add_wheel(Wheel("app", "0.9", requires=("always",)))
     serve(index)
-    if version == "24.0":
-        none = environments.plain(available.python, version).copied(tmp_path / "none")
-    else:
-        none = environments.plain(available.python, available.pip).copied(tmp_path / "none")
-        renamed_version(none, version)
+    none = environments.plain(available.python, "23.3.2").copied(tmp_path / "none")
     shim = none.copied(tmp_path / "shim")
     shim.install(str(environments.shim_wheel))
-    line = UNSUPPORTED.format(version, IGNORED)
+    line = UNSUPPORTED
     target = str(tmp_path / "target")
     for command, expected in (
         (("install", "--dry-run", "-i", index.url, "app"), line),
@@ -122,6 +117,16 @@ def test_unsupported_pip(environments, available, serve, tmp_path, version):
     assert shim.pip(env=completion).err == ""
 
 
+@pytest.mark.one
+@pytest.mark.parametrize("version", ["99.1", "26.4.dev0", "25.0"])
+def test_other_pip(fresh, serve, version):
+    """What counts is what a pip has, not what it is called."""
+    renamed_version(fresh, version)
+    done = dry_run(fresh, serve(app_index()))
+    assert f"Would install {ON_GPU}\n" in done.out, done
+    assert done.err == ""
+
+
 SEAMS = {
     "evaluate_links": "index.package_finder lacks PackageFinder.evaluate_links",
     "FoundCandidates": "resolution.resolvelib.found_candidates lacks FoundCandidates",
@@ -133,8 +138,7 @@ SEAMS = {
     "_build_package_finder": "cli.req_command lacks RequirementCommand._build_package_finder",
     "RequirementCommand": "cli.req_command lacks RequirementCommand",
     "parse_wheel_filename": "index.sources lacks parse_wheel_filename",
-    "write_output": "commands.install lacks write_output",
-    "get_pip_version": "utils.misc lacks get_pip_version",
+    "_iter_found_candidates": "resolvelib.factory lacks Factory._iter_found_candidates",
     "select_backend": "select_backend",
 }
 
@@ -174,6 +178,42 @@ def test_pip_without_a_seam(plain, patched, serve, tmp_path, seam):
     assert done.err.splitlines()[-1].startswith(refused), done
     # Others say nothing, and do what they did.
     assert copy.pip("list", "--exclude", "pep-variants-shim").err == ""
+
+
+PARAMETERS = {
+    "index/package_finder.py": ("link_evaluator: LinkEvaluator, links:", "evaluate_links(self, "),
+    "models/wheel.py": ("self, filename: str", "Wheel.__init__(self, filename)"),
+}
+
+
+@pytest.mark.one
+@pytest.mark.parametrize("file", PARAMETERS)
+def test_pip_with_other_parameters(fresh, serve, file):
+    """A function of the same name that takes something else is not the one that is meant."""
+    before, lacks = PARAMETERS[file]
+    path = fresh.site_packages / "pip" / "_internal" / file
+    text = path.read_text("utf-8")
+    assert before in text
+    path.write_text(text.replace(before, f"other: Any, {before}"), "utf-8")
+    done = fresh.pip("install", "--dry-run", "-i", serve(app_index()).url, "app")
+    line = done.err.splitlines()[0]
+    assert line.startswith("pep-variants-shim: this pip is not as expected")
+    assert lacks in line
+
+
+@pytest.mark.one
+@pytest.mark.parametrize("seam", ["write_output", "get_pip_version", "get_runnable_pip"])
+def test_pip_without_a_place_to_show_things(fresh, serve, seam):
+    """Variants work as they do; something is not shown."""
+    package = fresh.site_packages / "pip" / "_internal"
+    for path in package.rglob("*.py"):
+        text = path.read_text("utf-8")
+        path.write_text(re.sub(rf"\b{seam}\b", f"renamed_{seam}", text), "utf-8")
+    done = dry_run(fresh, serve(app_index()))
+    assert done.err == ""
+    assert "Variant cu128 for app 1.0" in done.out, done
+    expected = ON_GPU.replace("app-1.0-cu128", "app-1.0") if seam == "write_output" else ON_GPU
+    assert f"Would install {expected}\n" in done.out
 
 
 @pytest.mark.one

@@ -42,7 +42,8 @@ def command(
         line += [] if isolated else ["--no-build-isolation"]
     else:
         line = [sys.executable, "-m", "build", "--outdir", str(target)]
-        line += [] if isolated else ["--no-isolation"]
+        # What is there is taken as it is, as uv takes it.
+        line += [] if isolated else ["--no-isolation", "--skip-dependency-check"]
     settings = (f"-C{key}={text}" for key, texts in config_settings.items() for text in texts)
     return [*line, f"--{kind}", *settings, str(source)]
 

@@ -212,6 +212,8 @@ def served(index: Index) -> Iterator[Index]:
 
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # Headers and body go out one after the other: no waiting for the first to be acknowledged.
+        disable_nagle_algorithm = True
 
         def do_GET(self) -> None:
             answer = index.answer(self.path, dict(self.headers))

@@ -232,8 +232,9 @@ def _read_html(body: bytes, url: str, project: str, charset: str | None) -> Page
         text = body.decode("utf-8", "replace")
     parser = _Links()
     try:
+        # Not closed: a tag that does not end before the page does is none, and `close` would look
+        # for its end again and again, for hours in pages that are made for it.
         parser.feed(text)
-        parser.close()
     except (ValueError, AssertionError, RecursionError) as error:
         raise InvalidPage(f"{redacted(url)}: cannot be read as HTML ({error})") from None
     _check_version(parser.metas.get("pypi:repository-version", "1.0"), url)

@@ -6,12 +6,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from variants_cli import matrices
 from variants_cli.matrix.backends import config_settings
 from variants_cli.matrix.combination import combine, select
-from variants_cli.matrix.model import Condition, MatrixError
-from variants_cli.matrix.output import GITHUB_JOBS, TEXTS
+from variants_cli.matrix.model import Condition, MatrixError, Settings, Variant
+from variants_cli.matrix.output import GITHUB_JOBS, TEXTS, shell
 from variants_cli.matrix.reading import read_matrix
 
 FOLDER = Path(matrices.__path__[0])
@@ -459,6 +461,26 @@ def test_shell(write, variants, only, before, after):
         check=True,
     )
     assert done.stdout.splitlines() == [after, "-DSM=90 -mavx2 -DNAME='x y'", "1"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))
+def test_shell_takes_nothing_for_itself(text):
+    variant = Variant("v3", {}, Settings(environment={"SET": text}, flags={"ADDED": (text, text)}))
+    script = shell([variant]) + '\nprintf "%s" "$SET|$ADDED"'
+    environ = {"PATH": os.environ["PATH"], "ADDED": text}
+    done = subprocess.run(["sh", "-euc", script], env=environ, capture_output=True, check=True)
+    added = f"{text} {text} {text}" if text else f"{text} {text}"
+    assert done.stdout.decode() == f"{text}|{added}"
+
+
+def test_what_is_ruled_out_does_not_grow(combined):
+    """A thousand million combinations, one of which there is."""
+    axes = [f"[axes.a{n}.v{value}]\n" for n in range(9) for value in range(10)]
+    rules = [f'[[exclude]]\na{n} = ["v{value}"]\n' for n in range(9) for value in range(1, 10)]
+    axes[0] += CPU.partition("\n")[2]
+    assert labels(combined("".join(axes + rules))) == "_".join(["v0"] * 9)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")

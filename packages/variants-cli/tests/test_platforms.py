@@ -192,6 +192,7 @@ def test_wheel_contains_them(tmp_path):
             if path.startswith("variants_cli/platforms/") and path.endswith(".toml")
         ]
         assert sorted(shipped) == FILES
+        assert "variants_cli/matrices/pytorch.toml" in archive.namelist()
 
 
 def test_rank_takes_one(tmp_path, variants, variant_json, monkeypatch):

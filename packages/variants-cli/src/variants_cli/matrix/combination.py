@@ -25,10 +25,7 @@ def combine(matrix: Matrix) -> tuple[Variant, ...]:
         MatrixError: there are none, two have one label, or two values contradict each other.
     """
     variants: dict[str, Variant] = {}
-    for values in itertools.product(*matrix.axes.values()):
-        chosen = dict(zip(matrix.axes, values, strict=True))
-        if not _exists(matrix, chosen):
-            continue
+    for chosen in _combinations(matrix):
         variant = _variant(matrix, chosen)
         other = variants.setdefault(variant.label, variant)
         if other is not variant:
@@ -99,14 +96,29 @@ def metadata_of(matrix: Matrix, variants: Iterable[Variant]) -> Metadata:
     return replace(matrix.project, variants=listed)
 
 
-def _exists(matrix: Matrix, values: Mapping[str, Value]) -> bool:
-    return all(_holds(value.requires, values) for value in values.values()) and not any(
-        _holds(where, values) for where in matrix.exclude
-    )
+def _combinations(matrix: Matrix) -> list[dict[str, Value]]:
+    """Return what is left of the product of the axes; what is ruled out does not grow first."""
+    combinations: list[dict[str, Value]] = [{}]
+    for axis, values in matrix.axes.items():
+        longer = ({**chosen, axis: value} for chosen in combinations for value in values)
+        combinations = [chosen for chosen in longer if _possible(matrix, chosen)]
+    return combinations
+
+
+def _possible(matrix: Matrix, values: Mapping[str, Value]) -> bool:
+    """Tell whether nothing is known against *values*, which need not be of all axes."""
+    return all(
+        condition.matches(values[axis].name)
+        for value in values.values()
+        for axis, condition in value.requires.items()
+        if axis in values
+    ) and not any(_holds(where, values) for where in matrix.exclude)
 
 
 def _holds(where: Where, values: Mapping[str, Value]) -> bool:
-    return all(condition.matches(values[axis].name) for axis, condition in where.items())
+    return all(
+        axis in values and condition.matches(values[axis].name) for axis, condition in where.items()
+    )
 
 
 def _variant(matrix: Matrix, values: Mapping[str, Value]) -> Variant:

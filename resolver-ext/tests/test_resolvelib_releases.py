@@ -92,7 +92,8 @@ def test_its_own_tests_pass_with_every_provider_wrapped(folder, mode):
 def test_our_tests_pass_with_it(release, folder):
     if release == resolvelib.__version__:
         pytest.skip("it is the one that all tests run with")
-    names = ("test_release.py", "test_provider.py", "test_universes.py")
+    names = [f"test_{name}.py" for name in ("release", "provider", "universes", "abi")]
+    names.append("test_abi_universes.py")
     output = run_pytest(
         folder,
         *("--import-mode=importlib", *(TESTS / name for name in names)),

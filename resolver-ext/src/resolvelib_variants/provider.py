@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_check
 # The only module that imports resolvelib: bundlers rewrite these lines to a vendored copy.
 from resolvelib import AbstractProvider
 
+from pep_variants.label import split_label
 from pep_variants.markers import reduce_requirement
 from pep_variants.metadata import Metadata
 from pep_variants.platform import Platform
@@ -21,6 +22,7 @@ from pep_variants.preferences import Preferences
 from .abi import AbiConditions, AbiRequirement
 from .arranger import CT, Arranger, CandidateFiles, CT_contra, Listener
 from .coherence import Installed
+from .failure import explain
 from .pins import Pins
 
 if TYPE_CHECKING:
@@ -187,6 +189,25 @@ class VariantProvider(_Provider[RT, CT, KT]):
         if not self._with_variants:
             return self._dependencies(candidate)
         return self._abi.dependencies(candidate, lambda: self._dependencies(candidate))
+
+    def explain(self, causes: Iterable[RequirementInformation[RT, CT]]) -> str:
+        """Return why a resolution failed: the conflict, and what variants there would be.
+
+        Args:
+            causes: those of `ResolutionImpossible`.
+        """
+
+        def project(item: Any) -> str:  # noqa: ANN401 - requirement or candidate
+            return self._files.project(self.identify(item))
+
+        return explain(causes, self.arranger, describe=self._describe, projects=project)
+
+    def _describe(self, candidate: CT) -> str:
+        filename = self._files.filename(candidate)
+        label = split_label(filename)[1] if filename else None
+        project = self._files.project(self._identify(candidate))
+        text = f"{project} {self._files.version(candidate)}"
+        return text if label is None else f"{text} (variant {label})"
 
     def _dependencies(self, candidate: CT) -> Iterable[RT]:
         def reduce(requirement: str) -> str | None:

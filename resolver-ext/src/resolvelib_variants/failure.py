@@ -1,0 +1,66 @@
+"""Why a resolution failed, in words that name variants and what each of them would need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pep_variants.explanation import Verdict, verdicts
+from pep_variants.selection import Selection
+
+if TYPE_CHECKING:
+    from .arranger import Arranger
+
+CT = TypeVar("CT")
+
+MAX_VERSIONS = 3
+"""How many versions of a project are shown, newest first."""
+
+
+def explain(
+    causes: Iterable[Any],
+    arranger: Arranger[CT],
+    *,
+    describe: Callable[[CT], str],
+    projects: Callable[[Any], str],
+) -> str:
+    """Return the conflict, a line for each cause, and what there is of the projects in it.
+
+    Args:
+        causes: of the resolver's `ResolutionImpossible`: pairs of requirement and parent.
+        arranger: what decided about variants.
+        describe: gives a candidate in words, e.g. ``ext 1.0 (variant cu128)``.
+        projects: gives the normalized project name of a requirement or candidate.
+    """
+    lines: list[str] = []
+    named: dict[str, None] = {}
+    for requirement, parent in causes:
+        who = "you asked for" if parent is None else f"{describe(parent)} needs"
+        lines.append(f"{who} {requirement}")
+        named.update(dict.fromkeys(projects(item) for item in (requirement, parent) if item))
+    lines = list(dict.fromkeys(lines))
+    for project in named:
+        judged = list(arranger.judged(project))
+        for version, selection in judged[:MAX_VERSIONS]:
+            lines += _of_version(project, version, selection)
+        if len(judged) > MAX_VERSIONS:
+            lines.append(f"… and {len(judged) - MAX_VERSIONS} more versions of {project}")
+    return "\n".join(lines)
+
+
+def _of_version(project: str, version: Hashable, selection: Selection[Any]) -> Iterator[str]:
+    if not selection.rankings and not selection.problems:
+        return
+    yield f"variants of {project} {version}:"
+    for problem in selection.problems.values():
+        yield f"  unusable: {problem}"
+    rows: Sequence[Verdict] = [
+        row
+        for ranking in {id(item): item for item in selection.rankings.values()}.values()
+        for row in verdicts(ranking, None)
+    ]
+    width = max((len(row.label) for row in rows), default=0)
+    for row in rows:
+        yield f"  {row.label:{width}}  {row.verdict:10}  {row.why}"
+    if any(file.label is None for file in selection.files):
+        yield "  and what is no variant"

@@ -1,0 +1,257 @@
+"""Conditions between variants, coherence and explanations, case by case."""
+
+import pytest
+from resolvelib import BaseReporter, ResolutionImpossible, Resolver
+from test_provider import Files, Provider, Requirement, wheel
+
+from pep_variants.metadata import Metadata
+from pep_variants.platform import Platform, Support
+from pep_variants.preferences import Preferences
+from resolvelib_variants import AbiRequirement, VariantProvider
+
+
+def against(**releases):
+    """Metadata: a variant of each label, built against the releases given as text."""
+    variants = {
+        label: {"abi_dependency": {name: tuple(values) for name, values in built.items()}}
+        for label, built in releases.items()
+    }
+    return Metadata(namespaces=(), variants=variants)
+
+
+class Known(Files):
+    """Files with the metadata of each project; what is in it has variants."""
+
+    def __init__(self, **metadata):
+        super().__init__()
+        self.known = metadata
+
+    def has_variants(self, identifier):
+        return identifier in self.known
+
+    def metadata(self, project, candidate):
+        self.read.append((project, candidate.version))
+        return self.known[project]
+
+
+class Installed:
+    def __init__(self, version=None, variants=()):
+        self._version, self._variants = version, variants
+
+    def version(self, project):
+        return self._version if project == "torch" else None
+
+    def variants(self):
+        return self._variants
+
+
+class Reporter(BaseReporter):
+    def __init__(self):
+        self.pinned = []
+
+    def pinning(self, candidate):
+        self.pinned.append(candidate.filename)
+
+
+def provider_of(candidates, files, installed=None, listener=None, **preferences):
+    platform = Platform({"cuda": Support({"driver": ("13", "12", "11")})})
+    return VariantProvider(
+        Provider(*candidates),
+        files,
+        platform=lambda metadata: platform,
+        preferences=Preferences(**preferences),
+        installed=installed,
+        listener=listener,
+    )
+
+
+def resolve(provider, *roots, reporter=None):
+    requirements = [Requirement(*root.split("==")) for root in roots]
+    result = Resolver(provider, reporter or BaseReporter()).resolve(requirements)
+    names = {name: c.filename.split("-", 1)[1][:-4] for name, c in result.mapping.items()}
+    return {name: text.replace("-py3-none-any", "") for name, text in names.items()}
+
+
+TORCH = [wheel("torch", version) for version in "987"]
+EXT = [wheel("ext", "1", f"t{version}") for version in "789"]
+EXT_FILES = {"ext": against(t7={"torch": "7"}, t8={"torch": "8"}, t9={"torch": "9"})}
+
+
+@pytest.mark.parametrize("name", ["ext", "zext"])  # before and after torch
+def test_the_fitting_build_is_found_in_both_directions(name):
+    builds = [wheel(name, "1", f"t{version}") for version in "789"]
+    files = {name: EXT_FILES["ext"]}
+    for wanted in "789":
+        provider = provider_of([*TORCH, *builds], Known(**files))
+        found = resolve(provider, f"{name}==1", f"torch=={wanted}")
+        assert found == {name: f"1-t{wanted}", "torch": wanted}
+    found = resolve(provider_of([*TORCH, *builds], Known(**files)), f"{name}==1", "torch==987")
+    assert found == {name: "1-t9", "torch": "9"}
+
+
+def test_nothing_is_required_by_it():
+    reporter = Reporter()
+    provider = provider_of([*TORCH, *EXT], Known(**EXT_FILES))
+    assert resolve(provider, "ext==1", reporter=reporter) == {"ext": "1-t9"}
+    assert reporter.pinned == ["ext-1-py3-none-any-t9.whl"]
+
+
+def test_several_releases_are_alternatives():
+    metadata = against(old={"torch": "78"}, new={"torch": "9"})
+    builds = [wheel("ext", "1", "new"), wheel("ext", "1", "old")]
+    for wanted, label in (("9", "new"), ("8", "old"), ("7", "old"), ("87", "old")):
+        provider = provider_of([*TORCH, *builds], Known(ext=metadata))
+        assert resolve(provider, "ext==1", f"torch=={wanted}")["ext"] == f"1-{label}"
+
+
+def test_several_packages():
+    """Of three that are built against each other only one combination goes together."""
+    metadata = {
+        "ext": against(a={"torch": "9", "other": "2"}, b={"torch": "8", "other": "1"}),
+        "other": against(c={"torch": "8"}),
+    }
+    candidates = [
+        *TORCH, wheel("ext", "1", "a"), wheel("ext", "1", "b"),
+        wheel("other", "2", "c"), wheel("other", "1", "c"),
+    ]  # fmt: skip
+    for roots in (("ext==1", "torch==987", "other==12"), ("torch==987", "other==12", "ext==1")):
+        found = resolve(provider_of(candidates, Known(**metadata)), *roots)
+        assert found == {"ext": "1-b", "torch": "8", "other": "1-c"}
+
+
+def test_the_next_variant_before_the_next_version():
+    candidates = [
+        *TORCH, wheel("ext", "2", "t9"), wheel("ext", "2"), wheel("ext", "1", "t8"),
+    ]  # fmt: skip
+    provider = provider_of(candidates, Known(**EXT_FILES))
+    assert resolve(provider, "ext==12", "torch==8")["ext"] == "2"
+
+
+def test_what_is_installed_is_preferred():
+    provider = provider_of([*TORCH, *EXT], Known(**EXT_FILES), Installed(version="8"))
+    assert resolve(provider, "ext==1") == {"ext": "1-t8"}
+    provider = provider_of([*TORCH, *EXT], Known(**EXT_FILES), Installed(version="8"))
+    assert resolve(provider, "ext==1", "torch==9") == {"ext": "1-t9", "torch": "9"}
+
+
+@pytest.mark.parametrize("name", ["ext", "zext"])
+def test_none_fits(name):
+    builds = [wheel(name, "1", f"t{version}") for version in "78"]
+    provider = provider_of([*TORCH, *builds], Known(**{name: EXT_FILES["ext"]}))
+    with pytest.raises(ResolutionImpossible) as caught:
+        resolve(provider, f"{name}==1", "torch==9")
+    said = provider.explain(caught.value.causes)
+    if name == "ext":  # chosen first: it is torch that does not fit
+        assert "torch 9 needs ext built against torch 9" in said
+    else:
+        assert "zext 1 (variant t8) needs torch 8.*" in said
+        assert "zext 1 (variant t7) needs torch 7.*" in said
+    assert f"variants of {name} 1:" in said
+    assert "  t9  compatible  built against torch 9" in said
+    assert "you asked for Requirement(" in said
+    assert any(isinstance(cause.requirement, AbiRequirement) for cause in caught.value.causes)
+
+
+def test_requirements_in_the_words_of_the_provider():
+    class Worded(Known):
+        def abi_requirement(self, condition):
+            return Requirement(condition.identifier, f"none, but {condition}")
+
+    provider = provider_of([*TORCH, *EXT[:1]], Worded(**EXT_FILES))
+    with pytest.raises(ResolutionImpossible) as caught:
+        resolve(provider, "ext==1", "torch==9")
+    assert Requirement("ext", "none, but ext built against torch 9") in [
+        cause.requirement for cause in caught.value.causes
+    ]
+
+
+def test_explained_by_what_each_variant_needs():
+    metadata = Metadata(("cuda",), {"c14": {"cuda": {"driver": ("14",)}}})
+    provider = provider_of([wheel("ext", "1", "c14")], Known(ext=metadata))
+    with pytest.raises(ResolutionImpossible) as caught:
+        resolve(provider, "ext==1")
+    assert provider.explain(caught.value.causes).splitlines()[1:] == [
+        "variants of ext 1:",
+        "  c14  rejected    needs cuda :: driver 14, this machine has 13, 12 and 11",
+    ]
+
+
+BOTH = [
+    wheel(name, "1", label)
+    for name in ("torch", "vision")
+    for label in ("c13", "c12", "c11", "null", None)
+]
+
+
+class TestCoherence:
+    METADATA = Metadata(
+        ("cuda", "cpu"),
+        {f"c{n}": {"cuda": {"driver": (str(n),)}} for n in (11, 12, 13)},
+    )
+
+    def resolve(self, *roots, metadata=None, labels=None, coherent=("cuda",), **options):
+        candidates = BOTH
+        if labels is not None:
+            candidates = [c for c in candidates if c.name != "vision"]
+            candidates += [wheel("vision", "1", label) for label in labels]
+        files = Known(torch=self.METADATA, vision=metadata or self.METADATA)
+        provider = provider_of(candidates, files, coherent=coherent, **options)
+        return resolve(provider, *(roots or ("torch==1", "vision==1")))
+
+    @pytest.mark.parametrize("label", ["c12", "null", ""])
+    def test_with_what_is_forced(self, label):
+        found = self.resolve(forced={"torch": label})
+        # Without CUDA is without CUDA, with a label or not.
+        assert found["vision"] == ("1-c12" if label == "c12" else "1-null")
+        assert self.resolve(forced={"torch": label}, coherent=())["vision"] == "1-c13"
+
+    def test_with_what_is_forced_and_not_required_yet(self):
+        candidates = [c for c in BOTH if c.name == "torch"]
+        candidates += [wheel("atop", "1", label, ["torch==1"]) for label in ("c13", "c12")]
+        files = Known(torch=self.METADATA, atop=self.METADATA)
+        provider = provider_of(candidates, files, coherent=("cuda",), forced={"torch": "c12"})
+        assert resolve(provider, "atop==1") == {"atop": "1-c12", "torch": "1-c12"}
+
+    def test_with_what_is_installed(self):
+        own = Metadata(("cuda",), {"c11": {"cuda": {"driver": ("11",)}}})
+        installed = Installed(variants=[("torch", own)])
+        assert self.resolve("vision==1", installed=installed) == {"vision": "1-c11"}
+        # What the resolution decides about goes before what is there.
+        assert self.resolve(installed=installed, forced={"torch": "c12"})["vision"] == "1-c12"
+        # Its own build is no reason.
+        installed = Installed(variants=[("vision", own)])
+        assert self.resolve("vision==1", installed=installed) == {"vision": "1-c13"}
+
+    def test_by_label_where_properties_differ(self):
+        narrower = Metadata(
+            ("cuda",),
+            {f"c{n}": {"cuda": {"driver": ("11",), "more": ("x",)}} for n in (12, 13)}
+            | {f"d{n}": {"cuda": {"driver": (str(n),)}} for n in (11, 12)},
+        )
+        labels = ("d11", "c12", None)
+        found = self.resolve(metadata=narrower, labels=labels, forced={"torch": "c11"})
+        assert found["vision"] == "1-d11"  # the same properties
+        found = self.resolve(metadata=narrower, labels=("d11", None), forced={"torch": "c12"})
+        assert found["vision"] == "1-d11"  # nothing agrees, so its own order
+
+    def test_a_project_that_has_no_part_in_it(self):
+        cpu = Metadata(("cpu",), {"c12": {"cpu": {"level": ("v1",)}}})
+        found = self.resolve(metadata=cpu, labels=("c12", None), forced={"torch": "c12"})
+        assert found["vision"] == "1"  # c12 does not fit here, and is not put in front
+
+    def test_what_cannot_be_had_is_said(self):
+        said = []
+
+        class Listener:
+            def selected(self, project, version, selection):
+                pass
+
+            def failed(self, project, version, error):
+                raise error
+
+            def disagreed(self, project, version, namespace, other):
+                said.append((project, version, namespace, str(other)))
+
+        found = self.resolve(labels=("c13", "c11"), forced={"torch": "c12"}, listener=Listener())
+        assert found["vision"] == "1-c13"
+        assert said == [("vision", "1", "cuda", "torch (c12)")]

@@ -182,6 +182,37 @@ def test_what_is_done_is_not_done_again(build, project, tmp_path):
     assert progress(build("--only", "v2", "--fresh")) == {"v2": "built in"}
 
 
+def test_other_metadata_is_packed_without_building(build, project, tmp_path):
+    assert build("--only", "v*").code == 0
+    dist = tmp_path / "dist"
+    before = contents(dist, "v3")
+    (project / "backend.py").write_text(BACKEND)  # the same
+    text = MATRIX.replace(":: level :: v2", ":: level :: v1").replace(
+        '["x86_64"]', '["x86_64", "b"]'
+    )
+    (project / "matrix.toml").write_text(text)
+    result = build("--only", "v*")
+    assert (result.code, progress(result)) == (0, {"v2": "packed again", "v3": "packed again"})
+    assert contents(dist, "v3") == before
+    tree = json.loads((dist / "sample-1.0-variants.json").read_text())
+    assert tree["default-priorities"]["namespace"] == ["x86_64", "b"]
+    assert tree["variants"]["v2"] == {"x86_64": {"level": ["v1"]}}
+    assert progress(build("--only", "v*")) == {"v2": "is up", "v3": "is up"}
+
+
+def test_variants_that_are_none_any_more(build, project, tmp_path):
+    assert build("--only", "v*").code == 0
+    (tmp_path / "dist" / "nonsense.whl").write_bytes(b"")
+    shutil.copy(tmp_path / "dist" / name("v3"), tmp_path / "dist" / "sample-0.9-py3-none-any-x.whl")
+    (project / "matrix.toml").write_text(MATRIX.partition("[axes.cpu.v3]")[0])
+    result = build("--only", "v*", "--no-index")
+    warnings = [line for line in result.err.splitlines() if line.startswith("warning: ")]
+    stranger = tmp_path / "dist" / name("v3")
+    assert warnings == [
+        f"warning: {stranger} is no variant of this matrix: remove it if it was one"
+    ]
+
+
 def test_a_failure_stops_no_other(build, project, tmp_path):
     source = project / "source.txt"
     source.write_text('if told["LEVEL"] == "2": sys.exit("no v2 today")')

@@ -16,6 +16,8 @@ from ..checks.document import check_document
 from ..checks.finding import ERROR
 from ..console import counted, fail, note, one_line, print_table, warn
 from ..matrix.building import (
+    KEPT,
+    PACKED,
     BuildError,
     Built,
     Failed,
@@ -25,6 +27,7 @@ from ..matrix.building import (
     for_this_machine,
     make_sdist,
     same_contents,
+    strangers,
 )
 from ..matrix.combination import combine, select
 from ..matrix.frontends import AUTO, FRONTENDS, find_frontend
@@ -130,7 +133,7 @@ def matrix(
     chosen = select(variants, only)
     if build:
         plan = Plan(read, output, find_frontend(frontend), isolation, jobs, fresh)
-        _build(plan, chosen)
+        _build(plan, chosen, variants)
         if indexed:
             index.main([str(output)], prog_name="variants index", standalone_mode=False)
     elif form == TABLE:
@@ -155,7 +158,7 @@ def _check(read: Matrix, variants: Sequence[Variant]) -> None:
         warn(f"{finding.place}: {finding.message}")
 
 
-def _build(plan: Plan, chosen: Sequence[Variant]) -> None:
+def _build(plan: Plan, chosen: Sequence[Variant], variants: Sequence[Variant]) -> None:
     here, elsewhere = for_this_machine(chosen)
     if elsewhere:
         note(f"left for other machines: {', '.join(variant.label for variant in elsewhere)}")
@@ -179,8 +182,7 @@ def _build(plan: Plan, chosen: Sequence[Variant]) -> None:
                 with progress.ending(event.label) as place:
                     if isinstance(event, Built):
                         built.append(event)
-                        how = "is up to date" if event.reused else f"built in {event.seconds:.1f} s"
-                        click.echo(f"{place} {event.label} {how}", err=True)
+                        click.echo(f"{place} {event.label} {_how(event)}", err=True)
                     else:
                         failed.append(event)
                         click.echo(f"{place} {event.label} FAILED", err=True)
@@ -193,6 +195,8 @@ def _build(plan: Plan, chosen: Sequence[Variant]) -> None:
             f"{' and '.join(labels)} install the same files: "
             "what distinguishes them does not reach the build"
         )
+    for stranger in strangers(plan.output, built, variants):
+        warn(f"{plan.output / stranger} is no variant of this matrix: remove it if it was one")
     for item in built:
         click.echo(plan.output / item.wheel)
     if failed:
@@ -201,6 +205,12 @@ def _build(plan: Plan, chosen: Sequence[Variant]) -> None:
             f"{len(failed)} of {counted(len(here), 'variant')} could not be built: {left_out}; "
             "nothing was indexed; the same command goes on where this one ended"
         )
+
+
+def _how(built: Built) -> str:
+    if built.how == KEPT:
+        return "is up to date"
+    return "packed again" if built.how == PACKED else f"built in {built.seconds:.1f} s"
 
 
 def _show_log(error: VariantError) -> None:

@@ -24,11 +24,11 @@ import zipfile
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO
 
-from pep_variants.errors import VariantError
+from pep_variants.errors import InvalidWheelFilename, VariantError
 from pep_variants.filename import parse_filename
 from pep_variants.reader import read_metadata
 from pep_variants.wheel import VARIANT_FILE
@@ -40,6 +40,9 @@ from .backends import config_settings
 from .combination import metadata_of
 from .frontends import command
 from .model import Matrix, Variant
+
+BUILT, PACKED, KEPT = "built", "packed", "kept"
+"""Ways to a wheel: anew; with other metadata, from the one that was there; as it was."""
 
 _CHUNK = 1024 * 1024
 _SHOWN_LINES = 12
@@ -91,19 +94,21 @@ class Built:
         label: of which variant.
         wheel: its filename.
         sha256: of the file, hexadecimal.
-        fingerprint: of everything that it was made from.
+        fingerprint: of everything that it was built from.
+        metadata: digest of the variant metadata that was put into it.
         contents: digest of what will be installed of it, but for its metadata.
         seconds: that building took.
-        reused: it was there already.
+        how: how it came about in this run: `BUILT`, `PACKED` or `KEPT`.
     """
 
     label: str
     wheel: str
     sha256: str
     fingerprint: str
+    metadata: str
     contents: str
     seconds: float = 0.0
-    reused: bool = False
+    how: str = BUILT
 
 
 @dataclass(frozen=True)
@@ -198,6 +203,21 @@ def contents_digest(sdist: Path) -> str:
     return _fingerprint(sorted(_members(sdist)))
 
 
+def strangers(output: Path, built: Sequence[Built], variants: Sequence[Variant]) -> list[str]:
+    """Return the wheels in *output* of the release that was *built* which none of *variants* is."""
+    releases = {(name.name, name.version) for name in (parse_filename(b.wheel) for b in built)}
+    labels = {variant.label for variant in variants}
+    found = []
+    for path in sorted(output.glob("*.whl")):
+        try:
+            name = parse_filename(path.name)
+        except InvalidWheelFilename:
+            continue
+        if name.label is not None and name.label not in labels:
+            found += [path.name] if (name.name, name.version) in releases else []
+    return found
+
+
 def same_contents(built: Sequence[Built]) -> list[tuple[str, ...]]:
     """Return the groups of labels whose wheels install the same files."""
     groups: dict[str, list[str]] = {}
@@ -240,14 +260,24 @@ def _build_or_reuse(
     environment = build_environment(variant, os.environ)
     settings = config_settings(plan.matrix.backend, variant)
     own = {name: environment[name] for name in _variables(variant)}
+    # A backend that writes the metadata itself has to do it again when it changes.
+    told = variant_json.decode() if plan.matrix.backend else ""
     fingerprint = _fingerprint(
-        [source, variant_json.decode(), own, settings, plan.frontend, plan.isolated,
+        [source, told, own, settings, plan.frontend, plan.isolated,
          sys.version, sysconfig.get_platform(), platform.machine()]
     )  # fmt: skip
+    metadata = hashlib.sha256(variant_json).hexdigest()
     note = plan.folder / f"{variant.label}.json"
     done = None if plan.fresh else _done(plan, note, fingerprint)
+    if done is not None and done.metadata == metadata:
+        return replace(done, how=KEPT)
     if done is not None:
-        return done
+        wheel = plan.output / done.wheel
+        with replacing(wheel) as stream, open_source(wheel) as old:
+            old.write(stream, variant_json)
+        built = replace(done, sha256=_file_digest(wheel), metadata=metadata, how=PACKED)
+        _write_note(note, built)
+        return built
 
     start = time.monotonic()
     log = plan.folder / f"{variant.label}.log"
@@ -261,13 +291,17 @@ def _build_or_reuse(
         if len(wheels) != 1:
             raise BuildError(f"{variant.label}: expected one wheel, found {len(wheels)}: see {log}")
         wheel, contents = _pack(wheels[0], plan.output, variant, variant_json)
+    seconds = round(time.monotonic() - start, 1)
     built = Built(
-        variant.label, wheel.name, _file_digest(wheel), fingerprint, contents,
-        round(time.monotonic() - start, 1),
-    )  # fmt: skip
+        variant.label, wheel.name, _file_digest(wheel), fingerprint, metadata, contents, seconds
+    )
+    _write_note(note, built)
+    return built
+
+
+def _write_note(note: Path, built: Built) -> None:
     with replacing(note) as stream:
         stream.write(json.dumps(asdict(built), indent=2).encode())
-    return built
 
 
 def build_environment(variant: Variant, base: Mapping[str, str]) -> dict[str, str]:
@@ -303,11 +337,10 @@ def _done(plan: Plan, note: Path, fingerprint: str) -> Built | None:
     try:
         built = Built(**json.loads(note.read_text(encoding="utf-8")))
         wheel = plan.output / Path(built.wheel).name
-        if built.fingerprint != fingerprint or _file_digest(wheel) != built.sha256:
-            return None
+        unchanged = built.fingerprint == fingerprint and _file_digest(wheel) == built.sha256
     except (OSError, ValueError, TypeError):  # gone, or no note of ours
         return None
-    return Built(**{**asdict(built), "reused": True})
+    return built if unchanged else None
 
 
 def _unpack(sdist: Path, target: Path) -> Path:

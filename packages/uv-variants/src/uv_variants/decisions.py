@@ -67,12 +67,14 @@ class Asked:
         token: that the shim wants.
         key: platform key or floating name.
         indexes: names of indexes, in the order in which they are asked.
+        only: the projects that some of them are there for alone.
     """
 
     port: int
     token: str = field(repr=False)
     key: str
     indexes: tuple[str, ...]
+    only: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def decisions(self, projects: Iterable[str]) -> dict[str, dict[str, Decision]]:
         """Return the decisions on *projects* (normalized names), by project and version.
@@ -88,6 +90,8 @@ class Asked:
         try:
             for project in projects:
                 for index in self.indexes:
+                    if index in self.only and project not in self.only[index]:
+                        continue
                     connection.request(
                         "GET", variants_url(self.key, index, project), headers=headers
                     )

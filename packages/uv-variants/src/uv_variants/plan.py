@@ -28,6 +28,7 @@ _VARIABLES = {
     "find-links": "UV_FIND_LINKS",
 }
 _SEPARATORS = {"find-links": ","}
+_KEPT = ("default-index", "index")
 _ONE = ("default-index", "index-url")
 _NO = ("", "0", "false", "no", "off", "f", "n")
 
@@ -74,6 +75,20 @@ class Plan:
     _given: tuple[tuple[Given, tuple[UserIndex | str, ...]], ...] = ()
     _variables: Mapping[str, tuple[UserIndex | str, ...]] = field(default_factory=dict)
     _added: Mapping[str, tuple[UserIndex, ...]] = field(default_factory=dict)
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The names of the indexes in the order in which uv asks them."""
+        indexes = sorted(self.indexes.items(), key=lambda item: (item[1].links, item[1].default))
+        return tuple(name for name, _ in indexes)
+
+    @property
+    def persistent(self) -> tuple[UserIndex, ...]:
+        """The indexes that the user gave in the way in which `uv add` keeps them."""
+        values = [items for item, items in self._given if item.name in _KEPT]
+        values += [items for name, items in self._variables.items() if name in _KEPT]
+        found = (item for items in values for item in items if isinstance(item, UserIndex))
+        return tuple(sorted(found, key=lambda index: not index.default))
 
     def told(
         self,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from .plan import Place, Plan, make_plan
 from .process import end_as, run_uv
 from .shim.urls import index_url, links_url
 from .shims import Opening
-from .uv import become_uv, cache_directory
+from .uv import become_uv, cache_directory, tool_directory
 from .wishes import FLOATING, Wishes
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def run(
     )
     if wishes.shim:
         return end_as(_with_shared_shim(session, locked))
+    _restore_left_over(session)
     opening = Opening(environ)
     try:
         return end_as(_with_shim(session, opening, locked))
@@ -147,14 +149,15 @@ def _with_shim(session: Session, opening: Opening, locked: str | None) -> int:
     environ = dict(place.environ)
     shim = opening.open(_told(session, plan, subject), plan.indexes)
     try:
-        asked = Asked(shim.port, shim.token, key, tuple(plan.indexes))
+        asked = Asked(shim.port, shim.token, key, plan.order, plan.only)
         effects = Effects.of(session, asked, subject.key if subject else key)
         arguments, variables = plan.told(invocation, url, effects.reinstall())
         environ.update(variables)
         environ.update(proxied(environ, shim.port, shim.token, plan))
         if key == HERE and subject is not None:
             environ["UV_CACHE_DIR"] = str(_own_cache(session, plan, subject))
-        code = run_uv([session.uv, *arguments], environ)
+        with _restoring(session, plan):
+            code = run_uv([session.uv, *arguments], environ)
         failure = shim.failure()
         if failure is not None:
             raise failure
@@ -165,6 +168,62 @@ def _with_shim(session: Session, opening: Opening, locked: str | None) -> int:
         return code
     finally:
         shim.stop()
+
+
+@contextmanager
+def _restoring(session: Session, plan: Plan) -> Iterator[None]:
+    """Restore afterwards what uv writes of indexes into files of the user's."""
+    command = session.invocation.command
+    if command == ("add",):
+        path = _changed_file(session)
+        if path is None:
+            yield
+            return
+        from .restoring import Restoring
+
+        restoring = Restoring(path, session.cache)
+        restoring.begin(plan.persistent)
+        try:
+            yield
+        finally:
+            restoring.end()
+        return
+    yield
+    if command in (("tool", "install"), ("tool", "upgrade")):
+        from .restoring import restore_receipts
+
+        restore_receipts(tool_directory(session.place.environ).glob("*"), plan.indexes)
+
+
+def _restore_left_over(session: Session) -> None:
+    """Restore a file that an earlier command was not there to restore any more."""
+    if session.scope is not Scope.PROJECT:
+        return
+    path = _changed_file(session)
+    try:
+        polluted = path is not None and RESERVED_URL in path.read_text("utf-8")
+    except (OSError, ValueError):
+        return
+    if polluted and path is not None:
+        from .restoring import Restoring
+
+        Restoring(path, session.cache).end()
+
+
+def _changed_file(session: Session) -> Path | None:
+    """Return the file that `uv add` changes."""
+    script = session.invocation.last("script")
+    if script is not None:
+        return session.place.cwd / script
+    start = session.place.project.absolute()
+    return next(
+        (
+            folder / "pyproject.toml"
+            for folder in (start, *start.parents)
+            if (folder / "pyproject.toml").is_file()
+        ),
+        None,
+    )
 
 
 def _with_shared_shim(session: Session, locked: str | None) -> int:

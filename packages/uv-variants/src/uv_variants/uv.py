@@ -65,3 +65,15 @@ def cache_directory(
     base = environ.get("XDG_CACHE_HOME")
     home = environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111
     return Path(base, "uv") if base else Path(home, ".cache", "uv")
+
+
+def tool_directory(environ: Mapping[str, str]) -> Path:
+    """Return where uv has its tools."""
+    named = environ.get("UV_TOOL_DIR")
+    if named:
+        return Path(named)
+    if sys.platform == "win32":
+        return Path(environ.get("APPDATA", Path.home()), "uv", "tools")
+    base = environ.get("XDG_DATA_HOME")
+    home = environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111
+    return Path(base, "uv", "tools") if base else Path(home, ".local", "share", "uv", "tools")

@@ -1,0 +1,348 @@
+"""Projects: lock files that hold for everybody, or for every machine its own."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from support.index import Index
+from support.projects import CUDA_12_8, app_index
+from support.uvs import Machine, project
+from support.wheels import Wheel
+
+PYTHON = sys.executable
+Serve = Callable[[Index], Index]
+
+LABEL = "import app; print(app.LABEL)"
+
+
+@pytest.fixture
+def index(serve: Serve) -> Index:
+    index = app_index(metadata_file=True)
+    index.add_wheel(Wheel("plain", "1.0"), metadata_file=True)
+    return serve(index)
+
+
+def working_on(machine: Machine, index: Index, *dependencies: str, more: str = "") -> Machine:
+    """Let *machine* have a project."""
+    project(machine.work, dependencies, more)
+    return machine.with_environ({"UV_DEFAULT_INDEX": f"own={index.url}", "UV_PYTHON": PYTHON})
+
+
+def lock_of(machine: Machine) -> str:
+    return (machine.work / "uv.lock").read_text()
+
+
+def test_a_pinned_lock_is_the_same_everywhere(every_machine: Machine, index: Index) -> None:
+    machine = working_on(every_machine, index, "app")
+    gpu = machine.with_environ(CUDA_12_8)
+    done = gpu.run("lock")
+    assert done.code == 0, done
+    assert "Variant cu128 for app 1.0: CUDA driver 12.8 or newer" in done.err
+    lock = lock_of(machine)
+    assert "for-cu128" in lock
+    assert "uv-variants.invalid/p/" in lock
+    assert "127.0.0.1:" + "0" not in lock
+    # A machine without such a GPU gets what was pinned, and leaves the lock file alone.
+    done = machine.run("sync", "--locked")
+    assert done.code == 0, done
+    assert machine.labels() == {"app": "cu128"}
+    assert lock_of(machine) == lock
+    done = machine.run("run", "python", "-c", LABEL)
+    assert done.out == "cu128\n", done
+    assert lock_of(machine) == lock
+    done = gpu.run("lock", "--check") if "0.5" not in str(machine.uv) else gpu.run("sync")
+    assert done.code == 0, done
+
+
+def test_a_pinned_lock_has_the_hash_and_holds_to_it(machine: Machine, index: Index) -> None:
+    machine = working_on(machine, index, "app").with_environ(CUDA_12_8)
+    assert machine.run("lock").code == 0
+    lock = lock_of(machine)
+    (entry,) = re.findall(r'\{ url = "[^"]*/app/cu128/[^"]*"[^}]*\}', lock)
+    assert "hash = " in entry
+    wrong = re.sub(r"sha256:[0-9a-f]{64}", "sha256:" + "0" * 64, entry)
+    (machine.work / "uv.lock").write_text(lock.replace(entry, wrong))
+    done = machine.run("sync", "--frozen")
+    assert done.code != 0
+    assert "ash mismatch" in done.err
+
+
+def test_a_lock_is_made_anew_for_this_machine(machine: Machine, index: Index) -> None:
+    machine = working_on(machine, index, "app")
+    assert machine.with_environ(CUDA_12_8).run("lock").code == 0
+    done = machine.run("--variant-lock", "pinned", "lock")
+    assert done.code == 0, done
+    lock = lock_of(machine)
+    assert "for-cpu" in lock
+    assert "cu128" not in lock
+    # So does whoever asks for something special.
+    gpu = machine.with_environ(CUDA_12_8)
+    assert gpu.run("--variant", "app=cu126", "lock").code == 0
+    assert "/app/cu126/" in lock_of(machine)
+
+
+def test_a_floating_lock_fits_every_machine(every_machine: Machine, serve: Serve) -> None:
+    index = Index()
+    releases = app_index().files["app"]
+    for name, data in releases.items():
+        index.add("app", name, data)
+    for name in ("always", "for-gpu", "for-cpu", "for-cu128", "for-128"):
+        index.add_wheel(Wheel(name, "1.0"), metadata_file=True)
+    machine = working_on(every_machine, serve(index), "app")
+    gpu = machine.with_environ(CUDA_12_8)
+    done = machine.run("--variant-lock", "floating", "lock")
+    assert done.code == 0, done
+    lock = lock_of(machine)
+    assert "uv-variants.invalid/p/here/" in lock
+    assert "cu1" not in lock
+    assert "hash = " not in re.findall(r'\{ url = "[^"]*/app/[^}]*\}', lock)[0]
+    # The caches are shared, the environment is the same: the variant changes with the machine.
+    for there, label in ((gpu, "cu128"), (machine, "null"), (gpu, "cu128")):
+        done = there.run("sync")
+        assert done.code == 0, done
+        assert machine.labels() == {"app": label}
+        assert lock_of(machine) == lock
+
+
+def test_projects_change(every_machine: Machine, index: Index) -> None:
+    machine = working_on(every_machine, index).with_environ(CUDA_12_8)
+    done = machine.run("add", "app")
+    assert done.code == 0, done
+    assert machine.labels() == {"app": "cu128"}
+    done = machine.run("add", "plain")
+    assert done.code == 0, done
+    done = machine.run("run", "python", "-c", f"import plain; {LABEL}")
+    assert done.out == "cu128\n", done
+    done = machine.run("export", "--no-hashes", "-q")
+    assert "app==1.0" in done.out
+    done = machine.run("remove", "app")
+    assert done.code == 0, done
+    assert machine.labels() == {}
+    assert "app==1.0" not in machine.run("export", "--no-hashes", "-q").out
+    # Nothing of ours is in the files of the project.
+    assert "invalid" not in (machine.work / "pyproject.toml").read_text()
+
+
+TABLES = """
+[tool.uv.sources]
+always = { index = "ex" }
+
+[[tool.uv.index]]
+url = "URL"
+
+# the one for always
+[[tool.uv.index]]
+name = "ex"
+url = "URL"
+explicit = true
+
+[tool.other]
+x = 1
+"""
+
+
+@pytest.mark.parametrize("tables", ["", TABLES, "\n[tool.other]\nx = 1\n"])
+def test_adding_leaves_the_indexes_of_the_project_alone(
+    every_machine: Machine, index: Index, tables: str
+) -> None:
+    machine = every_machine.with_environ({**CUDA_12_8, "UV_PYTHON": PYTHON})
+    config = machine.home / ".config" / "uv"
+    config.mkdir(parents=True)
+    (config / "uv.toml").write_text(f'index-url = "{index.url}"\n')
+    project(machine.work, ["always"], tables.replace("URL", index.url))
+    file = machine.work / "pyproject.toml"
+    before = file.read_text()
+    done = machine.run("add", "plain")
+    assert done.code == 0, done
+    after = file.read_text()
+    assert re.sub(r",?\n +[\"']plain>=1.0[\"'],?", "", after).replace("'", '"') == re.sub(
+        r"(?<=always'),", "", before
+    ).replace("'", '"')
+    # What was given is kept, as uv does it.
+    done = machine.run("add", "--index", f"given={index.url}", "for-gpu")
+    assert done.code == 0, done
+    assert f'name = "given"\nurl = "{index.url.rstrip("/")}"\n' in file.read_text()
+    assert "invalid" not in file.read_text()
+    assert machine.run("sync", "--locked").code == 0
+
+
+def test_a_file_that_was_left_is_restored(machine: Machine, index: Index) -> None:
+    machine = working_on(machine, index, "always")
+    file = machine.work / "pyproject.toml"
+    assert machine.run("sync").code == 0
+    slow = machine.with_environ({"UV_PYTHON": PYTHON})
+    command = [str(slow.program), "add", "plain"]
+    process = subprocess.Popen(command, env=slow.variables, cwd=slow.work)
+    for _ in range(2000):
+        if "invalid" in file.read_text() or process.poll() is not None:
+            break
+        time.sleep(0.002)
+    process.kill()
+    process.wait()
+    time.sleep(0.5)
+    assert machine.run("sync").code == 0
+    assert "invalid" not in file.read_text()
+
+
+def test_a_lock_without_variants_is_uvs_but_for_the_index(
+    every_machine: Machine, index: Index
+) -> None:
+    machine = working_on(every_machine, index, "plain", "always")
+    assert machine.plain("lock").code == 0
+    plain = lock_of(machine)
+    (machine.work / "uv.lock").unlink()
+    assert machine.run("lock").code == 0
+    ours = re.sub(r"http://uv-variants\.invalid/p/[^/]+/i/own/simple/", index.url, lock_of(machine))
+    assert ours == plain.replace(index.url.rstrip("/") + '"', index.url + '"')
+
+
+def test_scripts_and_their_locks(machine: Machine, index: Index) -> None:
+    machine = machine.with_environ(
+        {**CUDA_12_8, "UV_DEFAULT_INDEX": index.url, "UV_PYTHON": PYTHON}
+    )
+    script = machine.work / "script.py"
+    script.write_text(
+        '# /// script\n# requires-python = ">=3.10"\n# dependencies = ["app"]\n# ///\n'
+        "import app\nprint(app.LABEL)\n"
+    )
+    done = machine.run("run", "script.py")
+    assert done.out == "cu128\n", done
+    done = machine.run("lock", "--script", "script.py")
+    assert done.code == 0, done
+    assert "/app/cu128/" in (machine.work / "script.py.lock").read_text()
+    done = machine.with_environ(dict.fromkeys(CUDA_12_8, "")).run("run", "script.py")
+    assert done.out == "cu128\n", done
+
+
+def test_builds(machine: Machine, index: Index) -> None:
+    machine = machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": index.url})
+    folder = machine.work / "built"
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text(
+        '[project]\nname = "built"\nversion = "1.0"\n'
+        '[build-system]\nrequires = ["app"]\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    )
+    (folder / "backend.py").write_text(
+        "import pathlib\nimport app\n"
+        "def build_wheel(folder, config_settings=None, metadata_directory=None):\n"
+        "    name = f'built-1.0-py3-none-any.whl'\n"
+        "    pathlib.Path(folder, name).write_bytes(b'')\n"
+        "    pathlib.Path('label').write_text(app.LABEL)\n"
+        "    return name\n"
+    )
+    done = machine.run("build", "--wheel", "--python", PYTHON, cwd=folder)
+    assert done.code == 0, done
+    assert (folder / "label").read_text() == "cu128"
+
+
+def test_explicit_indexes_stay_explicit(every_machine: Machine, index: Index, serve: Serve) -> None:
+    own = app_index()
+    own.add_wheel(Wheel("plain", "2.0"))
+    only = serve(own)
+    machine = working_on(
+        every_machine,
+        index,
+        "app",
+        "plain",
+        more=(
+            '[tool.uv.sources]\napp = { index = "gpu" }\n'
+            f'[[tool.uv.index]]\nname = "gpu"\nurl = "{only.url}"\nexplicit = true\n'
+        ),
+    ).with_environ(CUDA_12_8)
+    done = machine.run("sync")
+    assert done.code == 0, done
+    assert machine.labels() == {"app": "cu128"}
+    lock = lock_of(machine)
+    assert re.search(r'name = "plain"\nversion = "1.0"\nsource = .*/i/own/simple/', lock)
+    assert re.search(r'name = "app"\nversion = "1.0"\nsource = .*/i/gpu/simple/', lock)
+    assert "/simple/plain/" not in only.requests
+
+
+def test_nothing_is_asked_for_behind_the_first_index(
+    every_machine: Machine, index: Index, serve: Serve
+) -> None:
+    first = Index()
+    first.add_wheel(Wheel("plain", "0.1"))
+    first = serve(first)
+    for settings in (
+        {"UV_INDEX": f"first={first.url}"},
+        {"UV_EXTRA_INDEX_URL": first.url},
+    ):
+        machine = working_on(every_machine, index, "plain", "always").with_environ(settings)
+        (machine.work / "uv.lock").unlink(missing_ok=True)
+        index.requests.clear()
+        done = machine.run("sync")
+        assert done.code == 0, done
+        assert (machine.work / ".venv").is_dir()
+        freeze = machine.plain("pip", "freeze", "--python", ".venv").out
+        assert "plain==0.1" in freeze
+        assert "always==1.0" in freeze
+        assert "/simple/plain/" not in index.requests
+
+
+def test_settings_of_files(machine: Machine, index: Index, serve: Serve) -> None:
+    extra = Index()
+    extra.add_wheel(Wheel("extra", "1.0"))
+    extra = serve(extra)
+    machine = machine.with_environ({**CUDA_12_8, "UV_PYTHON": PYTHON})
+    project(machine.work, ["app", "extra"])
+    config = machine.home / ".config" / "uv"
+    config.mkdir(parents=True)
+    (config / "uv.toml").write_text(f'index-url = "{index.url}"\n')
+    (machine.work / "uv.toml").write_text(f'extra-index-url = ["{extra.url}"]\n')
+    before = {path: path.read_bytes() for path in machine.work.iterdir()}
+    done = machine.run("sync")
+    assert done.code == 0, done
+    assert machine.labels() == {"app": "cu128"}
+    assert {path: path.read_bytes() for path in before} == before
+    shutil.rmtree(machine.work / ".venv")
+    (machine.work / "uv.lock").unlink()
+    (machine.work / "uv.toml").unlink()
+    file = Path("other.toml")
+    (machine.work / file).write_text(
+        f'[[index]]\nname = "a"\nurl = "{extra.url}"\n'
+        f'[[index]]\nname = "b"\nurl = "{index.url}"\ndefault = true\n'
+    )
+    (config / "uv.toml").write_text('index-url = "http://127.0.0.1:9/simple/"\n')
+    done = machine.run("--config-file", str(file), "sync")
+    assert done.code == 0, done
+    assert machine.labels() == {"app": "cu128"}
+
+
+def test_credentials_stay_with_their_index(machine: Machine, serve: Serve) -> None:
+    index = app_index(credentials="user:pass word")
+    index = serve(index)
+    machine = machine.with_environ(
+        {
+            **CUDA_12_8,
+            "UV_PYTHON": PYTHON,
+            "UV_DEFAULT_INDEX": f"own={index.url}",
+            "UV_INDEX_OWN_USERNAME": "user",
+            "UV_INDEX_OWN_PASSWORD": "pass word",
+        }
+    )
+    project(machine.work, ["app"])
+    done = machine.run("sync")
+    assert done.code == 0, done
+    assert machine.labels() == {"app": "cu128"}
+    assert "pass" not in lock_of(machine)
+    shutil.rmtree(machine.work / ".venv")
+    (machine.work / "uv.lock").unlink()
+    shutil.rmtree(machine.home / "uv-cache")
+    in_url = index.url.replace("://", "://user:pass%20word@")
+    there = machine.with_environ(
+        {"UV_DEFAULT_INDEX": in_url, "UV_INDEX_OWN_USERNAME": "", "UV_INDEX_OWN_PASSWORD": ""}
+    )
+    done = there.run("sync", "-v")
+    assert done.code == 0, done
+    assert "pass%20word" not in done.text
+    assert "pass word" not in done.text
+    assert "pass" not in lock_of(machine)

@@ -14,7 +14,7 @@ from .candidate import Candidate
 from .catalog import Catalog
 from .errors import NoSolution
 from .provider import IndexProvider, Need, Never, split_identifier
-from .shelf import Shelf
+from .shelf import Shelf, is_pinned
 
 if TYPE_CHECKING:
     from ..provider import VariantProvider
@@ -99,8 +99,9 @@ def _facts(
             yield none_wanted(project, needs, plain, shelf, catalog)
         return  # else every single one can be met: they contradict each other
     facts: list[str] = []
+    pinned = is_pinned([need.specifier for need in needs])
     for version in wanted:
-        candidates = shelf.candidates(project, version, pinned=True)
+        candidates = shelf.candidates(project, version, pinned=pinned)
         decision = provider.arranger.selection(project, candidates[0]) if candidates else None
         if decision is not None:
             if decision.files:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -125,7 +125,8 @@ def make_target(
         TargetError: a value makes no sense.
     """
     if not (python_version or platforms or implementation or abi):
-        return host(platform)
+        here = host(platform)
+        return replace(here, name=name) if name else here
     environment = {key: str(value) for key, value in default_environment().items()}
     if implementation is not None and implementation not in _IMPLEMENTATIONS:
         known = ", ".join(_IMPLEMENTATIONS)

@@ -1,0 +1,647 @@
+"""Resolving over real HTTP: plain things first, then variants."""
+
+import hashlib
+import io
+import json
+import tarfile
+import zipfile
+
+import pytest
+from index_server import Resource, served
+from world import World, cuda, short, target
+
+from pep_variants.errors import NoSuchVariant
+from pep_variants.plugins.sources import BEST_MATCH, Sources
+from resolvelib_variants.index.errors import BadAnswer, Unreachable
+from resolvelib_variants.resolution.errors import NoSolution
+from resolvelib_variants.resolution.requirements import Wanted, Wishes, parse_requirement
+from resolvelib_variants.resolution.target import make_target
+from support.wheels import Wheel
+
+
+def wheels(name, *versions, **options):
+    return [Wheel(name, version, **options) for version in versions]
+
+
+class TestVersions:
+    @pytest.mark.parametrize(
+        ("there", "wanted", "chosen"),
+        [
+            (["1.0", "2.0", "1.5"], "demo", "2.0"),
+            (["1.0", "2.0", "10.0"], "demo", "10.0"),
+            (["1.0", "2.0"], "demo<2", "1.0"),
+            (["1.0", "2.0rc1"], "demo", "1.0"),
+            (["1.0", "2.0rc1"], "demo>=2.0rc1", "2.0rc1"),
+            (["1.0", "2.0rc1"], "demo>1", "2.0rc1"),
+            (["1.0rc1", "2.0.dev1"], "demo", "2.0.dev1"),
+            (["1.0", "1.0.post1"], "demo==1.0", "1.0"),
+            (["1.0", "1.0+local"], "demo==1.0", "1.0+local"),
+            (["1.0", "1.0+local"], "demo===1.0", "1.0"),
+            (["1!1.0", "2.0"], "demo", "1!1.0"),
+        ],
+    )
+    def test_newest_that_is_wanted(self, world, there, wanted, chosen):
+        world.add(*wheels("demo", *there))
+        (package,) = world.resolve(wanted).packages
+        assert str(package.version) == chosen
+
+    def test_pre_releases_on_request(self, world):
+        world.add(*wheels("demo", "1.0", "2.0rc1"))
+        assert world.names("demo", pre=True) == "demo-2.0rc1"
+
+    def test_a_pre_release_is_no_way_out_of_a_conflict(self, world):
+        world.add(*wheels("demo", "1.0", requires=("other==1",)), *wheels("other", "1", "2"))
+        world.add(*wheels("demo", "2.0rc1"))
+        with pytest.raises(NoSolution):
+            world.names("demo", "other==2")
+
+    def test_back_to_an_older_version(self, world):
+        world.add(Wheel("demo", "2.0", requires=("other>=2",)), Wheel("demo", "1.0"))
+        world.add(*wheels("other", "1.0", "2.0"))
+        assert world.names("demo", "other<2") == "demo-1.0 other-1.0"
+
+    def test_constraints_hold_for_what_others_require(self, world):
+        world.add(Wheel("demo", "1.0", requires=("other",)), *wheels("other", "1.0", "2.0"))
+        chosen = world.names("demo", constraints=["other<2", "unheard-of==3"])
+        assert chosen == "demo-1.0 other-1.0"
+
+    def test_yanked_only_when_pinned(self, world):
+        world.add(Wheel("demo", "1.0"))
+        world.add(Wheel("demo", "2.0"), yanked="it breaks")
+        assert world.names("demo") == "demo-1.0"
+        with pytest.raises(NoSolution, match="nothing fits of demo") as caught:
+            world.names("demo>1")
+        assert "demo 2.0: 1 file yanked" in caught.value.details
+        resolution = world.resolve("demo==2.0")
+        assert short(resolution) == "demo-2.0"
+        assert resolution.warnings == ("demo 2.0 is yanked: it breaks",)
+        with pytest.raises(NoSolution):
+            world.names("demo==2.*")
+
+    def test_python_of_the_target(self, world):
+        world.add(Wheel("demo", "2.0"), **{"requires-python": ">=3.13"})
+        world.add(Wheel("demo", "1.5"), **{"requires-python": "nonsense"})
+        world.add(Wheel("demo", "1.0"), **{"requires-python": ">=3.8"})
+        assert world.names("demo") == "demo-1.5"
+        assert world.names("demo", on=make_target(python_version="3.13")) == "demo-2.0"
+
+    def test_python_that_only_the_wheel_knows_of(self, world):
+        world.add(Wheel("demo", "2.0", requires_python=">=3.13"), Wheel("demo", "1.0"))
+        resolution = world.resolve("demo")
+        assert (short(resolution), resolution.warnings) == ("demo-1.0", ())
+
+    def test_platform_of_the_target(self, world):
+        world.add(
+            Wheel("demo", "2.0", tag="cp312-cp312-win_amd64"),
+            Wheel("demo", "1.0", tag="cp312-cp312-manylinux_2_17_x86_64"),
+            Wheel("demo", "1.0"),
+            Wheel("demo", "1.0", build_tag="2"),
+        )
+        (package,) = world.resolve("demo").packages
+        assert package.filename == "demo-1.0-cp312-cp312-manylinux_2_17_x86_64.whl"
+        other = make_target(python_version="3.12", platforms=["macos"])
+        (package,) = world.resolve("demo", on=other).packages
+        assert package.filename == "demo-1.0-2-py3-none-any.whl"
+        windows = make_target(python_version="3.12", platforms=["windows"])
+        assert world.names("demo", on=windows) == "demo-2.0"
+
+
+class TestDependencies:
+    def test_markers_and_extras(self, world):
+        requires = (
+            "always",
+            "on-windows; sys_platform == 'win32'",
+            "on-linux; sys_platform == 'linux'",
+            "for-one; extra == 'one'",
+            "for-two; extra == 'two' and python_version >= '3.12'",
+            "too-old; extra == 'two' and python_version < '3.12'",
+        )
+        world.add(Wheel("demo", "1.0", requires=requires, extras=("one", "Two")))
+        for name in ("always", "on-windows", "on-linux", "for-one", "for-two", "too-old"):
+            world.add(Wheel(name, "1.0"))
+        assert world.names("demo") == "always-1.0 demo-1.0 on-linux-1.0"
+        both = world.resolve("Demo[ONE,two]")
+        assert short(both) == "always-1.0 demo-1.0 for-one-1.0 for-two-1.0 on-linux-1.0"
+        assert both.by_name["demo"].extras == ("one", "two")
+        assert both.by_name["demo"].depends == ("always", "for-one", "for-two", "on-linux")
+
+    def test_an_extra_is_of_the_version_that_is_chosen(self, world):
+        world.add(
+            Wheel("demo", "2.0", requires=("other>=9; extra == 'x'",), extras=("x",)),
+            Wheel("demo", "1.0", requires=("other; extra == 'x'",), extras=("x",)),
+            Wheel("other", "1.0"),
+            Wheel("app", "1.0", requires=("demo[x]",)),
+        )
+        assert world.names("demo", "app") == "app-1.0 demo-1.0 other-1.0"
+
+    def test_unknown_extra(self, world):
+        world.add(Wheel("demo", "1.0"))
+        resolution = world.resolve("demo[none]")
+        assert short(resolution) == "demo-1.0"
+        assert resolution.warnings == ("demo 1.0 has no extra 'none'",)
+
+    def test_requirements_that_do_not_apply(self, world):
+        world.add(Wheel("demo", "1.0"))
+        assert world.names("demo", "none; sys_platform == 'win32'") == "demo-1.0"
+
+    def test_circles(self, world):
+        world.add(Wheel("one", "1.0", requires=("two",)), Wheel("two", "1.0", requires=("one[x]",)))
+        assert world.names("one") == "one-1.0 two-1.0"
+
+    @pytest.mark.parametrize(
+        "broken",
+        [b"", b"Name: other\nVersion: 1.0\n", b"Name: demo\nVersion: 2.1\n", b"\xff\x00",
+         b"Name: demo\nVersion: 2.0\nRequires-Dist: what is this\n",
+         b"Name: demo\nVersion: 2.0\nRequires-Dist: x; variant_label\n"],
+    )  # fmt: skip
+    def test_broken_metadata_costs_the_file(self, world, broken):
+        world.add(*wheels("demo", "1.0", "2.0"))
+        path = "/files/demo-2.0-py3-none-any.whl.metadata"
+        world.server.resources[path] = Resource(broken)
+        world.files["demo"]["demo-2.0-py3-none-any.whl"]["core-metadata"] = True
+        resolution = world.resolve("demo")
+        assert short(resolution) == "demo-1.0"
+        (warning,) = resolution.warnings
+        assert warning.startswith("demo 2.0 is left out: ")
+
+
+class TestFiles:
+    def test_urls_and_paths(self, world, tmp_path):
+        local = tmp_path / "local-1.0-py3-none-any.whl"
+        local.write_bytes(Wheel("local", "1.0", requires=("demo",)).build())
+        world.add(*wheels("demo", "1.0", "2.0"))
+        url = f"{world.server.url}/files/demo-1.0-py3-none-any.whl"
+        resolution = world.resolve(str(local), f"demo @ {url}")
+        assert short(resolution) == "demo-1.0 local-1.0"
+        assert resolution.by_name["demo"].to_tree()["index"] is None
+
+    def test_find_links(self, world):
+        world.links.mkdir()
+        for wheel in (*wheels("demo", "1.0", "3.0"), Wheel("other-name", "1.0")):
+            (world.links / wheel.filename).write_bytes(wheel.build())
+        (world.links / "notes.txt").write_text("")
+        world.add(Wheel("demo", "2.0"))
+        found = world.names("demo", "Other.Name", find_links=(str(world.links),))
+        assert found == "demo-3.0 other-name-1.0"
+        assert world.names("demo<3", find_links=(str(world.links),)) == "demo-2.0"
+        without = Sources(find_links=(str(world.links),), no_index=True)
+        assert world.names("demo<3", sources=without) == "demo-1.0"
+
+    def test_page_of_links(self, world):
+        world.add(Wheel("demo", "1.0"), Wheel("other", "1.0")).publish()
+        links = "".join(
+            f'<a href="/files/{n}-1.0-py3-none-any.whl">x</a>' for n in ("demo", "other")
+        )
+        world.server.resources["/links"] = Resource(links.encode(), kind="text/html")
+        sources = Sources(find_links=(f"{world.server.url}/links",), no_index=True)
+        assert world.names("demo", "other", sources=sources) == "demo-1.0 other-1.0"
+        assert world.server.paths.count("/links") == 1
+
+    def test_local_index(self, world, tmp_path):
+        folder = tmp_path / "simple" / "demo"
+        folder.mkdir(parents=True)
+        wheel = Wheel("demo", "1.0")
+        (folder / wheel.filename).write_bytes(wheel.build())
+        (folder / "index.html").write_text(f'<a href="{wheel.filename}">x</a>')
+        sources = Sources(index_url=(tmp_path / "simple").as_uri())
+        assert world.names("demo", sources=sources) == "demo-1.0"
+        with pytest.raises(NoSolution, match="nothing fits of other"):
+            world.names("other", sources=sources)
+
+    def test_html_index(self, world):
+        world.add(Wheel("demo", "1.0"))
+        world.publish()
+        page = b'<a href="/files/demo-1.0-py3-none-any.whl">x</a>'
+        world.server.resources["/simple/demo/"] = Resource(page, kind="text/html")
+        with world.resolver() as resolver:
+            wishes = Wishes((parse_requirement("demo"),))
+            assert short(resolver.resolve(wishes, target())) == "demo-1.0"
+
+    def test_without_metadata_files_a_few_ranges_do(self, world):
+        big = {"big.bin": "x" * 500_000}
+        world.add(Wheel("demo", "1.0", requires=("other",), files=big), core_metadata=False)
+        world.add(Wheel("other", "1.0"), core_metadata=False)
+        assert world.names("demo") == "demo-1.0 other-1.0"
+        asked = [headers for path, headers in world.server.requests if path.endswith(".whl")]
+        assert asked
+        assert all("Range" in headers for headers in asked)
+
+    def test_what_was_read_from_a_wheel_is_kept(self, world):
+        world.add(Wheel("demo", "1.0"), core_metadata=False)
+        for _ in range(2):
+            assert world.names("demo", cached=True) == "demo-1.0"
+        assert sum(path.endswith(".whl") for path in world.server.paths) == 1
+
+    def test_promised_metadata_that_is_not_there(self, world):
+        world.add(Wheel("demo", "1.0"))
+        del world.server.resources["/files/demo-1.0-py3-none-any.whl.metadata"]
+        assert world.names("demo") == "demo-1.0"
+
+    def test_metadata_with_another_hash(self, world):
+        world.add(Wheel("demo", "1.0"))
+        world.server.resources["/files/demo-1.0-py3-none-any.whl.metadata"] = Resource(b"x")
+        with pytest.raises(BadAnswer, match="sha256"):
+            world.names("demo")
+
+
+def sdist(name, version, text, kind="tar.gz", folder=None):
+    folder = folder or f"{name}-{version}"
+    buffer = io.BytesIO()
+    files = {"setup.py": b"", "src/x.egg-info/PKG-INFO": b"Name: wrong\n"}
+    if text is not None:
+        files["PKG-INFO"] = text.encode()
+    if kind == "zip":
+        with zipfile.ZipFile(buffer, "w") as archive:
+            for path, data in files.items():
+                archive.writestr(f"{folder}/{path}", data)
+    else:
+        with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+            for path, data in files.items():
+                info = tarfile.TarInfo(f"{folder}/{path}")
+                info.size = len(data)
+                archive.addfile(info, io.BytesIO(data))
+    return name, f"{name}-{version}.{kind}", buffer.getvalue()
+
+
+FINAL = "Metadata-Version: 2.2\nName: demo\nVersion: 2.0\nRequires-Dist: other\n"
+
+
+class TestSourceDistributions:
+    @pytest.mark.parametrize("kind", ["tar.gz", "zip"])
+    def test_final_metadata_will_do(self, world, kind):
+        world.add(sdist("demo", "2.0", FINAL, kind), Wheel("other", "1.0"))
+        assert world.names("demo") == "demo-2.0 other-1.0"
+
+    @pytest.mark.parametrize(
+        ("text", "reason"),
+        [
+            (FINAL.replace("2.2", "2.1"), "its metadata (version 2.1) is not final"),
+            (FINAL + "Dynamic: Requires-Dist\n", "it leaves requires-dist to its build"),
+            ("", "its metadata (version unknown) is not final"),
+            (None, "has no PKG-INFO"),
+        ],
+    )
+    def test_needs_a_build(self, world, text, reason):
+        world.add(sdist("demo", "2.0", text))
+        with pytest.raises(NoSolution, match="nothing fits of demo") as caught:
+            world.names("demo")
+        (detail,) = caught.value.details
+        assert f"demo-2.0.tar.gz needs a build ({reason}), and nothing is built here" in detail
+        assert "pip wheel --no-deps demo==2.0 -w DIR" in detail
+        world.add(Wheel("demo", "1.0"))
+        resolution = world.resolve("demo")
+        assert short(resolution) == "demo-1.0"
+        assert "demo 2.0 is left out: demo-2.0.tar.gz needs a build" in resolution.warnings[0]
+
+    def test_other_dynamic_fields_do_not_matter(self, world):
+        world.add(sdist("demo", "2.0", FINAL + "Dynamic: License\n"), Wheel("other", "1.0"))
+        assert world.names("demo") == "demo-2.0 other-1.0"
+
+    def test_wheels_go_first(self, world):
+        world.add(sdist("demo", "2.0", FINAL), Wheel("demo", "2.0"))
+        (package,) = world.resolve("demo").packages
+        assert package.filename.endswith(".whl")
+
+    @pytest.mark.parametrize("data", [b"", b"no archive", sdist("demo", "2.0", FINAL)[2][:100]])
+    def test_broken(self, world, data):
+        world.add(("demo", "demo-2.0.tar.gz", data))
+        with pytest.raises(NoSolution) as caught:
+            world.names("demo")
+        assert "demo 2.0 cannot be used" in caught.value.details[0]
+
+    def test_small_but_unpacks_to_much(self, world, monkeypatch):
+        monkeypatch.setattr("resolvelib_variants.resolution.core_metadata.MAX_UNPACKED", 100_000)
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+            info = tarfile.TarInfo("demo-2.0/large")
+            info.size = 10_000_000
+            archive.addfile(info, io.BytesIO(bytes(info.size)))
+        world.add(("demo", "demo-2.0.tar.gz", buffer.getvalue()))
+        with pytest.raises(NoSolution) as caught:
+            world.names("demo")
+        assert "unpacks to more than 100000 bytes" in caught.value.details[0]
+
+
+class TestIndexes:
+    @pytest.fixture
+    def private(self, tmp_path):
+        with served() as server:
+            yield World(server, tmp_path)
+
+    def test_the_first_that_has_the_project_counts(self, world, private):
+        world.add(*wheels("demo", "9.0"), *wheels("other", "1.0"))
+        private.add(*wheels("demo", "1.0")).publish()
+        sources = Sources(index_url=world.server.simple, extra_index_urls=(private.server.simple,))
+        assert world.names("demo", "other", sources=sources) == "demo-1.0 other-1.0"
+        assert "/simple/demo/" not in world.server.paths
+        with pytest.raises(NoSolution):
+            world.names("demo>1", sources=sources)
+
+    def test_unless_all_are_to_count(self, world, private):
+        world.add(*wheels("demo", "9.0"))
+        private.add(*wheels("demo", "1.0")).publish()
+        sources = Sources(
+            index_url=world.server.simple,
+            extra_index_urls=(private.server.simple,),
+            index_strategy=BEST_MATCH,
+        )
+        assert world.names("demo", sources=sources) == "demo-9.0"
+
+    def test_one_that_is_down_is_no_reason_to_ask_the_next(self, world, private):
+        world.add(*wheels("demo", "9.0"))
+        private.server.resources["/simple/demo/"] = Resource(status=503)
+        sources = Sources(index_url=world.server.simple, extra_index_urls=(private.server.simple,))
+        with pytest.raises(Unreachable, match="503"):
+            world.names("demo", sources=sources)
+
+    def test_what_its_owner_says_of_a_project(self, world):
+        world.add(*wheels("demo", "1.0")).publish()
+        page = world.server.resources["/simple/demo/"]
+        page.body = page.body.replace(
+            b'"name"', b'"project-status": {"status": "deprecated", "reason": "use x"}, "name"'
+        )
+        with world.resolver() as resolver:
+            resolution = resolver.resolve(Wishes((parse_requirement("demo"),)), target())
+        place = f"{world.server.simple}demo/"
+        assert resolution.warnings == (f"demo is deprecated, says {place}: use x",)
+
+
+class TestHashes:
+    def wanted(self, text, *digests):
+        return Wanted(parse_requirement(text).requirement, {"sha256": frozenset(digests)})
+
+    def digest(self, wheel):
+        return hashlib.sha256(wheel.build()).hexdigest()
+
+    def test_only_files_that_are_allowed(self, world):
+        old, new = wheels("demo", "1.0", "2.0")
+        world.add(old, new)
+        wishes = Wishes((self.wanted("demo", self.digest(old)),))
+        assert world.names(wishes=wishes) == "demo-1.0"
+        with pytest.raises(NoSolution) as caught:
+            world.names(wishes=Wishes((self.wanted("demo", "0" * 64),)))
+        assert "1 file has another hash than the requirements allow" in caught.value.details[1]
+
+    def test_all_or_none(self, world):
+        wheel = Wheel("demo", "1.0", requires=("other",))
+        world.add(wheel, Wheel("other", "1.0"))
+        with pytest.raises(NoSolution, match="there is none for: other"):
+            world.names(wishes=Wishes((self.wanted("demo", self.digest(wheel)),)))
+
+    def test_where_the_index_has_none_the_file_is_looked_at(self, world):
+        wheel = Wheel("demo", "1.0")
+        world.add(wheel, hashes={})
+        wishes = Wishes((self.wanted("demo", self.digest(wheel)),))
+        assert world.names(wishes=wishes) == "demo-1.0"
+        with pytest.raises(BadAnswer, match="none of the hashes"):
+            world.names(wishes=Wishes((self.wanted("demo", "0" * 64),)))
+
+
+NO_GPU = ""
+
+
+class TestVariants:
+    def test_the_one_that_fits(self, world):
+        world.add(cuda("demo", "1.0", "12.6", "12.8", "13.0"))
+        (package,) = world.resolve("demo").packages
+        assert package.label == "cu128"
+        assert package.why == "CUDA driver 12.8 or newer"
+        assert package.properties == {"nvidia": {"cuda_version_lower_bound": ("12.8",)}}
+        (package,) = world.resolve("demo", on=target(NO_GPU)).packages
+        assert (package.label, package.why) == ("null", "no other variant fits")
+
+    def test_what_depends_on_the_variant(self, world):
+        requires = ("runtime; variant_label == 'cu128'", "slow; 'nvidia' not in variant_namespaces")
+        world.add(cuda("demo", "1.0", "12.8", requires=requires))
+        world.add(*wheels("runtime", "1.0"), *wheels("slow", "1.0"))
+        resolution = world.resolve("demo")
+        assert short(resolution) == "demo-1.0-cu128 runtime-1.0"
+        assert resolution.by_name["demo"].requires == ("runtime",)
+        assert world.names("demo", on=target(NO_GPU)) == "demo-1.0-null slow-1.0"
+
+    def test_a_conflict_is_answered_by_the_next_variant_first(self, world):
+        requires = ("runtime>=2; variant_label == 'cu128'", "runtime; variant_label == 'cu126'")
+        world.add(cuda("demo", "2.0", "12.6", "12.8", requires=requires), cuda("demo", "1.0"))
+        world.add(*wheels("runtime", "1.0", "2.0"))
+        resolution = world.resolve("demo", "runtime<2")
+        assert short(resolution) == "demo-2.0-cu126 runtime-1.0"
+        assert resolution.by_name["demo"].why == "instead of cu128: CUDA driver 12.6 or newer"
+
+    def test_variants_of_extras(self, world):
+        requires = ("runtime; extra == 'x' and variant_label == 'cu128'",)
+        tree = cuda("demo", "1.0", "12.8")
+        for wheel in tree.wheels():
+            own = Wheel(
+                wheel.name, wheel.version, wheel.label, wheel.tag, requires, wheel.variant_json,
+                extras=("x",),
+            )  # fmt: skip
+            world.add(own)
+        world.add(
+            ("demo", "demo-1.0-variants.json", __import__("json").dumps(tree.metadata).encode())
+        )
+        world.add(*wheels("runtime", "1.0"))
+        assert world.names("demo[x]") == "demo-1.0-cu128 runtime-1.0"
+        assert world.names("demo[x]", on=target(NO_GPU)) == "demo-1.0-null"
+
+    def test_one_request_more_for_each_version_that_is_considered(self, world):
+        for version in ("1.0", "2.0", "3.0"):
+            world.add(cuda("demo", version, "12.8"))
+        world.names("demo")
+        assert world.server.paths == [
+            "/simple/demo/",
+            "/files/demo-3.0-variants.json",
+            "/files/demo-3.0-py3-none-any-cu128.whl.metadata",
+        ]
+
+    def test_every_variant_of_many_versions_incompatible(self, world):
+        for number in range(1, 31):
+            release = cuda("demo", f"{number}.0", "13.0")
+            del release.metadata["variants"]["null"]
+            world.add(release)
+        with pytest.raises(NoSolution, match="nothing fits of demo") as caught:
+            world.names("demo")
+        metadata_requests = [path for path in world.server.paths if path.endswith(".json")]
+        assert len(metadata_requests) == len(set(metadata_requests)) == 30
+        assert not any(path.endswith(".metadata") for path in world.server.paths)
+        needs = "needs CUDA driver 13.0 or newer, this one supports up to 12.8"
+        assert caught.value.details[1] == f"demo 30.0 variant cu130: {needs}"
+        assert len(caught.value.details) < 20
+
+    def test_forced(self, world):
+        world.add(cuda("demo", "1.0", "12.6", "12.8", "13.0"))
+        assert world.names("demo", options={"variant": ["demo=cu126"]}) == "demo-1.0-cu126"
+        with pytest.raises(NoSuchVariant, match=r"no variant 'none'.*: cu126, cu128, cu130, null"):
+            world.names("demo", options={"variant": ["demo=none"]})
+        with pytest.raises(NoSuchVariant, match=r"needs CUDA driver 13\.0"):
+            world.names("demo", options={"variant": ["demo=cu130"]})
+        with pytest.raises(NoSuchVariant, match="has no non-variant wheel"):
+            world.names("demo", options={"variant": ["demo="]})
+
+    def test_no_variants(self, world):
+        world.add(cuda("demo", "1.0", "12.8", non_variant=True))
+        assert world.names("demo", options={"no-variants": True}) == "demo-1.0"
+
+    def test_without_metadata_file_one_wheel_for_each_label_is_looked_into(self, world):
+        tags = ("cp312-cp312-manylinux_2_17_x86_64", "cp312-cp312-manylinux_2_28_x86_64")
+        world.add(cuda("demo", "1.0", "12.6", "12.8", tags=tags))
+        del world.files["demo"]["demo-1.0-variants.json"]
+        assert world.names("demo") == "demo-1.0-cu128"
+        looked = {path for path in world.server.paths if path.endswith(".whl")}
+        assert len(looked) == 3
+
+    def test_too_many_to_look_into(self, world):
+        world.add(cuda("demo", "1.0", *(f"12.{n}" for n in range(40)), non_variant=True))
+        del world.files["demo"]["demo-1.0-variants.json"]
+        resolution = world.resolve("demo")
+        assert short(resolution) == "demo-1.0"
+        (warning,) = resolution.warnings
+        assert warning.startswith("The variant wheels of demo 1.0 are ignored. ")
+        assert "lists variant wheels, but no demo-1.0-variants.json, and 41 labels" in warning
+        assert not any(path.endswith(".whl") for path in world.server.paths)
+
+    @pytest.mark.parametrize(
+        "body", [b"", b"[]", b'{"variants": 3}', b"x" * 100], ids=["empty", "list", "shape", "text"]
+    )
+    def test_broken_metadata_costs_the_variants(self, world, body):
+        world.add(cuda("demo", "1.0", "12.8", non_variant=True))
+        world.files["demo"]["demo-1.0-variants.json"] = {"body": body}
+        resolution = world.resolve("demo")
+        assert short(resolution) == "demo-1.0"
+        assert "The variant wheels of demo 1.0 are ignored" in resolution.warnings[0]
+
+    def test_metadata_with_another_hash_costs_the_variants(self, world):
+        world.add(cuda("demo", "1.0", "12.8", non_variant=True))
+        world.files["demo"]["demo-1.0-variants.json"]["hashes"] = {"sha256": "0" * 64}
+        resolution = world.resolve("demo")
+        assert short(resolution) == "demo-1.0"
+        assert "does not have the sha256 hash" in resolution.warnings[0]
+
+    def test_variants_of_another_platform_do_not_count(self, world):
+        world.add(cuda("demo", "1.0", "12.8", tags=("cp312-cp312-win_amd64",)))
+        world.add(Wheel("demo", "1.0"))
+        assert world.names("demo") == "demo-1.0"
+
+    def test_this_machine_says_nothing_of_another(self, world):
+        world.add(cuda("demo", "1.0", "12.8"))
+        other = make_target(python_version="3.12", platforms=["windows"])
+        assert world.names("demo", on=other) == "demo-1.0-null"
+
+    def test_a_named_file(self, world, tmp_path):
+        world.add(
+            cuda("demo", "1.0", "12.8", "13.0", requires=("other; variant_label == 'cu128'",))
+        )
+        world.add(Wheel("other", "1.0"))
+        url = f"{world.server.url}/files/demo-1.0-py3-none-any-{{}}.whl"
+        assert world.names(url.format("cu128")) == "demo-1.0-cu128 other-1.0"
+        with pytest.raises(NoSolution) as caught:
+            world.names(url.format("cu130"))
+        assert any("needs CUDA driver 13.0" in detail for detail in caught.value.details)
+
+    def test_forty_gated_requirements(self, world):
+        requires = [
+            f"lib{n}; platform_system == 'Linux' and ('nvidia' in variant_namespaces or "
+            f"variant_label == 'xpu{n}')"
+            for n in range(40)
+        ]
+        world.add(cuda("demo", "1.0", "12.8", requires=requires))
+        world.add(*(Wheel(f"lib{n}", "1.0") for n in range(40)))
+        assert len(world.resolve("demo").packages) == 41
+        assert len(world.resolve("demo", on=target(NO_GPU)).packages) == 1
+
+
+class TestFailures:
+    def test_a_conflict_names_variants(self, world):
+        world.add(cuda("demo", "1.0", "12.8", requires=("other==1",)))
+        world.add(Wheel("app", "1.0", requires=("other==2",)), *wheels("other", "1", "2"))
+        with pytest.raises(NoSolution) as caught:
+            world.names("app", "demo")
+        text = "\n".join((str(caught.value), *caught.value.details))
+        assert "other" in text
+        assert "demo 1.0 (variant null) requires other==1" in text
+        assert "app 1.0 requires other==2" in text
+
+    def test_versions_that_there_are(self, world):
+        world.add(*wheels("demo", "1.0", "2.0"))
+        with pytest.raises(NoSolution) as caught:
+            world.names("demo>9")
+        assert str(caught.value) == "nothing fits of demo"
+        assert caught.value.details == (
+            "you asked for demo>9",
+            "demo has none of the versions wanted; there are: 2.0, 1.0",
+        )
+
+    def test_projects_that_nobody_knows(self, world):
+        with pytest.raises(NoSolution) as caught:
+            world.names("nobody-knows")
+        assert f"nobody-knows is not known to {world.server.simple}" in caught.value.details
+
+    def test_files_for_others(self, world):
+        world.add(Wheel("demo", "1.0", tag="cp312-cp312-win_amd64"))
+        with pytest.raises(NoSolution) as caught:
+            world.names("demo")
+        assert "demo 1.0: 1 file not for gpu" in caught.value.details
+
+    def test_credentials_are_not_shown(self, world):
+        sources = Sources(index_url=world.server.simple.replace("//", "//me:secret@"))
+        with pytest.raises(NoSolution) as caught:
+            world.names("demo", sources=sources)
+        assert "secret" not in str(caught.value.details)
+
+
+class TestCaches:
+    def test_a_second_time_pages_are_revalidated_and_nothing_else_is_fetched(self, world):
+        world.add(cuda("demo", "1.0", "12.8", requires=("other",)), Wheel("other", "1.0"))
+        for path, found in world.server.resources.items():
+            if path.endswith(".metadata"):
+                found.headers["Cache-Control"] = "max-age=1000"
+        first = world.names("demo", cached=True)
+        before = len(world.server.requests)
+        assert world.names("demo", cached=True) == first
+        again = world.server.requests[before:]
+        assert {path for path, _ in again} == {
+            "/simple/demo/", "/simple/other/", "/files/demo-1.0-variants.json",
+        }  # fmt: skip
+
+    def test_an_index_that_goes_offline_in_the_middle(self, world):
+        world.add(Wheel("demo", "1.0", requires=("other",)), Wheel("other", "1.0"))
+        world.publish()
+        page = world.server.resources.pop("/simple/other/")
+        world.server.resources["/simple/other/"] = Resource(b"<", lie=100)
+        with pytest.raises(Unreachable, match="/simple/other/: the answer is cut off"):
+            with world.resolver(cached=True) as resolver:
+                resolver.resolve(Wishes((parse_requirement("demo"),)), target())
+        world.server.resources["/simple/other/"] = page
+        assert world.names("demo", cached=True) == "demo-1.0 other-1.0"
+
+
+def test_targets_share_what_was_fetched(world):
+    world.add(cuda("demo", "1.0", "12.8", requires=("other",)), Wheel("other", "1.0")).publish()
+    wishes = Wishes((parse_requirement("demo"),))
+    with world.resolver() as resolver:
+        found = [short(resolver.resolve(wishes, on)) for on in (target(), target(NO_GPU, "cpu"))]
+    assert found == ["demo-1.0-cu128 other-1.0", "demo-1.0-null other-1.0"]
+    assert len(world.server.paths) == len(set(world.server.paths))
+
+
+def test_plain_data_comes_out(world):
+    world.add(cuda("demo", "1.0", "12.8", requires=("other",)), Wheel("other", "1.0"))
+    tree = world.resolve("demo").to_tree()
+    assert json.loads(json.dumps(tree)) == tree
+    demo, other = tree["packages"]
+    assert demo == {
+        "name": "demo",
+        "version": "1.0",
+        "extras": [],
+        "requested": True,
+        "filename": "demo-1.0-py3-none-any-cu128.whl",
+        "url": f"{world.server.url}/files/demo-1.0-py3-none-any-cu128.whl",
+        "index": f"{world.server.simple}demo/",
+        "hashes": demo["hashes"],
+        "size": None,
+        "yanked": None,
+        "label": "cu128",
+        "properties": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}},
+        "why": "CUDA driver 12.8 or newer",
+        "requires": ["other"],
+    }
+    assert (other["label"], other["properties"], other["requested"]) == (None, None, False)

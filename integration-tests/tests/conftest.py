@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +13,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from support.environments import PIPS, PYTHONS, Environment, Environments, find_python
+from support.environments import PIPS, PYTHONS, Environment, Environments, Result, find_python
 from support.index import Index, served
+from support.pip_commands import PipCommands
 from support.uvs import UVS, Machine, downloaded_uv, uv_variants
 
 
@@ -85,16 +86,61 @@ def available(combination: Combination) -> Combination:
     return combination
 
 
+@dataclass(frozen=True)
+class SharedEnvironment(Environment):
+    """One that no test changes, whose pip is imported once for all of them."""
+
+    commands: Callable[[Environment], PipCommands]
+
+    def pip(
+        self, *args: str, env: Mapping[str, str] | None = None, cwd: Path | None = None
+    ) -> Result:
+        """Run pip with *args*."""
+        own_python = any(name.startswith(("PYTHON", "LD_", "_PIP")) for name in env or ())
+        if own_python or cwd is not None:
+            return super().pip(*args, env=env, cwd=cwd)
+        return self.commands(Environment(self.path)).pip(*args, env=env)
+
+
+@pytest.fixture(scope="session")
+def commands() -> Iterator[Callable[[Environment], PipCommands]]:
+    """Pips that are imported, by environment; the ones used last are kept."""
+    running: dict[Environment, PipCommands] = {}
+
+    def find(environment: Environment) -> PipCommands:
+        if environment in running:
+            running[environment] = running.pop(environment)
+        else:
+            while len(running) >= 4:
+                running.pop(next(iter(running))).close()
+            running[environment] = PipCommands(environment)
+        return running[environment]
+
+    yield find
+    for pip in running.values():
+        pip.close()
+
+
 @pytest.fixture
-def patched(environments: Environments, available: Combination) -> Environment:
+def patched(
+    environments: Environments,
+    available: Combination,
+    commands: Callable[[Environment], PipCommands],
+) -> Environment:
     """An environment with the shim, shared by tests: do not change it."""
-    return environments.patched(available.python, available.pip)
+    environment = environments.patched(available.python, available.pip)
+    return SharedEnvironment(environment.path, commands)
 
 
 @pytest.fixture
-def plain(environments: Environments, available: Combination) -> Environment:
+def plain(
+    environments: Environments,
+    available: Combination,
+    commands: Callable[[Environment], PipCommands],
+) -> Environment:
     """The same environment without the shim."""
-    return environments.plain(available.python, available.pip)
+    environment = environments.plain(available.python, available.pip)
+    return SharedEnvironment(environment.path, commands)
 
 
 @pytest.fixture

@@ -40,8 +40,8 @@ from resolvelib_variants.arranger import Arranger
 from resolvelib_variants.coherence import Chosen
 
 from .conditions import PipInstalled, follow
-from .locking import KEY, filename_of
 from .deadline import time_limit, within
+from .locking import KEY, filename_of
 from .session import Fault, Info, link_of, logger, source_of
 
 VERBOSE = 15
@@ -131,7 +131,7 @@ class InfoFiles:
             raise MetadataError(source, "", f"{missing}; to read the wheels: {error}") from None
 
     def _of_wheels(self, project: str, version: Hashable, source: str, filename: str) -> Metadata:
-        from .remote import MAX_WHEELS, metadata_in_wheel
+        from .remote import MAX_WHEELS
 
         wheels: dict[str, Any] = {}
         for info in self._given.get(project, ()):
@@ -142,15 +142,17 @@ class InfoFiles:
         missing = f"lists variant wheels, but no {filename}"
         if len(wheels) > MAX_WHEELS:
             raise MetadataError(source, "", f"{missing}, and {len(wheels)} labels are too many")
-        found = []
-        for label, link in sorted(wheels.items()):
-            try:
-                metadata = metadata_in_wheel(self._network, link)
-                check_promise(metadata, metadata, label)
-            except (OSError, ValueError, PipError, HTTPError, VariantError) as error:
-                raise MetadataError(source, "", f"{missing}; {redacted(str(error))}") from None
-            found.append(metadata)
-        return merge_all(found)
+        try:
+            return merge_all(self._of_wheel(link, label) for label, link in sorted(wheels.items()))
+        except (OSError, ValueError, PipError, HTTPError, VariantError) as error:
+            raise MetadataError(source, "", f"{missing}; {redacted(str(error))}") from None
+
+    def _of_wheel(self, link: Any, label: str) -> Metadata:
+        from .remote import metadata_in_wheel
+
+        found = metadata_in_wheel(self._network, link)
+        check_promise(found, found, label)
+        return found
 
     def _by_version(self, source: str) -> dict[Any, Any]:
         links = self._links.get(source, ())

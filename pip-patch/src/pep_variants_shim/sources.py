@@ -21,8 +21,9 @@ def sources_of(finder: Any) -> Sources:
         no_index=not urls,
         index_strategy=BEST_MATCH,
         trusted_hosts=tuple(finder.trusted_hosts),
-        cert=finder.custom_cert,
-        client_cert=finder.client_cert,
-        proxy=finder.proxy,
+        # From the session itself: not every pip's finder passes them on.
+        cert=network.verify if isinstance(network.verify, str) else None,
+        client_cert=network.cert,
+        proxy=getattr(network, "pip_proxy", None) or network.proxies.get("https"),
         timeout=network.timeout,
     )

@@ -33,7 +33,9 @@ def patch_runner(module: ModuleType) -> None:
     @replace(module, "get_runnable_pip")
     def get_runnable_pip(original: Callable[[], str]) -> str:
         runner = original()
-        if not os.path.isfile(_BOOTSTRAP):  # noqa: PTH113 - text; the shim may be in a zip file
+        # Old pips define it where it is patched first, and import it from there.
+        patched = runner.startswith("-c")
+        if patched or not os.path.isfile(_BOOTSTRAP):  # noqa: PTH113 - text; may be in a zip file
             return runner
         # Where Python would look first if it were given the runner: beside a file, in a zip file.
         folder = os.path.dirname(runner) if runner.endswith(".py") else runner  # noqa: PTH120

@@ -1,0 +1,245 @@
+"""Every way to a wheel, on every pip: with variants, without them, and with broken metadata.
+
+`FLOWS` is the table. Each flow runs three times: where there are variants, it ends as it says;
+where there are none, it ends as it does without the shim, byte for byte; where their metadata is
+broken, it ends with the non-variant wheel and one warning.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from support.environments import PIPS, Environment, Environments, Result
+from support.pip_commands import comparable
+from support.pip_worlds import KINDS, world
+from support.projects import CUDA_12_8
+
+GPU = "always-1.0 app-1.0-cu128 for-128-1.0 for-cu128-1.0 for-gpu-1.0"
+CPU = "always-1.0 app-1.0 for-cpu-1.0"
+WOULD = "Would install "
+DRY = "install --dry-run "
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One way to a wheel.
+
+    Attributes:
+        command: the command line; capital words are places of the world, ``OUT`` a new folder.
+        expected: what it prints where there are variants; a file, if it begins with ``OUT``.
+        otherwise: the same where there are none, or none that can be used.
+        since: the oldest pip that knows it.
+        code: its exit code.
+        same: where there are no variants it ends as without the shim.
+        warns: broken metadata costs a warning.
+    """
+
+    command: str
+    expected: str = WOULD + GPU
+    otherwise: str = WOULD + CPU
+    since: str = "24.0"
+    code: int = 0
+    same: bool = True
+    warns: bool = True
+
+
+def installed(places: str) -> dict[str, str]:
+    """Return what tells where an installation went."""
+    return {
+        "expected": f"{places}/app-1.0.dist-info/variant.json",
+        "otherwise": f"{places}/app-1.0.dist-info/RECORD",
+    }
+
+
+def collected(label: str) -> dict[str, str]:
+    """Return what tells which wheel was downloaded."""
+    return {
+        "expected": f"OUT/app-1.0-py3-none-any-{label}.whl",
+        "otherwise": "OUT/app-1.0-py3-none-any.whl",
+    }
+
+
+FLOWS = {
+    "index": Flow(DRY + "-i INDEX app"),
+    "HTML index": Flow(DRY + "-i HTML app"),
+    "two indexes": Flow(DRY + "-i EMPTY --extra-index-url INDEX app"),
+    "index with credentials": Flow(DRY + "-i SECRET app"),
+    "directory": Flow(DRY + "--no-index --find-links LINKS app"),
+    "page of links": Flow(DRY + "--no-index --find-links PAGE app"),
+    "local file": Flow(DRY + "-i INDEX WHEEL", warns=False),
+    "URL": Flow(DRY + "-i INDEX URL", warns=False),
+    "name at URL": Flow(DRY + "-i INDEX app@URL", warns=False),
+    "requirements file": Flow(DRY + "-i INDEX -r FOLDER/requirements.txt"),
+    "constraints file": Flow(DRY + "-i INDEX -c FOLDER/constraints.txt app"),
+    "constraint to a URL": Flow(DRY + "-i INDEX -c FOLDER/url.txt app", warns=False),
+    "hashes": Flow(
+        DRY + "-i INDEX --require-hashes -r FOLDER/hashes.txt",
+        "app-1.0-cu128 for-128-1.0 for-cpu-1.0",
+        "app-1.0 for-128-1.0 for-cpu-1.0",
+    ),
+    "only wheels": Flow(DRY + "-i INDEX --only-binary :all: app"),
+    "no wheels": Flow(
+        DRY + "-i INDEX --no-binary app app", WOULD + "app-0.5", WOULD + "app-0.5", warns=False
+    ),
+    "wheels preferred": Flow(
+        DRY + "-i INDEX --prefer-binary late", WOULD + "late-1.0-cu128", WOULD + "late-1.0",
+        warns=False,
+    ),
+    "prereleases": Flow(
+        DRY + "-i INDEX --pre early", WOULD + "early-2.0rc1-cu128", WOULD + "early-2.0rc1",
+        warns=False,
+    ),
+    "uploaded before": Flow(
+        DRY + "-i INDEX --uploaded-prior-to 2025-01-01 late", WOULD + "late-1.0-cu128",
+        WOULD + "late-1.0", since="26.0.1", warns=False,
+    ),
+    "target": Flow("install --target OUT -i INDEX app", **installed("OUT")),
+    "prefix": Flow("install --prefix OUT -i INDEX app", **installed("OUT/**")),
+    "root": Flow("install --root OUT -i INDEX app", **installed("OUT/**")),
+    "no dependencies": Flow(
+        DRY + "--no-deps -i INDEX app", WOULD + "app-1.0-cu128", WOULD + "app-1.0"
+    ),
+    "ignoring what is installed": Flow(DRY + "--ignore-installed -i INDEX app"),
+    "reinstalled": Flow(DRY + "--force-reinstall -i INDEX app"),
+    "upgrade": Flow(DRY + "--upgrade -i INDEX app"),
+    "upgrade of everything": Flow(DRY + "--upgrade --upgrade-strategy eager -i INDEX app"),
+    "extras": Flow(DRY + "-i INDEX app[more]", f"{WOULD}{GPU} more-1.0", f"{WOULD}{CPU} more-1.0"),
+    "editable": Flow(
+        DRY + "-i INDEX -e FOLDER/local", f"{WOULD}{GPU} local-1.0", f"{WOULD}{CPU} local-1.0"
+    ),
+    "build requirement": Flow(
+        DRY + "-i INDEX built", WOULD + "built-1.0", WOULD + "built-1.0", warns=False
+    ),
+    "lazy wheels": Flow(DRY + "-i INDEX --use-feature=fast-deps app"),
+    "another Python": Flow("--python OTHER " + DRY + "-i INDEX app"),
+    "report": Flow(
+        DRY + "--quiet --report - -i INDEX app", '"variant_label": "cu128"', '"name": "app"'
+    ),
+    "download": Flow("download -d OUT -i INDEX app", **collected("cu128")),
+    "download for another machine": Flow(
+        "download -d OUT -i INDEX --platform win_amd64 --python-version 3.11 --implementation cp "
+        "--abi cp311 --only-binary=:all: app",
+        **collected("null"),
+    ),
+    "download for a machine like that": Flow(
+        "download -d OUT -i INDEX --platform win_amd64 --only-binary=:all: "
+        "--variant-platform FOLDER/platform.toml app",
+        **collected("cu126"), same=False,
+    ),
+    "wheel": Flow("wheel -w OUT -i INDEX app", **collected("cu128")),
+    "lock": Flow(
+        "lock -o - -i INDEX app", "[packages.variants-json", "app-1.0-py3-none-any.whl",
+        since="25.1.1",
+    ),
+    "lock file": Flow(
+        DRY + "--no-deps -r FOLDER/pylock.toml", WOULD + "app-1.0-cu128", WOULD + "app-1.0",
+        since="26.1.2",
+    ),
+    "versions": Flow("index versions -i INDEX app", "app (1.0)", "app (1.0)", warns=False),
+    "no variants": Flow(
+        DRY + "--no-variants -i INDEX app", WOULD + CPU, warns=False, same=False
+    ),
+    "legacy resolver": Flow(
+        DRY + "--use-deprecated=legacy-resolver -i INDEX app", WOULD + CPU
+    ),
+    "nothing of that name": Flow(DRY + "-i INDEX absent", "", "", code=1, warns=False),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory) -> Iterator[dict[str, dict[str, str]]]:
+    """Serve the worlds; what stands for what in each, by kind."""
+    with ExitStack() as stack:
+        yield {
+            kind: stack.enter_context(world(kind, tmp_path_factory.mktemp(kind))) for kind in KINDS
+        }
+
+
+def run(environment: Environment, flow: Flow, places: dict[str, str], out: Path) -> Result:
+    """Run *flow* in a world, with a new folder *out*."""
+    shutil.rmtree(out, ignore_errors=True)
+    places = {**places, "OUT": str(out)}
+    words = [
+        re.sub(r"\b([A-Z]{3,})\b", lambda match: places.get(match[1], match[1]), word)
+        for word in flow.command.split()
+    ]
+    return environment.pip(*words, env=CUDA_12_8)
+
+
+def ends_otherwise(done: Result, flow: Flow, expected: str, out: Path) -> bool:
+    """Return whether a flow ended in another way than *expected*."""
+    if done.code != flow.code or "Traceback" in done.err:
+        return True
+    if expected.startswith("OUT/"):
+        return not list(out.glob(expected[4:]))
+    return (f"{expected}\n" if expected.startswith(WOULD) else expected) not in done.out
+
+
+@pytest.fixture
+def other(environments: Environments, available) -> str:
+    """Another environment of that Python, without any pip."""
+    return environments.plain(available.python, None).python
+
+
+@pytest.fixture
+def flows(available) -> dict[str, Flow]:
+    """The flows that the pip knows."""
+    age = PIPS.index
+    return {name: flow for name, flow in FLOWS.items() if age(available.pip) >= age(flow.since)}
+
+
+@pytest.mark.matrix
+def test_with_variants(patched, flows, worlds, other, tmp_path):
+    places, out = {**worlds["variants"], "OTHER": other}, tmp_path / "out"
+    wrong = {}
+    for name, flow in flows.items():
+        done = run(patched, flow, places, out)
+        if ends_otherwise(done, flow, flow.expected, out):
+            wrong[name] = str(done)
+    assert not wrong, show(wrong)
+
+
+@pytest.mark.matrix
+def test_without_variants(plain, patched, flows, worlds, other, tmp_path):
+    """Nothing differs from what happens without the shim."""
+    places, out = {**worlds["plain"], "OTHER": other}, tmp_path / "out"
+    wrong = {}
+    for name, flow in flows.items():
+        if not flow.same:
+            continue
+        ours = run(patched, flow, places, out)
+        if ends_otherwise(ours, flow, flow.otherwise, out):
+            wrong[name] = str(ours)
+        theirs = run(plain, flow, places, out)
+        results = [
+            comparable(done, ENV=str(environment.path))
+            for done, environment in ((ours, patched), (theirs, plain))
+        ]
+        if results[0] != results[1]:
+            wrong[name] = "\n".join(map(str, results))
+    assert not wrong, show(wrong)
+
+
+@pytest.mark.matrix
+def test_with_broken_metadata(patched, flows, worlds, other, tmp_path):
+    """One warning, and it goes on without variants."""
+    places, out = {**worlds["broken"], "OTHER": other}, tmp_path / "out"
+    wrong = {}
+    for name, flow in flows.items():
+        done = run(patched, flow, places, out)
+        warnings = len(re.findall("(?i)variant wheels", done.err))
+        if ends_otherwise(done, flow, flow.otherwise, out) or warnings != flow.warns:
+            wrong[name] = str(done)
+    assert not wrong, show(wrong)
+
+
+def show(wrong: dict[str, str]) -> str:
+    """Return results by flow, legibly."""
+    return "".join(f"\n=== {name}\n{text}" for name, text in wrong.items())

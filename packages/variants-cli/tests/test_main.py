@@ -9,7 +9,7 @@ import pytest
 from variants_cli.atomic import replacing, write_if_changed
 from variants_cli.console import one_line
 
-COMMANDS = ["detect", "rank", "inspect", "make", "unmake", "index", "validate"]
+COMMANDS = ["detect", "rank", "inspect", "make", "unmake", "index", "matrix", "validate"]
 RUN = [sys.executable, "-c", "from variants_cli.main import main; main()"]
 
 

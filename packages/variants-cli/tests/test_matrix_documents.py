@@ -463,3 +463,23 @@ def test_as_people_ask(variants, tmp_path):
     assert result.out.splitlines()[0].split()[:2] == ["cuda13_0_sm90_avx512", "chosen"]
     result = variants("rank", path, "--platform", platform, "--variant-enable", INT8)
     assert result.out.splitlines()[0].split()[:2] == ["cuda13_0_sm90_avx512vnni", "chosen"]
+
+
+# ROCm: the release of the field, as a matrix.
+
+ROCM = "torch-2.9.0-rocm"
+FIXTURES = Path(__file__).parents[2] / "pep-variants" / "tests" / "fixtures"
+
+
+def test_rocm():
+    builds = Builds(ROCM)
+    found = read_metadata((FIXTURES / f"{ROCM}-variants.json").read_bytes(), ROCM)
+    assert builds.metadata.variants == found.variants
+    assert builds.metadata.namespaces == found.namespaces
+    assert builds.chosen(example("mi300x-rocm6.4")) == "rocm6.4"
+    assert builds.chosen(example("mi210-rocm6.3")) == "rocm6.3"
+    assert builds.chosen(example("mi300x-rocm7.0")) == "null"
+    for variant in builds.variants.values():
+        told = variant.settings.environment.get("PYTORCH_ROCM_ARCH", "").split(";")
+        gpus = [item.value for item in variant.settings.properties if item.feature == "gfx_arch"]
+        assert list(filter(None, told)) == gpus

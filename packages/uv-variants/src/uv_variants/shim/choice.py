@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
@@ -19,7 +20,7 @@ from pep_variants.label import METADATA_SUFFIX, NULL_LABEL, ZERO_LABEL, split_la
 from pep_variants.markers import VariantContext
 from pep_variants.metadata import Metadata
 from pep_variants.platform import Platform
-from pep_variants.preferences import NON_VARIANT_LABEL
+from pep_variants.preferences import NON_VARIANT_LABEL, Preferences
 from pep_variants.selection import File, Selection, select
 from resolvelib_variants.index.pages import Page, PageFile
 
@@ -27,6 +28,7 @@ from .key import Machine
 from .targets import covers, environment, inferred_target, is_for
 
 _NULLS = (NULL_LABEL, ZERO_LABEL)
+_ByLabel: TypeAlias = "dict[str | None, list[tuple[str, PageFile]]]"
 
 
 @dataclass(frozen=True)
@@ -92,32 +94,27 @@ class Choice:
 
 def releases(page: Page) -> tuple[Release, ...]:
     """Return the versions of *page* that have variants, newest first."""
-    labelled = [file for file in page.files if split_label(file.filename)[1] is not None]
+    by_text: dict[str, list[PageFile]] = {}  # by the version as filenames spell it
+    labelled: set[str] = set()
+    for file in page.files:
+        filename = file.filename
+        if filename.endswith(".whl") and filename.count("-") >= 4:
+            text = filename.split("-", 2)[1]
+            by_text.setdefault(text, []).append(file)
+            if text not in labelled and split_label(filename)[1] is not None:
+                labelled.add(text)
     if not labelled:
         return ()
-    versions: dict[str, Version | None] = {}
-
-    def version_of(filename: str) -> Version | None:
-        text = filename.split("-", 2)[1]
-        if text not in versions:
-            try:
-                versions[text] = Version(text)
-            except InvalidVersion:
-                versions[text] = None  # such names are nobody's wheel
-        return versions[text]
-
+    versions = {text: _version(text) for text in by_text}
+    wanted = {versions[text] for text in labelled} - {None}
     wheels: dict[Version, list[PageFile]] = {}
-    for file in labelled:
-        version = version_of(file.filename)
-        if version is not None:
-            wheels.setdefault(version, [])
+    for text, files in by_text.items():
+        version = versions[text]
+        if version is not None and version in wanted:
+            wheels.setdefault(version, []).extend(files)
     documents: dict[Version, PageFile] = {}
     for file in page.files:
-        if file.filename.endswith(".whl") and file.filename.count("-") >= 4:
-            version = version_of(file.filename)
-            if version in wheels and version is not None:
-                wheels[version].append(file)
-        elif file.filename.endswith(METADATA_SUFFIX):
+        if file.filename.endswith(METADATA_SUFFIX):
             known = parse_metadata_filename(file.filename)
             if known is not None and known[0] == page.project:
                 documents.setdefault(known[1], file)  # the first one counts, as for pip
@@ -125,6 +122,13 @@ def releases(page: Page) -> tuple[Release, ...]:
         Release(version, tuple(wheels[version]), documents.get(version))
         for version in sorted(wheels, reverse=True)
     )
+
+
+def _version(text: str) -> Version | None:
+    try:
+        return Version(text)
+    except InvalidVersion:
+        return None  # such names are nobody's wheel
 
 
 def choose(
@@ -204,59 +208,61 @@ def _decide(
     metadata: Callable[[Release], Metadata],
     detect: Callable[[Metadata], Platform],
 ) -> Decision:
-    described: list[File[PageFile]] = []
-    foreign: list[File[PageFile]] = []
-    for wheel in release.wheels:
-        file = File(wheel.filename, page.project, wheel)
-        platform_tag = split_label(wheel.filename)[0][:-4].rpartition("-")[2]
-        if is_for(platform_tag, target):
-            described.append(file)
-        elif file.label is None or file.label in _NULLS:
-            foreign.append(file)
+    # By label: wheels of one label stand or fall together, so one speaks for all of them.
+    described: _ByLabel = {}
+    foreign: _ByLabel = {}
+    for file in release.wheels:
+        plain, label = split_label(file.filename)
+        if is_for(plain[plain.rfind("-") + 1 : -4], target):
+            described.setdefault(label, []).append((plain, file))
+        elif label is None or label in _NULLS:
+            foreign.setdefault(label, []).append((plain, file))
 
-    def judged(files: Sequence[File[PageFile]], machine: Machine) -> Selection[PageFile]:
+    def judged(wheels: _ByLabel, wishes: Preferences) -> Selection[PageFile]:
         return select(
-            files,
+            [
+                File(first.filename, page.project, first)
+                for first in (same[0][1] for same in wheels.values())
+            ],
             metadata=lambda _: metadata(release),
             platform=detect,
-            preferences=machine.preferences,
+            preferences=wishes,
             project=page.project,
         )
 
-    selection = judged(described, machine)
-    offers = _best(selection, selection.files)
+    selection = judged(described, machine.preferences)
+    offers = _best(selection, described)
     if foreign:
         # What was asked for on this platform is not there for others.
-        elsewhere = replace(machine, preferences=replace(machine.preferences, forced={}))
-        other = judged(foreign, elsewhere)
-        offers = {**_best(other, other.files), **offers}
+        other = judged(foreign, replace(machine.preferences, forced={}))
+        offers = {**_best(other, foreign), **offers}
     return Decision(release, selection, offers)
 
 
-def _best(selection: Selection[PageFile], files: Sequence[File[PageFile]]) -> dict[str, Offer]:
-    """Return the best file for every plain filename.
+def _best(selection: Selection[PageFile], wheels: _ByLabel) -> dict[str, Offer]:
+    """Return the best wheel for every plain filename.
 
     An installer that knows no variants looks at platform tags and build tags first; the order of
     variants outranks both. So what would be taken in place of a better variant that everybody
     could take as well is left out.
     """
-    places: dict[str | None, int] = {}
-    chosen: dict[str, tuple[int, File[PageFile]]] = {}
-    for file in files:
-        plain = split_label(file.filename)[0]
-        place = places.setdefault(file.label, len(places))
-        chosen.setdefault(plain, (place, file))
-    kept: dict[str, Offer] = {}
-    several = len({place for place, _ in chosen.values()}) > 1
-    tags = {plain: plain[:-4].split("-", plain.count("-") - 2)[-1] for plain in chosen}
-    for plain, (place, file) in chosen.items():
-        if several and any(
-            better < place and covers(tags[other], tags[plain])
-            for other, (better, _) in chosen.items()
-        ):
-            continue
-        kept[plain] = Offer(file.item, plain, file.label, selection.context(file))
-    return kept
+    chosen: dict[str, tuple[int, Offer]] = {}
+    for place, kept in enumerate(selection.files):
+        context = selection.context(kept)
+        for plain, file in wheels[kept.label]:
+            if plain not in chosen:
+                chosen[plain] = place, Offer(file, plain, kept.label, context)
+    if len({place for place, _ in chosen.values()}) > 1:
+        tags = {plain: "-".join(plain[:-4].rsplit("-", 3)[1:]) for plain in chosen}
+        return {
+            plain: offer
+            for plain, (place, offer) in chosen.items()
+            if not any(
+                better < place and covers(tags[other], tags[plain])
+                for other, (better, _) in chosen.items()
+            )
+        }
+    return {plain: offer for plain, (_, offer) in chosen.items()}
 
 
 def normalized(project: str) -> str | None:

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from packaging.version import Version
 
+from pep_variants.collection import paused
 from pep_variants.errors import MetadataError, VariantError
 from pep_variants.explanation import notices, verdicts
 from pep_variants.label import split_label
@@ -39,7 +40,7 @@ from .memory import Memory
 from .metrics import Metrics
 from .reduction import has_variant_markers, reduce_metadata
 from .settings import Settings, Upstream
-from .upstreams import Found, Upstreams
+from .upstreams import Found, Upstreams, metadata_key
 from .urls import CHOSEN, PLAIN, file_path
 from .wheels import (
     PROBLEMS,
@@ -57,6 +58,7 @@ logger = logging.getLogger(__name__)
 HTML_KIND = "text/html; charset=utf-8"
 UNSURE_SECONDS = 5.0
 """For so long an answer is kept that came about without all that should have been asked."""
+_MANY = 500
 
 T = TypeVar("T")
 
@@ -197,13 +199,14 @@ class Service:
         for item in asked:
             found = await self._upstreams.page(item, project)
             if found is not None:
-                choice, sure = await self._chosen(client, item, project, found)
+                choice, sure = await self.chosen(client, item, project, found)
                 return Shown(item, found, choice, sure and not found.stale)
         return None
 
-    async def _chosen(
+    async def chosen(
         self, client: Client, upstream: Upstream, project: str, found: Found
     ) -> tuple[Choice, bool]:
+        """Return what is shown of a page, and whether all that should be asked was."""
         key = (upstream.name, project, found.digest, client.key)
         known = self._choices.get(key)
         if known is not None:
@@ -222,7 +225,8 @@ class Service:
                 return known
 
             try:
-                choice = choose(page, versions, client.machine, read, limit=len(wanted))
+                with paused(len(page.files) > _MANY):
+                    choice = choose(page, versions, client.machine, read, limit=len(wanted))
             except Exception:  # a fault of ours must cost the variants, never the install
                 if client.machine.preferences.forced.get(project) is not None:
                     raise
@@ -254,6 +258,9 @@ class Service:
                 )
                 return error
 
+        known = [self._upstreams.known_metadata(release) for release in wanted]
+        if all(known):
+            return {r.version: item for r, item in zip(wanted, known, strict=True) if item}, True
         found = await self._each([partial(one, release) for release in wanted])
         sure = all(
             not isinstance(result, VariantError)
@@ -381,10 +388,20 @@ class Service:
             choice,
             offer.filename,
         )
-        # A signature lies beside the file, where nobody will look for it any more.
+        if reduced is None and not floating:
+            # A signature lies beside the file, where nobody will look for it any more.
+            return PageFile(
+                offer.filename,
+                url,
+                file.hashes,
+                file.requires_python,
+                file.yanked,
+                file.size,
+                file.upload_time,
+                file.core_metadata,
+                file.provenance if is_direct else None,
+            )
         entry = replace(file, filename=offer.filename, url=url, gpg_sig=None)
-        if not is_direct:
-            entry = replace(entry, provenance=None)
         if floating:
             return replace(
                 entry,
@@ -393,8 +410,7 @@ class Service:
                 provenance=None,
                 core_metadata=None if entry.core_metadata is None and reduced is None else {},
             )
-        if reduced is None:
-            return entry
+        assert reduced is not None
         known = announced.get(file.filename)
         return replace(
             entry,
@@ -408,19 +424,28 @@ class Service:
         """Return the reduced METADATA of all wheels shown that have variant markers."""
         offers = [offer for offer in shown.choice.offers if offer.context is not None]
         offers = offers[: self.settings.limits.inspected]
+        # Most wheels of a version share their METADATA.
+        keys = [metadata_key(offer.file) for offer in offers]
+        files = {key: offer.file for key, offer in zip(keys, offers, strict=True)}
 
-        async def one(offer: Offer) -> bytes | None:
+        async def one(file: PageFile) -> bytes | None:
             try:
-                return await self._reduced(shown.upstream, offer.file, offer.context)
+                metadata = await self._upstreams.core_metadata(shown.upstream, file)
             except UpstreamError as error:
-                logger.warning("%s is not looked into: %s", offer.file.filename, error)
+                logger.warning("%s is not looked into: %s", file.filename, error)
                 return None
+            return metadata if has_variant_markers(metadata) else None
 
-        found = await self._each([partial(one, offer) for offer in offers])
+        found = await self._each([partial(one, file) for file in files.values()])
+        marked = {
+            key: metadata
+            for key, metadata in zip(files, found, strict=True)
+            if metadata is not None
+        }
         return {
-            offer.file.filename: reduced
-            for offer, reduced in zip(offers, found, strict=True)
-            if reduced is not None
+            offer.file.filename: reduce_metadata(marked[key], offer.context)
+            for key, offer in zip(keys, offers, strict=True)
+            if key in marked and offer.context is not None
         }
 
     async def _reduced(
@@ -432,8 +457,7 @@ class Service:
         metadata = await self._upstreams.core_metadata(upstream, file)
         if not has_variant_markers(metadata):
             return None
-        reduced = reduce_metadata(metadata, context)
-        return reduced if reduced != metadata else None
+        return reduce_metadata(metadata, context)
 
     async def _announced(
         self, upstream: Upstream, offer: Offer, reduced: bytes
@@ -522,7 +546,7 @@ class Service:
         plain: str,
     ) -> tuple[PageFile, VariantContext | None, Decision | None]:
         """Return the file behind a choice and a plain filename, and how it was judged."""
-        shown, _ = await self._chosen(client, upstream, project, found)
+        shown, _ = await self.chosen(client, upstream, project, found)
         if choice == CHOSEN:
             offer = next((item for item in shown.offers if item.filename == plain), None)
             if offer is None:

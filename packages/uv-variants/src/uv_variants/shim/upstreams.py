@@ -32,7 +32,6 @@ from pep_variants.metadata import Metadata
 from pep_variants.plugins.sources import Sources
 from pep_variants.reader import MAX_METADATA_BYTES, read_metadata
 from pep_variants.wheel import open_wheel, read_wheel_metadata
-from resolvelib_variants.index.credentials import find_credentials
 from resolvelib_variants.index.errors import AccessDenied, IndexProblem, NotFound, Unreachable
 from resolvelib_variants.index.pages import ACCEPT, HTML, JSON, Page, PageFile, read_page
 from resolvelib_variants.index.ranges import opened
@@ -134,18 +133,24 @@ class Upstreams:
                 password = quote(upstream.credentials.password, safe="")
                 scheme, _, rest = upstream.url.partition("://")
                 session.learn(f"{scheme}://{user}:{password}@{rest}")
+            if upstream.token:
+                session.learn_token(upstream.url, upstream.token)
             self._sessions[upstream.name] = session
         return self._sessions[upstream.name]
 
     def is_private(self, upstream: Upstream) -> bool:
         """Return whether *upstream* is told who asks."""
-        if upstream.name not in self._privates:
-            given = upstream.credentials is not None or bool(upstream.token)
-            self._privates[upstream.name] = given or (
-                not is_local(upstream.url)
-                and find_credentials(upstream.url, self._settings.environ, keyring=False)
-                is not None
-            )
+        if is_local(upstream.url):
+            return False
+        if not self._privates.get(upstream.name):
+            name = json.dumps([upstream.name, upstream.url])
+            told = self.session(upstream).tells(upstream.url)
+            if told:
+                # For the next run, which may have its first page from the cache.
+                self._store.put("shim-private", name, b"")
+            elif upstream.name not in self._privates:
+                told = self._store.get("shim-private", name) is not None
+            self._privates[upstream.name] = told
         return self._privates[upstream.name]
 
     def is_direct(self, upstream: Upstream, url: str) -> bool:
@@ -277,7 +282,10 @@ class Upstreams:
             return self._listed(upstream, project, known)
         try:
             answer = self.session(upstream).fetch(
-                f"{upstream.url}{project}/", limit=self._limits.page_bytes, accept=ACCEPT
+                f"{upstream.url}{project}/",
+                limit=self._limits.page_bytes,
+                accept=ACCEPT,
+                seconds=self._limits.page_seconds,
             )
         except NotFound:
             return None
@@ -356,6 +364,10 @@ class Upstreams:
 
     # --- small files
 
+    def known_metadata(self, release: Release) -> Metadata | None:
+        """Return the variant metadata of *release* if that is known and can never change."""
+        return self._documents.get(_release_key(release))
+
     async def metadata(self, upstream: Upstream, release: Release) -> Metadata:
         """Return the variant metadata of *release*.
 
@@ -363,14 +375,11 @@ class Upstreams:
             MetadataError: it cannot be had, or breaks the format.
             VariantError: as `read_metadata` and `merge_all`.
         """
-        document = release.document
-        if document is None:
-            key = json.dumps([_identity(file) for file in release.wheels if _label(file)])
-        else:
-            key = _identity(document)
-        known = self._documents.get(key)
+        known = self.known_metadata(release)
         if known is not None:
             return known
+        document = release.document
+        key = _release_key(release)
 
         async def work() -> Metadata:
             try:
@@ -427,16 +436,14 @@ class Upstreams:
         Raises:
             UpstreamError: it cannot be had.
         """
-        # Wheels whose METADATA has the same hash share it, whatever else differs.
-        digest = (file.core_metadata or {}).get("sha256")
-        key = f"sha256 {digest}" if digest else _identity(file)
+        key = metadata_key(file)
         known = self._inspected.get(key)
         if known is not None:
             return known
 
         async def work() -> bytes:
             found = await self.run(partial(self._core_metadata, upstream, file))
-            if file.hashes or digest:
+            if file.hashes or file.core_metadata:
                 self._inspected.put(key, found, len(found))
             return found
 
@@ -497,6 +504,19 @@ class Upstreams:
                 f"{redacted(url)}: index {upstream.name} lists a file on a private host: "
                 "nothing is fetched from there"
             )
+
+
+def _release_key(release: Release) -> str:
+    document = release.document
+    if document is None:
+        return json.dumps([_identity(file) for file in release.wheels if _label(file)])
+    return f"{document.url} {document.hashes.get('sha256', document.hashes)}"
+
+
+def metadata_key(file: PageFile) -> str:
+    """Return what wheels share that have the same ``METADATA``, as far as their index says."""
+    digest = (file.core_metadata or {}).get("sha256")
+    return f"sha256 {digest}" if digest else _identity(file)
 
 
 def _is_inside(url: str) -> bool:

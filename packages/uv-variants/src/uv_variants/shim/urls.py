@@ -19,7 +19,10 @@ relatively: answers do not depend on what a client calls the shim.
 
 from __future__ import annotations
 
+import re
 from urllib.parse import quote
+
+_SAFE = re.compile(r"[A-Za-z0-9._-]+")
 
 PLAIN = "-"
 CHOSEN = "~"
@@ -42,4 +45,6 @@ def variants_url(key: str, index: str, project: str) -> str:
 
 def file_path(index: str, project: str, choice: str, filename: str) -> str:
     """Return where a file is, relative to ``/p/<key>/``."""
-    return f"files/{quote(index)}/{project}/{choice}/{quote(filename)}"
+    if not _SAFE.fullmatch(filename):
+        filename = quote(filename)
+    return f"files/{index}/{project}/{choice}/{filename}"  # the others need no quoting

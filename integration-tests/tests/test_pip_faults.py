@@ -1,0 +1,370 @@
+"""Load and faults: many pips at once, servers that fail, full disks, Ctrl-C.
+
+What happens is what happens to plain wheels; nothing is half installed; caches stay usable.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from support.environments import Result, clean_environ
+from support.index import Answer, Index
+from support.projects import CUDA_12_8, ON_GPU, app_index, cuda
+from support.wheels import Release, Wheel, metadata
+
+METADATA = "app-1.0-variants.json"
+CU128 = "app-1.0-py3-none-any-cu128.whl"
+CACHED = ("--trusted-host", "127.0.0.1")
+"""pip keeps nothing in its cache that comes over plain HTTP from hosts it does not trust."""
+KEPT = {"Cache-Control": "max-age=3600"}
+"""What PyPI says of files."""
+ACME = {"requires": ["acme-provider>=1"], "plugin-api": "acme_provider:Plugin"}
+PLUGIN = """
+import time
+from types import SimpleNamespace
+
+class Plugin:
+    namespace = "acme"
+
+    def get_supported_configs(self):
+        time.sleep({seconds})
+        return [SimpleNamespace(name="speed", values=["fast"], multi_value=False)]
+"""
+
+
+def plugin_index(seconds=0):
+    """An index with a project that wants a plugin, which takes its time."""
+    found = metadata(
+        {"null": {}, "fast": {"acme": {"speed": ["fast"]}}},
+        namespaces=["acme"], providers={"acme": ACME},
+    )  # fmt: skip
+    index = Index()
+    index.add_release(Release("app", "1.0", found))
+    code = PLUGIN.format(seconds=seconds)
+    index.add_wheel(Wheel("acme-provider", "1.0", files={"acme_provider/__init__.py": code}))
+    return index
+
+
+@contextmanager
+def started(environment, *args, env=None, cwd=None):
+    """Start pip in a group of processes of its own, as a shell does."""
+    process = subprocess.Popen(
+        [environment.python, "-m", "pip", *args],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=clean_environ(env), cwd=cwd or environment.path,
+        start_new_session=sys.platform != "win32",
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def ended(process, timeout=240):
+    out, err = process.communicate(timeout=timeout)
+    return Result(process.returncode, out, err)
+
+
+def files_below(folder):
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+# Load.
+
+
+@pytest.mark.one
+def test_many_at_once(patched, serve, tmp_path, pytestconfig):
+    """Into separate folders, sharing pip's cache and the cache of plugins, which is empty."""
+    count = 50 if pytestconfig.getoption("full_matrix") else 8
+    index = serve(plugin_index())
+    env = {
+        "PIP_CACHE_DIR": str(tmp_path / "pip"),
+        "VARIANTS_CACHE_DIR": str(tmp_path / "variants"),
+        "PIP_DEFAULT_TIMEOUT": "120",  # 50 of them wait for two cores
+    }
+    for name, data in index.files["app"].items():
+        index.faults[name] = lambda data=data: Answer(body=data, headers=KEPT)
+    options = ("--variant-allow-provider", "acme-provider", *CACHED, "-i", index.url, "app")
+    running = [
+        subprocess.Popen(
+            [patched.python, "-m", "pip", "install", "-t", str(tmp_path / f"{number}"), *options],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean_environ(env),
+        )
+        for number in range(count)
+    ]  # fmt: skip
+    for number, process in enumerate(running):
+        done = ended(process)
+        assert "Successfully installed app-1.0-fast\n" in done.out, done
+        assert (done.code, done.err) == (0, ""), done
+        module = (tmp_path / f"{number}" / "app" / "__init__.py").read_text()
+        assert module == "LABEL = 'fast'\n"
+    # One of them made the plugin's environment, for all.
+    assert len([name for name in index.fetched if name.startswith("acme_provider")]) == 1
+
+
+# Servers.
+
+
+def slowly(data: bytes, *, at_once: int = 0, pause: float = 0.5) -> Iterator[bytes]:
+    """Yield *data* byte by byte, with pauses, but for what comes *at_once*."""
+    yield data[:at_once]
+    for byte in data[at_once:]:
+        time.sleep(pause)
+        yield bytes((byte,))
+
+
+METADATA_ANSWERS = {
+    "too many requests": lambda data: Answer(429, b"slow down"),
+    "come back tomorrow": lambda data: Answer(503, b"", headers={"Retry-After": "86400"}),
+    "slow": lambda data: Answer(body=slowly(data)),
+    "slow after a while": lambda data: Answer(body=slowly(data, at_once=200)),
+}
+
+
+@pytest.mark.one
+@pytest.mark.parametrize("answer", METADATA_ANSWERS.values(), ids=METADATA_ANSWERS)
+def test_metadata_that_is_not_served(patched, serve, answer):
+    """The wait is bounded, by four times the time-out: a minute, unless another one is given."""
+    index = app_index()
+    index.add_wheel(Wheel("app", "1.0", requires=("always",)))
+    index.faults[METADATA] = lambda: answer(index.files["app"][METADATA])
+    serve(index)
+    start = time.monotonic()
+    done = patched.pip(
+        "install", "--dry-run", "--timeout", "1", "-i", index.url, "app", env=CUDA_12_8
+    )
+    assert time.monotonic() - start < 60  # for a machine that is busy
+    assert "Would install always-1.0 app-1.0\n" in done.out, done
+    warnings = [line for line in done.err.splitlines() if METADATA in line]
+    assert len(warnings) == 1, done
+    assert warnings[0].startswith("WARNING: The variant wheels of app 1.0 are ignored. ")
+    assert "Traceback" not in done.text
+
+
+@pytest.mark.one
+def test_slow_wheels_in_place_of_metadata(patched, serve):
+    index = app_index(unlisted={METADATA}, ranges=True)
+    index.add_wheel(Wheel("app", "1.0"))
+    for name in [name for name in index.files["app"] if "any-" in name]:
+        data = index.files["app"][name]
+        place = {"Content-Range": f"bytes 0-{len(data) - 1}/{len(data)}"}
+        index.faults[name] = lambda d=data, p=place: Answer(206, slowly(d), headers=p)
+    serve(index)
+    done = patched.pip(
+        "install", "--dry-run", "--timeout", "1", "-i", index.url, "app", env=CUDA_12_8
+    )
+    assert "Would install app-1.0\n" in done.out, done
+    assert "it takes longer than 4 s" in done.err
+
+
+WHEEL_ANSWERS = {
+    "cut off": Answer.cut_off(b"PK\x03\x04" * 100),
+    "too many requests": Answer(429, b"slow down"),
+    "a server error": Answer(500, b"oh"),
+    "other bytes": Answer(body=b"PK"),
+}
+
+
+@pytest.mark.one
+@pytest.mark.parametrize("answer", WHEEL_ANSWERS.values(), ids=WHEEL_ANSWERS)
+def test_wheel_that_is_not_served(plain, patched, serve, tmp_path, answer):
+    """As with any wheel: the same words, and nothing is installed. Later it can be."""
+    results = []
+    for environment, label, name in ((plain, None, "plain"), (patched, "cu128", "patched")):
+        copy = environment.copied(tmp_path / name)
+        index = Index()
+        if label is None:
+            index.add_wheel(Wheel("app", "1.0"))
+        else:
+            index.add_release(Release("app", "1.0", cuda("12.8")))
+        filename = Wheel("app", "1.0", label).filename
+        index.faults[filename] = lambda: answer
+        serve(index)
+        cache = {"PIP_NO_CACHE_DIR": "", "PIP_CACHE_DIR": str(tmp_path / f"cache-{name}")}
+        options = ("install", "--retries", "0", "-i", index.url, "app")
+        before = files_below(copy.site_packages)
+        done = copy.pip(*options, env={**CUDA_12_8, **cache})
+        assert done.code == 1, done
+        added = files_below(copy.site_packages) - before
+        assert not [path for path in added if not path.endswith(".pyc")]
+        text = done.text.replace(index.url[:-8], "URL").replace(filename, "WHEEL")
+        results.append([
+            line for line in text.splitlines()
+            if line.strip() and "for app 1.0" not in line and "Cache entry" not in line
+        ])  # fmt: skip
+        index.faults.clear()
+        done = copy.pip(*options, env={**CUDA_12_8, **cache})
+        assert done.code == 0, done
+        assert "Successfully installed app-1.0" in done.out
+    assert words(results[0]) == words(results[1])
+
+
+def words(lines):
+    """Leave out numbers: of bytes, of objects, of seconds, hashes."""
+    return [[word for word in line.split() if word.isalpha()] for line in lines]
+
+
+@pytest.mark.one
+def test_server_that_dies(patched, serve, tmp_path):
+    """In the middle of the download of what was chosen; then it is back."""
+    index = app_index()
+    serve(index)
+    cache = {**CUDA_12_8, "PIP_NO_CACHE_DIR": "", "PIP_CACHE_DIR": str(tmp_path / "cache")}
+    target = tmp_path / "target"
+    options = ("install", "--retries", "0", "-t", str(target), *CACHED, "-i", index.url, "app")
+    index.faults[CU128] = lambda: Answer.cut_off(index.files["app"][CU128][:50])
+    done = patched.pip(*options, env=cache)
+    assert done.code == 1, done
+    assert not target.exists()
+    index.faults[CU128] = lambda: Answer(body=index.files["app"][CU128], headers=KEPT)
+    done = patched.pip(*options, env=cache)
+    assert f"Successfully installed {ON_GPU}\n" in done.out, done
+    # And again, from the cache: the file is not fetched any more.
+    index.requests.clear()
+    shutil.rmtree(target)
+    done = patched.pip(*options, env=cache)
+    assert f"Successfully installed {ON_GPU}\n" in done.out, done
+    assert CU128 not in index.fetched
+
+
+# Full disks.
+
+
+def on_full_disk(environment, folder, *args, env):
+    """Run pip with a *folder* that has no room."""
+    if sys.platform != "linux" or not shutil.which("unshare"):
+        pytest.skip("needs mounts")
+    folder.mkdir(parents=True, exist_ok=True)
+    script = (
+        f"mount -t tmpfs -o size=16k,mode=777 tmpfs {folder} || exit 99\n"
+        f"head -c 16384 /dev/zero > {folder}/filler 2>/dev/null\n"
+        'exec "$@"'
+    )
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", script, "sh", environment.python, "-m", "pip", *args],
+        env=clean_environ(env), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode == 99 or "unshare failed" in done.stderr:
+        pytest.skip(f"may not mount: {done.stderr.strip()}")
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.one
+def test_caches_on_a_full_disk(patched, serve, tmp_path):
+    """Nothing is kept, everything goes on; but there is no place for plugins."""
+    full = tmp_path / "full"
+    env = {
+        **CUDA_12_8,
+        "PIP_CACHE_DIR": str(full / "pip"),
+        "VARIANTS_CACHE_DIR": str(full / "variants"),
+    }
+    index = serve(app_index())
+    target = ("-t", str(tmp_path / "target"))
+    done = on_full_disk(patched, full, "install", *target, "-i", index.url, "app", env=env)
+    assert f"Successfully installed {ON_GPU}\n" in done.out, done
+    assert done.code == 0
+
+    index = serve(plugin_index())
+    options = ("--variant-allow-provider", "acme-provider", "-i", index.url, "app")
+    done = on_full_disk(patched, full, "install", "-v", "--dry-run", *options, env=env)
+    assert "Would install app-1.0-null\n" in done.out, done
+    assert "Traceback" not in done.text
+    assert "Namespace 'acme' is skipped: " in done.out
+    assert "No space left on device" in done.out
+
+
+@pytest.mark.one
+def test_installing_to_a_full_disk(patched, serve, tmp_path):
+    """pip says what it says of any wheel, and takes back what it began."""
+    index = serve(app_index())
+    full = tmp_path / "full"
+    done = on_full_disk(
+        patched, full, "install", "--no-cache-dir", "--prefix", str(full / "prefix"),
+        "-i", index.url, "app", env=CUDA_12_8,
+    )  # fmt: skip
+    assert done.code == 1, done
+    assert "No space left on device" in done.err
+    assert "Successfully" not in done.out
+
+
+# Ctrl-C.
+
+
+def interrupt(process):
+    """Do what Ctrl-C does to all processes of a shell's job."""
+    os.killpg(process.pid, signal.SIGINT)
+
+
+def wait_for(condition, process):
+    end = time.monotonic() + 60
+    while not condition():
+        assert process.poll() is None, ended(process)
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.mark.one
+@pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
+@pytest.mark.parametrize("file", [METADATA, CU128])
+def test_interrupted_while_it_waits(patched, serve, tmp_path, file):
+    """pip ends at once, in its own words, and the next one finds nothing in its way."""
+    index = app_index()
+    index.faults[file] = lambda: Answer(body=slowly(index.files["app"][file], pause=2))
+    serve(index)
+    target = tmp_path / "target"
+    env = {**CUDA_12_8, "PIP_CACHE_DIR": str(tmp_path / "cache")}
+    options = ("install", "-t", str(target), "-i", index.url, "app")
+    with started(patched, *options, env=env) as process:
+        wait_for(lambda: file in index.fetched, process)
+        time.sleep(0.3)
+        interrupt(process)
+        start = time.monotonic()
+        done = ended(process)
+        assert time.monotonic() - start < 5
+    assert done.code == 1, done
+    assert "ERROR: Operation cancelled by user\n" in done.err
+    assert "Traceback" not in done.text
+    assert not target.exists()
+    index.faults.clear()
+    done = patched.pip(*options, env={**env, "PIP_NO_CACHE_DIR": ""})
+    assert f"Successfully installed {ON_GPU}\n" in done.out, done
+
+
+@pytest.mark.one
+@pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
+def test_interrupted_while_a_plugin_is_asked(patched, serve, tmp_path):
+    """Nobody is left behind, and its environment, which is complete, is of use to the next."""
+    mark = tmp_path / "asked"
+    index = plugin_index()
+    code = PLUGIN.format(seconds=f"0 if not open({str(mark)!r}, 'a').write('.') else 30")
+    index.add_wheel(Wheel("acme-provider", "1.1", files={"acme_provider/__init__.py": code}))
+    serve(index)
+    env = {"VARIANTS_CACHE_DIR": str(tmp_path / "cache")}
+    options = ("install", "--dry-run", "--variant-allow-provider", "acme-provider",
+               "-i", index.url, "app")  # fmt: skip
+    with started(patched, *options, env=env) as process:
+        wait_for(mark.exists, process)
+        interrupt(process)
+        done = ended(process, timeout=20)
+    assert done.code == 1, done
+    assert "ERROR: Operation cancelled by user\n" in done.err
+    assert "Traceback" not in done.text
+    if sys.platform == "linux":
+        commands = subprocess.run(["ps", "ax", "-o", "args"], capture_output=True, text=True)
+        assert str(tmp_path / "cache") not in commands.stdout
+    index.requests.clear()
+    index.add_wheel(
+        Wheel("acme-provider", "1.1", files={"acme_provider/__init__.py": PLUGIN.format(seconds=0)})
+    )
+    done = patched.pip(*options, env=env)
+    assert "Would install app-1.0-" in done.out, done

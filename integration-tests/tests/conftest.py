@@ -171,8 +171,9 @@ def every_machine(
 
 
 def _machine(environments: Environments, folder: Path, uv: str) -> Machine:
+    folder = folder / f"machine-{uv}"
     home, work = folder / "home", folder / "work"
-    home.mkdir()
-    work.mkdir()
+    home.mkdir(parents=True, exist_ok=True)
+    work.mkdir(exist_ok=True)
     program = downloaded_uv(uv, environments.wheelhouse)
     return Machine(program, uv_variants(environments.folder), home, work)

@@ -1,0 +1,431 @@
+"""`uv-variants` as a program: terminals, signals, faults, users, and shims that stay."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from support.index import Answer, Index
+from support.projects import CUDA_12_8, app_index
+from support.uvs import Machine, project
+from support.wheels import Wheel
+
+PYTHON = sys.executable
+Serve = Callable[[Index], Index]
+posix = pytest.mark.skipif(os.name == "nt", reason="signals")
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
+
+
+@pytest.fixture
+def index(serve: Serve) -> Index:
+    return serve(app_index(metadata_file=True))
+
+
+def shims_of(machine: Machine) -> list[int]:
+    """Return the processes of shims that *machine* started."""
+    found = []
+    home = f"VARIANTS_CACHE_DIR={machine.home}".encode()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (
+                b"uv_variants.server" in (folder / "cmdline").read_bytes()
+                and home in (folder / "environ").read_bytes()
+            ):
+                found.append(int(folder.name))
+    return found
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@contextmanager
+def started(machine: Machine, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Run `uv-variants`, in a process group of its own as a shell would."""
+    process = subprocess.Popen(
+        [str(machine.program), *arguments],
+        env=machine.variables,
+        cwd=machine.work,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        process.communicate()
+
+
+def test_what_needs_no_index_is_uvs_own(machine: Machine) -> None:
+    for arguments in (
+        ("--version",),
+        ("help",),
+        ("cache", "dir"),
+        ("python", "find", PYTHON),
+        ("pip", "install", "--help"),
+        ("pip", "list", "--python", PYTHON),
+        ("no-such-command",),
+        ("pip", "install", "--no-such-option"),
+    ):
+        ours, plain = machine.run(*arguments), machine.plain(*arguments)
+        assert (ours.code, ours.out, ours.err) == (plain.code, plain.out, plain.err), arguments
+
+
+def test_help_names_our_options_before_uvs(machine: Machine) -> None:
+    done = machine.run("--help")
+    assert done.code == 0
+    assert "--variant-platform FILE" in done.out
+    assert "--variant-lock MODE" in done.out
+    assert done.out.index("--variant-prefer") < done.out.index("Usage: uv")
+
+
+def test_there_is_no_uv(machine: Machine) -> None:
+    done = machine.with_environ({"VARIANTS_UV": "/no/such/uv"}).run("--version")
+    assert done.code == 2
+    assert done.err == "uv-variants: VARIANTS_UV=/no/such/uv: there is no such program\n"
+
+
+def test_exit_codes_and_streams_pass_through(machine: Machine, index: Index) -> None:
+    machine = machine.with_environ({"UV_DEFAULT_INDEX": index.url})
+    project(machine.work, ["always"])
+    code = "import sys; sys.stderr.write('error'); print(sys.stdin.read()); sys.exit(7)"
+    with started(machine, "run", "-q", "python", "-c", code) as process:
+        out, err = process.communicate("from stdin")
+    assert (process.returncode, out, err) == (7, "from stdin\n", "error")
+
+
+@posix
+def test_colours_and_terminals_pass_through(machine: Machine, index: Index) -> None:
+    import pty
+
+    machine = machine.with_environ(
+        {"UV_DEFAULT_INDEX": index.url, "UV_PYTHON": PYTHON, "TERM": "xterm", "NO_COLOR": ""}
+    )
+    project(machine.work, ["always"])
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [str(machine.program), "sync"],
+        env=machine.variables,
+        cwd=machine.work,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    text = b""
+    with contextlib.suppress(OSError):  # the end, on Linux
+        while part := os.read(ours, 4096):
+            text += part
+    assert process.wait() == 0
+    assert b"\x1b[32m+\x1b[39m" in text or b"\x1b[32m" in text
+
+
+@posix
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_reach_what_runs(machine: Machine, index: Index, number: signal.Signals) -> None:
+    machine = machine.with_environ({"UV_DEFAULT_INDEX": index.url})
+    project(machine.work, ["always"])
+    assert machine.run("sync").code == 0
+    code = (
+        "import signal, sys, time\n"
+        "def end(number, frame):\n    print('got', number, flush=True); sys.exit(5)\n"
+        "for n in (2, 15): signal.signal(n, end)\n"
+        "print('ready', flush=True)\ntime.sleep(60)\n"
+    )
+    with started(machine, "run", "-q", "python", "-c", code) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        out, _ = process.communicate(timeout=20)
+    assert out == f"got {int(number)}\n"
+    assert process.returncode == 5
+
+
+@posix
+def test_it_dies_of_the_signal_that_uv_died_of(machine: Machine, index: Index) -> None:
+    index.faults["always-1.0-py3-none-any.whl.metadata"] = Answer.endless
+    machine = machine.with_environ({"UV_DEFAULT_INDEX": index.url})
+    machine.create_environment(PYTHON)
+    with started(machine, "pip", "install", "always") as process:
+        wait_for(lambda: index.requests)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+    assert process.returncode == -signal.SIGTERM
+
+
+@linux
+def test_the_shim_ends_with_uv(machine: Machine, index: Index) -> None:
+    machine = machine.with_environ({"UV_DEFAULT_INDEX": index.url})
+    machine.create_environment(PYTHON)
+    assert machine.run("pip", "install", "always").code == 0
+    wait_for(lambda: not shims_of(machine), 8)
+
+
+@linux
+def test_the_shim_ends_when_the_command_is_killed(machine: Machine, index: Index) -> None:
+    index.faults["always-1.0-py3-none-any.whl"] = Answer.endless
+    machine = machine.with_environ({"UV_DEFAULT_INDEX": index.url})
+    machine.create_environment(PYTHON)
+    with started(machine, "pip", "install", "always") as process:
+        wait_for(lambda: index.requests)
+        assert shims_of(machine)
+        process.kill()
+        wait_for(lambda: not shims_of(machine), 10)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+@linux
+def test_a_shim_that_is_killed_is_started_again(machine: Machine, serve: Serve) -> None:
+    index = app_index()
+    for number in range(20):
+        index.add_wheel(Wheel(f"plain-{number}", "1.0"))
+    killed: list[int] = []
+
+    def slow() -> Answer:
+        if not killed:
+            killed.extend(shims_of(machine))
+            for process in killed:
+                os.kill(process, signal.SIGKILL)
+        return Answer(body=Wheel("plain-7", "1.0").build())
+
+    index.faults["plain_7-1.0-py3-none-any.whl"] = slow
+    machine = machine.with_environ({"UV_DEFAULT_INDEX": serve(index).url})
+    project(machine.work, ["app", *(f"plain-{number}" for number in range(20))])
+    done = machine.run("sync")
+    assert killed
+    assert done.code == 0, done
+    assert machine.labels() == {"app": "null"}
+
+
+def test_an_interrupted_sync_is_finished_by_the_next(machine: Machine, index: Index) -> None:
+    data = index.files["app"]["app-1.0-py3-none-any-null.whl"]
+    index.faults["app-1.0-py3-none-any-null.whl"] = lambda: Answer.cut_off(data[:-200])
+    machine = machine.with_environ({"UV_DEFAULT_INDEX": index.url})
+    project(machine.work, ["app"])
+    assert machine.run("sync").code != 0
+    index.faults.clear()
+    done = machine.run("sync")
+    assert done.code == 0, done
+    assert machine.labels() == {"app": "null"}
+
+
+# --- who may come in
+
+
+@linux
+def test_nobody_else_may_use_the_shim(machine: Machine, index: Index) -> None:
+    index.credentials = "user:secret"
+    url = index.url.replace("://", "://user:secret@")
+    index.faults["always-1.0-py3-none-any.whl"] = Answer.endless
+    machine = machine.with_environ({"UV_DEFAULT_INDEX": url})
+    machine.create_environment(PYTHON)
+    with started(machine, "pip", "install", "always") as process:
+        wait_for(lambda: any(path.endswith(".whl") for path in index.requests))
+        (shim,) = shims_of(machine)
+        addresses = listening(shim)
+        assert [host for host, _ in addresses] == ["127.0.0.1"]
+        port = addresses[0][1]
+        path = next(item for item in index.requests if item.startswith("/simple"))
+        for headers in ({}, {"Authorization": "Basic dXY6"}, {"Host": "uv-variants.invalid"}):
+            with pytest.raises(urllib.error.HTTPError) as caught:
+                urllib.request.urlopen(
+                    urllib.request.Request(f"http://127.0.0.1:{port}/p/x{path}", headers=headers)
+                )
+            assert caught.value.code in (401, 407)
+        # Neither command lines nor files that others can read hold a secret.
+        lines = b"".join(Path(f"/proc/{item}/cmdline").read_bytes() for item in (shim, process.pid))
+        assert b"secret" not in lines
+        token = re.search(rb"HTTP_PROXY=http://uv:([^@]+)@", child_environ(process.pid))
+        assert token is not None
+        assert token[1] not in lines
+    for path in machine.home.rglob("*"):
+        if path.is_file() and "cache" in path.parts[len(machine.home.parts)]:
+            assert b"secret" not in path.read_bytes(), path
+    shim_folder = machine.home / "variants-cache" / "shim"
+    assert stat.S_IMODE(shim_folder.stat().st_mode) == 0o700
+
+
+def listening(process: int) -> list[tuple[str, int]]:
+    """Return the addresses at which *process* listens."""
+    inodes = set()
+    for link in Path(f"/proc/{process}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            match = re.fullmatch(r"socket:\[(\d+)\]", os.readlink(link))
+            if match:
+                inodes.add(match[1])
+    found = []
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{process}/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and fields[9] in inodes:
+                host, port = fields[1].split(":")
+                address = socket.inet_ntoa(bytes.fromhex(host)[::-1]) if table == "tcp" else host
+                found.append((address, int(port, 16)))
+    return found
+
+
+def child_environ(process: int) -> bytes:
+    """Return the environment of the uv that *process* started."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            status = (folder / "status").read_text()
+            is_child = re.search(rf"^PPid:\s+{process}$", status, re.M)
+            if is_child and b"uv_variants" not in (folder / "cmdline").read_bytes():
+                return (folder / "environ").read_bytes()
+    raise AssertionError("there is no uv")
+
+
+def test_what_runs_reaches_other_hosts_as_before(
+    machine: Machine, index: Index, serve: Serve
+) -> None:
+    other = Index()
+    other.add_wheel(Wheel("other", "1.0"))
+    other = serve(other)
+    machine = machine.with_environ({"UV_DEFAULT_INDEX": index.url})
+    project(machine.work, ["always"])
+    code = (
+        "import sys, urllib.request as u\n"
+        "for url in sys.argv[1:]: print(len(u.urlopen(url).read()))\n"
+        # Not exempt from proxies, so by way of the shim.
+        "import os; os.environ['NO_PROXY'] = os.environ['no_proxy'] = ''\n"
+        "for url in sys.argv[1:]: print(len(u.urlopen(url).read()))\n"
+    )
+    done = machine.run("run", "python", "-c", code, other.links_url)
+    assert done.code == 0, done
+    first, second = done.out.split()
+    assert first == second
+
+
+# --- shims that stay
+
+
+@pytest.fixture
+def running(machine: Machine, index: Index) -> Iterator[Machine]:
+    machine = machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": f"own={index.url}"})
+    done = machine.run("serve", "--port", "0", "--background")
+    assert done.code == 0, done
+    assert re.fullmatch(r"Serving own at http://127\.0\.0\.1:\d+\n", done.err)
+    try:
+        yield machine
+    finally:
+        machine.run("stop")
+
+
+@posix
+def test_a_shim_that_stays(running: Machine, index: Index) -> None:
+    machine = running
+    done = machine.run("status")
+    assert done.code == 0
+    assert re.search(r"^shim +http://127\.0\.0\.1:\d+$", done.out, re.M)
+    assert re.search(rf"^index own +{re.escape(index.url.rstrip('/'))}$", done.out, re.M)
+    state = machine.home / "variants-state" / "shim.json"
+    assert stat.S_IMODE(state.stat().st_mode) == 0o600
+    # Commands use it instead of one of their own.
+    machine.create_environment(PYTHON)
+    done = machine.run("pip", "install", "app")
+    assert done.code == 0, done
+    assert machine.labels() == {"app": "cu128"}
+    if sys.platform.startswith("linux"):
+        assert shims_of(machine) == []
+    # A second one is not started, and one with other indexes is used beside it.
+    done = machine.run("serve", "--port", "0")
+    assert done.code == 1
+    assert "runs already" in done.err
+    done = machine.run("stop")
+    assert done.code == 0, done
+    assert not state.exists()
+    done = machine.run("status")
+    assert (done.code, done.err) == (
+        1,
+        "uv-variants: no shim runs for you: uv-variants serve starts one\n",
+    )
+
+
+@posix
+def test_plain_uv_with_a_written_configuration(
+    every_machine: Machine, running: Machine, index: Index
+) -> None:
+    machine = every_machine.with_environ(
+        {"VARIANTS_STATE_DIR": str(running.home / "variants-state"), **CUDA_12_8}
+    )
+    done = machine.run("config", "-o", "uv.toml")
+    assert done.code == 0, done
+    file = machine.work / "uv.toml"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    again = machine.run("config", "-o", "uv.toml")
+    assert (again.code, "--force" in again.err) == (1, True)
+    moved = machine.work / "written.toml"
+    file.rename(moved)
+    machine.create_environment(PYTHON)
+    done = machine.plain("pip", "install", "--config-file", str(moved), "app")
+    assert done.code == 0, done
+    assert machine.labels() == {"app": "cu128"}
+    assert machine.plain("pip", "check").code == 0
+    url = machine.run("config", "--url").out.strip()
+    other = machine.create_environment(PYTHON, machine.work / "other")
+    done = machine.plain("pip", "install", "--python", str(other.path), "--index-url", url, "app")
+    assert done.code == 0, done
+    assert machine.labels(other.path) == {"app": "cu128"}
+
+
+@posix
+def test_a_shared_shim(machine: Machine, index: Index) -> None:
+    machine = machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": index.url})
+    with started(machine, "serve", "--open", "--port", "0", "--access-log") as process:
+        assert process.stderr is not None
+        url = process.stderr.readline().split()[-1]
+        wait_for(lambda: answers(f"{url}/health"))
+        client = machine.with_environ({"UV_DEFAULT_INDEX": "", "VARIANTS_SHIM": url})
+        client.create_environment(PYTHON)
+        done = client.run("pip", "install", "app")
+        assert done.code == 0, done
+        assert client.labels() == {"app": "cu128"}
+        # A lock made with it holds for everybody who can reach it, with or without us.
+        project(client.work, ["app"])
+        done = client.run("lock")
+        assert done.code == 0, done
+        lock = (client.work / "uv.lock").read_text()
+        assert f"{url}/p/1~" in lock
+        done = client.with_environ(dict.fromkeys(CUDA_12_8, "")).run("sync", "--locked")
+        assert done.code == 0, done
+        assert client.labels() == {"app": "cu128"}
+        # It is nobody's proxy.
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({"http": url}))
+        with pytest.raises(urllib.error.HTTPError):
+            opener.open("http://example.invalid/")
+        process.send_signal(signal.SIGTERM)
+        _, log = process.communicate(timeout=20)
+    assert process.returncode == 0
+    rows = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
+    assert any(row["path"].endswith("/simple/app/") and row["status"] == 200 for row in rows)
+
+
+def answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url) as answer:
+            return answer.status == 200
+    except OSError:
+        return False

@@ -57,6 +57,17 @@ def wait_for(condition: Callable[[], object], seconds: float = 20) -> None:
         time.sleep(0.02)
 
 
+def trickle() -> Answer:
+    """Return an answer that takes longer than anybody waits."""
+
+    def parts() -> Iterator[bytes]:
+        for _ in range(300):
+            yield b" "
+            time.sleep(0.1)
+
+    return Answer(body=parts())
+
+
 @contextmanager
 def started(machine: Machine, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """Run `uv-variants`, in a process group of its own as a shell would."""
@@ -165,7 +176,7 @@ def test_signals_reach_what_runs(machine: Machine, index: Index, number: signal.
 
 @posix
 def test_it_dies_of_the_signal_that_uv_died_of(machine: Machine, index: Index) -> None:
-    index.faults["always-1.0-py3-none-any.whl.metadata"] = Answer.endless
+    index.faults["always-1.0-py3-none-any.whl.metadata"] = trickle
     machine = machine.with_environ({"UV_DEFAULT_INDEX": index.url})
     machine.create_environment(PYTHON)
     with started(machine, "pip", "install", "always") as process:
@@ -185,7 +196,7 @@ def test_the_shim_ends_with_uv(machine: Machine, index: Index) -> None:
 
 @linux
 def test_the_shim_ends_when_the_command_is_killed(machine: Machine, index: Index) -> None:
-    index.faults["always-1.0-py3-none-any.whl"] = Answer.endless
+    index.faults["always-1.0-py3-none-any.whl"] = trickle
     machine = machine.with_environ({"UV_DEFAULT_INDEX": index.url})
     machine.create_environment(PYTHON)
     with started(machine, "pip", "install", "always") as process:
@@ -239,7 +250,7 @@ def test_an_interrupted_sync_is_finished_by_the_next(machine: Machine, index: In
 def test_nobody_else_may_use_the_shim(machine: Machine, index: Index) -> None:
     index.credentials = "user:secret"
     url = index.url.replace("://", "://user:secret@")
-    index.faults["always-1.0-py3-none-any.whl"] = Answer.endless
+    index.faults["always-1.0-py3-none-any.whl"] = trickle
     machine = machine.with_environ({"UV_DEFAULT_INDEX": url})
     machine.create_environment(PYTHON)
     with started(machine, "pip", "install", "always") as process:

@@ -33,10 +33,12 @@ class Subject:
     Attributes:
         key: platform key.
         platforms: platform files that the shim has to know, by name.
+        platform: what it supports, and how that was found out; None if nobody asked.
     """
 
     key: str
     platforms: Mapping[str, Path] = field(default_factory=dict)
+    platform: Platform | None = None
 
 
 def subject_of(
@@ -79,7 +81,7 @@ def subject_of(
     from .errors import InvalidKey
 
     try:
-        return Subject(encode(machine))
+        return Subject(encode(machine), platform=platform)
     except InvalidKey:
         return _by_name(machine, cache)
 
@@ -112,4 +114,4 @@ def _by_name(machine: Machine, cache: Path) -> Subject:
         unfinished.write_text(text, "utf-8")
         unfinished.replace(path)
     key = encode(replace(machine, name=name))
-    return Subject(key, {name: path})
+    return Subject(key, {name: path}, machine.platform)

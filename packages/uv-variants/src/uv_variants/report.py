@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from .decisions import Decision, decision_on
 from .installed import Installed
+
+if TYPE_CHECKING:
+    from pep_variants.platform import Platform
 
 _STYLES = {"chosen": "32", "compatible": "", "rejected": "2"}
 
@@ -51,6 +54,27 @@ def report(
                 if text not in said:
                     said.add(text)
                     print(f"uv-variants: {text}", file=stream)
+
+
+def report_platform(platform: Platform, stream: TextIO | None = None) -> None:
+    """Say what is known of the machine, and who said so.
+
+    Args:
+        platform: of it.
+        stream: where to, standard error by default.
+    """
+    stream = stream or sys.stderr
+    if platform.source:
+        print(f"uv-variants: the machine is the one of {platform.source}", file=stream)
+        return
+    for namespace, support in platform.namespaces.items():
+        facts = [
+            f"{fact.what} {fact.value} ({fact.source})"
+            for fact in support.facts
+            if support.features or fact.forced
+        ]
+        if facts:
+            print(f"uv-variants: {namespace}: {', '.join(facts)}", file=stream)
 
 
 def why_missing(name: str, label: str, versions: Mapping[str, Decision]) -> str | None:

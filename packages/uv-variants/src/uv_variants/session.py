@@ -140,6 +140,10 @@ def _key(session: Session, locked: str | None) -> tuple[str, Subject | None]:
 def _with_shim(session: Session, opening: Opening, locked: str | None) -> int:
     invocation, place = session.invocation, session.place
     key, subject = _key(session, locked)
+    if invocation.has("v", "verbose") and subject is not None and subject.platform is not None:
+        from .report import report_platform
+
+        report_platform(subject.platform)
     plan = make_plan(invocation, session.scope, place)
 
     def url(index: UserIndex) -> str:

@@ -1,0 +1,113 @@
+"""A shim and its upstreams, all real, on loopback."""
+
+import logging
+import socket
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+import uvicorn
+
+sys.path.insert(0, str(Path(__file__).parent))  # for `upstream_server`
+
+from upstream_server import Upstream as Server
+from upstream_server import served
+
+from pep_variants.platform import Platform, Support
+from uv_variants.shim import (
+    Machine,
+    Settings,
+    Upstream,
+    create_app,
+    encode,
+    index_url,
+)
+
+NVIDIA = Platform({"nvidia": Support({"cuda_version_lower_bound": ("12.8", "12.7", "12.6")})})
+JSON = "application/vnd.pypi.simple.v1+json"
+
+
+class Shim:
+    """A running shim, and what clients do with it."""
+
+    def __init__(self, url, settings):
+        self.url = url
+        self.settings = settings
+        self.client = httpx.Client(base_url=url, timeout=20, trust_env=False)
+
+    def get(self, path, **options):
+        return self.client.get(path, **options)
+
+    def page(self, project="app", key=None, index=None):
+        key = key or encode(Machine(NVIDIA, target="linux-x86_64"))
+        url = f"{index_url(key, index)}{project}/"
+        answer = self.get(url, headers={"Accept": JSON})
+        answer.raise_for_status()
+        tree = answer.json()
+        for file in tree["files"]:
+            file["url"] = str(httpx.URL(self.url + url).join(file["url"]))
+        return tree
+
+    def files(self, *args, **options):
+        return {file["filename"]: file for file in self.page(*args, **options)["files"]}
+
+
+@contextmanager
+def running(settings):
+    app = create_app(settings)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="critical", access_log=False))
+    listening = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.005)
+    shim = Shim(f"http://127.0.0.1:{listening.getsockname()[1]}", settings)
+    try:
+        yield shim
+    finally:
+        shim.client.close()
+        server.should_exit = True
+        thread.join(10)
+        listening.close()
+
+
+@pytest.fixture
+def upstream():
+    with served(Server()) as server:
+        yield server
+
+
+@pytest.fixture
+def other():
+    with served(Server()) as server:
+        yield server
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Start shims; upstreams are servers or `Upstream`s."""
+    from contextlib import ExitStack
+
+    with ExitStack() as stack:
+
+        def begin(*upstreams, **options):
+            given = tuple(
+                item
+                if isinstance(item, Upstream)
+                else Upstream(f"index{number}" if number else "main", item.simple)
+                for number, item in enumerate(upstreams)
+            )
+            options.setdefault("cache", tmp_path / "cache")
+            options.setdefault("environ", {"HOME": str(tmp_path), "PATH": ""})
+            return stack.enter_context(running(Settings(given, **options)))
+
+        yield begin
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    logging.getLogger("httpx").setLevel("WARNING")

@@ -1,0 +1,51 @@
+"""Negotiation: which form of an answer a client gets, and whether it has it already."""
+
+import gzip
+
+import pytest
+
+from uv_variants.shim.answers import Answer, prefers_json, takes_gzip
+
+PAGE = "application/vnd.pypi.simple.v1"
+
+
+@pytest.mark.parametrize(
+    ("accept", "expected"),
+    [
+        ("", False), ("*/*", False), ("text/html", False), (f"{PAGE}+json", True),
+        (f"{PAGE}+json, {PAGE}+html;q=0.2, text/html;q=0.01", True),
+        (f"{PAGE}+json;q=0.1, text/html", False), (f"{PAGE}+json;q=0", False),
+        ("application/vnd.pypi.simple.latest+json", True), (f"{PAGE}+json;q=x", False),
+        ("application/json", False), (f"{PAGE.upper()}+JSON", True),
+    ],
+)  # fmt: skip
+def test_prefers_json(accept, expected):
+    assert prefers_json(accept) is expected
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [(b"", False), (b"gzip", True), (b"br, GZIP;q=0.5", True), (b"gzip;q=0", False), (b"*", True)],
+)
+def test_takes_gzip(header, expected):
+    assert takes_gzip(header) is expected
+
+
+def test_forms():
+    answer = Answer(b"text " * 1000, "text/html", "public", vary="Accept")
+    status, plain, body = answer.response(b"", b"")
+    assert (status, body) == (200, answer.body)
+    _, packed, body = answer.response(b"gzip", b"")
+    assert gzip.decompress(body) == answer.body
+    tags = dict(plain)[b"etag"], dict(packed)[b"etag"]
+    assert tags[0] != tags[1]
+    assert dict(packed)[b"vary"] == b"Accept, Accept-Encoding"
+    for tag in (*tags, b"W/" + tags[1], b'"x", ' + tags[0], b"*"):
+        assert answer.response(b"gzip", tag)[0] == 304
+    assert answer.response(b"gzip", b'"x"')[0] == 200
+
+
+def test_small_ones_are_not_compressed():
+    _, headers, body = Answer(b"x", "text/html", "public").response(b"gzip", b"")
+    assert body == b"x"
+    assert b"content-encoding" not in dict(headers)

@@ -41,6 +41,11 @@ class Candidate:
     def _key(self) -> tuple[str, str, str]:
         return self.filename, self.source, self.extra
 
+    @cached_property
+    def version_text(self) -> str:
+        """The version as text, which is compared and hashed much faster."""
+        return str(self.version)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Candidate) and self._key == other._key
 

@@ -143,6 +143,7 @@ class IndexProvider(_Base):
         self._specifiers: dict[str, SpecifierSet] = {}
         self._matching: dict[tuple[str, frozenset[str]], tuple[list[Version], list[Version]]] = {}
         self._contained: dict[tuple[str, Version], bool] = {}
+        self._satisfied: dict[tuple[str, str], bool] = {}
         self._holds: dict[tuple[str, str], bool] = {}
         self._parsed: dict[str, Requirement] = {}
 
@@ -222,13 +223,20 @@ class IndexProvider(_Base):
 
     def is_satisfied_by(self, requirement: Requires, candidate: Candidate) -> bool:
         """Return whether *candidate* is of a version, or the file, that is required."""
+        # Resolvers ask this of every pin in every round: millions of times in large resolutions.
+        if type(requirement) is Need and requirement.url is None:
+            known = self._satisfied.get((requirement.specifier, candidate.version_text))
+            if known is not None:
+                return known
         if isinstance(requirement, Never):
             return False
         if isinstance(requirement, Exactly):
             return requirement.candidate.with_extra(candidate.extra) == candidate
         if requirement.url is not None:
             return self.direct_candidate(requirement.url).filename == candidate.filename
-        return self._contains(requirement.specifier, candidate.version)
+        satisfied = self._contains(requirement.specifier, candidate.version)
+        self._satisfied[requirement.specifier, candidate.version_text] = satisfied
+        return satisfied
 
     def get_dependencies(self, candidate: Candidate) -> list[Requires]:
         """Return the requirements of a candidate that is no variant."""

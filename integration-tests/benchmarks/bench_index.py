@@ -1,0 +1,145 @@
+"""Resolving over an index, with variants on it and with none, by the size of the universe.
+
+Each resolution runs in a process of its own, beside the one that serves the index; CPU time and
+the largest resident size are those of the resolving process alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from .report import Row
+
+ROOT = Path(__file__).resolve().parents[1]
+SIZES = (100, 500, 2000)
+EVERY = 10
+VERSIONS = 20
+WORST = 50
+
+PLATFORM = """
+[[provider]]
+namespace = "nvidia"
+[provider.properties]
+cuda_version_lower_bound = ["12.8", "12.7", "12.6", "12.5", "12.4", "12.3", "12.2", "12.1", "12.0"]
+"""
+
+
+def rows() -> Iterator[Row]:
+    """Measure."""
+    against = "plain resolvelib, no variants"
+    for size in SIZES:
+        with _served(size, 0) as plain, _served(size, EVERY) as mixed:
+            rounds = 1 if size > 500 else 3
+            runs = [
+                (_run(mixed, "wrapped"), _run(plain, "wrapped"), _run(plain, "plain"))
+                for _ in range(rounds)
+            ]
+        variants, without, base = zip(*runs, strict=True)
+        what = f"{size} projects x {VERSIONS} versions"
+        kinds = ((f"{what}, no variants", without), (f"{what}, a tenth with 12", variants))
+        for text, ours in kinds:
+            spent, theirs = _middle(ours, "cpu"), _middle(base, "cpu")
+            yield Row(text, spent, theirs, "s", against, "at most 1.10x", spent <= 1.10 * theirs)
+        for text, key, unit in (
+            ("largest resident size", "size", "MB"),
+            ("requests", "requests", ""),
+            ("wall time", "wall", "s"),
+        ):
+            yield Row(
+                f"  {text}, a tenth with 12",
+                _middle(variants, key), _middle(base, key), unit, against,
+            )  # fmt: skip
+    with _served(1, 1, versions=WORST, fitting=False) as hopeless:
+        found = _run(hopeless, "wrapped")
+    yield Row(
+        f"requests, {WORST} versions of which nothing fits", found["requests"], WORST + 1, "",
+        "one page and one file per version", "no more", found["requests"] <= WORST + 1,
+    )  # fmt: skip
+
+
+def _middle(runs: Any, key: str) -> float:
+    return float(median(run[key] for run in runs))
+
+
+@contextmanager
+def _served(
+    projects: int, every: int, *, versions: int = VERSIONS, fitting: bool = True
+) -> Iterator[str]:
+    arguments = map(str, (projects, every, versions, int(fitting)))
+    command = [sys.executable, "-m", "support.synthetic", *arguments]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        try:
+            yield server.stdout.readline().strip()
+        finally:
+            server.stdin.close()
+
+
+def _run(url: str, kind: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.bench_index", url, kind],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONHASHSEED": "0"},
+    )  # fmt: skip
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def measured(url: str, kind: str) -> dict[str, float]:
+    """Resolve in this process; return what it took."""
+    import resource
+    import time
+
+    from resolvelib import BaseReporter, Resolver
+
+    from pep_variants.platform import read_platform
+    from pep_variants.plugins.sources import Sources
+    from resolvelib_variants.resolution.errors import NoSolution
+    from resolvelib_variants.resolution.provider import IndexProvider
+    from resolvelib_variants.resolution.requirements import Wishes, parse_requirement
+    from resolvelib_variants.resolution.resolver import MAX_ROUNDS, IndexResolver
+    from resolvelib_variants.resolution.shelf import Shelf
+    from resolvelib_variants.resolution.target import host
+
+    target = host(read_platform(PLATFORM, "platform.toml"))
+    wishes = Wishes((parse_requirement("project-0"),))
+    start, wall = time.process_time(), time.perf_counter()
+    with IndexResolver(Sources(index_url=url), environ={}) as resolver:
+        if kind == "plain":
+            shelf = Shelf(resolver.catalog, target)
+            provider = IndexProvider(
+                resolver.session, resolver.ahead, resolver.catalog, shelf, target
+            )
+            reporter: BaseReporter[Any, Any, Any] = BaseReporter()
+            roots = provider.roots(wishes.requirements)
+            found = len(Resolver(provider, reporter).resolve(roots, MAX_ROUNDS).mapping)
+        else:
+            try:
+                found = len(resolver.resolve(wishes, target).packages)
+            except NoSolution:
+                found = 0
+        requests = resolver.session.traffic.requests
+    return {
+        "cpu": time.process_time() - start,
+        "wall": time.perf_counter() - wall,
+        "size": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "requests": requests,
+        "found": found,
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(measured(*sys.argv[1:3])))

@@ -110,6 +110,7 @@ class Session:
         environ: Mapping[str, str] | None = None,
         retries: int = RETRIES,
         first_pause: float = FIRST_PAUSE,
+        keyring: bool = True,
     ) -> None:
         """Set up.
 
@@ -119,6 +120,7 @@ class Session:
             environ: environment variables, those of this process by default.
             retries: how often a request is sent again.
             first_pause: seconds before the first retry; doubles with each.
+            keyring: ask the keyring when an index wants to know who is there.
         """
         environ = os.environ if environ is None else environ
         self.store = store
@@ -126,7 +128,9 @@ class Session:
         self._retries = retries
         self._first_pause = first_pause
         self._closed = threading.Event()
-        self._access = Authorizing(_Counting(Routes(sources, environ), self.traffic), environ)
+        self._access = Authorizing(
+            _Counting(Routes(sources, environ), self.traffic), environ, keyring=keyring
+        )
         for url in (*sources.indexes, *sources.links):
             self.learn(url)
         transport: httpx.BaseTransport = self._access

@@ -40,6 +40,7 @@ from resolvelib_variants.index.store import Store
 
 from ..errors import UpstreamError
 from .choice import Release
+from .eviction import trim
 from .flights import Flights
 from .memory import Memory
 from .metrics import Metrics
@@ -54,6 +55,7 @@ MAX_INSPECTED = 32
 """Wheels of a version that are looked into when its index has no metadata file."""
 
 _RETRIES = 2
+_TRIM_EVERY = 500
 _LARGE_PAGE = 256 * 1024
 _SDISTS = (".tar.gz", ".zip")
 # Indexes that say "forbidden" of projects that they do not have, as uv knows them too.
@@ -91,6 +93,7 @@ class Upstreams:
         self._store = Store(settings.cache)
         self._sessions: dict[str, Session] = {}
         self._privates: dict[str, bool] = {}
+        self._fetches = 0
         self._threads = anyio.CapacityLimiter(settings.limits.connections)
         self._pages: Memory[tuple[str, str], Found | None] = Memory(settings.limits.page_bytes)
         self._splits: Memory[tuple[str, str], dict[str, tuple[Page, str]]] = Memory(64)
@@ -122,11 +125,11 @@ class Upstreams:
                     cert=str(settings.ca_bundle) if settings.ca_bundle else None,
                     client_cert=str(settings.client_cert) if settings.client_cert else None,
                     timeout=int(self._limits.read_seconds) or 1,
-                    keyring=settings.keyring,
                 ),
                 store=self._store,
                 environ=settings.environ,
                 retries=_RETRIES,
+                keyring=settings.keyring,
             )
             if upstream.credentials is not None:
                 user = quote(upstream.credentials.username, safe="")
@@ -278,6 +281,7 @@ class Upstreams:
         return found
 
     def _fetched(self, upstream: Upstream, project: str, known: Found | None) -> Found | None:
+        self._trim()
         if upstream.kind == "find-links" or is_local(upstream.url):
             return self._listed(upstream, project, known)
         try:
@@ -476,6 +480,12 @@ class Upstreams:
             return data
 
         return self._kept("shim-inside", file, read)
+
+    def _trim(self) -> None:
+        """Look after the cache on disk now and then."""
+        if self._fetches % _TRIM_EVERY == 0:
+            trim(self._store.root, self._limits.cache_bytes)
+        self._fetches += 1
 
     def _kept(self, kind: str, file: PageFile, fetch: Callable[[], bytes]) -> bytes:
         """Return what *fetch* returns, kept for good if the hash of *file* says what it is of."""

@@ -160,6 +160,10 @@ class TestHTML:
             ('data-requires-python="&gt;=3.9,&lt;4"', {"requires_python": ">=3.9,<4"}),
             ('data-requires-python=""', {}),
             ("data-yanked", {"yanked": ""}),
+            (
+                'data-upload-time="2012-07-24T16:34:31.159215Z"',
+                {"upload_time": "2012-07-24T16:34:31.159215Z"},
+            ),
             ('data-yanked="bad &amp; old"', {"yanked": "bad & old"}),
             ('data-core-metadata="true"', {"core_metadata": {}}),
             ('data-core-metadata="false"', {}),

@@ -274,6 +274,8 @@ def _html_file(attributes: Mapping[str, str | None], base: _Base) -> PageFile | 
         {digest[1]: digest[2].lower()} if digest else {},
         attributes.get("data-requires-python") or None,
         (attributes["data-yanked"] or "") if "data-yanked" in attributes else None,
+        # No PEP has it in HTML, but mirrors do, and uv reads it.
+        upload_time=attributes.get("data-upload-time") or None,
         core_metadata=core_metadata,
         provenance=provenance and base.join(provenance),
         gpg_sig=None if gpg_sig is None else gpg_sig.lower() == "true",

@@ -190,6 +190,8 @@ class _Selector:
         self._choices: dict[int, _Choice] = {}
 
     def select(self) -> tuple[Locked, ...]:
+        # Whether it is for this target at all goes before everything else.
+        self._selected(_validated(self._lock, {**self._lock.tree, "packages": []}))
         present = [number for number in range(len(self._packages)) if self._applies(number)]
         needed = sorted(self._needed(present))
         for number in needed:
@@ -198,8 +200,13 @@ class _Selector:
         tree = {**self._lock.tree, "packages": [self._settled(number) for number in needed]}
         pylock = _validated(self._lock, tree)
         numbers = dict(zip(map(id, pylock.packages), needed, strict=True))
+        chosen = self._selected(pylock)
+        locked = [self._locked(numbers[id(package)], package, file) for package, file in chosen]
+        return tuple(sorted(locked, key=lambda item: item.name))
+
+    def _selected(self, pylock: Pylock) -> list[tuple[Package, Any]]:
         try:
-            chosen = list(
+            return list(
                 pylock.select(
                     environment=dict(self._target.environment),  # type: ignore[arg-type]
                     tags=list(self._target.tags),
@@ -209,8 +216,6 @@ class _Selector:
             )
         except PylockSelectError as error:
             raise LockError(f"{self._lock.source}: {error}") from None
-        locked = [self._locked(numbers[id(package)], package, file) for package, file in chosen]
-        return tuple(sorted(locked, key=lambda item: item.name))
 
     def _applies(self, number: int) -> bool:
         marker = self._packages[number].get("marker")

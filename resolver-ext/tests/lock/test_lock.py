@@ -1,0 +1,360 @@
+"""Lock files: what is written, what is chosen from them, what is refused."""
+
+import hashlib
+import json
+
+import pytest
+import tomli_w
+from index_server import Resource
+from packaging.pylock import Pylock
+from world import GPU, cuda, target
+
+from pep_variants import toml
+from pep_variants.detection import Detector
+from pep_variants.errors import InconsistentMetadata, NoSuchVariant
+from pep_variants.preferences import from_options
+from resolvelib_variants.index.errors import BadAnswer, NotFound
+from resolvelib_variants.lock.errors import LockError
+from resolvelib_variants.lock.reading import read_lock, select_locked
+from resolvelib_variants.lock.writing import lock
+from resolvelib_variants.resolution.downloading import Order, download_all
+from resolvelib_variants.resolution.errors import NoSolution
+from resolvelib_variants.resolution.requirements import Wishes, parse_requirement
+from resolvelib_variants.resolution.target import make_target
+from support.wheels import Wheel
+
+REQUIRES = (
+    "both",
+    "fast[x]; 'nvidia' in variant_namespaces",
+    "slow; 'nvidia' not in variant_namespaces",
+    "runtime==12.8; variant_label == 'cu128'",
+)
+OLDER_GPU = GPU.replace('"12.8", "12.7", ', "")
+
+
+@pytest.fixture
+def demo(world):
+    world.add(cuda("demo", "1.0", "12.6", "12.8", requires=REQUIRES, non_variant=True))
+    world.add(*(Wheel(name, "1.0", requires=("common",)) for name in ("both", "slow")))
+    world.add(Wheel("fast", "1.0", extras=("x",), requires=("extra-fast; extra == 'x'",)))
+    world.add(*(Wheel(name, "1.0") for name in ("common", "extra-fast")))
+    return world.add(Wheel("runtime", "12.8"))
+
+
+def locked(world, *requirements, targets=None, every=False, folder=None):
+    """Resolve and return the contents of the lock file."""
+    world.publish()
+    wishes = Wishes(tuple(map(parse_requirement, requirements)))
+    with world.resolver() as resolver:
+        resolutions = [
+            resolver.resolve(wishes, one, every_variant=every) for one in targets or [target()]
+        ]
+        return lock(
+            resolutions,
+            created_by="tests",
+            folder=folder or world.folder,
+            document=resolver.variant_document,
+            digests=lambda candidate: resolver.digests(candidate, ["sha256"]),
+        )
+
+
+def choose(data, folder, on=None, options=None):
+    """Return what is chosen from the contents of a lock file, as names and labels."""
+    path = folder / "pylock.toml"
+    path.write_bytes(data)
+    return names(chosen(path, on, options))
+
+
+def chosen(path, on=None, options=None):
+    on = on or target()
+    detector = Detector(environment=on.environment, platform=on.platform)
+    return select_locked(read_lock(path), on, detector.platform, from_options(options or {}))
+
+
+def names(found):
+    return " ".join(f"{item.name}-{item.label}" if item.label else item.name for item in found)
+
+
+ON_GPU = "both common demo-cu128 extra-fast fast runtime"
+ON_CPU = "both common demo-null slow"
+
+
+class TestWriting:
+    def test_contents(self, demo):
+        tree = toml.loads(locked(demo, "demo").decode())
+        assert tree["lock-version"] == "1.0"
+        assert tree["created-by"] == "tests"
+        assert tree["environments"] == [
+            'implementation_name == "cpython" and platform_machine == "x86_64" '
+            'and python_version == "3.12" and sys_platform == "linux"'
+        ]
+        packages = {package["name"]: package for package in tree["packages"]}
+        assert list(packages) == sorted(packages)
+        wheel = "demo-1.0-py3-none-any-cu128.whl"
+        assert packages["demo"] == {
+            "name": "demo",
+            "version": "1.0",
+            "dependencies": [{"name": "both"}, {"name": "fast"}, {"name": "runtime"}],
+            "index": demo.server.simple,
+            "wheels": [
+                {
+                    "url": f"{demo.server.url}/files/{wheel}",
+                    "hashes": {"sha256": digest(demo.files["demo"][wheel]["body"])},
+                }
+            ],
+            "variants-json": {
+                "$schema": "https://variants-schema.wheelnext.dev/v0.2.0.json",
+                "default-priorities": {"namespace": ["nvidia"]},
+                "providers": packages["demo"]["variants-json"]["providers"],
+                "variants": {"cu128": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}}},
+            },
+            "tool": {"pep-variants": {"requires-dist": list(REQUIRES)}},
+        }
+        assert "tool" not in packages["both"]
+        assert tree["tool"] == {"pep-variants": {"requirements": ["demo"]}}
+
+    def test_the_same_answer_gives_the_same_bytes(self, demo):
+        assert locked(demo, "demo", "both") == locked(demo, "both", "demo")
+
+    def test_without_variants_nothing_is_said_of_them(self, demo):
+        data = locked(demo, "both")
+        assert b"variants" not in data
+        Pylock.from_dict(toml.loads(data.decode()))
+
+    def test_all_variants(self, demo):
+        tree = toml.loads(locked(demo, "demo", every=True).decode())
+        packages = {package["name"]: package for package in tree["packages"]}
+        assert {wheel["url"].rpartition("/")[2] for wheel in packages["demo"]["wheels"]} == {
+            f"demo-1.0-py3-none-any{label}.whl" for label in ("", "-null", "-cu126", "-cu128")
+        }
+        assert set(packages["demo"]["variants-json"]["variants"]) == {"null", "cu126", "cu128"}
+        # Whatever any of them needs.
+        assert {"slow", "runtime", "fast", "extra-fast"} <= set(packages)
+
+    def test_variants_that_cannot_be_locked_together(self, world):
+        requires = tuple(f"runtime=={n}; variant_label == 'cu{n}'" for n in (126, 128))
+        world.add(cuda("demo", "1.0", "12.6", "12.8", requires=requires))
+        world.add(Wheel("runtime", "126"), Wheel("runtime", "128"))
+        assert b"runtime-128" in locked(world, "demo")
+        with pytest.raises(NoSolution, match="runtime"):
+            locked(world, "demo", every=True)
+
+    def test_markers_tell_targets_apart(self, demo):
+        demo.add(Wheel("app", "1.0", requires=("both; sys_platform == 'win32'", "common")))
+        windows = make_target(python_version="3.12", platforms=["windows"], name="windows")
+        data = locked(demo, "app", targets=[target(), windows])
+        tree = toml.loads(data.decode())
+        markers = {package["name"]: package.get("marker") for package in tree["packages"]}
+        assert markers["app"] is markers["common"] is None
+        assert markers["both"] == (
+            'implementation_name == "cpython" and platform_machine == "AMD64" '
+            'and python_version == "3.12" and sys_platform == "win32"'
+        )
+        assert len(tree["environments"]) == 2
+        assert choose(data, demo.folder) == "app common"
+        assert choose(data, demo.folder, windows) == "app both common"
+
+    def test_versions_that_only_variants_tell_apart_are_refused(self, world):
+        requires = ("lib==1; variant_label == 'null'", "lib==2; variant_label == 'cu128'")
+        world.add(cuda("demo", "1.0", "12.8", requires=requires))
+        world.add(Wheel("lib", "1"), Wheel("lib", "2"))
+        with pytest.raises(LockError, match="cpu needs lib 1 and gpu needs 2"):
+            locked(world, "demo", targets=[target(), target("", "cpu")])
+
+    def test_local_files_are_relative_to_the_lock(self, world, tmp_path):
+        world.links.mkdir()
+        wheel = Wheel("demo", "1.0")
+        (world.links / wheel.filename).write_bytes(wheel.build())
+        wishes = Wishes((parse_requirement("demo"),))
+        with world.resolver(find_links=(str(world.links),)) as resolver:
+            world.publish()
+            data = lock(
+                [resolver.resolve(wishes, target())],
+                created_by="tests",
+                folder=tmp_path / "project",
+                document=resolver.variant_document,
+                digests=lambda candidate: resolver.digests(candidate, ["sha256"]),
+            )
+        (package,) = toml.loads(data.decode())["packages"]
+        assert "index" not in package
+        assert package["wheels"] == [
+            {"path": f"../links/{wheel.filename}", "hashes": {"sha256": digest(wheel.build())}}
+        ]
+        (tmp_path / "project").mkdir()
+        (tmp_path / "project" / "pylock.toml").write_bytes(data)
+        (item,) = chosen(tmp_path / "project" / "pylock.toml")
+        assert item.url == (tmp_path / "project/../links" / wheel.filename).as_uri()
+
+    def test_metadata_that_only_the_wheels_have(self, demo):
+        del demo.files["demo"]["demo-1.0-variants.json"]
+        assert choose(locked(demo, "demo"), demo.folder) == ON_GPU
+
+
+def digest(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+class TestChoosing:
+    def test_what_was_resolved(self, demo):
+        assert choose(locked(demo, "demo"), demo.folder) == ON_GPU
+
+    def test_several_targets_in_one_file(self, demo):
+        data = locked(demo, "demo", targets=[target(), target("", "cpu")])
+        assert choose(data, demo.folder) == ON_GPU
+        assert choose(data, demo.folder, target("", "cpu")) == ON_CPU
+
+    def test_a_target_that_nobody_thought_of(self, demo):
+        data = locked(demo, "demo", every=True)
+        assert choose(data, demo.folder) == ON_GPU
+        assert choose(data, demo.folder, target("", "cpu")) == ON_CPU
+        older = choose(data, demo.folder, target(OLDER_GPU, "older"))
+        assert older == "both common demo-cu126 extra-fast fast"
+
+    def test_order_follows_from_the_lock_alone(self, demo):
+        data = locked(demo, "demo", every=True)
+        reversed_tree = toml.loads(data.decode())
+        for package in reversed_tree["packages"]:
+            package["wheels"].reverse()
+        assert choose(tomli_w.dumps(reversed_tree).encode(), demo.folder) == ON_GPU
+
+    def test_wishes_count(self, demo):
+        data = locked(demo, "demo", every=True)
+        forced = choose(data, demo.folder, options={"variant": ["demo=cu126"]})
+        assert forced == "both common demo-cu126 extra-fast fast"
+        plain = choose(data, demo.folder, options={"no-variants": True})
+        assert plain == "both common demo slow"
+        with pytest.raises(NoSuchVariant, match="no variant 'nix'"):
+            choose(data, demo.folder, options={"variant": ["demo=nix"]})
+
+    def test_nothing_fits(self, demo):
+        with pytest.raises(LockError) as caught:
+            choose(locked(demo, "demo"), demo.folder, target("", "cpu"))
+        assert str(caught.value).startswith(
+            f"{demo.folder / 'pylock.toml'}: packages[2] (demo): none of its wheels fits cpu: "
+            "cu128 needs CUDA driver 12.8 or newer"
+        )
+
+    def test_another_environment(self, demo):
+        data = locked(demo, "demo")
+        with pytest.raises(LockError, match="does not satisfy any of the environments"):
+            choose(data, demo.folder, make_target(python_version="3.11", platforms=["linux"]))
+
+    def test_locks_of_others(self, demo):
+        """Without our own table everything is installed whose marker holds."""
+        tree = toml.loads(locked(demo, "demo", every=True).decode())
+        del tree["tool"]
+        for package in tree["packages"]:
+            package.pop("tool", None)
+        everything = "both common demo-null extra-fast fast runtime slow"
+        data = tomli_w.dumps(tree).encode()
+        assert choose(data, demo.folder, target("", "cpu")) == everything
+
+    def test_what_is_known_of_each(self, demo):
+        path = demo.folder / "pylock.toml"
+        path.write_bytes(locked(demo, "demo"))
+        item = next(item for item in chosen(path) if item.name == "demo")
+        assert item.to_tree() == {
+            "name": "demo",
+            "version": "1.0",
+            "filename": "demo-1.0-py3-none-any-cu128.whl",
+            "url": f"{demo.server.url}/files/demo-1.0-py3-none-any-cu128.whl",
+            "hashes": item.to_tree()["hashes"],
+            "size": None,
+            "label": "cu128",
+            "properties": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}},
+            "why": "CUDA driver 12.8 or newer",
+        }
+
+
+HEAD = 'lock-version = "1.0"\ncreated-by = "x"\n'
+PACKAGE = f'{HEAD}[[packages]]\nname = "demo"\nversion = "1.0"\n'
+WHEELS = (
+    'wheels = [{url = "https://h/demo-1.0-py3-none-any-cu128.whl", hashes = {sha256 = "00"}}]\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "Missing required value in 'lock-version'"),
+        ("x", "not valid TOML"),
+        ('lock-version = "2.0"\ncreated-by = "x"\npackages = []', "2.0 is not supported"),
+        (HEAD + "packages = 3", "packages"),
+        (PACKAGE, "packages"),
+        (PACKAGE + WHEELS, "has variant wheels, but no variants-json"),
+        (PACKAGE + WHEELS + "[packages.variants-json]\nvariants = 3", "variants: "),
+        (PACKAGE + WHEELS.replace("demo-1.0", "other-1.0") + "[packages.variants-json]\n"
+         "default-priorities = {namespace = []}\nvariants = {}", "not consistent"),
+        (PACKAGE + WHEELS.replace('{sha256 = "00"}', "{}") + "[packages.variants-json]\n"
+         "default-priorities = {namespace = []}\nvariants = {}", "At least one hash"),
+    ],
+)  # fmt: skip
+def test_broken_locks(tmp_path, text, message):
+    path = tmp_path / "pylock.toml"
+    path.write_text(text)
+    with pytest.raises(LockError, match=message) as caught:
+        read_lock(path)
+    assert str(path) in str(caught.value)
+
+
+def test_no_lock(tmp_path):
+    with pytest.raises(LockError, match="cannot be read"):
+        read_lock(tmp_path / "pylock.toml")
+    (tmp_path / "pylock.toml").write_bytes(b"\xff")
+    with pytest.raises(LockError, match="not valid TOML"):
+        read_lock(tmp_path / "pylock.toml")
+
+
+@pytest.mark.parametrize("package", ["3", "{}", '{name = "Demo"}', '{name = "demo", wheels = 3}',
+                                     '{name = "demo", wheels = [3]}'])  # fmt: skip
+def test_broken_packages(tmp_path, package):
+    path = tmp_path / "pylock.toml"
+    path.write_text(f"{HEAD}packages = [{package}]")
+    with pytest.raises(LockError):
+        read_lock(path)
+
+
+class TestDownloading:
+    def order(self, demo, label="cu128", **changes):
+        demo.publish()
+        filename = f"demo-1.0-py3-none-any-{label}.whl"
+        (package,) = (item for item in demo.resolve("demo").packages if item.name == "demo")
+        given = {
+            "filename": filename,
+            "url": f"{demo.server.url}/files/{filename}",
+            "hashes": {"sha256": digest(demo.files["demo"][filename]["body"])},
+            "metadata": package.metadata,
+        }
+        return Order(**{**given, **changes})
+
+    def fetch(self, demo, order):
+        with demo.resolver() as resolver:
+            return download_all(resolver.session, [order], demo.folder / "wheels")
+
+    def test_verified_and_whole(self, demo):
+        order = self.order(demo)
+        (path,) = self.fetch(demo, order)
+        assert digest(path.read_bytes()) == order.hashes["sha256"]
+        demo.server.resources[f"/files/{order.filename}"] = Resource(status=404)
+        assert self.fetch(demo, order) == [path]  # what is there already is not fetched
+        path.write_bytes(b"damaged")
+        with pytest.raises(NotFound, match="404"):
+            self.fetch(demo, order)
+
+    def test_another_hash(self, demo):
+        with pytest.raises(BadAnswer, match="does not have the sha256 hash"):
+            self.fetch(demo, self.order(demo, hashes={"sha256": "0" * 64}))
+        assert list((demo.folder / "wheels").iterdir()) == []
+
+    def test_another_variant_than_promised(self, demo):
+        tree = json.loads(demo.files["demo"]["demo-1.0-variants.json"]["body"])
+        tree["variants"]["cu128"]["nvidia"]["cuda_version_lower_bound"] = ["12.7"]
+        demo.files["demo"]["demo-1.0-variants.json"] = {"body": json.dumps(tree).encode()}
+        with pytest.raises(InconsistentMetadata, match=r"12\.7.*12\.8"):
+            self.fetch(demo, self.order(demo))
+        assert list((demo.folder / "wheels").iterdir()) == []
+
+    @pytest.mark.parametrize("filename", ["../demo.whl", "", "..", "a/b.whl"])
+    def test_names_that_lead_elsewhere(self, demo, filename):
+        with pytest.raises(BadAnswer, match="is no filename"):
+            self.fetch(demo, self.order(demo, filename=filename))

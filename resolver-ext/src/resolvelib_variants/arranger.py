@@ -97,6 +97,7 @@ class Arranger(Generic[CT]):
             it. It is no error while the resolver can still backtrack; when the resolution fails
             or the project is not in its result, the client raises what is in here.
         abi_projects: projects that some variant judged so far is built against.
+        abi_found: called when that is no longer empty; a provider that has to know sets it.
         chosen: gives project and candidate of all that the resolution has pinned, in the order in
             which it was required. For coherence; a provider that can tell sets it.
     """
@@ -122,6 +123,7 @@ class Arranger(Generic[CT]):
         """
         self.missing: dict[str, NoSuchVariant] = {}
         self.abi_projects: set[str] = set()
+        self.abi_found: Callable[[], object] = bool
         self.chosen: Callable[[], Iterable[tuple[str, CT]]] = tuple
         self._files = files
         self._platform = platform
@@ -135,6 +137,11 @@ class Arranger(Generic[CT]):
         self._decisions: dict[tuple[str, Hashable], _Decision[CT]] = {}
         # By project, version and source.
         self._metadata: dict[tuple[str, Hashable, str], Metadata | Exception] = {}
+
+    @property
+    def coherent(self) -> bool:
+        """Whether variants are to agree with what is chosen, in some namespace."""
+        return bool(self._preferences.coherent)
 
     def forces(self, project: str) -> bool:
         """Return whether the user forced a label of *project*, or its non-variant wheel."""
@@ -373,7 +380,10 @@ class Arranger(Generic[CT]):
         platform = self._platform(metadata)
         version = self._installed.version if self._installed is not None else None
         found = supporting(platform, metadata, version)
-        self.abi_projects |= abi_projects(found)
+        projects = abi_projects(found)
+        if projects and not self.abi_projects:
+            self.abi_found()
+        self.abi_projects |= projects
         return found
 
     def _read(self, project: str, version: Hashable, source: str, candidate: CT) -> Metadata:

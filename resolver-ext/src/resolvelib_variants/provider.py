@@ -133,7 +133,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
             installed=installed,
         )
         self._arranged = arranger is not None
-        self._with_variants = self._arranged
+        self._following = False
         self._pins: Pins[CT, KT] = Pins(self._identify)
         self._own_requirements = not isinstance(files, AbiRequirements)
         self._abi: AbiConditions[RT, CT, KT] = AbiConditions(
@@ -146,6 +146,11 @@ class VariantProvider(_Provider[RT, CT, KT]):
             express=_as_is if self._own_requirements else files.abi_requirement,  # type: ignore[attr-defined]
         )
         self.arranger.chosen = self._chosen
+        self.arranger.abi_found = self._follow
+        if self._arranged or self.arranger.coherent:
+            self._follow()
+        else:
+            self._step_aside()
 
     def find_matches(
         self,
@@ -159,7 +164,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
         wrapped provider returned: a version is judged when the resolver comes to it. Nothing is
         added to what the wrapped provider gave this time, so what it excluded stays excluded.
         """
-        conditions = self._abi.on(identifier, requirements) if self._with_variants else ()
+        conditions = self._abi.on(identifier, requirements) if self._following else ()
         if conditions:
             if any(condition.conflict for condition in conditions):
                 return ()
@@ -175,7 +180,6 @@ class VariantProvider(_Provider[RT, CT, KT]):
         # A forced label needs its say also where there are no variants at all.
         if not self._files.has_variants(identifier) and not self.arranger.forces(project):
             return matches
-        self._with_variants = True
         complete = not conditions and not any(True for _ in incompatibilities.get(identifier, ()))
         again = _repeatable(matches)
         return lambda: self.arranger.arrange(project, again(), complete=complete)
@@ -186,7 +190,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
         For one that does not go with what is pinned, see `abi`, a requirement that says so and
         that nothing satisfies.
         """
-        if not self._with_variants:
+        if not self._following:
             return self._dependencies(candidate)
         return self._abi.dependencies(candidate, lambda: self._dependencies(candidate))
 
@@ -201,6 +205,23 @@ class VariantProvider(_Provider[RT, CT, KT]):
             return self._files.project(self.identify(item))
 
         return explain(causes, self.arranger, describe=self._describe, projects=project)
+
+    def _step_aside(self) -> None:
+        """Have the resolver ask the wrapped provider itself, where there is nothing to add.
+
+        It asks thousands of times: each time through this provider would be felt.
+        """
+        for name in _QUESTIONS:
+            if getattr(type(self), name) is getattr(VariantProvider, name):
+                method = getattr(self._base, name, None)
+                if method is not None:
+                    self.__dict__[name] = method
+
+    def _follow(self) -> None:
+        """Hear every question from now on, to know what is pinned."""
+        self._following = True
+        for name in _QUESTIONS:
+            self.__dict__.pop(name, None)
 
     def _describe(self, candidate: CT) -> str:
         filename = self._files.filename(candidate)
@@ -242,7 +263,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
 
     def identify(self, requirement_or_candidate: RT | CT) -> KT:
         """Return what the wrapped provider says."""
-        if self._with_variants:
+        if self._following:
             condition = self._abi.condition(requirement_or_candidate)
             if condition is not None:
                 return condition.identifier
@@ -257,7 +278,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
         backtrack_causes: Sequence[RequirementInformation[RT, CT]],
     ) -> Preference:
         """Return what the wrapped provider says."""
-        if self._with_variants:
+        if self._following:
             self._pins.choose()
             if self._own_requirements:
                 information = _Ordinary(information, self._condition_of)
@@ -279,7 +300,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
         backtrack_causes: Sequence[RequirementInformation[RT, CT]],
     ) -> Iterable[KT]:
         """Return what the wrapped provider says; resolvelib asks this from 1.1 on."""
-        if self._with_variants:
+        if self._following:
             self._pins.choose()
             if self._own_requirements:
                 information = _Ordinary(information, self._condition_of)
@@ -294,7 +315,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
 
     def is_satisfied_by(self, requirement: RT, candidate: CT) -> bool:
         """Return what the wrapped provider says."""
-        if self._with_variants:
+        if self._following:
             if self._pins.confirm(candidate) and self._abi.clashes(candidate):
                 return False
             condition = self._abi.condition(requirement)
@@ -316,6 +337,10 @@ class VariantProvider(_Provider[RT, CT, KT]):
         if name == "_base":  # not set yet: copying and unpickling look before they set
             raise AttributeError(name)
         return getattr(self._base, name)
+
+
+_QUESTIONS = ("identify", "get_preference", "is_satisfied_by", "narrow_requirement_selection")
+"""Methods that only pass on, as long as there are no conditions between candidates."""
 
 
 def _as_is(condition: Any) -> Any:  # noqa: ANN401 - whatever it is

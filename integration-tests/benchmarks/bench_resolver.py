@@ -1,0 +1,242 @@
+"""The wrapped resolver on an index with variants, beside plain resolvelib on the same without.
+
+Everything is in memory: what is measured is the resolver, the wrapper and the engine. Each project
+requires the next and two further on, so that all of them are resolved.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import time
+import tracemalloc
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from packaging.version import Version
+from resolvelib import AbstractProvider, BaseReporter, Resolver
+
+from pep_variants.label import split_label
+from pep_variants.metadata import Metadata
+from pep_variants.platform import Platform, Support
+from pep_variants.reader import read_metadata
+from resolvelib_variants import VariantProvider
+
+from .report import Row, in_turn
+
+VERSIONS = 20
+VARIANTS = 12
+WITH_VARIANTS = 10
+"""Every how manieth project has variants."""
+
+SIZES = (100, 500, 1000, 2000)
+GOAL = 1.10
+_ROUNDS = 100_000
+_PLATFORM = Platform({"cpu": Support({"level": tuple(f"v{n}" for n in range(VARIANTS, 0, -1))})})
+
+
+class Requirement(NamedTuple):
+    """At least a version; nothing is parsed or looked up again while a resolution is measured."""
+
+    name: str
+    least: Version
+
+
+class Candidate(NamedTuple):
+    """A file."""
+
+    name: str
+    version: Version
+    filename: str
+
+
+class Universe:
+    """An index in memory.
+
+    Attributes:
+        files: candidates by project, newest version first.
+        requires: requirements by project; every version has the same.
+        reads: how many metadata files were read.
+        metadata: what is in each of them.
+    """
+
+    def __init__(
+        self, projects: int, versions: int, every: int | None, fitting: bool = True
+    ) -> None:
+        """Make *projects*, *every* so manieth of them with variants (None: none of them)."""
+        self.reads = 0
+        extra = {} if fitting else {"gpu": {"arch": ["a"]}}
+        tree = {
+            "$schema": "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json",
+            "default-priorities": {"namespace": ["cpu", "gpu"]},
+            "variants": {
+                f"v{level}": {"cpu": {"level": [f"v{level}"]}, **extra}
+                for level in range(1, VARIANTS + 1)
+            },
+        }
+        self.metadata = json.dumps(tree)
+        self.files: dict[str, list[Candidate]] = {}
+        self.requires: dict[str, list[str]] = {}
+        numbers = [Version(f"1.{number}") for number in reversed(range(versions))]
+        for number in range(projects):
+            name = f"p{number}"
+            labels: list[str] = []
+            if every and number % every == 0:
+                labels = [f"-v{level}" for level in range(1, VARIANTS + 1)]
+            self.files[name] = [
+                Candidate(name, version, f"{name}-{version}-py3-none-any{label}.whl")
+                for version in numbers
+                for label in (*labels, "")
+            ]
+            further = (number + 1, number + 7, number + 31)
+            self.requires[name] = [f"p{n}>=1.{n % versions}" for n in further if n < projects]
+
+
+class PlainProvider(AbstractProvider[Requirement, Candidate, str]):
+    """A provider that knows nothing of variants."""
+
+    def __init__(self, universe: Universe) -> None:
+        """Set up for one resolution."""
+        self._universe = universe
+
+    def identify(self, requirement_or_candidate: Requirement | Candidate) -> str:
+        """Return the project."""
+        return requirement_or_candidate.name
+
+    def get_preference(self, identifier: str, *_: Any, **__: Any) -> str:
+        """Return the name: any order will do."""
+        return identifier
+
+    def find_matches(
+        self,
+        identifier: str,
+        requirements: Mapping[str, Iterator[Requirement]],
+        incompatibilities: Mapping[str, Iterator[Candidate]],
+    ) -> Callable[[], Iterator[Candidate]]:
+        """Return what satisfies all requirements, newest first."""
+        least = max(item.least for item in requirements[identifier])
+        excluded = set(incompatibilities[identifier])
+        return lambda: (
+            candidate
+            for candidate in self._universe.files[identifier]
+            if candidate.version >= least and candidate not in excluded
+        )
+
+    def is_satisfied_by(self, requirement: Requirement, candidate: Candidate) -> bool:
+        """Return whether the version is among those required."""
+        return candidate.version >= requirement.least
+
+    def get_dependencies(self, candidate: Candidate) -> list[Requirement]:
+        """Return the requirements of the project."""
+        return [_parse(text) for text in self._universe.requires[candidate.name]]
+
+
+@functools.cache
+def _parse(text: str) -> Requirement:
+    name, _, version = text.partition(">=")
+    return Requirement(name, Version(version or "0"))
+
+
+class Files:
+    """`ProviderFiles` of a universe."""
+
+    def __init__(self, universe: Universe) -> None:
+        """Set up for one resolution."""
+        self._universe = universe
+
+    def version(self, candidate: Candidate) -> Version:
+        """Return the version."""
+        return candidate.version
+
+    def filename(self, candidate: Candidate) -> str:
+        """Return the filename."""
+        return candidate.filename
+
+    def source(self, candidate: Candidate) -> str:  # noqa: ARG002
+        """Return the one index there is."""
+        return "https://index.example/simple/"
+
+    def metadata(self, project: str, candidate: Candidate) -> Metadata:
+        """Read what lies beside the file."""
+        self._universe.reads += 1
+        return read_metadata(
+            self._universe.metadata, f"{project}-{candidate.version}-variants.json"
+        )
+
+    def has_variants(self, identifier: str) -> bool:
+        """Look at one version: all have the same files."""
+        return split_label(self._universe.files[identifier][0].filename)[1] is not None
+
+    def project(self, identifier: str) -> str:
+        """Return the identifier."""
+        return identifier
+
+    def dependencies(
+        self, candidate: Candidate, reduce: Callable[[str], str | None]
+    ) -> Iterable[Requirement] | None:
+        """Return the requirements with reduced markers, for what is a variant."""
+        if split_label(candidate.filename)[1] is None:
+            return None
+        reduced = map(reduce, self._universe.requires[candidate.name])
+        return [_parse(text) for text in reduced if text is not None]
+
+
+def plain(universe: Universe) -> int:
+    """Resolve with resolvelib alone; return how many projects were resolved."""
+    return _resolve(PlainProvider(universe))
+
+
+def wrapped(universe: Universe) -> int:
+    """Resolve with the wrapper; return how many projects were resolved."""
+    provider: VariantProvider[Requirement, Candidate, str] = VariantProvider(
+        PlainProvider(universe), Files(universe), platform=lambda _: _PLATFORM
+    )
+    return _resolve(provider)
+
+
+def _resolve(provider: AbstractProvider[Requirement, Candidate, str]) -> int:
+    result = Resolver(provider, BaseReporter()).resolve([_parse("p0")], max_rounds=_ROUNDS)
+    return len(result.mapping)
+
+
+def rows() -> Iterator[Row]:
+    """Measure."""
+    for size in SIZES:
+        with_variants = Universe(size, VERSIONS, WITH_VARIANTS)
+        without = Universe(size, VERSIONS, None)
+        assert wrapped(with_variants) == plain(without) == size
+        ours, theirs = in_turn(
+            functools.partial(wrapped, with_variants), functools.partial(plain, without),
+            rounds=15 if size <= 500 else 3 if size <= 1000 else 1, warmups=0, clock=time.process_time,
+        )  # fmt: skip
+        what = f"resolve {size} projects, a tenth with {VARIANTS} variants"
+        against = "resolvelib, no variants"
+        goal = f"at most {GOAL:.2f}x"
+        yield Row(what, ours * 1e3, theirs * 1e3, "ms", against, goal, ours <= GOAL * theirs)
+        peak, other = _peak(wrapped, with_variants), _peak(plain, without)
+        yield Row(
+            "the same, peak memory", peak, other, "MB", against, goal, peak <= GOAL * other
+        )  # fmt: skip
+    worst = Universe(1, 50, 1, fitting=False)
+    wrapped(worst)
+    yield Row(
+        f"50 versions, none of their {VARIANTS} variants fits: metadata read", worst.reads, 1,
+        "", "the newest version alone", "at most one per version", worst.reads <= 50,
+    )  # fmt: skip
+    worst = Universe(1, 50, 1, fitting=False)
+    for name, files in worst.files.items():  # no way out before the oldest version
+        worst.files[name] = [file for file in files if split_label(file.filename)[1]] + files[-1:]
+    wrapped(worst)
+    yield Row(
+        "the same without non-variant wheels but the oldest", worst.reads, 50,
+        "", "versions", "at most one per version", worst.reads <= 50,
+    )  # fmt: skip
+
+
+def _peak(resolve: Callable[[Universe], int], universe: Universe) -> float:
+    """Return the most memory, in MB, that *resolve* held at once."""
+    tracemalloc.start()
+    resolve(universe)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak / 1e6

@@ -200,6 +200,29 @@ def test_killed_while_it_is_installed(
     assert CHOSEN in dry_run(copy, index).out
 
 
+FULL = """
+import resource, runpy
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+runpy.run_module("pip", {}, "__main__")
+"""
+
+
+@pytest.mark.one
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such limit")
+def test_no_room_for_all_of_it(environments, plain, index, tmp_path):
+    copy = plain.copied(tmp_path / "environment")
+    wheel = str(environments.shim_wheel)
+    done = copy.run("-B", "-c", FULL, "install", "--no-index", "--no-compile", wheel)
+    assert done.code == 1, done
+    assert "File too large" in done.err
+    assert copy.run("-c", "print('fine')").text == "fine\n"
+    done = copy.pip("list")
+    assert (done.code, "Traceback" in done.text) == (0, False), done
+    done = copy.pip("install", "--no-index", wheel)
+    assert done.code == 0, done
+    assert CHOSEN in dry_run(copy, index).out
+
+
 def other_version(wheel, folder):
     """Return the wheel as another version might be: a module more, one less."""
     path = folder / wheel.name.replace("-0.", "-9.0.", 1)

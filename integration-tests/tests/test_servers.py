@@ -63,16 +63,19 @@ def page(url, accept="text/html"):
 
 @needs_nginx
 @pytest.mark.one
-@pytest.mark.parametrize("api", ["html", "json"])
-def test_static_index(patched, files, tmp_path, api):
+@pytest.mark.parametrize(("api", "credentials"), [("html", ""), ("json", PASSWORD)])
+def test_static_index(patched, files, tmp_path, api, credentials):
     """What ``variants index`` writes, on a server that knows nothing of indexes."""
     make_index(files)
-    with nginx(files, tmp_path / "nginx", api=api) as url:
+    with nginx(files, tmp_path / "nginx", api=api, credentials=credentials) as url:
+        if credentials:
+            url = url.replace("://", f"://{USER}@")
         seen = page(f"{url}simple/app/", f"{JSON}, text/html;q=0.1")
         assert seen.startswith("{") == (api == "json")
         assert METADATA in seen
         for done in chosen(patched, f"{url}simple/"):
             assert done.err == "", done
+            assert "s3cr" not in done.text
         requests = (tmp_path / "nginx" / "access.log").read_text()
         # Requirements come from .metadata files, and only what is chosen is fetched.
         assert "cu126.whl" not in requests.replace(".whl.metadata", "")

@@ -41,6 +41,7 @@ PACKAGES = 30
 VARIANT_PROJECTS = 10
 LARGE_PAGE = 5_000
 CONNECTIONS = 32
+GOAL_RATE = 2000
 SECONDS = float(os.environ.get("BENCH_SECONDS", "10"))
 """Of load; memory is to be flat over ten minutes: BENCH_SECONDS=600."""
 GIGABYTES = float(os.environ.get("BENCH_GIGABYTES", "2"))
@@ -127,14 +128,15 @@ def _load(folder: Path) -> Iterator[Row]:
         bare, _ = asyncio.run(_drive(port, ["/health"], 3.0))
         asyncio.run(_drive(port, paths, 2.0))
         before = _memory(pid)
-        rate, slowest = asyncio.run(_drive(port, paths, SECONDS))
+        rate, _ = asyncio.run(_drive(port, paths, SECONDS))
+        _, slowest = asyncio.run(_drive(port, paths, SECONDS, rate=GOAL_RATE))
         after = _memory(pid)
     yield Row(
         "cached pages, one process, requests per second", rate, bare, "/s",
-        "its /health", "2,000 requests/s", rate >= 2000,
+        "its /health", "2,000 requests/s", rate >= GOAL_RATE,
     )  # fmt: skip
     yield Row(
-        f"the same, 99th percentile with {CONNECTIONS} connections", slowest * 1e3, 20.0, "ms",
+        f"the same at {GOAL_RATE} requests/s, 99th percentile", slowest * 1e3, 20.0, "ms",
         "the goal", "p99 20 ms", slowest <= 0.020,
     )  # fmt: skip
     yield Row(
@@ -143,10 +145,14 @@ def _load(folder: Path) -> Iterator[Row]:
     )  # fmt: skip
 
 
-async def _drive(port: int, paths: list[str], seconds: float) -> tuple[float, float]:
+async def _drive(
+    port: int, paths: list[str], seconds: float, *, rate: int = 0
+) -> tuple[float, float]:
     """Return requests per second and the 99th percentile of their seconds.
 
-    As wrk does: connections that are kept, each with one request at a time.
+    As wrk does: connections that are kept, each with one request at a time; *rate* requests per
+    second of all of them, as many as are answered if it is 0. A request that begins late because
+    the one before took long has waited since it was due.
     """
     requests = [
         f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: {JSON}\r\nAccept-Encoding: gzip\r\n\r\n"
@@ -159,7 +165,12 @@ async def _drive(port: int, paths: list[str], seconds: float) -> tuple[float, fl
     async def connection(number: int) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         turn = number
-        while (begun := time.perf_counter()) < end:
+        due = time.perf_counter() + (number / rate if rate else 0)
+        while (now := time.perf_counter()) < end:
+            if rate and now < due:
+                await asyncio.sleep(due - now)
+            begun = due if rate else now
+            due += CONNECTIONS / rate if rate else 0
             writer.write(requests[turn % len(requests)])
             turn += 1
             head = await reader.readuntil(b"\r\n\r\n")

@@ -5,6 +5,7 @@ import io
 import itertools
 import json
 import logging
+import random
 import socket
 import time
 import zipfile
@@ -355,6 +356,37 @@ class TestMarkers:
         assert answer.status_code == 502
         assert "12.8" in answer.text
         assert "11.0" in answer.text
+
+    def test_one_with_other_metadata_than_beside_it(self, marked, start):
+        if not marked.core_metadata:
+            pytest.skip("there is nothing beside it")
+        shim = start(marked, limits=Limits(hashed_bytes=10))
+        url = shim.files()[APP]["url"]
+        other = wheel(CU128, "c", variants=document("12.6", "12.8", "13.0"))
+        marked.add("app", CU128, other)
+        answer = shim.get(url)
+        assert answer.status_code == 502
+        assert "beside it" in answer.text
+
+    def test_the_upstream_is_let_go_when_the_client_goes(self, marked, start, caplog):
+        payload = random.Random(0).randbytes(40 * 2**20)
+        data = wheel(CU128, *MARKED, variants=document("12.6", "12.8", "13.0"), payload=payload,
+                     compression=zipfile.ZIP_STORED)  # fmt: skip
+        marked.add("app", CU128, data)
+        caplog.set_level(logging.INFO, "uv_variants.access")
+        shim = start(marked, access_log=True)
+        with socket.create_connection(("127.0.0.1", int(shim.url.rsplit(":", 1)[1]))) as raw:
+            path = shim.files()[APP]["url"].removeprefix(shim.url)
+            raw.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            raw.recv(1000)
+        lines = []
+        for _ in range(100):
+            lines = [json.loads(r.getMessage()) for r in caplog.records if path in r.getMessage()]
+            if lines:
+                break
+            time.sleep(0.05)
+        assert lines[0]["bytes"] < len(data)
+        assert "uv_variants_broken_wheels_total 0" in shim.get("/metrics").text
 
     def test_the_plain_wheel_of_such_a_version(self, marked, start):
         marked.add("app", APP, wheel(APP, *MARKED))

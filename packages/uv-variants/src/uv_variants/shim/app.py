@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+import anyio
 from starlette.applications import Starlette
 from starlette.concurrency import iterate_in_threadpool
 from starlette.middleware import Middleware
@@ -273,7 +274,7 @@ class _Passing(Response):
         self._chunks = chunks
         self._metrics = metrics
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it, chunk by chunk as the client takes them."""
         await send(
             {
@@ -285,16 +286,31 @@ class _Passing(Response):
         if scope["method"] == "HEAD":
             await send({"type": "http.response.body", "body": b""})
             return
-        try:
-            async for chunk in iterate_in_threadpool(self._chunks):
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        except (IndexProblem, OSError, VariantError) as error:
+        problem: Exception | None = None
+
+        async def pass_on() -> None:
+            nonlocal problem
+            try:
+                async for chunk in iterate_in_threadpool(self._chunks):
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            except (IndexProblem, OSError, VariantError) as error:
+                problem = error
+            else:
+                await send({"type": "http.response.body", "body": b""})
+                if self.status_code == 200:
+                    self._metrics.count("verified_wheels")
+            group.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(pass_on)
+            # Nobody reads gigabytes from an upstream for somebody who has gone.
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            group.cancel_scope.cancel()
+        if problem is not None:
             self._metrics.count("broken_wheels")
-            logger.warning("cut off: %s", error)
-            raise ConnectionAbortedError(str(error)) from None
-        if self.status_code == 200:
-            self._metrics.count("verified_wheels")
-        await send({"type": "http.response.body", "body": b""})
+            logger.warning("cut off: %s", problem)
+            raise ConnectionAbortedError(str(problem))
 
 
 async def send_answer(answer: Answer, scope: Scope, send: Send) -> int:

@@ -602,7 +602,7 @@ class Service:
 
         async def work() -> Passage:
             passage = await self._upstreams.run(
-                lambda: spliced_passage(session, file, label, context, promised, limit)
+                lambda: spliced_passage(session, file, label, context, reduced, promised, limit)
             )
             if name and passage.splice is not None:
                 held = sum(len(piece) for piece in passage.splice.pieces if piece.data is not None)

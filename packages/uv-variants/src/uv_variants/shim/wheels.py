@@ -79,6 +79,7 @@ def spliced_passage(
     file: PageFile,
     label: str | None,
     context: VariantContext,
+    reduced: bytes,
     promised: Metadata | None,
     limit: int,
 ) -> Passage:
@@ -89,6 +90,7 @@ def spliced_passage(
         file: the wheel.
         label: its variant.
         context: what markers see.
+        reduced: METADATA that clients were told of.
         promised: what the index says of its variants, None if it says nothing.
         limit: bytes of the largest METADATA.
 
@@ -111,7 +113,8 @@ def spliced_passage(
                     raise InvalidWheel(f"{source}: is named a variant wheel, but has no metadata")
                 check_promise(promised, inside, label)
             folder = contents.dist_info
-        reduced = reduce_metadata(found, context)
+        if reduce_metadata(found, context) != reduced:
+            raise UnusableFile(f"{source}: its METADATA is not what the index has beside it")
         path = f"{folder}/METADATA"
         replacements = {path: reduced, f"{folder}/RECORD": rewrite_record(record, path, reduced)}
         plan = splice(stream, replacements, source)

@@ -1,0 +1,359 @@
+"""`variants resolve` and `variants explain` as people and programs use them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from support.environments import Result, clean_environ
+from support.index import Answer, Index
+from support.projects import CUDA_12_8, app, app_index
+from support.wheels import SourceDistribution, Wheel
+
+COMMAND = [sys.executable, "-c", "from variants_cli.main import main; main()"]
+NO_GPU = "[[provider]]\nnamespace = 'nvidia'\n"
+GPU = f"{NO_GPU}[provider.properties]\ncuda_version_lower_bound = ['12.8', '12.7', '12.6']\n"
+
+ON_GPU = """\
+always     1.0  -
+app        1.0  cu128  CUDA driver 12.8 or newer
+for-128    1.0  -
+for-cu128  1.0  -
+for-gpu    1.0  -
+"""
+ON_CPU = """\
+always   1.0  -
+app      1.0  null  no other variant fits
+for-cpu  1.0  -
+"""
+
+
+@pytest.fixture
+def variants(tmp_path):
+    def run(*arguments, env=None, **options):
+        done = subprocess.run(
+            [*COMMAND, *map(str, arguments)],
+            capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False,
+            env=environ(tmp_path, env), **options,
+        )  # fmt: skip
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+def environ(folder, more=None):
+    return clean_environ({"VARIANTS_CACHE_DIR": str(folder / "cache"), **CUDA_12_8, **(more or {})})
+
+
+@pytest.fixture
+def index(serve):
+    return serve(app_index(metadata_file=True))
+
+
+@pytest.fixture
+def platform(tmp_path):
+    def write(name, text):
+        path = tmp_path / f"{name}.toml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+class TestResolve:
+    def test_what_is_chosen(self, variants, index):
+        done = variants("resolve", "app", "-i", index.url)
+        assert (done.code, done.out, done.err) == (0, ON_GPU, "")
+
+    def test_without_variants_there_is_nothing_to_say_of_them(self, variants, index):
+        done = variants("resolve", "always", "-i", index.url)
+        assert (done.code, done.out) == (0, "always  1.0\n")
+
+    def test_another_machine(self, variants, index, platform):
+        done = variants("resolve", "app", "-i", index.url, "--target", platform("cpu", NO_GPU))
+        assert (done.code, done.out) == (0, ON_CPU)
+
+    def test_several_machines(self, variants, index, platform):
+        gpu, cpu = platform("gpu", GPU), platform("cpu", NO_GPU)
+        done = variants("resolve", "app", "-i", index.url, "--target", gpu, "--target", cpu)
+        assert (done.code, done.out) == (0, f"gpu\n{ON_GPU}\ncpu\n{ON_CPU}")
+
+    def test_json(self, variants, index):
+        done = variants("resolve", "app", "-i", index.url, "--json")
+        (resolution,) = json.loads(done.out)["resolutions"]
+        assert resolution.keys() == {"target", "python", "packages", "warnings"}
+        by_name = {package["name"]: package for package in resolution["packages"]}
+        assert list(by_name) == sorted(by_name)
+        assert by_name["app"].keys() == {
+            "name", "version", "extras", "requested", "filename", "url", "index", "hashes",
+            "size", "yanked", "label", "properties", "why", "requires",
+        }  # fmt: skip
+        assert by_name["app"]["requires"] == [
+            "always", "for-gpu", "for-cu128; python_version >= '3'", "for-128",
+        ]  # fmt: skip
+
+    def test_files_of_requirements_and_constraints(self, variants, index, tmp_path):
+        index.add_wheel(Wheel("always", "2.0"))
+        (tmp_path / "requirements.txt").write_text(f"-i {index.url}\n-c held.txt\nalways\n")
+        (tmp_path / "held.txt").write_text("always<2\n")
+        done = variants("resolve", "-r", "requirements.txt")
+        assert (done.code, done.out) == (0, "always  1.0\n")
+        done = variants("resolve", "always", "-c", "held.txt", "-i", index.url)
+        assert (done.code, done.out) == (0, "always  1.0\n")
+
+    def test_settings_of_pip(self, variants, index):
+        done = variants("resolve", "always", env={"PIP_INDEX_URL": index.url})
+        assert (done.code, done.out) == (0, "always  1.0\n")
+
+    def test_wishes_about_variants(self, variants, index):
+        done = variants("resolve", "app", "-i", index.url, "--variant", "app=cu126")
+        assert "app      1.0  cu126  asked for\n" in done.out
+        done = variants("resolve", "app", "-i", index.url, env={"VARIANTS_EXCLUDE": "nvidia"})
+        assert done.out == ON_CPU
+
+    def test_warnings(self, variants, serve):
+        index = serve(app_index(wrong_hashes={"app-1.0-variants.json"}))
+        index.add_wheel(Wheel("app", "0.9"))
+        index.add_wheel(Wheel("app", "1.0"))
+        done = variants("resolve", "app", "-i", index.url)
+        assert (done.code, done.out) == (0, "app  1.0\n")
+        assert done.err.startswith("warning: The variant wheels of app 1.0 are ignored. ")
+        assert len(done.err.splitlines()) == 1
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ([], "give a requirement, or a file of them with -r"),
+            (["what is this"], "'what is this' is no requirement"),
+            (["app", "--python-version", "three"], "python-version 'three' is none"),
+            (["app", "--python-platform", "beos"], "platform 'beos' is not known"),
+            (["app", "-o", "lock.toml"], "lock.toml: call it pylock.toml or pylock.NAME.toml"),
+            (["app", "--all-variants"], "--all-variants is about the lock file: add -o"),
+            (["app", "--from", "held.txt"], "--from takes everything from the lock file"),
+        ],
+    )
+    def test_wrong_usage(self, variants, tmp_path, arguments, message):
+        (tmp_path / "held.txt").write_text("")
+        done = variants("resolve", *arguments)
+        assert done.code in (1, 2)
+        assert message in done.err
+        assert len(done.err.splitlines()) == 1
+
+    def test_why_there_is_no_solution(self, variants, serve):
+        tree = app("2.0").metadata
+        del tree["variants"]["null"]
+        index = serve(Index())
+        index.add_release(app("2.0"), metadata=tree)
+        index.remove("app", "app-2.0-py3-none-any-null.whl")
+        done = variants("resolve", "app", "-i", index.url, env={"VARIANTS_EXCLUDE": "nvidia"})
+        assert (done.code, done.out) == (1, "")
+        first, *details = done.err.splitlines()
+        assert first == "error: nothing fits of app"
+        assert details[0] == "  you asked for app"
+        assert "  app 2.0 variant cu128: excluded by your preference 'nvidia'" in details
+        assert "  app 2.0 has no non-variant file for this target" in details
+
+    def test_what_needs_a_build(self, variants, serve):
+        index = serve(Index())
+        source = SourceDistribution("built", "1.0")
+        index.add("built", source.filename, source.build())
+        done = variants("resolve", "built", "-i", index.url)
+        assert done.code == 1
+        assert "built-1.0.tar.gz needs a build" in done.err
+        assert "pip wheel --no-deps built==1.0 -w DIR" in done.err
+
+
+class TestLock:
+    def test_there_and_back(self, variants, index, tmp_path, platform):
+        done = variants("resolve", "app", "-i", index.url, "-o", "pylock.toml")
+        assert (done.code, done.out) == (0, ON_GPU)
+        first = (tmp_path / "pylock.toml").read_bytes()
+        variants("resolve", "app", "-i", index.url, "-o", "pylock.toml", "--no-cache")
+        assert (tmp_path / "pylock.toml").read_bytes() == first
+        done = variants("resolve", "--from", "pylock.toml", "--download", "wheels")
+        assert (done.code, done.out) == (0, ON_GPU)
+        assert {path.name for path in (tmp_path / "wheels").iterdir()} == {
+            "always-1.0-py3-none-any.whl", "app-1.0-py3-none-any-cu128.whl",
+            "for_128-1.0-py3-none-any.whl", "for_cu128-1.0-py3-none-any.whl",
+            "for_gpu-1.0-py3-none-any.whl",
+        }  # fmt: skip
+        done = variants("resolve", "--from", "pylock.toml", "--target", platform("cpu", NO_GPU))
+        assert done.code == 1
+        assert "none of its wheels fits cpu: cu128 needs CUDA driver 12.8" in done.err
+
+    def test_all_variants_serve_every_machine(self, variants, index, platform):
+        variants("resolve", "app", "-i", index.url, "-o", "pylock.toml", "--all-variants")
+        done = variants("resolve", "--from", "pylock.toml", "--target", platform("cpu", NO_GPU))
+        assert (done.code, done.out) == (0, ON_CPU)
+        done = variants("resolve", "--from", "pylock.toml", "--json")
+        (resolution,) = json.loads(done.out)["resolutions"]
+        labels = {package["name"]: package["label"] for package in resolution["packages"]}
+        assert labels["app"] == "cu128"
+        assert "for-cpu" not in labels
+
+    def test_a_wheel_that_was_exchanged_is_not_taken(self, variants, index, tmp_path):
+        variants("resolve", "app", "-i", index.url, "-o", "pylock.toml")
+        index.add("always", "always-1.0-py3-none-any.whl", b"something else")
+        done = variants("resolve", "--from", "pylock.toml", "--download", "wheels")
+        assert done.code == 1
+        assert "does not have the sha256 hash that was promised" in done.err
+        assert list((tmp_path / "wheels").iterdir()) == []
+
+
+class TestExplain:
+    def test_table(self, variants, index):
+        done = variants("explain", "app", "-i", index.url)
+        assert (done.code, done.err) == (0, "")
+        assert done.out == (
+            "app 1.0\n"
+            "cu128  chosen      CUDA driver 12.8 or newer\n"
+            "cu126  compatible  CUDA driver 12.6 or newer\n"
+            "null   compatible  always fits\n"
+            "cu130  rejected    needs CUDA driver 13.0 or newer, this one supports up to 12.8\n"
+        )
+
+    def test_files_that_are_missing_for_a_platform(self, variants, serve):
+        index = serve(Index())
+        index.add_release(app(non_variant=True))
+        for label in ("cu128", "cu126"):
+            index.remove("app", f"app-1.0-py3-none-any-{label}.whl")
+        index.add_wheel(Wheel("app", "1.0", "cu126", "cp312-cp312-win_amd64"))
+        done = variants("explain", "app", "-i", index.url)
+        assert done.out.splitlines()[1:4] == [
+            "null    chosen      always fits",
+            "(none)  compatible  not a variant, comes last",
+            "cu128   rejected    has no wheel for this machine",
+        ]
+
+    def test_json(self, variants, index):
+        tree = json.loads(variants("explain", "app", "-i", index.url, "--json").out)
+        assert tree.keys() == {
+            "project", "version", "target", "file", "plain", "sources", "warnings",
+        }  # fmt: skip
+        assert tree["file"] == "app-1.0-py3-none-any-cu128.whl"
+        (source,) = tree["sources"]
+        assert source.keys() == {"source", "selected", "ranked", "rejected", "files"}
+        assert source["selected"] == "cu128"
+        assert [item["label"] for item in source["ranked"]] == ["cu128", "cu126", "null"]
+        assert source["files"]["cu130"] == ["app-1.0-py3-none-any-cu130.whl"]
+
+    def test_another_version_and_another_machine(self, variants, serve, platform):
+        index = serve(app_index())
+        index.add_release(app("2.0"))
+        done = variants(
+            "explain", "app<2", "-i", index.url, "--target", platform("cpu", NO_GPU),
+            "--target", platform("gpu", GPU),
+        )  # fmt: skip
+        assert done.out.startswith("app 1.0 for cpu\nnull   chosen    always fits\n")
+        assert "\n\napp 1.0 for gpu\ncu128  chosen" in done.out
+
+    def test_no_variants_at_all(self, variants, index):
+        done = variants("explain", "always", "-i", index.url)
+        assert (done.code, done.out) == (0, "always 1.0: always-1.0-py3-none-any.whl\n")
+        assert done.err == "note: always 1.0 has no variants for this machine\n"
+
+    def test_nothing_there(self, variants, index):
+        done = variants("explain", "nobody-knows", "-i", index.url)
+        assert done.code == 1
+        assert f"nobody-knows is not known to {index.url}" in done.err
+
+
+class TestAdversity:
+    @pytest.mark.skipif(os.name == "nt", reason="there are no such signals")
+    def test_killed_in_the_middle(self, variants, serve, tmp_path):
+        index = serve(app_index(metadata_file=True))
+        asked, release = threading.Event(), threading.Event()
+
+        def slowly():
+            asked.set()
+            release.wait(60)
+            return Answer(404)
+
+        index.faults["for_gpu-1.0-py3-none-any.whl.metadata"] = slowly
+        running = subprocess.Popen(
+            [*COMMAND, "resolve", "app", "-i", index.url, "-o", "pylock.toml"],
+            env=environ(tmp_path), cwd=tmp_path,
+        )  # fmt: skip
+        assert asked.wait(60)
+        running.send_signal(signal.SIGKILL)
+        assert running.wait(60) == -signal.SIGKILL
+        release.set()
+        index.faults.clear()
+        assert not (tmp_path / "pylock.toml").exists()
+        done = variants("resolve", "app", "-i", index.url)
+        assert (done.code, done.out, done.err) == (0, ON_GPU, "")
+
+    def test_interrupted(self, serve, tmp_path):
+        if os.name == "nt":
+            pytest.skip("there are no such signals")
+        index = serve(app_index(metadata_file=True))
+        asked, release = threading.Event(), threading.Event()
+
+        def slowly():
+            asked.set()
+            release.wait(60)
+            return Answer(404)
+
+        index.faults["for_gpu-1.0-py3-none-any.whl.metadata"] = slowly
+        running = subprocess.Popen(
+            [*COMMAND, "resolve", "app", "-i", index.url], text=True,
+            env=environ(tmp_path), cwd=tmp_path, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        assert asked.wait(60)
+        running.send_signal(signal.SIGINT)
+        start = time.monotonic()
+        _, err = running.communicate(timeout=60)
+        release.set()
+        assert (running.returncode, err.strip()) == (130, "error: interrupted")
+        assert time.monotonic() - start < 20
+
+    def test_an_index_that_went_away(self, variants, index):
+        url = index.url.replace("127.0.0.1", "127.0.0.1:1/x/").split("/x/")[0]
+        done = variants("resolve", "app", "-i", f"{url}/simple/")
+        assert done.code == 1
+        assert done.err.startswith(f"error: {url}/simple/app/: no connection")
+        assert variants("resolve", "app", "-i", index.url).out == ON_GPU
+
+    def test_an_index_that_goes_away_in_the_middle(self, variants, index):
+        index.faults["for_gpu-1.0-py3-none-any.whl.metadata"] = lambda: Answer.cut_off(b"Name")
+        done = variants("resolve", "app", "-i", index.url)
+        assert done.code == 1
+        assert "for_gpu-1.0-py3-none-any.whl.metadata: the answer is cut off" in done.err
+        index.faults.clear()
+        assert variants("resolve", "app", "-i", index.url).out == ON_GPU
+
+    @pytest.mark.skipif(os.name == "nt", reason="there are no such limits")
+    def test_a_full_disk(self, variants, index, tmp_path):
+        import resource
+
+        def full():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+
+        done = variants("resolve", "app", "-i", index.url, preexec_fn=full)
+        assert (done.code, done.out) == (0, ON_GPU)
+        assert done.err.startswith("note: ")
+        assert "the cache cannot be written: File too large; going on without it" in done.err
+        done = variants("resolve", "app", "-i", index.url, "-o", "pylock.toml", preexec_fn=full)
+        assert (done.code, done.out) == (1, "")
+        assert "pylock.toml: File too large" in done.err
+        assert not list(tmp_path.glob("*pylock*"))
+        done = variants("resolve", "app", "-i", index.url, "-o", "pylock.toml")
+        assert (done.code, done.out, done.err) == (0, ON_GPU, "")
+
+    def test_secrets_stay_secret(self, variants, serve, tmp_path):
+        index = serve(app_index(credentials="me:s3cr3t"))
+        url = index.url.replace("//", "//me:s3cr3t@")
+        done = variants("resolve", "app", "-i", url, "-o", "pylock.toml")
+        assert (done.code, done.out) == (0, ON_GPU)
+        done = variants("resolve", "app", "-i", url.replace("s3cr3t", "s3cr3t-wrong"))
+        assert done.code == 1
+        assert "access denied" in done.err
+        assert "s3cr3t" not in done.text
+        files = [path for path in tmp_path.rglob("*") if path.is_file()]
+        assert files
+        assert not any(b"s3cr3t" in path.read_bytes() for path in files)

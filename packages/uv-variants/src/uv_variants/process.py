@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import secrets
+import select
 import signal
 import socket
 import subprocess
@@ -37,7 +38,10 @@ def listen(host: str = LOOPBACK, port: int = 0) -> socket.socket:
         OSError: the address is taken, or none of this machine.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    # With the protocol said: for sockets without, asyncio does not switch off waiting for more
+    # bytes to send, and every answer is 40 ms late.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
         if os.name != "nt":
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -60,11 +64,12 @@ class Shim:
         port: of loopback.
     """
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], *, at_once: bool) -> None:
         """Start it; it gets ready to be told what to do.
 
         Args:
             environ: environment variables of the user.
+            at_once: otherwise it is started when somebody connects, which may be never.
         """
         self.token = secrets.token_urlsafe(24)
         self._socket = listen()
@@ -72,7 +77,7 @@ class Shim:
         self._environ = dict(environ)
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as this
         self._ending = threading.Event()
-        self._process = self._start()
+        self._process = self._start() if at_once else None
 
     def tell(self, told: Mapping[str, Any]) -> None:
         """Let it serve.
@@ -81,7 +86,8 @@ class Shim:
             told: settings, see `told`; how it is reached is added here.
         """
         self._told = {**told, "token": self.token, "tied": True}
-        self._write(self._process)
+        if self._process is not None:
+            self._write(self._process)
         threading.Thread(target=self._keep_alive, daemon=True).start()
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -113,12 +119,26 @@ class Shim:
             process.stdin.flush()
 
     def _keep_alive(self) -> None:
+        try:
+            self._start_again()
+        except (OSError, ValueError):
+            # The socket is closed already: the command was faster.
+            if not self._ending.is_set():
+                raise
+
+    def _start_again(self) -> None:
         for _ in range(RESTARTS):
-            self._process.wait()
+            if self._process is None:
+                while not select.select([self._socket], [], [], 0.2)[0]:
+                    if self._ending.is_set():
+                        return
+            else:
+                self._process.wait()
             if self._ending.is_set():
                 return
             self._process = self._start()
             self._write(self._process)
+        assert self._process is not None
         self._process.wait()
         if not self._ending.is_set():
             # Whoever waits for it has to be told.
@@ -139,7 +159,7 @@ class Shim:
     def stop(self) -> None:
         """End it, without waiting for it."""
         self._ending.set()
-        if self._process.stdin is not None:
+        if self._process is not None and self._process.stdin is not None:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
         self._socket.close()

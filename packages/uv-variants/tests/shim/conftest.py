@@ -61,6 +61,7 @@ def running(settings):
     app = create_app(settings)
     server = uvicorn.Server(uvicorn.Config(app, log_level="critical", access_log=False))
     listening = socket.create_server(("127.0.0.1", 0))
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     while not server.started:

@@ -46,9 +46,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         wanted = LONG_TAIL
         if metafunc.definition.get_closest_marker("matrix"):
             wanted = FULL_MATRIX if metafunc.config.getoption("full_matrix") else MATRIX
+        elif metafunc.definition.get_closest_marker("everywhere"):
+            wanted = FULL_MATRIX if metafunc.config.getoption("full_matrix") else LONG_TAIL
         elif metafunc.definition.get_closest_marker("one"):
             wanted = ONE
         metafunc.parametrize("combination", wanted, ids=str, scope="session")
+    if "every_machine" in metafunc.fixturenames:
+        every = metafunc.definition.get_closest_marker("matrix") or metafunc.config.getoption(
+            "full_matrix"
+        )
+        metafunc.parametrize("every_machine", UVS if every else (UVS[0], UVS[-1]), indirect=True)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -56,13 +63,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--full-matrix",
         action="store_true",
-        help="run the tests marked 'matrix' on every pip with every Python",
+        help="run the tests marked 'matrix' and 'everywhere' on every pip with every Python",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marks."""
-    config.addinivalue_line("markers", "matrix: runs on every Python and pip")
+    config.addinivalue_line("markers", "matrix: runs on every Python and pip, or on every uv")
+    config.addinivalue_line("markers", "everywhere: the same, but only by make test-matrix")
     config.addinivalue_line("markers", "one: runs on one Python and pip")
 
 
@@ -162,11 +170,11 @@ def machine(environments: Environments, tmp_path: Path) -> Machine:
     return _machine(environments, tmp_path, UVS[-1])
 
 
-@pytest.fixture(params=UVS)
+@pytest.fixture
 def every_machine(
     environments: Environments, tmp_path: Path, request: pytest.FixtureRequest
 ) -> Machine:
-    """A machine with one uv after the other."""
+    """A machine with one uv after the other: all with the mark 'matrix', else oldest and newest."""
     return _machine(environments, tmp_path, request.param)
 
 

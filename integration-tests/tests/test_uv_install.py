@@ -31,6 +31,7 @@ def names(machine: Machine) -> set[str]:
     return {line.split("==")[0] for line in done.out.splitlines()}
 
 
+@pytest.mark.matrix
 def test_it_takes_the_variant_that_fits(every_machine: Machine, index: Index) -> None:
     gpu = every_machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": index.url})
     environment = gpu.create_environment(PYTHON)
@@ -49,6 +50,7 @@ def test_it_takes_the_variant_that_fits(every_machine: Machine, index: Index) ->
     assert installed_labels(environment.path) == {"app": "cu128"}
 
 
+@pytest.mark.matrix
 def test_another_machine_with_the_same_cache_gets_its_own(
     every_machine: Machine, index: Index
 ) -> None:

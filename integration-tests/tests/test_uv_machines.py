@@ -107,6 +107,7 @@ def test_the_command_of_the_rocm_document(
         assert "ROCm 6.3" in rows["rocm6.3"]
 
 
+@pytest.mark.matrix
 def test_every_uv_follows_the_document(every_machine: Machine, serve: Serve) -> None:
     index = serve(pytorch_2_9())
     environ = {**rocm("gfx908;gfx90a", "6.4.1"), "UV_DEFAULT_INDEX": index.url}

@@ -40,6 +40,7 @@ def lock_of(machine: Machine) -> str:
     return (machine.work / "uv.lock").read_text()
 
 
+@pytest.mark.matrix
 def test_a_pinned_lock_is_the_same_everywhere(every_machine: Machine, index: Index) -> None:
     machine = working_on(every_machine, index, "app")
     gpu = machine.with_environ(CUDA_12_8)
@@ -89,6 +90,7 @@ def test_a_lock_is_made_anew_for_this_machine(machine: Machine, index: Index) ->
     assert "/app/cu126/" in lock_of(machine)
 
 
+@pytest.mark.matrix
 def test_a_floating_lock_fits_every_machine(every_machine: Machine, serve: Serve) -> None:
     index = Index()
     releases = app_index().files["app"]
@@ -112,6 +114,7 @@ def test_a_floating_lock_fits_every_machine(every_machine: Machine, serve: Serve
         assert lock_of(machine) == lock
 
 
+@pytest.mark.matrix
 def test_projects_change(every_machine: Machine, index: Index) -> None:
     machine = working_on(every_machine, index).with_environ(CUDA_12_8)
     done = machine.run("add", "app")
@@ -151,7 +154,7 @@ x = 1
 
 @pytest.mark.parametrize("tables", ["", TABLES, "\n[tool.other]\nx = 1\n"])
 def test_adding_leaves_the_indexes_of_the_project_alone(
-    every_machine: Machine, index: Index, tables: str
+    every_machine: Machine, index: Index, serve: Serve, tables: str
 ) -> None:
     machine = every_machine.with_environ({**CUDA_12_8, "UV_PYTHON": PYTHON})
     config = machine.home / ".config" / "uv"
@@ -167,9 +170,12 @@ def test_adding_leaves_the_indexes_of_the_project_alone(
         r"(?<=always'),", "", before
     ).replace("'", '"')
     # What was given is kept, as uv does it.
-    done = machine.run("add", "--index", f"given={index.url}", "for-gpu")
+    given = Index()
+    given.add_wheel(Wheel("more", "1.0"))
+    url = serve(given).url
+    done = machine.run("add", "--index", f"given={url}", "more")
     assert done.code == 0, done
-    assert f'name = "given"\nurl = "{index.url.rstrip("/")}"\n' in file.read_text()
+    assert f'[[tool.uv.index]]\nname = "given"\nurl = "{url.rstrip("/")}"\n' in file.read_text()
     assert "invalid" not in file.read_text()
     assert machine.run("sync", "--locked").code == 0
 
@@ -178,9 +184,9 @@ def test_a_file_that_was_left_is_restored(machine: Machine, index: Index) -> Non
     machine = working_on(machine, index, "always")
     file = machine.work / "pyproject.toml"
     assert machine.run("sync").code == 0
-    slow = machine.with_environ({"UV_PYTHON": PYTHON})
-    command = [str(slow.program), "add", "plain"]
-    process = subprocess.Popen(command, env=slow.variables, cwd=slow.work)
+    process = subprocess.Popen(
+        [str(machine.program), "add", "plain"], env=machine.variables, cwd=machine.work
+    )
     for _ in range(2000):
         if "invalid" in file.read_text() or process.poll() is not None:
             break
@@ -243,6 +249,7 @@ def test_builds(machine: Machine, index: Index) -> None:
     assert (folder / "label").read_text() == "cu128"
 
 
+@pytest.mark.matrix
 def test_explicit_indexes_stay_explicit(every_machine: Machine, index: Index, serve: Serve) -> None:
     own = app_index()
     own.add_wheel(Wheel("plain", "2.0"))

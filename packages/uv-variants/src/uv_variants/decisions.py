@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .gate import USERNAME
+from .address import USERNAME
 from .shim.urls import variants_url
 
 if TYPE_CHECKING:

@@ -20,14 +20,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from .address import RESERVED_HOST, USERNAME
+
 if TYPE_CHECKING:
     import httpx
-
-RESERVED_HOST = "uv-variants.invalid"
-"""RFC 2606: never resolves, so without a shim nothing is ever found there."""
-
-RESERVED_URL = f"http://{RESERVED_HOST}"
-USERNAME = "uv"
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from .gate import RESERVED_URL
+from .address import RESERVED_URL
 from .indexes import UserIndex, bare_url
 
 _HEADER = re.compile(r"^(?:# )?\[\[tool\.uv\.index\]\]")

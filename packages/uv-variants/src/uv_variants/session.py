@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .address import RESERVED_HOST, RESERVED_URL, USERNAME
 from .commands import Scope
 from .decisions import Asked
 from .effects import Effects
 from .errors import ShimFailed
-from .gate import RESERVED_HOST, RESERVED_URL, USERNAME
 from .lockfile import HERE, lock_path, locked_key
 from .plan import Place, Plan, make_plan
 from .process import end_as, run_uv
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from .indexes import UserIndex
     from .invocation import Invocation
     from .machine import Subject
+
+_LOCKED = (("run",), ("sync",), ("lock",), ("tree",), ("export",))
+"""Commands that ask no index if the lock file and the environment are as they should be."""
 
 _PROXIES = ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 
@@ -78,11 +81,19 @@ def run(
     if wishes.shim:
         return end_as(_with_shared_shim(session, locked))
     _restore_left_over(session)
-    opening = Opening(environ)
+    opening = Opening(environ, at_once=_needs_index(session, locked))
     try:
         return end_as(_with_shim(session, opening, locked))
     finally:
         opening.stop()
+
+
+def _needs_index(session: Session, locked: str | None) -> bool:
+    """Return whether uv is going to ask the index for certain, or nearly so."""
+    if locked is None or session.invocation.command not in _LOCKED:
+        return True
+    upgrades = session.invocation.values("upgrade-package", "reinstall-package")
+    return bool(upgrades) or session.invocation.has("upgrade", "U", "reinstall", "refresh")
 
 
 def shim_cache_directory(environ: Mapping[str, str]) -> Path:

@@ -58,17 +58,22 @@ class Borrowed:
 class Opening:
     """The choice between the two. A new one gets ready while it is not known what it will do."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        """Start a new one, unless one runs for the user."""
+    def __init__(self, environ: Mapping[str, str], *, at_once: bool) -> None:
+        """Start a new one, unless one runs for the user.
+
+        Args:
+            environ: environment variables of the user.
+            at_once: it is going to be needed; otherwise it starts when somebody connects.
+        """
         self._environ = environ
         self._running = read_state(state_path(environ))
-        self._new = Shim(environ) if self._running is None else None
+        self._new = Shim(environ, at_once=at_once) if self._running is None else None
 
     def open(self, told: Mapping[str, Any], indexes: Mapping[str, UserIndex]) -> Reachable:
         """Return the running one if it does all that is *told*, else a new one."""
         if self._running is not None and _does(self._running, told, indexes):
             return Borrowed(self._running)
-        self._new = self._new or Shim(self._environ)
+        self._new = self._new or Shim(self._environ, at_once=True)
         self._new.tell(told)
         return self._new
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from .gate import USERNAME
+from .address import USERNAME
 
 VARIABLE = "VARIANTS_STATE_DIR"
 TIMEOUT = 2.0

@@ -15,7 +15,7 @@ UV = $(TOOLS)/$(BIN)/uv
 RUN = $(VENV)/$(BIN)
 DISTRIBUTIONS = packages/pep-variants packages/variants-cli packages/uv-variants resolver-ext pip-patch
 
-.PHONY: help demo test lint format bench wheels patched-pip clean
+.PHONY: help demo test test-matrix lint format bench wheels patched-pip clean
 .DEFAULT_GOAL := help
 
 help: ## list what can be made
@@ -26,6 +26,9 @@ demo: $(VENV)/.done wheels ## numpy from PyPI as variants, installed by a patche
 
 test: $(VENV)/.done ## run all tests
 	$(RUN)/pytest -n auto $(ARGS)
+
+test-matrix: $(VENV)/.done ## every way to a wheel on every pip with every Python; takes a while
+	$(RUN)/pytest -n auto --full-matrix -m "matrix or everywhere" integration-tests/tests $(ARGS)
 
 lint: $(VENV)/.done ## ruff, formatting, mypy --strict
 	$(RUN)/ruff check

@@ -206,7 +206,7 @@ def test_with_variants(patched, flows, worlds, other, tmp_path):
     assert not wrong, show(wrong)
 
 
-@pytest.mark.matrix
+@pytest.mark.everywhere
 def test_without_variants(plain, patched, flows, worlds, other, tmp_path):
     """Nothing differs from what happens without the shim."""
     places, out = {**worlds["plain"], "OTHER": other}, tmp_path / "out"
@@ -227,7 +227,7 @@ def test_without_variants(plain, patched, flows, worlds, other, tmp_path):
     assert not wrong, show(wrong)
 
 
-@pytest.mark.matrix
+@pytest.mark.everywhere
 def test_with_broken_metadata(patched, flows, worlds, other, tmp_path):
     """One warning, and it goes on without variants."""
     places, out = {**worlds["broken"], "OTHER": other}, tmp_path / "out"

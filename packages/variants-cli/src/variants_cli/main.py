@@ -13,7 +13,7 @@ import click
 
 from pep_variants.errors import VariantError
 
-from .console import fail, one_line
+from .console import fail, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +26,7 @@ TERMINATED = 128 + signal.SIGTERM
 
 
 COMMANDS = (
+    "check",
     "detect",
     "explain",
     "index",
@@ -93,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except click.ClickException as error:
         fail(error.format_message())
         for line in getattr(error, "details", ()):
-            click.echo(f"  {one_line(line)}", err=True)
+            click.echo(f"  {printable(line)}", err=True)
         sys.exit(FAILURE)
     except VariantError as error:
         fail(str(error))

@@ -1,0 +1,158 @@
+"""Installed variants: what pip says of them, with the shim and without it; better ones."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.environments import clean_environ
+from support.index import index_of
+from support.pip_commands import comparable
+from support.projects import CUDA_12_8, DRIVER, app_index, cuda
+from support.wheels import Release, Wheel
+
+BETTER = (
+    "app 1.0 is installed as variant null; variant cu128 fits better (CUDA driver 12.8 or newer): "
+    "to switch, pip install --force-reinstall --no-deps app==1.0\n"
+)
+
+
+def installed(environment, index, driver="12.8"):
+    """Install the project on a machine with that driver; return the environment."""
+    done = environment.pip("install", "-i", index.url, "app", env={DRIVER: driver})
+    assert done.code == 0, done
+    return environment
+
+
+@pytest.mark.matrix
+def test_life(fresh, serve):
+    """Installed, shown, checked, added to, switched, removed: as decided when it was installed."""
+    index = serve(app_index())
+    index.add_wheel(Wheel("other", "1.0", requires=("app",)))
+    environment = installed(fresh, index)
+    show = environment.pip("show", "app").out
+    assert "Name: app\nVersion: 1.0\nVariant: cu128\n" in show
+    assert "Requires: always, for-128, for-cu128, for-gpu\n" in show
+    rows = [line.split() for line in environment.pip("list").out.splitlines()]
+    assert rows[0] == ["Package", "Version", "Variant"]
+    assert ["app", "1.0", "cu128"] in rows
+    assert ["always", "1.0"] in rows
+    items = {
+        item["name"]: item for item in json.loads(environment.pip("list", "--format", "json").out)
+    }
+    assert items["app"] == {"name": "app", "version": "1.0", "variant_label": "cu128"}
+    assert items["always"] == {"name": "always", "version": "1.0"}
+    inspected = json.loads(environment.pip("inspect").out)["installed"]
+    labels = {item["metadata"]["name"]: item.get("variant_label") for item in inspected}
+    assert labels["app"] == "cu128"
+    assert labels["always"] is None
+    assert "app==1.0\n" in environment.pip("freeze").out
+    assert environment.pip("list", "--format", "freeze").out.count("app==1.0\n") == 1
+    check = environment.pip("check", env={DRIVER: "12.0"})
+    assert (check.code, check.out) == (0, "No broken requirements found.\n")
+    # What is installed is not asked for again, whatever the machine has become.
+    later = environment.pip("install", "-i", index.url, "other", env={DRIVER: "12.0"})
+    assert "Successfully installed other-1.0\n" in later.out, later
+    done = environment.pip("uninstall", "-y", "app")
+    assert "Successfully uninstalled app-1.0\n" in done.out, done
+
+
+@pytest.mark.matrix
+def test_better_one(fresh, serve):
+    """It is told of, in one line, and is not taken unasked."""
+    index = serve(app_index())
+    environment = installed(fresh, index, "12.0")
+    for options in ([], ["-U"], ["--upgrade-strategy", "eager", "-U"]):
+        done = environment.pip("install", "-i", index.url, *options, "app", env=CUDA_12_8)
+        assert (done.code, done.err) == (0, ""), done
+        assert BETTER in done.out
+        assert "Successfully" not in done.out
+    # Nobody asks about a dependency, on a machine like that, or where there is no index.
+    index.add_wheel(Wheel("other", "1.0", requires=("app",)))
+    done = environment.pip("install", "-i", index.url, "other", env=CUDA_12_8)
+    assert "fits better" not in done.text
+    for url, driver in ((index.url, "12.0"), ("http://127.0.0.1:1/", "12.8")):
+        done = environment.pip("install", "-i", url, "app", env={DRIVER: driver})
+        assert (done.code, done.err) == (0, ""), done
+        assert "fits better" not in done.out
+    switch = ("install", "--force-reinstall", "--no-deps", "-i", index.url, "app==1.0")
+    assert "Successfully installed app-1.0-cu128\n" in environment.pip(*switch, env=CUDA_12_8).out
+    done = environment.pip("install", "-i", index.url, "app", env={DRIVER: "12.0"})
+    assert "as variant cu128, which does not fit this machine (needs CUDA driver 12.8" in done.out
+    assert "variant null does: to switch, pip install" in done.out
+
+
+@pytest.mark.one
+def test_better_than_no_variant(fresh, serve):
+    """Only where pip looks at the index anyway: what is installed is nothing special."""
+    index = serve(index_of([Release("app", "1.0", cuda("12.8"), non_variant=True)]))
+    fresh.pip("install", "--no-variants", "-i", index.url, "app")
+    index.requests.clear()
+    done = fresh.pip("install", "-i", index.url, "app", env=CUDA_12_8)
+    assert "fits better" not in done.out
+    assert index.requests == []
+    done = fresh.pip("install", "-U", "-i", index.url, "app", env=CUDA_12_8)
+    assert "app 1.0 is installed without variant; variant cu128 fits better" in done.out, done
+
+
+@pytest.mark.one
+def test_variants_check(fresh, serve):
+    index = serve(app_index())
+    environment = installed(fresh, index, "12.0")
+
+    def check(*options, **env):
+        command = [str(Path(sys.executable).with_name("variants")), "check", "--no-cache"]
+        command += ["--python", str(environment.path), "-i", index.url, *options]
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=clean_environ(env), check=False
+        )
+        assert done.stderr == ""
+        return done
+
+    done = check(**CUDA_12_8)
+    assert done.returncode == 1
+    row, switch = done.stdout.splitlines()
+    assert row.split() == ["app", "1.0", "null", "cu128", *"CUDA driver 12.8 or newer".split()]
+    assert switch == "To switch: pip install --force-reinstall --no-deps app==1.0"
+    found = json.loads(check("--json", **CUDA_12_8).stdout)
+    assert found["checked"] == 1
+    assert [(item["installed"], item["better"]) for item in found["better"]] == [("null", "cu128")]
+    done = check("--all", **{DRIVER: "12.0"})
+    assert (done.returncode, done.stdout) == (0, "5 packages checked, none has a better variant\n")
+
+
+@pytest.mark.parametrize("command", ["list", "show", "freeze", "inspect", "check", "uninstall"])
+def test_after_the_shim_is_gone(fresh, plain, serve, tmp_path, command):
+    """What the README says of plain pip in an environment with variants."""
+    environment = installed(fresh, serve(app_index()))
+    assert environment.pip("uninstall", "-y", "pep-variants-shim").code == 0
+    args = {"show": ["app"], "uninstall": ["-y", "app"]}.get(command, [])
+    done = environment.pip(command, *args)
+    assert "Traceback" not in done.text
+    if command == "list":
+        assert done.code == 0
+        assert ["app", "1.0"] in [line.split() for line in done.out.splitlines()]
+    elif command == "freeze":
+        assert "app==1.0\n" in done.out
+    elif command == "uninstall":
+        assert "Successfully uninstalled app-1.0\n" in done.out
+    elif command == "inspect":
+        assert "variant_label == 'cu128'" in done.out
+    (tmp_path / command).write_text(str(comparable(done, ENV=str(environment.path))))
+
+
+@pytest.mark.one
+def test_user_site(fresh, serve, tmp_path):
+    """--user, in an environment that sees the user's packages."""
+    index = serve(app_index())
+    config = fresh.path / "pyvenv.cfg"
+    config.write_text(config.read_text().replace("packages = false", "packages = true"))
+    user = {"PYTHONUSERBASE": str(tmp_path / "user")}
+    done = fresh.pip("install", "--user", "-i", index.url, "app", env={**CUDA_12_8, **user})
+    assert "app-1.0-cu128" in done.out, done
+    assert list((tmp_path / "user").glob("lib/*/site-packages/app-1.0.dist-info/variant.json"))
+    assert "Variant: cu128\n" in fresh.pip("show", "app", env=user).out

@@ -1,0 +1,65 @@
+"""Installed distributions: which of them are variants, by what lies in their dist-info folders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import Distribution, distributions
+
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from .errors import MetadataError
+from .label import VARIANT_FILE
+from .reader import read_metadata
+
+
+@dataclass(frozen=True)
+class Installed:
+    """One distribution.
+
+    Attributes:
+        project: normalized name.
+        version: its version.
+        label: its variant label, None if it is no variant.
+        problem: why the label cannot be told, empty if it can.
+    """
+
+    project: str
+    version: Version
+    label: str | None
+    problem: str = ""
+
+
+def find_installed(paths: Iterable[str]) -> Iterator[Installed]:
+    """Yield the distributions below *paths*, by project; the first of each counts.
+
+    Args:
+        paths: directories as in ``sys.path``.
+    """
+    found: dict[str, Installed] = {}
+    for distribution in distributions(path=list(paths)):
+        item = _installed(distribution)
+        if item is not None:
+            found.setdefault(item.project, item)
+    yield from (found[project] for project in sorted(found))
+
+
+def _installed(distribution: Distribution) -> Installed | None:
+    # Leftovers of interrupted installations have neither.
+    name, text = distribution.metadata["Name"], distribution.metadata["Version"]
+    try:
+        project, version = canonicalize_name(name), Version(text)
+    except (InvalidVersion, TypeError, AttributeError):
+        return None
+    variant = distribution.read_text(VARIANT_FILE)
+    if variant is None:
+        return Installed(project, version, None)
+    source = f"{VARIANT_FILE} of {project} {version}"
+    try:
+        metadata = read_metadata(variant, source)
+        if len(metadata.variants) != 1:
+            raise MetadataError(source, "variants", "does not describe just one variant")
+    except MetadataError as error:
+        return Installed(project, version, None, str(error))
+    return Installed(project, version, next(iter(metadata.variants)))

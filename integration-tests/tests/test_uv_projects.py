@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -180,20 +183,24 @@ def test_adding_leaves_the_indexes_of_the_project_alone(
     assert machine.run("sync", "--locked").code == 0
 
 
+@pytest.mark.skipif(os.name == "nt", reason="process groups")
 def test_a_file_that_was_left_is_restored(machine: Machine, index: Index) -> None:
     machine = working_on(machine, index, "always")
     file = machine.work / "pyproject.toml"
     assert machine.run("sync").code == 0
     process = subprocess.Popen(
-        [str(machine.program), "add", "plain"], env=machine.variables, cwd=machine.work
+        [str(machine.program), "add", "plain"],
+        env=machine.variables,
+        cwd=machine.work,
+        start_new_session=True,
     )
     for _ in range(2000):
         if "invalid" in file.read_text() or process.poll() is not None:
             break
         time.sleep(0.002)
-    process.kill()
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    time.sleep(0.5)
     assert machine.run("sync").code == 0
     assert "invalid" not in file.read_text()
 

@@ -1,5 +1,6 @@
 """The README example runs and prints what it says: with resolvelib and with pip's copy of it."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -16,8 +17,7 @@ README = Path(__file__).parent.parent / "README.md"
 
 @pytest.fixture(scope="module")
 def example():
-    (code,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    return code
+    return code_below("Example")
 
 
 @pytest.fixture(scope="module")
@@ -26,11 +26,21 @@ def printed():
     return output
 
 
-def run(code, folder):
+def code_below(heading):
+    section = README.read_text().partition(f"## {heading}\n")[2]
+    return re.search(r"```python\n(.*?)```", section, re.DOTALL)[1]
+
+
+def run(code, folder, **environ):
     script = folder / "example.py"
     script.write_text(code)
     done = subprocess.run(
-        [sys.executable, str(script)], cwd=folder, capture_output=True, text=True, timeout=60
+        [sys.executable, str(script)],
+        cwd=folder,
+        env=os.environ | environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -61,3 +71,37 @@ def test_bundled_for_pip_without_any_other_resolvelib(example, printed, tmp_path
         + "print(isinstance(provider, AbstractProvider))\n"
     )
     assert run(code, tmp_path) == f"{printed}{bundled / '__init__.py'}\nTrue\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "chosen"),
+    [
+        ({}, ["tensors-2.0-py3-none-any-cu128.whl", "vision-1.0-py3-none-any-cu126.whl"]),
+        (
+            {"VARIANTS_VARIANT": "tensors=cu126"},
+            ["tensors-2.0-py3-none-any-cu126.whl", "vision-1.0-py3-none-any-cu126.whl"],
+        ),
+    ],
+)
+def test_for_a_tool(tmp_path, options, chosen):
+    shutil.copy(Path(__file__).with_name("mytool.py"), tmp_path)
+    driver = {"NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION": "12.8"}
+    printed = run(code_below("For a tool"), tmp_path, **driver, **options)
+    assert sorted(printed.split()) == ["runtime-12.6-py3-none-any.whl", *chosen]
+
+
+def test_for_a_tool_when_nothing_fits(tmp_path):
+    shutil.copy(Path(__file__).with_name("mytool.py"), tmp_path)
+    script = tmp_path / "example.py"
+    script.write_text(code_below("For a tool"))
+    environ = os.environ | {"NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION": "12.0"}
+    done = subprocess.run(
+        [sys.executable, str(script)], cwd=tmp_path, env=environ, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "you asked for vision",
+        "variants of vision 1.0:",
+        "  cu126  rejected    needs CUDA driver 12.6 or newer, this one supports up to 12.0",
+        "  cu130  rejected    needs CUDA driver 13.0 or newer, this one supports up to 12.0",
+    ]

@@ -1,7 +1,7 @@
 """Wheel variants for any resolvelib provider."""
 
 from .abi import AbiRequirement
-from .arranger import Arranger, CandidateFiles, Listener
+from .arranger import Arranger, CandidateFiles, CoherenceListener, Listener
 from .coherence import Chosen, Installed
 from .provider import AbiRequirements, ProviderFiles, VariantProvider
 
@@ -11,6 +11,7 @@ __all__ = [
     "Arranger",
     "CandidateFiles",
     "Chosen",
+    "CoherenceListener",
     "Installed",
     "Listener",
     "ProviderFiles",

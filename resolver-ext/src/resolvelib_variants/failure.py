@@ -42,13 +42,14 @@ def explain(
     for project in named:
         judged = list(arranger.judged(project))
         for version, selection in judged[:MAX_VERSIONS]:
-            lines += _of_version(project, version, selection)
+            lines += variants_of(project, version, selection)
         if len(judged) > MAX_VERSIONS:
             lines.append(f"… and {len(judged) - MAX_VERSIONS} more versions of {project}")
     return "\n".join(lines)
 
 
-def _of_version(project: str, version: Hashable, selection: Selection[Any]) -> Iterator[str]:
+def variants_of(project: str, version: Hashable, selection: Selection[Any]) -> Iterator[str]:
+    """Yield lines that show every variant of a version with its verdict."""
     if not selection.rankings and not selection.problems:
         return
     yield f"variants of {project} {version}:"

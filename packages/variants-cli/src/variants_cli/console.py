@@ -13,7 +13,12 @@ if TYPE_CHECKING:
 
 def one_line(text: str) -> str:
     """Return *text* on one line and printable: names and values of strangers end up in it."""
-    return "".join(char if char.isprintable() else "?" for char in " ".join(text.split()))
+    return printable(" ".join(text.split()))
+
+
+def printable(text: str) -> str:
+    """Return *text* without control characters, blanks as they are."""
+    return "".join(char if char.isprintable() else "?" for char in text)
 
 
 def counted(number: int, noun: str) -> str:

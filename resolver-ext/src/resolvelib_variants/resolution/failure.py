@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
 
-from pep_variants.explanation import notices, why_not
-from pep_variants.selection import Selection
+from pep_variants.explanation import notices
 
+from ..failure import MAX_VERSIONS, variants_of
 from .candidate import Candidate
 from .catalog import Catalog
 from .errors import NoSolution
@@ -18,9 +18,6 @@ from .shelf import Shelf, is_pinned
 
 if TYPE_CHECKING:
     from ..provider import VariantProvider
-
-MAX_VERSIONS = 3
-"""So many versions are explained one by one."""
 
 _MAX_LISTED = 12
 
@@ -41,79 +38,89 @@ def explain_failure(
         shelf: the files of the target.
         catalog: all files.
     """
-    found = list(causes)
     details: list[str] = []
-    projects: dict[str, list[Need]] = {}
-    for cause in sorted(found, key=lambda item: (str(item.parent or ""), str(item.requirement))):
-        wanted = cause.requirement
-        if isinstance(wanted, Never):
-            projects.setdefault(wanted.candidate.project, [])
-            continue
-        who = "you asked for" if cause.parent is None else f"{cause.parent} requires"
-        details.append(f"{who} {wanted}")
-        project = split_identifier(provider.identify(wanted))[0]
-        needs = projects.setdefault(project, [])
-        if isinstance(wanted, Need):
-            needs.append(wanted)
+    wanted: dict[str, list[Need]] = {}
+    parents: dict[str, None] = {}
+    for cause in sorted(causes, key=lambda item: (str(item.parent or ""), str(item.requirement))):
+        requirement, parent = cause.requirement, cause.parent
+        project = split_identifier(provider.identify(requirement))[0]
+        needs = wanted.setdefault(project, [])
+        if isinstance(requirement, Never):
+            continue  # said below
+        if isinstance(requirement, Need):
+            needs.append(requirement)
+        details.append(
+            f"you asked for {requirement}" if parent is None else f"{parent} needs {requirement}"
+        )
+        if parent is not None:
+            parents.setdefault(parent.project)
     lacking = []
-    for project, needs in sorted(projects.items()):
-        facts = list(_facts(project, needs, provider, plain, shelf, catalog))
-        if facts:
+    for project, needs in sorted(wanted.items()):
+        facts = list(_facts(project, needs, plain, shelf, catalog))
+        unfit = all(not selection.files for _, selection in provider.arranger.judged(project))
+        if facts or (unfit and any(True for _ in provider.arranger.judged(project))):
             lacking.append(project)
         details += facts
+    for project in dict.fromkeys((*sorted(wanted), *sorted(parents))):
+        details += _variants(project, provider, shelf)
     if lacking:
         message = f"nothing fits of {', '.join(lacking)}"
     else:
-        message = f"these requirements contradict each other: {', '.join(sorted(projects))}"
-    return NoSolution(message if projects else "nothing fits", tuple(dict.fromkeys(details)))
+        message = f"these requirements contradict each other: {', '.join(sorted(wanted))}"
+    return NoSolution(message, tuple(dict.fromkeys(details)))
 
 
 def _facts(
-    project: str,
-    needs: Sequence[Need],
-    provider: VariantProvider[Any, Candidate, str],
-    plain: IndexProvider,
-    shelf: Shelf,
-    catalog: Catalog,
+    project: str, needs: Sequence[Need], plain: IndexProvider, shelf: Shelf, catalog: Catalog
 ) -> Iterator[str]:
-    """Yield what keeps the versions of *project* from being taken; nothing if one could be."""
-    if any(need.url is not None for need in needs):
-        for need in needs:
-            if need.url is not None:
-                candidate = plain.direct_candidate(need.url)
-                selection = provider.arranger.selection(project, candidate)
-                if selection is not None:
-                    yield from _variants(candidate, selection, ())
-        return
+    """Yield what keeps versions of *project* from being looked at, variants aside."""
     unusable = [
         f"{candidate} cannot be used: {reason}"
         for candidate, reason in plain.unusable.items()
         if candidate.project == project
     ]
     yield from unusable[:_MAX_LISTED]
-    if not needs:
+    if not needs or any(need.url is not None for need in needs):
         return
-    wanted = plain.matching(project, [need.specifier for need in needs])
-    if not wanted:
-        if not all(plain.matching(project, [need.specifier]) for need in needs):
+    specifiers = [need.specifier for need in needs]
+    versions = plain.matching(project, specifiers)
+    if not versions:
+        if not all(plain.matching(project, [specifier]) for specifier in specifiers):
             yield none_wanted(project, needs, plain, shelf, catalog)
         return  # else every single one can be met: they contradict each other
-    facts: list[str] = []
-    pinned = is_pinned([need.specifier for need in needs])
-    for version in wanted:
-        candidates = shelf.candidates(project, version, pinned=pinned)
-        decision = provider.arranger.selection(project, candidates[0]) if candidates else None
-        if decision is not None:
-            if decision.files:
-                return  # it was something else
-            facts += _variants(candidates[0], decision, candidates)
-        elif candidates:
-            return
-        else:
-            facts.append(f"{project} {version}: {_rejected(shelf, project, version)}")
+    pinned = is_pinned(specifiers)
+    if any(shelf.candidates(project, version, pinned=pinned) for version in versions):
+        return
+    facts = [f"{project} {version}: {_rejected(shelf, project, version)}" for version in versions]
     yield from facts[:_MAX_LISTED]
     if len(facts) > _MAX_LISTED:
-        yield f"… and {len(facts) - _MAX_LISTED} more lines like these"
+        yield f"… and {len(facts) - _MAX_LISTED} more versions"
+
+
+def _variants(
+    project: str, provider: VariantProvider[Any, Candidate, str], shelf: Shelf
+) -> Iterator[str]:
+    """Yield what was decided about the variants of *project*."""
+    judged = [
+        (version, selection)
+        for version, selection in provider.arranger.judged(project)
+        if selection.rankings or selection.problems
+    ]
+    for version, selection in judged[:MAX_VERSIONS]:
+        yield from variants_of(project, version, selection)
+        if selection.unknown:
+            yield f"  the index does not know of {', '.join(selection.unknown)}"
+        for ranking in selection.rankings.values():
+            for notice in notices(ranking):
+                if notice.actionable:
+                    yield f"  {notice.text}"
+        assert isinstance(version, Version)
+        if not selection.files and all(
+            item.label is not None for item in shelf.candidates(project, version)
+        ):
+            yield "  and there is no file that is no variant"
+    if len(judged) > MAX_VERSIONS:
+        yield f"… and {len(judged) - MAX_VERSIONS} more versions of {project}"
 
 
 def none_wanted(
@@ -130,26 +137,6 @@ def none_wanted(
         return f"{project} {wanted[0]}: {_rejected(shelf, project, wanted[0])}"
     versions = _listed(map(str, known.versions))
     return f"{project} has none of the versions wanted; there are: {versions}"
-
-
-def _variants(
-    candidate: Candidate, selection: Selection[Candidate], candidates: Sequence[Candidate]
-) -> Iterator[str]:
-    name = f"{candidate.project} {candidate.version}"
-    for problem in selection.problems.values():
-        yield f"{name}: its variants cannot be used. {problem}"
-    if selection.unknown:
-        yield f"{name}: the index does not know of {', '.join(selection.unknown)}"
-    offered = {item.label for item in candidates} or {candidate.label}
-    for ranking in {id(item): item for item in selection.rankings.values()}.values():
-        for label in ranking.rejected_labels:
-            if label in offered:
-                yield f"{name} variant {label}: {'; '.join(why_not(ranking, label))}"
-        for notice in notices(ranking):
-            if notice.actionable:
-                yield notice.text
-    if None not in offered:
-        yield f"{name} has no non-variant file for this target"
 
 
 def _rejected(shelf: Shelf, project: str, version: Version) -> str:

@@ -167,6 +167,30 @@ def test_slow_wheels_in_place_of_metadata(patched, serve):
     assert "it takes longer than 4 s" in done.err
 
 
+@pytest.mark.one
+def test_slow_for_every_version(patched, serve):
+    """One wait for all versions of a project, of which pip may want to see a hundred."""
+    index = Index()
+    for number in range(20):
+        release = Release("app", f"1.{number}", cuda("12.8"))
+        index.add_release(release)
+        index.faults[release.metadata_filename] = lambda: Answer(body=slowly(b" " * 1000))
+    index.add_wheel(Wheel("app", "0.9"))
+    index.add_release(Release("other", "1.0", cuda("12.8")))
+    serve(index)
+    start = time.monotonic()
+    done = patched.pip(
+        "install", "--dry-run", "--timeout", "1", "-i", index.url, "app", "other", env=CUDA_12_8
+    )
+    assert time.monotonic() - start < 40
+    assert "Would install app-0.9 other-1.0-cu128\n" in done.out, done
+    assert (
+        "app-1.19-variants.json: the variants cannot be had: it takes longer than 4 s" in done.err
+    )
+    assert done.err.count("took too long to tell of another version already") == 19
+    assert len([name for name in index.fetched if name.endswith("-variants.json")]) == 2
+
+
 WHEEL_ANSWERS = {
     "cut off": Answer.cut_off(b"PK\x03\x04" * 100),
     "too many requests": Answer(429, b"slow down"),

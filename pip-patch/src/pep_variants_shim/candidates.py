@@ -89,6 +89,7 @@ class InfoFiles:
         # By source: project and version to link, and how many links have been looked at.
         self._known: dict[str, tuple[dict[Any, Any], int]] = {}
         self._given: dict[str, Sequence[Info]] = {}
+        self._slow: set[tuple[str, str]] = set()
 
     def note(self, project: str, candidates: Sequence[Info]) -> None:
         """Take note of all there is of *project*."""
@@ -111,24 +112,30 @@ class InfoFiles:
     def metadata(self, project: str, candidate: Info) -> Metadata:
         """Fetch, verify and read the metadata file that the same source lists.
 
-        Where there is none, what the wheels say of themselves has to do.
+        Where there is none, what the wheels say of themselves has to do. A source that took too
+        long for one version of the project is not asked for others: pip may want a hundred.
         """
         link = link_of(candidate)
         source = source_of(link)
+        if (project, source) in self._slow:
+            raise MetadataError(source, "", "took too long to tell of another version already")
         filename = metadata_filename(project, str(candidate[0]))
         found = self._by_version(source).get(parse_metadata_filename(filename))
         if found is None and link.is_file and link.comes_from is None:
             found = _beside(link.file_path, filename)
-        if found is not None:
-            return self._fetch(found)
         try:
             return within(
                 time_limit(self._network.timeout),
-                lambda: self._of_wheels(project, candidate[0], source, filename),
+                lambda: (
+                    self._of_wheels(project, candidate[0], source, filename)
+                    if found is None
+                    else self._fetch(found)
+                ),
             )
         except TimeoutError as error:
-            missing = f"lists variant wheels, but no {filename}"
-            raise MetadataError(source, "", f"{missing}; to read the wheels: {error}") from None
+            self._slow.add((project, source))
+            place = source if found is None else str(found.url_without_fragment)
+            raise MetadataError(place, "", f"the variants cannot be had: {error}") from None
 
     def _of_wheels(self, project: str, version: Hashable, source: str, filename: str) -> Metadata:
         from .remote import MAX_WHEELS
@@ -166,7 +173,7 @@ class InfoFiles:
     def _fetch(self, link: Any) -> Metadata:
         source = str(link.url_without_fragment)
         try:
-            data = within(time_limit(self._network.timeout), lambda: self._read(link))
+            data = self._read(link)
             hashes = link.as_hashes()
             if hashes and len(data) <= MAX_METADATA_BYTES:  # the rest has not been read
                 hashes.check_against_chunks(iter((data,)))

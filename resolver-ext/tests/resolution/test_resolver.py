@@ -16,7 +16,7 @@ from resolvelib_variants.index.errors import BadAnswer, Unreachable
 from resolvelib_variants.resolution.errors import NoSolution
 from resolvelib_variants.resolution.requirements import Wanted, Wishes, parse_requirement
 from resolvelib_variants.resolution.target import make_target
-from support.wheels import Wheel
+from support.wheels import Release, Wheel, metadata
 
 
 def wheels(name, *versions, **options):
@@ -656,3 +656,53 @@ def test_plain_data_comes_out(world):
         "requires": ["other"],
     }
     assert (other["label"], other["properties"], other["requested"]) == (None, None, False)
+
+
+def built_against(name, version, *releases, **options):
+    """Return a release with a variant for each release of torch, the newest one first in name."""
+    variants = {f"torch{r.replace('.', '')}": {"abi_dependency": {"torch": [r]}} for r in releases}
+    tree = metadata(variants, namespaces=[], providers={})
+    tree["$schema"] = "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json"
+    del tree["providers"]
+    return Release(name, version, tree, **options)
+
+
+class TestConditions:
+    @pytest.mark.parametrize("order", [("ext", "torch=={}"), ("torch=={}", "ext")])
+    @pytest.mark.parametrize(
+        ("torch", "label"), [("2.7.1", "torch27"), ("2.8.0", "torch28"), ("2.9.0", "torch29")]
+    )
+    def test_the_build_for_what_is_there(self, world, order, torch, label):
+        world.add(*wheels("torch", "2.7.1", "2.8.0", "2.9.0"))
+        world.add(built_against("ext", "1.0", "2.7", "2.8", "2.9"))
+        chosen = world.names(*(text.format(torch) for text in order))
+        assert chosen == f"ext-1.0-{label} torch-{torch}"
+
+    def test_nothing_is_pulled_in(self, world):
+        world.add(built_against("ext", "1.0", "2.7", "2.9"), *wheels("torch", "2.9.0"))
+        assert world.names("ext") == "ext-1.0-torch29"
+
+    def test_none_for_what_is_there(self, world):
+        world.add(*wheels("torch", "2.6.0"), built_against("ext", "1.0", "2.7", "2.8"))
+        with pytest.raises(NoSolution) as caught:
+            world.names("torch==2.6.0", "ext")
+        text = "\n".join((str(caught.value), *caught.value.details))
+        assert "ext 1.0 (variant torch27)" in text
+        assert "2.7" in text
+
+    def test_agreement_is_preferred(self, world):
+        world.add(cuda("torch", "1.0", "12.6", "12.8"), cuda("vision", "1.0", "12.6", "12.8"))
+        apart = {"variant": ["torch=cu126"]}
+        assert world.names("torch", "vision", options=apart) == "torch-1.0-cu126 vision-1.0-cu128"
+        together = {**apart, "variant-coherent": ["nvidia"]}
+        assert (
+            world.names("torch", "vision", options=together) == "torch-1.0-cu126 vision-1.0-cu126"
+        )
+
+    def test_where_nothing_agrees_it_is_said(self, world):
+        world.add(cuda("torch", "1.0", "12.6"), cuda("vision", "1.0", "12.8"))
+        options = {"variant": ["torch=cu126"], "variant-coherent": ["nvidia"]}
+        resolution = world.resolve("torch", "vision", options=options)
+        assert short(resolution) == "torch-1.0-cu126 vision-1.0-cu128"
+        (warning,) = resolution.warnings
+        assert warning == "No variant of vision 1.0 agrees with torch (cu126) in 'nvidia'"

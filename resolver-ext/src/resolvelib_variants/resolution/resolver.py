@@ -274,11 +274,11 @@ class _Provider(VariantProvider[Any, Candidate, str]):
 class _EveryVariant(_Provider):
     """Requires what any variant of a version requires."""
 
-    def get_dependencies(self, candidate: Candidate) -> Iterable[Any]:
+    def _dependencies(self, candidate: Candidate) -> Iterable[Any]:
         """Return the requirements of all files of the version, each once."""
         files = self.alternatives(candidate)
         if len(files) == 1:
-            return super().get_dependencies(candidate)
+            return super()._dependencies(candidate)
         selection = self.arranger.selection(candidate.project, candidate)
         ranking = selection.rankings.get(candidate.source) if selection else None
         found: dict[Any, None] = {}

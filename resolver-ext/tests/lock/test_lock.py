@@ -21,7 +21,7 @@ from resolvelib_variants.resolution.downloading import Order, download_all
 from resolvelib_variants.resolution.errors import NoSolution
 from resolvelib_variants.resolution.requirements import Wishes, parse_requirement
 from resolvelib_variants.resolution.target import make_target
-from support.wheels import Wheel
+from support.wheels import Release, Wheel, metadata
 
 REQUIRES = (
     "both",
@@ -233,6 +233,21 @@ class TestChoosing:
             f"{demo.folder / 'pylock.toml'}: packages[2] (demo): none of its wheels fits cpu: "
             "cu128 needs CUDA driver 12.8 or newer"
         )
+
+    @pytest.mark.parametrize("torch", ["2.8.1", "2.9.0"])
+    def test_built_against_what_is_locked(self, world, torch):
+        variants = {f"torch2{n}": {"abi_dependency": {"torch": [f"2.{n}"]}} for n in (7, 8, 9)}
+        tree = metadata(variants, namespaces=[], providers={})
+        del tree["providers"]
+        tree["$schema"] = "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json"
+        world.add(Release("ext", "1.0", tree), Wheel("torch", "2.8.1"), Wheel("torch", "2.9.0"))
+        label = f"torch{torch[0]}{torch[2]}"
+        for every in (False, True):
+            data = locked(world, f"torch=={torch}", "ext", every=every)
+            assert choose(data, world.folder) == f"ext-{label} torch"
+        lying = data.replace(b'version = "2.', b'version = "3.').replace(b"torch-2.", b"torch-3.")
+        with pytest.raises(LockError, match=rf"{label} is built against torch {torch[:3]}"):
+            choose(lying, world.folder)
 
     def test_another_environment(self, demo):
         data = locked(demo, "demo")

@@ -26,6 +26,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from pep_variants import toml
+from pep_variants.abi import abi_dependencies, supporting
 from pep_variants.errors import InvalidMarker, VariantError, shortened
 from pep_variants.explanation import why_not
 from pep_variants.label import split_label
@@ -303,13 +304,13 @@ class _Selector:
         selection = select(
             files,
             metadata=metadata,
-            platform=self._platform,
+            platform=lambda found: supporting(self._platform(found), found, self._version),
             preferences=self._preferences,
             project=name,
             tags=self._target.tags,
         )
         problem = next(iter(selection.problems.values()), None)
-        file = selection.chosen
+        file = next((item for item in selection.files if self._goes_with(item, selection)), None)
         if file is None:
             if name in self._preferences.forced:
                 considered = [(str(package.get("version")), selection, files)]
@@ -331,6 +332,28 @@ class _Selector:
             ranking.metadata if ranking is not None and file.label is not None else None,
             selection.context(file),
             selection.why(file) or ("no other variant fits" if file.label else "no variant fits"),
+        )
+
+    def _version(self, project: str) -> str | None:
+        """Return the version of a project that the lock has for the target, None without one."""
+        for number, package in enumerate(self._packages):
+            if package["name"] == project and self._applies(number):
+                version = package.get("version")
+                return None if version is None else str(version)
+        return None
+
+    def _goes_with(
+        self, file: File[Mapping[str, Any]], selection: Selection[Mapping[str, Any]]
+    ) -> bool:
+        """Return whether what a wheel is built against is what the lock has."""
+        ranking = selection.rankings.get(file.source)
+        if file.label is None or ranking is None:
+            return True
+        label = ranking.metadata.label_of(file.label)
+        return all(
+            version is None or item.allows(version)
+            for item in abi_dependencies(ranking.metadata.properties_of(label) or {})
+            for version in [self._version(item.project)]
         )
 
     def _settled(self, number: int) -> dict[str, Any]:
@@ -437,11 +460,17 @@ def _own(table: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _reasons(selection: Selection[Any]) -> str:
-    return "; ".join(
-        unique(
-            f"{label} {reason}"
-            for ranking in selection.rankings.values()
-            for label in ranking.rejected_labels
-            for reason in why_not(ranking, label)
-        )
+    built = (
+        f"{file.label} is built against {item}"
+        for file in selection.files
+        if file.label is not None
+        for ranking in [selection.rankings[file.source]]
+        for item in abi_dependencies(ranking.metadata.properties_of(file.label) or {})
     )
+    rejected = (
+        f"{label} {reason}"
+        for ranking in selection.rankings.values()
+        for label in ranking.rejected_labels
+        for reason in why_not(ranking, label)
+    )
+    return "; ".join(unique((*built, *rejected)))

@@ -11,8 +11,7 @@ import pytest
 
 from support.environments import clean_environ
 from support.index import index_of
-from support.pip_commands import comparable
-from support.projects import CUDA_12_8, DRIVER, app_index, cuda
+from support.projects import CUDA_12_8, DRIVER, GPU, app_index, cuda
 from support.wheels import Release, Wheel
 
 BETTER = (
@@ -125,24 +124,85 @@ def test_variants_check(fresh, serve):
     assert (done.returncode, done.stdout) == (0, "5 packages checked, none has a better variant\n")
 
 
-@pytest.mark.parametrize("command", ["list", "show", "freeze", "inspect", "check", "uninstall"])
-def test_after_the_shim_is_gone(fresh, plain, serve, tmp_path, command):
-    """What the README says of plain pip in an environment with variants."""
-    environment = installed(fresh, serve(app_index()))
+# What the README says of plain pip where the metadata of an installed project has variant markers:
+# exit code since pip 24.1, exit code of pip 24.0, and what there is to read since pip 24.1.
+WITHOUT_SHIM = {
+    "list": (0, 0, "app       1.0"),
+    "freeze": (0, 0, "app==1.0\n"),
+    "inspect": (0, 0, "variant_label == 'cu128'"),
+    "show app": (0, 2, "for-gpu; 'nvidia' in variant_namespaces"),
+    "show always": (0, 2, "Required-by: #N/A"),
+    "check": (1, 1, "WARNING: Error parsing dependencies of app: Expected a marker variable"),
+    "install -U always": (0, 0, "WARNING: Error parsing dependencies of app"),
+    "list --not-required": (2, 2, "InvalidRequirement"),
+    "install app": (1, 2, "hint: To proceed this package must be uninstalled."),
+    "uninstall -y app": (0, 0, "Successfully uninstalled app-1.0\n"),
+    "install always": (0, 0, "Requirement already satisfied: always"),
+    "check again": (0, 0, "No broken requirements found.\n"),
+}
+
+
+def test_without_the_shim(fresh, available, serve):
+    """As far as plain pip understands the metadata, it works on."""
+    index = serve(app_index())
+    environment = installed(fresh, index)
     assert environment.pip("uninstall", "-y", "pep-variants-shim").code == 0
-    args = {"show": ["app"], "uninstall": ["-y", "app"]}.get(command, [])
-    done = environment.pip(command, *args)
-    assert "Traceback" not in done.text
-    if command == "list":
-        assert done.code == 0
-        assert ["app", "1.0"] in [line.split() for line in done.out.splitlines()]
-    elif command == "freeze":
-        assert "app==1.0\n" in done.out
-    elif command == "uninstall":
-        assert "Successfully uninstalled app-1.0\n" in done.out
-    elif command == "inspect":
-        assert "variant_label == 'cu128'" in done.out
-    (tmp_path / command).write_text(str(comparable(done, ENV=str(environment.path))))
+    wrong = {}
+    for command, (code, old_code, text) in WITHOUT_SHIM.items():
+        words = command.removesuffix(" again").split()
+        done = environment.pip(*words, *(("-i", index.url) if words[0] == "install" else ()))
+        old = available.pip.startswith("24.0")
+        if done.code != (old_code if old else code) or (not old and text not in done.text):
+            wrong[command] = str(done)
+    assert not wrong, "".join(f"\n=== {name}\n{text}" for name, text in wrong.items())
+
+
+@pytest.mark.one
+def test_without_the_shim_and_without_markers(fresh, serve):
+    """A variant wheel like any other wheel is one."""
+    index = serve(index_of([Release("app", "1.0", cuda("12.8"), ("dep",))]))
+    index.add_wheel(Wheel("dep", "1.0"))
+    environment = installed(fresh, index)
+    assert environment.pip("uninstall", "-y", "pep-variants-shim").code == 0
+    for command in ("list", "freeze", "check", "show app", "inspect", "list --not-required"):
+        done = environment.pip(*command.split())
+        assert (done.code, done.err) == (0, ""), done
+    done = environment.pip("install", "-i", index.url, "app")
+    assert "Requirement already satisfied: dep" in done.out, done
+
+
+SEVERAL = {
+    **cuda(),
+    "variants": {
+        "null": {},
+        "many": {"nvidia": {"sm_arch": ["80_real", "90_real", "100_real"]}},
+    },
+}
+BY_VALUE = tuple(
+    f"for-{arch}; 'nvidia :: sm_arch :: {arch}0_real' in variant_properties" for arch in (8, 9, 10)
+)
+
+
+def test_what_was_decided_stays(fresh, serve):
+    """Also which values a machine supported when a wheel was installed."""
+    index = index_of([Release("app", "1.0", SEVERAL, BY_VALUE)])
+    for name in ("for-8", "for-9", "for-10"):
+        index.add_wheel(Wheel(name, "1.0"))
+    index.add_wheel(Wheel("other", "1.0", requires=("app",)))
+    url = ("-i", serve(index).url)
+    done = fresh.pip("install", *url, "app", env=CUDA_12_8)
+    assert "app-1.0-many" in done.out, done
+    (info,) = fresh.site_packages.glob("app-1.0.dist-info")
+    dependencies = fresh.pip("show", "app", env=CUDA_12_8).out
+    assert "Requires: for-9\n" in dependencies, dependencies
+    # The GPU is another one, or there is none any more.
+    for machine in ({GPU: "10.0"}, {}):
+        assert fresh.pip("show", "app", env=machine).out == dependencies
+        assert fresh.pip("check", env=machine).code == 0
+        done = fresh.pip("install", "--dry-run", *url, "other", env=machine)
+        assert "Would install other-1.0\n" in done.out, done
+    assert fresh.pip("uninstall", "-y", "app").code == 0
+    assert not info.exists()
 
 
 @pytest.mark.one

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pep_variants.label import VARIANT_FILE
 
+from .decision import DECISION_FILE
 from .session import marker_context
 
 if TYPE_CHECKING:
@@ -70,10 +71,13 @@ def reduce_message(message: email.message.Message, read_text: Callable[[str], st
     if not any(_HINT in requirement for requirement in requirements):
         return
     try:
+        values = any(_VALUES in requirement for requirement in requirements)
         text = read_text(VARIANT_FILE)
+        decided = read_text(DECISION_FILE) if values and text is not None else None
         context = marker_context(
             None if text is None else text.encode(),
-            values=any(_VALUES in requirement for requirement in requirements),
+            values=values,
+            decided=None if decided is None else decided.encode(),
         )
         reduced = [_reduced(" ".join(item.split()), context) for item in requirements]
     except Exception:

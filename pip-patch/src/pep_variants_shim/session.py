@@ -112,7 +112,9 @@ def current_labels() -> Mapping[str, str]:
     return {} if session is None else session.labels
 
 
-def marker_context(variant_json: bytes | None, *, values: bool) -> VariantContext:
+def marker_context(
+    variant_json: bytes | None, *, values: bool, decided: bytes | None = None
+) -> VariantContext:
     """Return what the variant markers of the metadata at hand are evaluated against.
 
     While a file is prepared that is the decision about it. Otherwise, for files that are taken up
@@ -123,6 +125,7 @@ def marker_context(variant_json: bytes | None, *, values: bool) -> VariantContex
         variant_json: contents of that file, None if there is none.
         values: a marker asks for ``variant_properties``. Only then it matters what the platform
             supports: of all that is installed every feature is, by some value.
+        decided: contents of the file of `decision` of an installed distribution, None without.
 
     Raises:
         InstallationError: the user's preferences make no sense, or a `Fault`.
@@ -132,7 +135,12 @@ def marker_context(variant_json: bytes | None, *, values: bool) -> VariantContex
 
         session, link = _current.get(), _prepared.get()
         if session is not None and link is not None:
-            return session._get_arranger().context(link, variant_json, values=values)
+            context = session._get_arranger().context(link, variant_json, values=values)
+            if values:
+                session.note_decision(link, variant_json, context)
+            return context
+        if decided is not None:
+            return context_of(decided, None, values=False)
         detect = None if session is None else session._get_arranger().detect
         return context_of(variant_json, detect, values=values)
 
@@ -158,6 +166,7 @@ class Session:
         resolving: pip's resolver is at work, which arranges candidates. Whoever else looks for
             candidates must not see variant wheels.
         labels: chosen labels by normalized project name, once pip has resolved.
+        decisions: what to keep with installed projects, by normalized name, see `decision`.
         preferences: what the user asked for, None as long as nothing was needed of it.
     """
 
@@ -183,6 +192,7 @@ class Session:
         """
         self.resolving = False
         self.labels: dict[str, str] = {}
+        self.decisions: dict[str, str] = {}
         self.preferences: Preferences | None = None
         self._options = options
         self._finder = finder
@@ -209,6 +219,14 @@ class Session:
     def note_metadata(self, link: Any) -> None:
         """Take note of an index's link to a metadata file; nothing is fetched."""
         self._metadata_links.setdefault(source_of(link), []).append(link)
+
+    def note_decision(self, link: Any, variant_json: bytes | None, context: VariantContext) -> None:
+        """Take note of what markers of the wheel at *link* were evaluated against."""
+        from .decision import decision_text
+
+        text = decision_text(variant_json, context)
+        if text is not None:
+            self.decisions[canonicalize_name(link.filename.partition("-")[0])] = text
 
     def lists_variants(self) -> bool:
         """Return whether who looks for candidates himself sees variant wheels, and say why not.

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pip._vendor.resolvelib
@@ -105,3 +106,12 @@ def test_for_a_tool_when_nothing_fits(tmp_path):
         "  cu126  rejected    needs CUDA driver 12.6 or newer, this one supports up to 12.0",
         "  cu130  rejected    needs CUDA driver 13.0 or newer, this one supports up to 12.0",
     ]
+
+
+def test_over_real_indexes(tmp_path):
+    wheel = tmp_path / "demo-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("demo-1.0.dist-info/METADATA", "Name: demo\nVersion: 1.0\n")
+    sources = f"Sources(find_links=({str(tmp_path)!r},), no_index=True)"
+    code = code_below("Over real indexes").replace("Sources()", sources)
+    assert run(code, tmp_path) == f"demo 1.0 None {wheel.as_uri()} \n"

@@ -17,6 +17,7 @@ from .ranking import Ranking, Reason
 _SM = re.compile(r"(\d+)(\d[a-z]?)_(real|virtual)")
 _MAX_VALUES = 4
 _NOTHING = "; nothing of {} is supported here"
+_UNRESOLVED = ": whether that is taken, only a resolver can tell"
 
 
 def why_chosen(supported: Properties) -> str:
@@ -66,6 +67,9 @@ def why_not(ranking: Ranking, label: str, *, notices: bool = True) -> tuple[str,
         phrases += (why_rejected(reason) for reason in reasons if reason.excluded is not None)
         if support.features or not unmet:
             phrases += map(why_rejected, unmet)
+            continue
+        if namespace == ABI_DEPENDENCY:
+            phrases.append(" and ".join(map(_needs, unmet)) + _UNRESOLVED)
             continue
         notice = f" ({support.notice})" if notices and support.notice else ""
         needs = " and ".join(map(_needs, unmet))
@@ -144,6 +148,8 @@ def _needs(reason: Reason) -> str:
     phrase = _NEEDS.get((reason.namespace, reason.feature))
     if phrase:
         return phrase(reason.wanted)
+    if reason.namespace == ABI_DEPENDENCY:
+        return f"is built against {reason.feature} {_listed(reason.wanted)}"
     return f"needs {reason.namespace} :: {reason.feature} {_listed(reason.wanted)}"
 
 

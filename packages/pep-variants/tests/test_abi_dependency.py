@@ -1,0 +1,110 @@
+"""What `abi_dependency` values mean, and which of them come first."""
+
+import pytest
+
+from pep_variants.abi import AbiDependency, abi_dependencies, abi_projects, supporting
+from pep_variants.explanation import verdicts, why_not
+from pep_variants.metadata import Metadata
+from pep_variants.platform import Platform, Support
+from pep_variants.ranking import rank
+
+
+@pytest.mark.parametrize(
+    ("release", "version", "expected"),
+    [
+        ("2.9", "2.9", True),
+        ("2.9", "2.9.1", True),
+        ("2.9", "2.9.1+cu128", True),
+        ("2.9", "2.9.0rc1", True),
+        ("2.9", "2.9.1.post2", True),
+        ("2.9", "2.9.1.dev20260101", True),
+        ("2.9", "2.10", False),
+        ("2.9", "2.90", False),
+        ("2.9", "2", False),
+        ("2.9", "1!2.9", False),
+        ("2", "2.10.1", True),
+        ("2", "3.0", False),
+        ("2.9.1", "2.9.1.4", True),
+        ("2.9.1", "2.9.2", False),
+        ("2.0", "2", True),
+        ("2.9", "unknown", False),
+    ],
+)
+def test_allows(release, version, expected):
+    assert AbiDependency("torch", (release,)).allows(version) is expected
+
+
+def test_several_releases_are_alternatives():
+    dependency = AbiDependency("torch", ("2.9", "2.7"))
+    assert [dependency.allows(version) for version in ("2.9.1", "2.8.0", "2.7.0")] == [
+        True, False, True,
+    ]  # fmt: skip
+    assert str(dependency) == "torch 2.9.* or 2.7.*"
+
+
+def test_of_a_variant():
+    properties = {
+        "nvidia": {"sm_arch": ("90_real",)},
+        "abi_dependency": {"torch_vision": ("0.9", "0.10"), "numpy": ("2",)},
+    }
+    assert abi_dependencies(properties) == (
+        AbiDependency("numpy", ("2",)),
+        AbiDependency("torch-vision", ("0.10", "0.9")),
+    )
+    assert abi_dependencies({}) == ()
+
+
+def metadata(**variants):
+    return Metadata((), {label: {"abi_dependency": found} for label, found in variants.items()})
+
+
+def labels(found, installed=None):
+    platform = supporting(Platform(), found, installed)
+    return rank(found, platform).labels
+
+
+def test_the_newest_release_first_and_what_is_installed_before_it():
+    found = metadata(
+        old={"torch": ("2.9",)}, new={"torch": ("2.10",)}, newer={"torch": ("2.10.1",)}
+    )
+    assert labels(found) == ("newer", "new", "old")
+    assert labels(found, {"torch": "2.9.1"}.get) == ("old", "newer", "new")
+    assert labels(found, {"torch": "2.10.0"}.get) == ("new", "newer", "old")
+
+
+def test_one_that_is_built_against_more_goes_first():
+    found = metadata(one={"torch": ("2.9",)}, two={"torch": ("2.9",), "zlib": ("1",)})
+    assert labels(found) == ("two", "one")
+
+
+@pytest.mark.parametrize("value", ["a", "2.x", "1.2.3.4", "", ".", "2.", "1234567890", "_"])
+def test_what_is_no_release_fits_nothing(value):
+    found = metadata(good={"torch": ("2.9",)}, bad={"torch": (value,)})
+    assert labels(found) == ("good",)
+
+
+def test_without_any_the_platform_is_left_alone():
+    platform = Platform({"cpu": Support({"level": ("v1",)})})
+    found = Metadata(("cpu",), {"v1": {"cpu": {"level": ("v1",)}}})
+    assert supporting(platform, found) is platform
+    assert abi_projects(platform) == frozenset()
+
+
+def test_a_platform_that_knows_is_left_alone():
+    platform = Platform({"abi_dependency": Support({"torch": ("2.8",)})})
+    assert supporting(platform, metadata(a={"torch": ("2.9",)})) is platform
+
+
+def test_in_words():
+    found = metadata(a={"torch": ("2.8", "2.9")})
+    taken = rank(found, supporting(Platform(), found))
+    assert verdicts(taken, "a") == (("a", "chosen", "built against torch 2.9 or 2.8"),)
+    # Without a resolution nobody knows.
+    assert why_not(rank(found, Platform()), "a") == (
+        "is built against torch 2.8 or 2.9: whether that is taken, only a resolver can tell",
+    )
+
+
+def test_projects():
+    found = metadata(a={"Torch_Vision".lower(): ("0.9",)}, b={"torch": ("x",)})
+    assert abi_projects(supporting(Platform(), found)) == {"torch-vision"}

@@ -23,7 +23,6 @@ SMALLEST_PART = 16 * 1024
 MAX_PARTS = 32
 MAX_BYTES = 64 * 1024 * 1024
 MAX_DOWNLOAD = 16 * 1024**3
-_IN_MEMORY = 8 * 1024 * 1024
 
 
 @contextmanager
@@ -49,7 +48,7 @@ def opened(
         with PartialFile(session, url, part) as partial:
             yield partial  # type: ignore[misc] # has all that readers of archives use
         return
-    with tempfile.SpooledTemporaryFile(_IN_MEMORY) as copy:
+    with tempfile.TemporaryFile() as copy:
         download(session, url, copy, hashes or {})
         copy.seek(0)
         yield copy

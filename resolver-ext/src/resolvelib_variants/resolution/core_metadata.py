@@ -36,7 +36,6 @@ MAX_UNPACKED = 1024 * 1024 * 1024
 """So many bytes of a source distribution are unpacked while looking for its PKG-INFO."""
 
 _KIND = "core-metadata"
-_IN_MEMORY = 8 * 1024 * 1024
 _NEEDED = ("requires-dist", "provides-extra", "requires-python")
 _STATIC_SINCE = (2, 2)
 
@@ -159,7 +158,7 @@ def _of_source(session: Session, candidate: Candidate) -> CoreMetadata:
     store = session.store if file.hashes else None
     data = store.get(_KIND, name) if store is not None else None
     if data is None:
-        with tempfile.SpooledTemporaryFile(_IN_MEMORY) as copy:
+        with tempfile.TemporaryFile() as copy:
             download(session, file.url, copy, file.hashes, size=file.size)
             copy.seek(0)
             data = _package_info(copy, candidate)

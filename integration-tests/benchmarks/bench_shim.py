@@ -277,7 +277,7 @@ class _Direct:
         self._loop.run_until_complete(self._page(f"{self._url}?{self._turn}"))
 
     async def _page(self, url: str) -> None:
-        from uv_variants.shim.service import Shown
+        from uv_variants.shim.showing import Shown
         from uv_variants.shim.upstreams import Found
 
         page = read_page(self._body, JSON, self._url, "large")

@@ -357,6 +357,22 @@ class TestMarkers:
         assert "12.8" in answer.text
         assert "11.0" in answer.text
 
+    @pytest.mark.parametrize("limits", [Limits(inspected=0), Limits(hashed=0)])
+    def test_what_is_beyond_the_limits_has_no_hash(self, marked, start, limits):
+        shim = start(marked, limits=limits)
+        file = shim.files()[APP]
+        assert file["hashes"] == {}
+        assert b"Requires-Dist: a\n" in metadata_of(shim.get(file["url"]).content)
+
+    def test_one_that_cannot_be_looked_into(self, upstream, start):
+        upstream.add_release()
+        upstream.add("app", CU128, b"no archive")
+        shim = start(upstream)
+        file = shim.files()[APP]
+        assert file["hashes"] == {}
+        assert shim.get(file["url"]).headers["Location"].endswith(CU128)
+        assert shim.get(f"{file['url']}.metadata").status_code == 502
+
     def test_one_with_other_metadata_than_beside_it(self, marked, start):
         if not marked.core_metadata:
             pytest.skip("there is nothing beside it")

@@ -24,8 +24,9 @@ from .flights import Flights
 from .front import Front
 from .memory import Memory
 from .metrics import Metrics
-from .service import Client, Delivery, Service
+from .service import Delivery, Service
 from .settings import Settings
+from .showing import Client
 from .upstreams import Upstreams
 from .wheels import Passage, part, whole
 

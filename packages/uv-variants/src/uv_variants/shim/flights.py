@@ -1,9 +1,9 @@
-"""Doing what several ask for at the same time only once."""
+"""Work side by side: what several ask for at the same time is done once, and not too much of it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -32,3 +32,14 @@ class Flights(Generic[T]):
         self._tasks.pop(key, None)
         if not task.cancelled():
             task.exception()  # those who waited have seen it; if nobody did, it is not missed
+
+
+async def each(works: Sequence[Callable[[], Awaitable[T]]], parallel: int) -> list[T]:
+    """Do *works* side by side, *parallel* of them at a time; return what they return."""
+    gate = asyncio.Semaphore(parallel)
+
+    async def one(work: Callable[[], Awaitable[T]]) -> T:
+        async with gate:
+            return await work()
+
+    return list(await asyncio.gather(*map(one, works)))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
 
@@ -33,24 +31,20 @@ from resolvelib_variants.index.pages import (
 
 from ..errors import InvalidKey, NoSuchFile, UpstreamError
 from .answers import Answer
-from .choice import Choice, Decision, Offer, Release, choose, releases
-from .flights import Flights
-from .key import Machine, decode
+from .choice import Choice, Decision, Release, choose, releases
+from .entries import Entries
+from .flights import Flights, each
+from .key import decode
 from .memory import Memory
 from .metrics import Metrics
-from .reduction import has_variant_markers, reduce_metadata
+from .preparation import Preparation
 from .settings import Settings, Upstream
-from .upstreams import Found, Upstreams, metadata_key
-from .urls import CHOSEN, PLAIN, file_path
+from .showing import Client, Shown
+from .upstreams import Found, Upstreams
+from .urls import CHOSEN, PLAIN
 from .wheels import (
-    PROBLEMS,
-    Announcement,
     Passage,
-    announce,
     plain_passage,
-    read_announcement,
-    splice_name,
-    spliced_passage,
 )
 
 logger = logging.getLogger(__name__)
@@ -61,38 +55,6 @@ UNSURE_SECONDS = 5.0
 _MANY = 500
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Client:
-    """For whom an answer is.
-
-    Attributes:
-        machine: what is behind the key of the URL.
-        key: that key, or for a floating name the key it stands for now.
-        floating: whether the URL has a floating name.
-    """
-
-    machine: Machine
-    key: str
-    floating: bool = False
-
-
-@dataclass(frozen=True)
-class Shown:
-    """One project of one upstream, chosen for one machine.
-
-    Attributes:
-        upstream: whose.
-        found: the page.
-        choice: what is shown of it.
-        sure: whether everything that should have been asked has been.
-    """
-
-    upstream: Upstream
-    found: Found
-    choice: Choice
-    sure: bool
 
 
 @dataclass(frozen=True)
@@ -126,10 +88,9 @@ class Service:
         self._decode = lru_cache(maxsize=1024)(decode)
         self._platforms: dict[str, tuple[tuple[int, int], Platform]] = {}
         self._choices: Memory[tuple[str, str, str, str], Choice] = Memory(64 * 2**20)
-        self._passages: Memory[tuple[str, str], Passage] = Memory(64 * 2**20)
         self._choosing: Flights[tuple[Choice, bool]] = Flights()
-        self._announcing: Flights[Announcement | None] = Flights()
-        self._preparing: Flights[Passage] = Flights()
+        self._preparation = Preparation(upstreams, settings.limits)
+        self._entries = Entries(upstreams, self._preparation, settings.limits)
 
     # --- who asks
 
@@ -261,7 +222,9 @@ class Service:
         known = [self._upstreams.known_metadata(release) for release in wanted]
         if all(known):
             return {r.version: item for r, item in zip(wanted, known, strict=True) if item}, True
-        found = await self._each([partial(one, release) for release in wanted])
+        found = await each(
+            [partial(one, release) for release in wanted], self.settings.limits.parallel
+        )
         sure = all(
             not isinstance(result, VariantError)
             and all(
@@ -271,16 +234,6 @@ class Service:
             for release, result in zip(wanted, found, strict=True)
         )
         return {release.version: item for release, item in zip(wanted, found, strict=True)}, sure
-
-    async def _each(self, works: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
-        """Do *works* side by side, a bounded number at a time."""
-        gate = asyncio.Semaphore(self.settings.limits.parallel)
-
-        async def one(work: Callable[[], Awaitable[T]]) -> T:
-            async with gate:
-                return await work()
-
-        return list(await asyncio.gather(*map(one, works)))
 
     async def links(self, client: Client, upstream: Upstream) -> list[Shown]:
         """Return what is shown of every project of a find-links page.
@@ -326,7 +279,7 @@ class Service:
         """
         entries: list[PageFile] = []
         for item in shown:
-            entries += await self._entries(client, item, prefix)
+            entries += await self._entries.of(client, item, prefix)
         files = tuple(entries)
         page = Page("", files)
         if len(shown) == 1:
@@ -348,144 +301,6 @@ class Service:
             expires=now + lasts,
             vary="Accept",
         )
-
-    async def _entries(self, client: Client, shown: Shown, prefix: str) -> list[PageFile]:
-        marked = await self._inspected(shown)
-        offers = [offer for offer in shown.choice.offers if offer.file.filename in marked]
-        known = await self._each(
-            [
-                partial(self._announced, shown.upstream, offer, marked[offer.file.filename])
-                for offer in offers
-            ]
-        )
-        announced = {offer.file.filename: item for offer, item in zip(offers, known, strict=True)}
-        direct = _Direct(self._upstreams, shown.upstream)
-        return [
-            self._entry(client, shown, offer, prefix, marked, announced, direct)
-            for offer in shown.choice.offers
-        ]
-
-    def _entry(
-        self,
-        client: Client,
-        shown: Shown,
-        offer: Offer,
-        prefix: str,
-        marked: dict[str, bytes],
-        announced: dict[str, Announcement | None],
-        direct: _Direct,
-    ) -> PageFile:
-        file = offer.file
-        reduced = marked.get(file.filename)
-        floating = client.floating and offer.context is not None
-        is_direct = direct.allows(file.url)
-        if offer.label is None and reduced is None and is_direct and not floating:
-            return file
-        choice = CHOSEN if floating else PLAIN if offer.label is None else offer.label
-        url = prefix + file_path(
-            shown.upstream.name,
-            shown.found.page.project,
-            choice,
-            offer.filename,
-        )
-        if reduced is None and not floating:
-            # A signature lies beside the file, where nobody will look for it any more.
-            return PageFile(
-                offer.filename,
-                url,
-                file.hashes,
-                file.requires_python,
-                file.yanked,
-                file.size,
-                file.upload_time,
-                file.core_metadata,
-                file.provenance if is_direct else None,
-            )
-        entry = replace(file, filename=offer.filename, url=url, gpg_sig=None)
-        if floating:
-            return replace(
-                entry,
-                hashes={},
-                size=None,
-                provenance=None,
-                core_metadata=None if entry.core_metadata is None and reduced is None else {},
-            )
-        assert reduced is not None
-        known = announced.get(file.filename)
-        return replace(
-            entry,
-            hashes={"sha256": known.sha256} if known else {},
-            size=known.size if known else None,
-            core_metadata={"sha256": sha256(reduced).hexdigest()},
-            provenance=None,
-        )
-
-    async def _inspected(self, shown: Shown) -> dict[str, bytes]:
-        """Return the reduced METADATA of all wheels shown that have variant markers."""
-        offers = [offer for offer in shown.choice.offers if offer.context is not None]
-        offers = offers[: self.settings.limits.inspected]
-        # Most wheels of a version share their METADATA.
-        keys = [metadata_key(offer.file) for offer in offers]
-        files = {key: offer.file for key, offer in zip(keys, offers, strict=True)}
-
-        async def one(file: PageFile) -> bytes | None:
-            try:
-                metadata = await self._upstreams.core_metadata(shown.upstream, file)
-            except UpstreamError as error:
-                logger.warning("%s is not looked into: %s", file.filename, error)
-                return None
-            return metadata if has_variant_markers(metadata) else None
-
-        found = await self._each([partial(one, file) for file in files.values()])
-        marked = {
-            key: metadata
-            for key, metadata in zip(files, found, strict=True)
-            if metadata is not None
-        }
-        return {
-            offer.file.filename: reduce_metadata(marked[key], offer.context)
-            for key, offer in zip(keys, offers, strict=True)
-            if key in marked and offer.context is not None
-        }
-
-    async def _reduced(
-        self, upstream: Upstream, file: PageFile, context: VariantContext | None
-    ) -> bytes | None:
-        """Return METADATA with its variant markers evaluated, None if it has none."""
-        if context is None:
-            return None
-        metadata = await self._upstreams.core_metadata(upstream, file)
-        if not has_variant_markers(metadata):
-            return None
-        return reduce_metadata(metadata, context)
-
-    async def _announced(
-        self, upstream: Upstream, offer: Offer, reduced: bytes
-    ) -> Announcement | None:
-        """Return hash and size of a wheel that is put together, None if nobody knows yet."""
-        name = splice_name(offer.file, reduced)
-        if not name:
-            return None
-        store = self._upstreams.store
-        known = await self._upstreams.run(lambda: read_announcement(store, name))
-        limit = self.settings.limits.hashed_bytes
-        if known is not None or (offer.file.size or 0) > limit:
-            return known
-
-        async def work() -> Announcement | None:
-            session = self._upstreams.session(upstream)
-            passage = await self._prepared(
-                upstream, offer.file, offer.label, offer.context, reduced
-            )
-            if passage.splice is None or passage.splice.original > limit:
-                return None
-            return await self._upstreams.run(lambda: announce(store, session, passage))
-
-        try:
-            return await self._announcing.join(name, work)
-        except (UpstreamError, *PROBLEMS) as error:
-            logger.warning("%s cannot be put together: %s", offer.file.filename, error)
-            return None
 
     # --- files
 
@@ -509,7 +324,14 @@ class Service:
             client, upstream, project, found, choice, wanted
         )
         label = split_label(file.filename)[1]
-        reduced = await self._reduced(upstream, file, context)
+        try:
+            reduced = await self._preparation.reduced(upstream, file, context)
+        except UpstreamError as error:
+            if is_metadata or not self._is_direct(upstream, file):
+                raise
+            # The page promised no hash of it either: let the installer judge it.
+            logger.warning("%s is not looked into: %s", file.filename, error)
+            reduced = None
         delivery = Delivery(upstream, found.private, floating)
         if is_metadata:
             if (
@@ -524,7 +346,9 @@ class Service:
             return replace(delivery, data=data)
         if reduced is not None:
             promised = await self._promised(upstream, decision)
-            passage = await self._prepared(upstream, file, label, context, reduced, promised)
+            passage = await self._preparation.prepared(
+                upstream, file, label, context, reduced, promised
+            )
             return replace(delivery, passage=passage)
         if self._is_direct(upstream, file):
             return replace(delivery, redirect=file.url)
@@ -581,36 +405,6 @@ class Service:
         except MetadataError:
             return None
 
-    async def _prepared(
-        self,
-        upstream: Upstream,
-        file: PageFile,
-        label: str | None,
-        context: VariantContext | None,
-        reduced: bytes,
-        promised: Metadata | None = None,
-    ) -> Passage:
-        self._upstreams.check_place(upstream, file.url)
-        assert context is not None
-        name = splice_name(file, reduced)
-        key = (file.url, name)
-        known = self._passages.get(key) if name else None
-        if known is not None:
-            return known
-        session = self._upstreams.session(upstream)
-        limit = self.settings.limits.metadata_bytes
-
-        async def work() -> Passage:
-            passage = await self._upstreams.run(
-                lambda: spliced_passage(session, file, label, context, reduced, promised, limit)
-            )
-            if name and passage.splice is not None:
-                held = sum(len(piece) for piece in passage.splice.pieces if piece.data is not None)
-                self._passages.put(key, passage, 1000 + held)
-            return passage
-
-        return await self._preparing.join((*key, promised is None), work)
-
     # --- decisions
 
     def decisions(self, shown: Shown) -> dict[str, object]:
@@ -618,28 +412,14 @@ class Service:
 
         ``versions`` is newest first; each has ``version``, ``files`` (label, or null for the
         non-variant wheel, by plain filename), ``variants`` (``label``, ``verdict`` and ``why``,
-        the chosen one first), ``notices``, ``problems`` and ``unknown`` labels.
+        the chosen one first), ``notices``, ``problems``, ``unknown`` labels and the ``providers``
+        that the metadata wants (``requires`` and ``plugin-api``, by namespace).
         """
         return {
             "project": shown.found.page.project,
             "index": shown.upstream.name,
             "versions": [_decision_tree(decision) for decision in shown.choice.decisions],
         }
-
-
-class _Direct:
-    """Whether clients can get files themselves, asked once per host."""
-
-    def __init__(self, upstreams: Upstreams, upstream: Upstream) -> None:
-        self._upstreams = upstreams
-        self._upstream = upstream
-        self._known: dict[str, bool] = {}
-
-    def allows(self, url: str) -> bool:
-        host = url[: url.find("/", 8)]
-        if host not in self._known:
-            self._known[host] = self._upstreams.is_direct(self._upstream, url)
-        return self._known[host]
 
 
 def _decision_tree(decision: Decision) -> dict[str, object]:
@@ -653,6 +433,12 @@ def _decision_tree(decision: Decision) -> dict[str, object]:
         "notices": [notice.text for ranking in rankings for notice in notices(ranking)],
         "problems": [str(problem) for problem in selection.problems.values()],
         "unknown": list(selection.unknown),
+        "providers": {
+            namespace: {"requires": list(provider.requires), "plugin-api": provider.plugin_api}
+            for ranking in rankings
+            for namespace, provider in ranking.metadata.providers.items()
+            if provider.requires
+        },
     }
 
 

@@ -77,9 +77,12 @@ class Limits:
         parallel: small files that are fetched at the same time for one page.
         versions: per project, newest first, whose variants are looked at. What is beyond is
             served with its null and non-variant wheels alone.
-        inspected: wheels of a project that are looked into for variant markers.
-        hashed_bytes: largest wheel with variant markers that is read only to know the hash of what
-            it becomes. Of larger ones the page says no hash until they have passed once.
+        inspected: different METADATA of a project that is looked into for variant markers, newest
+            versions first. Of wheels beyond, pages say no hash, because it may change.
+        hashed: wheels of a project with variant markers that are read, newest versions first, only
+            to know the hash of what they become; of others pages say no hash until they have
+            passed once.
+        hashed_bytes: size of the largest of these.
         cache_bytes: kept on disk of pages and small files of upstreams.
         answer_bytes: finished answers kept in memory.
     """
@@ -93,7 +96,8 @@ class Limits:
     connections: int = 64
     parallel: int = 16
     versions: int = 200
-    inspected: int = 2000
+    inspected: int = 500
+    hashed: int = 50
     hashed_bytes: int = 32 * 2**20
     cache_bytes: int = 1024 * 2**20
     answer_bytes: int = 64 * 2**20

@@ -91,7 +91,7 @@ class Upstreams:
         self._metrics = metrics
         self._limits = settings.limits
         self._store = Store(settings.cache)
-        self._sessions: dict[str, Session] = {}
+        self._sessions = {item.name: self._begun(item) for item in settings.upstreams}
         self._privates: dict[str, bool] = {}
         self._fetches = 0
         self._threads = anyio.CapacityLimiter(settings.limits.connections)
@@ -116,30 +116,31 @@ class Upstreams:
 
     def session(self, upstream: Upstream) -> Session:
         """Return what fetches from *upstream*, with its credentials and no other's."""
-        if upstream.name not in self._sessions:
-            settings = self._settings
-            session = Session(
-                Sources(
-                    index_url=upstream.url,
-                    trusted_hosts=tuple(sorted(settings.insecure_hosts)),
-                    cert=str(settings.ca_bundle) if settings.ca_bundle else None,
-                    client_cert=str(settings.client_cert) if settings.client_cert else None,
-                    timeout=int(self._limits.read_seconds) or 1,
-                ),
-                store=self._store,
-                environ=settings.environ,
-                retries=_RETRIES,
-                keyring=settings.keyring,
-            )
-            if upstream.credentials is not None:
-                user = quote(upstream.credentials.username, safe="")
-                password = quote(upstream.credentials.password, safe="")
-                scheme, _, rest = upstream.url.partition("://")
-                session.learn(f"{scheme}://{user}:{password}@{rest}")
-            if upstream.token:
-                session.learn_token(upstream.url, upstream.token)
-            self._sessions[upstream.name] = session
         return self._sessions[upstream.name]
+
+    def _begun(self, upstream: Upstream) -> Session:
+        settings = self._settings
+        session = Session(
+            Sources(
+                index_url=upstream.url,
+                trusted_hosts=tuple(sorted(settings.insecure_hosts)),
+                cert=str(settings.ca_bundle) if settings.ca_bundle else None,
+                client_cert=str(settings.client_cert) if settings.client_cert else None,
+                timeout=int(self._limits.read_seconds) or 1,
+            ),
+            store=self._store,
+            environ=settings.environ,
+            retries=_RETRIES,
+            keyring=settings.keyring,
+        )
+        if upstream.credentials is not None:
+            user = quote(upstream.credentials.username, safe="")
+            password = quote(upstream.credentials.password, safe="")
+            scheme, _, rest = upstream.url.partition("://")
+            session.learn(f"{scheme}://{user}:{password}@{rest}")
+        if upstream.token:
+            session.learn_token(upstream.url, upstream.token)
+        return session
 
     def is_private(self, upstream: Upstream) -> bool:
         """Return whether *upstream* is told who asks."""

@@ -92,6 +92,7 @@ class BundleHook(BuildHookInterface[Any]):
 
     def _files(self) -> Iterator[tuple[str, Path]]:
         """Yield place in the wheel and source of every file, sorted."""
+        yield "pep_variants_shim/LICENSE", (Path(self.root) / "../LICENSE").resolve()
         for place, relative in SOURCES.items():
             folder = (Path(self.root) / relative).resolve()
             for path in sorted(folder.rglob("*")):

@@ -11,8 +11,6 @@ from .archive import read_wheel, release_date, write_wheel
 from .baking import BakingError, bake, local_version
 from .upstream import SHA256, UpstreamError, fetch, verify
 
-_PROJECT = Path(__file__).resolve().parents[2]
-
 
 def main() -> int:
     """Run the command; return the exit code."""
@@ -26,12 +24,7 @@ def main() -> int:
         try:
             upstream = options.upstream or fetch(options.version, Path(folder))
             verify(upstream, options.version)
-            files = bake(
-                read_wheel(upstream),
-                read_wheel(options.shim),
-                options.version,
-                (_PROJECT / "LICENSE").read_bytes(),
-            )
+            files = bake(read_wheel(upstream), read_wheel(options.shim), options.version)
         except (UpstreamError, BakingError, OSError) as error:
             print(f"error: {error}", file=sys.stderr)
             return 1

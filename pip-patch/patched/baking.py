@@ -40,14 +40,13 @@ def local_version(version: str) -> str:
     return f"{version}+variants.{REVISION}"
 
 
-def bake(upstream: Files, shim: Files, version: str, own_license: bytes) -> dict[str, bytes]:
+def bake(upstream: Files, shim: Files, version: str) -> dict[str, bytes]:
     """Return the files of the patched pip.
 
     Args:
         upstream: the wheel of pip *version*.
         shim: the wheel of ``pep-variants-shim``.
         version: pip's version.
-        own_license: the licence of this project.
 
     Raises:
         BakingError: one of the wheels is not as expected.
@@ -60,12 +59,9 @@ def bake(upstream: Files, shim: Files, version: str, own_license: bytes) -> dict
     files["pip/__init__.py"] = _started(upstream["pip/__init__.py"].decode(), version).encode()
     bundle = _packaged(dict(_moved(shim)))
     licenses = {
-        "LICENSE": own_license,
-        **{
-            name.removeprefix("pip/_variants/"): data
-            for name, data in bundle.items()
-            if _LICENSE.search(name)
-        },
+        name.removeprefix("pip/_variants/"): data
+        for name, data in bundle.items()
+        if _LICENSE.search(name)
     }
     folder = f"{after}/licenses/src/pip/_variants"
     files |= bundle

@@ -26,6 +26,7 @@ UPSTREAM = {
 }
 SHIM = {
     "pep_variants_shim.pth": b"import pep_variants_shim.start",
+    "pep_variants_shim/LICENSE": b"Apache",
     "pep_variants_shim/__init__.py": b"",
     "pep_variants_shim/start.py": b"def watch(): pass\n",
     "pep_variants_shim/_vendor/licenses/lib/LICENSE": b"as you like",
@@ -34,7 +35,7 @@ SHIM = {
 
 
 def baked(shim=(), upstream=()):
-    return bake({**UPSTREAM, **dict(upstream)}, {**SHIM, **dict(shim)}, "9.1", b"Apache")
+    return bake({**UPSTREAM, **dict(upstream)}, {**SHIM, **dict(shim)}, "9.1")
 
 
 def test_files():
@@ -44,6 +45,7 @@ def test_files():
     assert set(files) == {
         "pip/__init__.py",
         "pip/_internal/__init__.py",
+        "pip/_variants/LICENSE",
         "pip/_variants/__init__.py",
         "pip/_variants/start.py",
         "pip/_variants/_vendor/licenses/lib/LICENSE",
@@ -113,7 +115,7 @@ def test_unexpected_pip(upstream, message):
 def test_unexpected_shim():
     shim = {name: data for name, data in SHIM.items() if not name.endswith("start.py")}
     with pytest.raises(BakingError, match=r"no pep_variants_shim/start\.py"):
-        bake(UPSTREAM, shim, "9.1", b"")
+        bake(UPSTREAM, shim, "9.1")
 
 
 def test_archive(tmp_path, monkeypatch):

@@ -55,6 +55,18 @@ class TestPages:
         assert answer.status_code == 307
         assert answer.headers["Location"] == f"{upstream.url}/files/app/{CU128}"
 
+    @pytest.mark.parametrize("beside", [False, True])
+    def test_its_metadata_is_there_whether_the_upstream_has_it_or_not(
+        self, upstream, start, beside
+    ):
+        upstream.add_release()
+        upstream.core_metadata = beside
+        shim = start(upstream)
+        file = shim.files()[APP]
+        answer = shim.get(f"{file['url']}.metadata", follow_redirects=True)
+        assert answer.content == metadata_of(upstream.files["app"][CU128])
+        assert file["core-metadata"] == {"sha256": hashlib.sha256(answer.content).hexdigest()}
+
     def test_attributes_are_kept(self, upstream, start):
         upstream.add_release()
         upstream.attributes[CU128] = {

@@ -34,10 +34,12 @@ class _Markers:
     Attributes:
         reduced: METADATA with its markers evaluated, of wheels that have some.
         unknown: wheels that were not looked into: they may have some.
+        digests: SHA-256 of METADATA of the others that were.
     """
 
     reduced: dict[str, bytes]
     unknown: frozenset[str]
+    digests: dict[str, str]
 
 
 class Entries:
@@ -95,7 +97,13 @@ class Entries:
             for key, offer in zip(keys, offers, strict=True)
             if metadata.get(key) is None
         )
-        return _Markers(reduced, unknown)
+        found_digests = {key: sha256(data).hexdigest() for key, data in metadata.items() if data}
+        digests = {
+            offer.file.filename: found_digests[key]
+            for key, offer in zip(keys, offers, strict=True)
+            if key in found_digests and key not in marked
+        }
+        return _Markers(reduced, unknown, digests)
 
     async def _announced(
         self, upstream: Upstream, offers: Sequence[Offer], markers: _Markers
@@ -149,6 +157,10 @@ def _entry(
         offer.filename,
     )
     if reduced is None and not floating and not unknown:
+        core_metadata = file.core_metadata
+        if not core_metadata and file.filename in markers.digests:
+            # The shim has read it: nobody else has to fish it out of the wheel.
+            core_metadata = {"sha256": markers.digests[file.filename]}
         # A signature lies beside the file, where nobody will look for it any more.
         return PageFile(
             offer.filename,
@@ -158,7 +170,7 @@ def _entry(
             file.yanked,
             file.size,
             file.upload_time,
-            file.core_metadata,
+            core_metadata,
             file.provenance if is_direct else None,
         )
     entry = replace(file, filename=offer.filename, url=url, gpg_sig=None)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from urllib.parse import urljoin, urlsplit
 
 import pytest
 from hypothesis import given
@@ -278,6 +279,55 @@ def test_content_type(kind, is_json):
     tree = {"meta": {"api-version": "1.0"}, "files": [{"filename": WHEEL, "url": "x"}]}
     page = read_page(json.dumps(tree).encode(), kind, URL)
     assert len(page.files) == is_json
+
+
+pieces = st.sampled_from(
+    ["https://h.example", "http://h:80", "http://h:x", "https://h:99999", "//h", "/", "//", ".",
+     "..", "a", "b.whl", "%2e", "?q", "#f", " ", "\\", ":", "@", "\t", "é", "file://", "HTTPS://H.example"]
+)  # fmt: skip
+
+
+@given(
+    st.lists(st.lists(pieces, max_size=6).map("".join), max_size=6),
+    st.sampled_from(
+        [URL, "https://me:pw@h.example/x/", "file:///srv/simple/x/", "http://h:8/a?b#c"]
+    ),
+)
+def test_short_cuts_lead_to_the_same_place(addresses, page):
+    """Links are joined by the library alone, or by what is known of the ones before."""
+
+    def alone(address):
+        return [file.url for file in files_at([address], page)]
+
+    together = [file.url for file in files_at(addresses, page)]
+    expected = []
+    for address in addresses:
+        try:
+            url = urljoin(page, address).partition("#")[0]
+            parts = urlsplit(url)
+            good = parts.port != -1 and (
+                parts.scheme == "file"
+                if parts.scheme not in ("http", "https")
+                else bool(parts.hostname)
+            )
+            local = parts.scheme == "file" and not page.startswith("file:")
+        except ValueError:
+            continue
+        if good and not local and parts.scheme in ("http", "https", "file"):
+            expected.append(url)
+    assert together == expected
+    assert together == [url for address in addresses for url in alone(address)]
+
+
+def test_long_links_take_no_longer_than_long():
+    hostile = ["/" + "a" * 10_000 + "!", "/" + "a/" * 10_000 + "!", "https://" + "a." * 10_000]
+    assert len(files_at(hostile, URL)) <= 3
+
+
+def files_at(addresses, page):
+    entries = [{"filename": WHEEL, "url": address} for address in addresses]
+    tree = {"meta": {"api-version": "1.0"}, "files": entries}
+    return read_page(json.dumps(tree).encode(), JSON, page).files
 
 
 names = st.from_regex(r"[A-Za-z0-9_.+-]{1,20}\.whl", fullmatch=True)

@@ -33,6 +33,9 @@ ACCEPT = f"{JSON}, {HTML};q=0.2, text/html;q=0.01"
 GENERATOR = "pep-variants"
 """What pages written here name as their generator, so that a writer knows its own again."""
 
+# A link that is absolute, or at least its path is, with nothing in it that would change.
+_SEGMENT = r"[\w%~+@=-][\w%~+@=.-]*"
+_PLAIN_LINK = re.compile(rf"(https?://[a-z0-9.:-]+)?(/(?:{_SEGMENT}(?:/{_SEGMENT})*/?)?)", re.ASCII)
 _HASH = re.compile(r"(?:^|&)(sha512|sha384|sha256|sha224|sha1|md5)=([0-9a-fA-F]+)(?:&|$)")
 
 
@@ -288,9 +291,25 @@ class _Base:
     def __init__(self, url: str) -> None:
         self._url = url
         self._schemes = ("http", "https", "file") if url.startswith("file:") else ("http", "https")
+        # Of thousands of links nearly all begin alike: what has been found good once need not be
+        # taken apart again. The origin of the page itself is under the empty prefix.
+        self._good: dict[str, str] = {}
 
     def join(self, address: str) -> str | None:
         """Return the absolute URL of *address*, None for one that nobody should open."""
+        plain = _PLAIN_LINK.fullmatch(address)
+        if plain is None:
+            return self._joined(address)
+        prefix, path = plain[1] or "", plain[2]
+        origin = self._good.get(prefix)
+        if origin is None:
+            url = self._joined(address)
+            if url is not None and url.endswith(path):
+                self._good[prefix] = url[: -len(path)]
+            return url
+        return origin + path
+
+    def _joined(self, address: str) -> str | None:
         try:
             url = urljoin(self._url, address).partition("#")[0]
             parts = urlsplit(url)

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from .report import Row
@@ -37,7 +36,7 @@ def rows() -> Iterator[Row]:
     against = "plain resolvelib, no variants"
     for size in SIZES:
         with _served(size, 0) as plain, _served(size, EVERY) as mixed:
-            rounds = 1 if size > 500 else 3
+            rounds = 2 if size > 500 else 5
             runs = [
                 (_run(mixed, "wrapped"), _run(plain, "wrapped"), _run(plain, "plain"))
                 for _ in range(rounds)
@@ -46,7 +45,7 @@ def rows() -> Iterator[Row]:
         what = f"{size} projects x {VERSIONS} versions"
         kinds = ((f"{what}, no variants", without), (f"{what}, a tenth with 12", variants))
         for text, ours in kinds:
-            spent, theirs = _middle(ours, "cpu"), _middle(base, "cpu")
+            spent, theirs = _least(ours, "cpu"), _least(base, "cpu")
             yield Row(text, spent, theirs, "s", against, "at most 1.10x", spent <= 1.10 * theirs)
         for text, key, unit in (
             ("largest resident size", "size", "MB"),
@@ -55,7 +54,7 @@ def rows() -> Iterator[Row]:
         ):
             yield Row(
                 f"  {text}, a tenth with 12",
-                _middle(variants, key), _middle(base, key), unit, against,
+                _least(variants, key), _least(base, key), unit, against,
             )  # fmt: skip
     with _served(1, 1, versions=WORST, fitting=False) as hopeless:
         found = _run(hopeless, "wrapped")
@@ -65,8 +64,9 @@ def rows() -> Iterator[Row]:
     )  # fmt: skip
 
 
-def _middle(runs: Any, key: str) -> float:
-    return float(median(run[key] for run in runs))
+def _least(runs: Any, key: str) -> float:
+    """Return the best of all runs: what others do on the machine only ever adds to it."""
+    return float(min(run[key] for run in runs))
 
 
 @contextmanager

@@ -281,6 +281,20 @@ def test_built_against_another_package(patched, serve, requires):
     assert "Variant t27 for ext 1.0 instead of t29: built against torch 2.7\n" in done.out
 
 
+def test_built_against_a_package_with_extras(patched, serve):
+    """An extra of a project is a candidate of its own to pip, and the same release."""
+    index = serve(torch_index(requires=("torch[x]",)))
+    for version in ("2.7.1", "2.8.0", "2.9.0"):
+        index.add_wheel(Wheel("torch", version, extras=("x",), requires=("more; extra == 'x'",)))
+    index.add_wheel(Wheel("more", "1.0"))
+    installs(
+        dry_run(patched, index, "torch==2.8.0", "ext"), "ext-1.0-t28", "more-1.0", "torch-2.8.0"
+    )
+    installs(
+        dry_run(patched, index, "ext", "torch[x]<2.8"), "ext-1.0-t27", "more-1.0", "torch-2.7.1"
+    )
+
+
 def test_built_against_a_package_that_nothing_requires(patched, serve):
     """It is a condition, no requirement; of what is there already the fitting build is taken."""
     index = serve(torch_index())

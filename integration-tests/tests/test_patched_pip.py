@@ -161,6 +161,7 @@ def asks(environment, index, *start):
     return done.out.splitlines()[-1]
 
 
+@pytest.mark.everywhere
 def test_installed(wheel, empty, index, available):
     """It installs itself, and is the pip of the environment then."""
     zipped = str(wheel / "pip")
@@ -255,6 +256,7 @@ def test_plugin_from_a_zip_file(wheel, empty, serve, tmp_path):
     assert "Would install app-1.0-fast\n" in done.out, done
 
 
+@pytest.mark.everywhere
 def test_with_ensurepip(wheel, empty, index, available, tmp_path):
     """A distribution of Python that ships it brings it into every virtual environment."""
     folder = tmp_path / "wheels"
@@ -293,6 +295,7 @@ def test_with_virtualenv(environments, wheel, index, available, tmp_path, seeder
     assert asks(made, index) == f"Would install {ON_GPU}"
 
 
+@pytest.mark.everywhere
 def test_with_the_shim_beside_it(environments, fresh, index, available):
     """Both are one: nothing happens twice, whichever comes or goes."""
     plain = environments.patched(available.python, available.pip)

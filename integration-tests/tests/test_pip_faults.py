@@ -83,6 +83,7 @@ def files_below(folder):
 
 
 @pytest.mark.one
+@pytest.mark.load
 def test_many_at_once(patched, serve, tmp_path, pytestconfig):
     """Into separate folders, sharing pip's cache and the cache of plugins, which is empty."""
     count = 50 if pytestconfig.getoption("full_matrix") else 8

@@ -689,8 +689,7 @@ def test_access_log(upstream, start, caplog):
 
 def test_a_fault_of_ours_costs_the_variants(upstream, start, monkeypatch):
     upstream.add_release(plain=True)
-    monkeypatch.setattr("uv_variants.shim.choice.covers", lambda *_: 1 / 0)
-    monkeypatch.setattr("uv_variants.shim.choice.is_for", lambda *_: 1 / 0)
+    monkeypatch.setattr("uv_variants.shim.choice.select", lambda *_, **__: 1 / 0)
     shim = start(upstream)
     assert shim.files()[APP]["url"] == f"{upstream.url}/files/app/{APP}"
     forced = shim.get(f"{index_url(key(variant=['app=cu128']))}app/")

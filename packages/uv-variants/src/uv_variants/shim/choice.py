@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TypeAlias
 
 from packaging.utils import canonicalize_name
@@ -212,8 +213,10 @@ def _decide(
     described: _ByLabel = {}
     foreign: _ByLabel = {}
     for file in release.wheels:
-        plain, label = split_label(file.filename)
-        if is_for(plain[plain.rfind("-") + 1 : -4], target):
+        name, version, tail = file.filename.split("-", 2)
+        plain_tail, label, is_described = _tail(tail, target)
+        plain = file.filename if label is None else f"{name}-{version}-{plain_tail}"
+        if is_described:
             described.setdefault(label, []).append((plain, file))
         elif label is None or label in _NULLS:
             foreign.setdefault(label, []).append((plain, file))
@@ -237,6 +240,16 @@ def _decide(
         other = judged(foreign, replace(machine.preferences, forced={}))
         offers = {**_best(other, foreign), **offers}
     return Decision(release, selection, offers)
+
+
+@lru_cache(maxsize=16384)
+def _tail(tail: str, target: str) -> tuple[str, str | None, bool]:
+    """Split what follows the version in a filename, and say whether it is for *target*.
+
+    Apart from the rest, because in all versions of a project it is mostly the same.
+    """
+    plain, label = split_label(f"name-0-{tail}")
+    return plain[len("name-0-") :], label, is_for(plain[plain.rfind("-") + 1 : -4], target)
 
 
 def _best(selection: Selection[PageFile], wheels: _ByLabel) -> dict[str, Offer]:

@@ -139,6 +139,16 @@ class TestWriting:
         with pytest.raises(NoSolution, match="runtime"):
             locked(world, "demo", every=True)
 
+    @pytest.mark.parametrize(
+        ("python", "expected"), [(">=3.8", ">=3.8"), ("nonsense", None), (">= 3.8,<4", "<4,>=3.8")]
+    )
+    def test_python_of_a_package(self, world, python, expected):
+        world.add(Wheel("demo", "1.0"), **{"requires-python": python})
+        data = locked(world, "demo")
+        (package,) = toml.loads(data.decode())["packages"]
+        assert package.get("requires-python") == expected
+        assert choose(data, world.folder) == "demo"
+
     def test_markers_tell_targets_apart(self, demo):
         demo.add(Wheel("app", "1.0", requires=("both; sys_platform == 'win32'", "common")))
         windows = make_target(python_version="3.12", platforms=["windows"], name="windows")

@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 import tomli_w
 from packaging.markers import Marker
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from pep_variants.errors import redacted
 from pep_variants.markers import uses_variant_terms
@@ -140,7 +141,7 @@ def _package(
     if set(markers) != {_marker(target) for target in targets}:
         tree["marker"] = str(Marker(" or ".join(f"({marker})" for marker in markers)))
     pythons = {item.file.requires_python for item in entry.files}
-    if len(pythons) == 1 and (python := pythons.pop()) is not None:
+    if len(pythons) == 1 and (python := _specifier(pythons.pop())) is not None:
         tree["requires-python"] = python
     depends = sorted({name for _, item in entry.packages for name in item.depends})
     if depends:
@@ -166,6 +167,14 @@ def _package(
     if labels:
         tree["variants-json"] = _variants(entry, labels, document)
     return tree
+
+
+def _specifier(text: str | None) -> str | None:
+    """Return *text* as lock files want it, None for what makes no sense and was ignored."""
+    try:
+        return None if text is None else str(SpecifierSet(text))
+    except InvalidSpecifier:
+        return None
 
 
 def _dependencies(

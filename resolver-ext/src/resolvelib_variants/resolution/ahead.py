@@ -4,32 +4,44 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+_Work = tuple["Future[Any]", Callable[[], object]]
 
 
 class Ahead:
     """Results by key, each worked out once; errors are results, too.
 
     What has been started but is still waiting for a thread when somebody needs it is done by who
-    needs it, so nobody ever waits for something that waits for him.
+    needs it, so nobody ever waits for something that waits for him. Threads do not keep a process
+    alive: whoever has his answer, or gives up, need not wait for what was fetched in vain.
     """
 
     def __init__(self, threads: int = 16) -> None:
         """Set up; without *threads* nothing is done ahead."""
-        self._pool = ThreadPoolExecutor(threads, "variants-index") if threads else None
+        self._most = threads
+        self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
+        self._waiting: SimpleQueue[_Work | None] = SimpleQueue()
         self._futures: dict[Hashable, Future[Any]] = {}
+        self._closed = False
 
     def start(self, key: Hashable, work: Callable[[], object]) -> None:
         """Have *work* done in a thread, unless that has happened already."""
-        if self._pool is None:
-            return
         with self._lock:
-            if key not in self._futures:
-                self._futures[key] = self._pool.submit(work)
+            if key in self._futures or self._closed or not self._most:
+                return
+            future: Future[Any] = Future()
+            self._futures[key] = future
+            self._waiting.put((future, work))
+            if len(self._threads) < self._most:
+                thread = threading.Thread(target=self._run, name="variants-index", daemon=True)
+                self._threads.append(thread)
+                thread.start()
 
     def result(self, key: Hashable, work: Callable[[], T]) -> T:
         """Return the result for *key*, which *work* gives if nobody has worked it out yet."""
@@ -38,16 +50,29 @@ class Ahead:
             mine = future is None or future.cancel()
             if mine:
                 future = self._futures[key] = Future()
-                future.set_running_or_notify_cancel()
         assert future is not None
         if mine:
-            try:
-                future.set_result(work())
-            except BaseException as error:
-                future.set_exception(error)
+            _do(future, work)
         return future.result()  # type: ignore[no-any-return]
 
     def close(self) -> None:
-        """Drop what has not been started yet and wait for the rest."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
+        """Drop what has not been started yet."""
+        with self._lock:
+            self._closed = True
+            for future in self._futures.values():
+                future.cancel()
+            for _ in self._threads:
+                self._waiting.put(None)
+
+    def _run(self) -> None:
+        while (item := self._waiting.get()) is not None:
+            _do(*item)
+
+
+def _do(future: Future[Any], work: Callable[[], object]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        future.set_result(work())
+    except BaseException as error:
+        future.set_exception(error)

@@ -82,7 +82,8 @@ class IndexResolver:
         self.ahead = Ahead(threads)
         self.catalog = Catalog(self.session, sources, self.ahead)
         self._sources = sources
-        self._detectors: dict[str, Detector] = {}
+        # By identity, which the targets in here keep: names are for people.
+        self._detectors: dict[int, tuple[Target, Detector]] = {}
 
     def __enter__(self) -> IndexResolver:
         return self
@@ -102,7 +103,7 @@ class IndexResolver:
             PlatformFileError: the platform file that is preferred cannot be read.
             PreferenceError: an allowed provider makes no sense.
         """
-        if target.name not in self._detectors:
+        if id(target) not in self._detectors:
             platform = target.platform
             wishes = self.preferences
             if platform is None and wishes.platform_file is not None:
@@ -112,13 +113,14 @@ class IndexResolver:
             runner = None
             if wishes.allow_providers and platform is None:
                 runner = PluginRunner(wishes.allow_providers, self._sources)
-            self._detectors[target.name] = Detector(
+            detector = Detector(
                 environment=target.environment,
                 enabled=wishes.enable,
                 platform=platform,
                 runner=runner,
             )
-        return self._detectors[target.name]
+            self._detectors[id(target)] = target, detector
+        return self._detectors[id(target)][1]
 
     def resolve(
         self,

@@ -170,7 +170,8 @@ class Arranger(Generic[CT]):
         forced = self.forces(project)
         considered: list[tuple[str, Selection[CT], Sequence[File[CT]]]] = []
         for version, group in self._by_version(candidates):
-            files = [self._file(candidate) for candidate in group]
+            known = self._decisions.get((project, version))
+            files = [self._file(candidate, known) for candidate in group]
             if not forced and all(file.label is None for file in files):
                 yield from group
                 continue
@@ -317,11 +318,13 @@ class Arranger(Generic[CT]):
             if isinstance(self._listener, CoherenceListener):
                 self._listener.disagreed(project, version, namespace, other)
 
-    def _file(self, candidate: CT) -> File[CT]:
+    def _file(self, candidate: CT, decision: _Decision[CT] | None = None) -> File[CT]:
         filename = self._files.filename(candidate)
         if filename is None:
             return File("", "", candidate)
-        return File(filename, self._files.source(candidate), candidate)
+        source = self._files.source(candidate)
+        known = None if decision is None else decision.files.get((filename, source))
+        return known or File(filename, source, candidate)
 
     def _by_version(self, candidates: Iterable[CT]) -> Iterator[tuple[Hashable, list[CT]]]:
         group: list[CT] = []

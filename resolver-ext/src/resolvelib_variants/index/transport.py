@@ -140,14 +140,20 @@ class Routes(httpx.BaseTransport):
         self._environ = environ
         self._lock = threading.Lock()
         self._routes: dict[tuple[str | None, bool], httpx.HTTPTransport] = {}
+        self._known: dict[Origin, httpx.HTTPTransport] = {}
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send *request* on its way."""
-        key = (self._proxy(request.url), _trusted(request.url, self._sources.trusted_hosts))
+        origin = origin_of(request.url)
         with self._lock:
-            if key not in self._routes:
-                self._routes[key] = self._route(*key)
-            route = self._routes[key]
+            # The system is asked once: it takes as long as the rest of a small request.
+            if origin not in self._known:
+                trusted = _trusted(request.url, self._sources.trusted_hosts)
+                key = (self._proxy(request.url), trusted)
+                if key not in self._routes:
+                    self._routes[key] = self._route(*key)
+                self._known[origin] = self._routes[key]
+            route = self._known[origin]
         return route.handle_request(request)
 
     def close(self) -> None:

@@ -50,6 +50,8 @@ class Ahead:
             mine = future is None or future.cancel()
             if mine:
                 future = self._futures[key] = Future()
+                # Before anybody else sees it, who would take it for one that waits.
+                future.set_running_or_notify_cancel()
         assert future is not None
         if mine:
             _do(future, work)
@@ -66,12 +68,12 @@ class Ahead:
 
     def _run(self) -> None:
         while (item := self._waiting.get()) is not None:
-            _do(*item)
+            future, work = item
+            if future.set_running_or_notify_cancel():
+                _do(future, work)
 
 
 def _do(future: Future[Any], work: Callable[[], object]) -> None:
-    if not future.set_running_or_notify_cancel():
-        return
     try:
         future.set_result(work())
     except BaseException as error:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeAlias
 
-from packaging.utils import canonicalize_name
+from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from pep_variants.detection import Detector
@@ -282,6 +282,7 @@ def normalized(project: str) -> str | None:
     """Return the normalized name of *project*, None if it is no name of a project (PEP 508)."""
     if len(project) > 200:
         return None
-    name = canonicalize_name(project)
-    plain = name.replace("-", "")
-    return name if plain.isascii() and plain.isalnum() and name[0] + name[-1] != "--" else None
+    try:
+        return canonicalize_name(project, validate=True)
+    except InvalidName:
+        return None

@@ -104,6 +104,8 @@ def covers(tags: str, others: str) -> bool:
     """
     pythons, abis, platforms = (part.split(".") for part in tags.split("-"))
     other_pythons, other_abis, other_platforms = (part.split(".") for part in others.split("-"))
+    # Nobody who asks here has a Python 2.
+    other_pythons = [name for name in other_pythons if name[2:3] != "2"] or other_pythons
     return all(
         any(_platform_covers(one, other) for one in platforms) for other in other_platforms
     ) and all(

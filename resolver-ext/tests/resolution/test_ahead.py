@@ -3,6 +3,8 @@
 import subprocess
 import sys
 import threading
+import time
+from concurrent.futures import Future
 
 import pytest
 
@@ -69,30 +71,31 @@ def test_work_may_need_the_results_of_other_work(ahead):
     assert ahead.result(50, lambda: depth(50)) == 50
 
 
-def test_many_want_the_same_at_once():
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        for _ in range(100):
-            ahead = Ahead(1)
-            release = threading.Event()
-            ahead.start("slow", release.wait)
-            ahead.start("wanted", object)
-            found = []
-            wanting = [
-                threading.Thread(target=lambda: found.append(ahead.result("wanted", object)))
-                for _ in range(8)
-            ]
-            for thread in wanting:
-                thread.start()
-            for thread in wanting:
-                thread.join()
-            release.set()
-            ahead.close()
-            assert len(found) == 8
-            assert len(set(map(id, found))) == 1
-    finally:
-        sys.setswitchinterval(interval)
+def test_many_want_the_same_at_once(monkeypatch):
+    begin = Future.set_running_or_notify_cancel
+
+    def slowly(future):
+        time.sleep(0.01)
+        return begin(future)
+
+    monkeypatch.setattr(Future, "set_running_or_notify_cancel", slowly)
+    ahead = Ahead(1)
+    release = threading.Event()
+    ahead.start("slow", release.wait)
+    ahead.start("wanted", object)
+    found = []
+
+    def want():
+        found.append(ahead.result("wanted", object))
+
+    wanting = [threading.Thread(target=want) for _ in range(8)]
+    for thread in wanting:
+        thread.start()
+    for thread in wanting:
+        thread.join()
+    release.set()
+    assert len(found) == 8
+    assert len(set(map(id, found))) == 1
 
 
 def test_nothing_starts_after_the_end():

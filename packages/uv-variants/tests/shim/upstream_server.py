@@ -12,6 +12,7 @@ import zipfile
 from contextlib import contextmanager, suppress
 
 JSON = "application/vnd.pypi.simple.v1+json"
+OLD = "Mon, 01 Jan 2024 00:00:00 GMT"
 SCHEMA = "https://variants-schema.wheelnext.dev/v0.2.0.json"
 NVIDIA = {
     "requires": ["nvidia-variant-provider>=0.0.1,<1.0.0"],
@@ -182,7 +183,10 @@ class Upstream:
             tree = {"meta": {"api-version": "1.1"}, "name": project, "files": files}
             kind, body = JSON, json.dumps(tree).encode()
         tag = f'"{hashlib.sha256(body).hexdigest()}"'
-        given = {"Content-Type": kind, **({"ETag": tag} if self.etags else {})}
+        given = {
+            "Content-Type": kind,
+            **({"ETag": tag, "Last-Modified": OLD} if self.etags else {}),
+        }
         if self.etags and headers.get("If-None-Match") == tag:
             return 304, given, b""
         return 200, given, body

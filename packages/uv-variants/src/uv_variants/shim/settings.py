@@ -118,8 +118,7 @@ class Settings:
         hosts: values of the ``Host`` header, without port, that are answered; loopback always
             is. ``*`` for all.
         limits: of what upstreams may do.
-        fresh_seconds: for which a page of an upstream is not asked for again, unless the
-            upstream says otherwise.
+        fresh_seconds: for which a page of an upstream is not asked for again.
         ca_bundle: file with certificates to trust, in place of the system's.
         client_cert: file with a client certificate and its key.
         insecure_hosts: whose certificates are not verified.

@@ -211,7 +211,7 @@ class Upstreams:
         session = self.session(upstream)
         limit = self._limits.page_bytes
         answer = await self.run(
-            lambda: session.fetch(upstream.url, limit=limit, accept=ACCEPT),
+            lambda: session.fetch(upstream.url, limit=limit, accept=ACCEPT, revalidate=True),
             self._limits.page_seconds,
         )
         return tuple(sorted(_names(answer.body, answer.content_type)))
@@ -290,6 +290,8 @@ class Upstreams:
                 f"{upstream.url}{project}/",
                 limit=self._limits.page_bytes,
                 accept=ACCEPT,
+                # It has been judged whether it is fresh; a cache would guess (RFC 9111, 4.2.2).
+                revalidate=True,
                 seconds=self._limits.page_seconds,
             )
         except NotFound:
@@ -347,7 +349,11 @@ class Upstreams:
             files = _directory(local_path(upstream.url))
         else:
             answer = self.session(upstream).fetch(
-                upstream.url, limit=self._limits.page_bytes, accept=ACCEPT
+                upstream.url,
+                limit=self._limits.page_bytes,
+                accept=ACCEPT,
+                revalidate=True,
+                seconds=self._limits.page_seconds,
             )
             kind = "text/html" if is_local(upstream.url) else answer.content_type
             files = read_page(answer.body, kind, answer.url).files
@@ -407,7 +413,12 @@ class Upstreams:
             document,
             lambda: (
                 self.session(upstream)
-                .fetch(document.url, limit=MAX_METADATA_BYTES, hashes=document.hashes)
+                .fetch(
+                    document.url,
+                    limit=MAX_METADATA_BYTES,
+                    hashes=document.hashes,
+                    revalidate=True,
+                )
                 .body
             ),
         )
@@ -465,7 +476,9 @@ class Upstreams:
                 return self._kept(
                     "shim-metadata",
                     place,
-                    lambda: session.fetch(place.url, limit=limit, hashes=beside).body,
+                    lambda: (
+                        session.fetch(place.url, limit=limit, hashes=beside, revalidate=True).body
+                    ),
                 )
             except NotFound:
                 pass  # some indexes promise it for every file

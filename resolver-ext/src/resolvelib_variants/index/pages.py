@@ -39,7 +39,7 @@ _PLAIN_LINK = re.compile(rf"(https?://[a-z0-9.:-]+)?(/(?:{_SEGMENT}(?:/{_SEGMENT
 _HASH = re.compile(r"(?:^|&)(sha512|sha384|sha256|sha224|sha1|md5)=([0-9a-fA-F]+)(?:&|$)")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)  # pages have thousands
 class PageFile:
     """One file of a page.
 

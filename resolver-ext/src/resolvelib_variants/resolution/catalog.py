@@ -27,7 +27,7 @@ MAX_PAGE = 128 * 1024 * 1024
 _SDISTS = (".tar.gz", ".zip")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SourceFile:
     """A file with the place that lists it.
 
@@ -161,7 +161,7 @@ class Catalog:
         return _by_version(read_page(answer.body, kind, answer.url).files)
 
 
-@dataclass
+@dataclass(slots=True)
 class _Files:
     """The files of one version in one place."""
 

@@ -2,6 +2,8 @@
 
 import copy
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -366,3 +368,20 @@ def test_resolvelib_is_imported_in_one_place():
     # What is below that is no part of the wrapper, and is not bundled.
     found = [path.name for path in package.glob("*.py") if imports.search(path.read_text())]
     assert found == ["provider.py"]
+
+
+def test_importing_it_loads_no_network_code():
+    code = (
+        "import sys, resolvelib_variants\n"
+        "print(*sorted({'httpx', 'hishel', 'ssl', 'socket', 'asyncio'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_everything_public_is_documented():
+    assert resolvelib_variants.__all__ == sorted(resolvelib_variants.__all__)
+    for name in resolvelib_variants.__all__:
+        assert getattr(resolvelib_variants, name).__doc__
+    readme = (Path(__file__).parent.parent / "README.md").read_text()
+    assert [name for name in resolvelib_variants.__all__ if name not in readme] == []

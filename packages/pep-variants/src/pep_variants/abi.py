@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
@@ -111,6 +110,8 @@ def _newest_first(values: tuple[str, ...]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def _matches(releases: tuple[str, ...], version: str) -> bool:
+    from packaging.specifiers import SpecifierSet  # few need it, and it is slow to load
+
     try:
         parsed = Version(version)
     except InvalidVersion:

@@ -34,8 +34,9 @@ JSON = "application/vnd.pypi.simple.v1+json"
 class Shim:
     """A running shim, and what clients do with it."""
 
-    def __init__(self, url, settings):
+    def __init__(self, url, settings, server):
         self.url = url
+        self.server = server
         self.settings = settings
         self.client = httpx.Client(base_url=url, timeout=20, trust_env=False)
 
@@ -66,7 +67,7 @@ def running(settings):
     thread.start()
     while not server.started:
         time.sleep(0.005)
-    shim = Shim(f"http://127.0.0.1:{listening.getsockname()[1]}", settings)
+    shim = Shim(f"http://127.0.0.1:{listening.getsockname()[1]}", settings, server)
     try:
         yield shim
     finally:

@@ -195,6 +195,16 @@ class TestDirectories:
         source = shim.get(f"/p/{KEY}/files/dir/other/-/other-1.0.tar.gz")
         assert source.content == b"source"
 
+    @pytest.mark.parametrize("html", [False, True])
+    def test_find_links_of_a_server(self, upstream, start, html):
+        upstream.add_release("1.0", *MARKED)
+        upstream.html = html
+        shim = start(Upstream("links", f"{upstream.url}/simple/app/", "find-links"))
+        file = shim.files()[APP]
+        data = shim.get(file["url"]).content
+        assert file["hashes"] == {"sha256": hashlib.sha256(data).hexdigest()}
+        assert shim.get(f"{index_url(KEY)}other/").status_code == 404
+
     def test_what_is_replaced_is_seen(self, folder, start):
         shim = start(Upstream("dir", folder.as_uri(), "find-links"), fresh_seconds=0.0)
         assert shim.files()[APP]["url"].split("/")[-2] == "cu128"
@@ -685,6 +695,34 @@ def test_access_log(upstream, start, caplog):
     line = json.loads(record.getMessage())
     assert (line["method"], line["path"], line["status"]) == ("GET", f"{index_url(KEY)}app/", 200)
     assert "s3cr3t" not in record.getMessage()
+
+
+def test_what_has_begun_is_finished_when_the_shim_is_told_to_stop(upstream, start):
+    upstream.add_release("1.0", *MARKED)
+    shim = start(upstream)
+    file = shim.files()[APP]
+    path = f"/files/app/{CU128}"
+    data = upstream.files["app"][CU128]
+
+    def slowly():
+        for place in range(0, len(data), 200):
+            time.sleep(0.05)
+            yield data[place : place + 200]
+
+    # Parts have been read for the page; from now on there is only the slow whole.
+    upstream.faults[path] = (200, {}, slowly())
+    with shim.client.stream("GET", file["url"]) as answer:
+        shim.server.should_exit = True
+        found = b"".join(answer.iter_bytes())
+    assert hashlib.sha256(found).hexdigest() == file["hashes"]["sha256"]
+    for _ in range(100):
+        try:
+            httpx.get(f"{shim.url}/health", trust_env=False)
+        except httpx.TransportError:
+            break
+        time.sleep(0.05)
+    else:
+        pytest.fail("it still answers")
 
 
 def test_a_fault_of_ours_costs_the_variants(upstream, start, monkeypatch):

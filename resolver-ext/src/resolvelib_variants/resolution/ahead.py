@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from queue import SimpleQueue
@@ -57,14 +58,17 @@ class Ahead:
             _do(future, work)
         return future.result()  # type: ignore[no-any-return]
 
-    def close(self) -> None:
-        """Drop what has not been started yet."""
+    def close(self, patience: float = 0.5) -> None:
+        """Drop what has not been started yet, and give the rest so many seconds to end well."""
         with self._lock:
             self._closed = True
             for future in self._futures.values():
                 future.cancel()
             for _ in self._threads:
                 self._waiting.put(None)
+        until = time.monotonic() + patience
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
 
     def _run(self) -> None:
         while (item := self._waiting.get()) is not None:

@@ -93,8 +93,8 @@ class IndexResolver:
 
     def close(self) -> None:
         """Stop what is still being fetched and close all connections."""
-        self.session.close()
         self.ahead.close()
+        self.session.close()
 
     def detector(self, target: Target) -> Detector:
         """Return what answers which variants *target* supports.

@@ -395,13 +395,13 @@ class TestMarkers:
         assert shim.get(file["url"]).headers["Location"].endswith(CU128)
         assert shim.get(f"{file['url']}.metadata").status_code == 502
 
-    def test_one_with_other_metadata_than_beside_it(self, marked, start):
-        if not marked.core_metadata:
-            pytest.skip("there is nothing beside it")
-        shim = start(marked, limits=Limits(hashed_bytes=10))
+    def test_one_with_other_metadata_than_beside_it(self, upstream, start):
+        upstream.core_metadata = True
+        upstream.add_release("1.0", *MARKED)
+        shim = start(upstream, limits=Limits(hashed_bytes=10))
         url = shim.files()[APP]["url"]
         other = wheel(CU128, "c", variants=document("12.6", "12.8", "13.0"))
-        marked.add("app", CU128, other)
+        upstream.add("app", CU128, other)
         answer = shim.get(url)
         assert answer.status_code == 502
         assert "beside it" in answer.text

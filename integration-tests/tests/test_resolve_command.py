@@ -311,6 +311,7 @@ class TestAdversity:
             env=environ(tmp_path), cwd=tmp_path, stderr=subprocess.PIPE,
         )  # fmt: skip
         assert asked.wait(60)
+        time.sleep(1)  # until there is nothing left to do but to wait
         running.send_signal(signal.SIGINT)
         start = time.monotonic()
         _, err = running.communicate(timeout=60)

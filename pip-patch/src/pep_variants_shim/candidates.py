@@ -255,7 +255,7 @@ class CandidateArranger:
             installed=PipInstalled(provider),
         )
         self._links: dict[str, tuple[str, Info]] = {}
-        # What lock files say of wheels, by URL.
+        # What lock files say of wheels, by filename: nothing else is looked at for their projects.
         self._locked: dict[str, Metadata] = {}
         self._said: set[str] = set()
 
@@ -271,6 +271,9 @@ class CandidateArranger:
     def arrange(self, project: str, infos: Iterator[Info]) -> Iterator[Info]:
         """Yield *infos* arranged; those of versions with variants with a version of their own."""
         given = list(infos)
+        if given and all(link_of(info).filename in self._locked for info in given):
+            yield from given  # chosen from the lock file already
+            return
         self._files.note(project, given)
         try:
             for info in self._arranger.arrange(project, given):
@@ -319,7 +322,7 @@ class CandidateArranger:
                 if ranking is not None:
                     check_promise(ranking.metadata, found, label)
                 return
-            check_promise(self._locked.get(link.url_without_fragment, found), found, label)
+            check_promise(self._locked.get(link.filename, found), found, label)
             ranking = self._rank(found)
             if label not in ranking.positions:
                 reasons = "; ".join(why_not(ranking, label))
@@ -334,7 +337,7 @@ class CandidateArranger:
                 selection = self._arranger.selection(project, info)
                 ranking = selection.rankings.get(source_of(link_of(info))) if selection else None
                 return ranking.metadata if ranking else None
-        return self._locked.get(url)
+        return self._locked.get(Link(url).filename)
 
     def select_locked(self, package: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the wheels of a lock file's *package* that fit best: those of one label."""
@@ -370,13 +373,16 @@ class CandidateArranger:
             text = f"Variant {chosen.label} for {project} {version}"
             self._say(logging.INFO, f"{text}: {why}" if why else text)
             for file in selection.files:
-                if "url" in file.item:
-                    self._locked[str(file.item["url"]).partition("#")[0]] = ranking.metadata
+                place = file.item.get("path") or file.item.get("url") or ""
+                self._locked[Link(str(place).replace("\\", "/")).filename] = ranking.metadata
         return [file.item for file in selection.files if file.label == chosen.label]
 
     @staticmethod
     def _nothing_fits(project: str, version: str, selection: Selection[Any]) -> str:
         reasons = [str(problem) for problem in selection.problems.values()]
+        if selection.unknown:
+            source = f"packages.{project}.{KEY}"
+            reasons.append(f"{source} does not know {', '.join(selection.unknown)}")
         for ranking in selection.rankings.values():
             for label in ranking.rejected_labels:
                 reasons.append(f"{label} {'; '.join(why_not(ranking, label))}")

@@ -142,6 +142,12 @@ def workspace_root(start: Path) -> Path | None:
     return nearest
 
 
+def project_table(root: Path) -> Mapping[str, Any]:
+    """Return what is in ``[project]`` of the project in *root*."""
+    tree = _toml(root / "pyproject.toml")
+    return _table(tree.get("project")) if tree else {}
+
+
 def _project(start: Path) -> list[_Table]:
     for folder in (start, *start.parents):
         found = _toml_table(folder / "uv.toml")

@@ -35,12 +35,14 @@ class Decision:
         labels: of what is shown, None for the non-variant wheel, by plain filename.
         verdicts: on every variant, the chosen one first.
         notices, problems: what the user should know.
+        providers: that the metadata wants: requirements and endpoint, by namespace.
     """
 
     labels: Mapping[str, str | None]
     verdicts: tuple[Verdict, ...]
     notices: tuple[str, ...]
     problems: tuple[str, ...]
+    providers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def label_for(self, tags: frozenset[str]) -> str | None:
         """Return what is shown to those who install a wheel with one of *tags*."""
@@ -117,6 +119,7 @@ def _versions(tree: Mapping[str, Any]) -> dict[str, Decision]:
             tuple(Verdict(row["label"], row["verdict"], row["why"]) for row in item["variants"]),
             tuple(item["notices"]),
             tuple(item["problems"]),
+            item.get("providers", {}),
         )
         for item in tree["versions"]
     }

@@ -115,6 +115,26 @@ class Effects:
             if decision is not None and decision.label_for(each.tags) == each.label:
                 self._remember(each)
         report(taken, self._decided, verbose=verbose)
+        self._tell_of_plugins(taken)
+
+    def _tell_of_plugins(self, taken: Iterable[Installed]) -> None:
+        """Say which namespaces were skipped because nobody allowed their plugins."""
+        from .decisions import decision_on
+        from .providers import Wanted, refusal
+
+        preferences = self.session.preferences
+        if preferences.platform_file is not None:
+            return
+        said: set[str] = set()
+        for each in taken:
+            decision = decision_on(self._decided, each)
+            for namespace, tree in decision.providers.items() if decision is not None else ():
+                if namespace not in said:
+                    said.add(namespace)
+                    why = refusal(Wanted.read(namespace, tree), preferences)
+                    if why is not None:
+                        text = f"Namespace {namespace!r} is skipped: {why}"
+                        print(f"uv-variants: {text}", file=sys.stderr)
 
     def explain_failure(self) -> None:
         """Say so if it is for a variant that the user forced that uv found no solution."""

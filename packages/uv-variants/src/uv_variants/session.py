@@ -5,24 +5,27 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from pep_variants.errors import VariantError
 
 from .address import RESERVED_HOST, RESERVED_URL, USERNAME
 from .commands import Scope
 from .decisions import Asked
 from .effects import Effects
-from .errors import ShimFailed
+from .errors import ShimFailed, UvVariantsError
 from .lockfile import HERE, lock_path, locked_key
 from .plan import Place, Plan, make_plan
 from .process import end_as, run_uv
 from .shim.urls import index_url, links_url
-from .shims import Opening
+from .shims import Opening, Reachable
 from .uv import become_uv, cache_directory, tool_directory
 from .wishes import FLOATING, Wishes
 
 if TYPE_CHECKING:
+    from pep_variants.platform import Platform
     from pep_variants.preferences import Preferences
 
     from .indexes import UserIndex
@@ -130,7 +133,73 @@ def _lock(invocation: Invocation, scope: Scope, place: Place) -> Path | None:
     )
 
 
-def _key(session: Session, locked: str | None) -> tuple[str, Subject | None]:
+@dataclass(frozen=True)
+class _Ready:
+    """All that is needed to run uv."""
+
+    shim: Reachable
+    plan: Plan
+    effects: Effects
+    arguments: list[str]
+    environ: dict[str, str]
+
+
+def _with_shim(session: Session, opening: Opening, locked: str | None) -> int:
+    try:
+        ready = _prepared(session, opening, locked)
+    except (UvVariantsError, VariantError):
+        raise
+    except Exception as error:
+        # A fault of ours costs variants, not the command; unless the command cannot do without.
+        fault = f"a fault in uv-variants: {type(error).__name__}: {error}"
+        if session.preferences.forced or locked is not None:
+            raise ShimFailed(fault) from error
+        print(f"uv-variants: variant wheels are ignored, by {fault}", file=sys.stderr)
+        opening.stop()
+        return become_uv([session.uv, *session.wishes.rest], session.place.environ)
+    try:
+        with _restoring(session, ready.plan):
+            code = run_uv([session.uv, *ready.arguments], ready.environ)
+        failure = ready.shim.failure()
+        if failure is not None:
+            raise failure
+        if code == 0:
+            ready.effects.report()
+        elif session.preferences.forced:
+            ready.effects.explain_failure()
+        return code
+    finally:
+        ready.shim.stop()
+
+
+def _prepared(session: Session, opening: Opening, locked: str | None) -> _Ready:
+    invocation, place = session.invocation, session.place
+    plan = make_plan(invocation, session.scope, place)
+    key, subject = _key(session, plan, locked)
+    if invocation.has("v", "verbose") and subject is not None and subject.platform is not None:
+        from .report import report_platform
+
+        report_platform(subject.platform)
+    shim = opening.open(_told(session, plan, subject), plan.indexes)
+    asked = Asked(shim.port, shim.token, key, plan.order, plan.only)
+    if _learn(session, asked):
+        key, subject = _key(session, plan, locked)
+        asked = replace(asked, key=key)
+    effects = Effects.of(session, asked, subject.key if subject else key)
+
+    def url(index: UserIndex) -> str:
+        path = (links_url if index.links else index_url)(key, index.shim_name)
+        return RESERVED_URL + path
+
+    arguments, variables = plan.told(invocation, url, effects.reinstall())
+    environ = {**place.environ, **variables}
+    environ.update(proxied(environ, shim.port, shim.token, plan))
+    if key == HERE and subject is not None:
+        environ["UV_CACHE_DIR"] = str(_own_cache(session, plan, subject))
+    return _Ready(shim, plan, effects, arguments, environ)
+
+
+def _key(session: Session, plan: Plan | None, locked: str | None) -> tuple[str, Subject | None]:
     """Return the key that uv's URLs have, and for whom it stands; None: for whom the lock says."""
     from .machine import subject_of
 
@@ -141,6 +210,7 @@ def _key(session: Session, locked: str | None) -> tuple[str, Subject | None]:
         session.preferences,
         session.cache,
         python_platform=session.invocation.last("python-platform"),
+        more=_asked_plugins(session, plan) if plan is not None else None,
     )
     floating = session.scope is Scope.PROJECT and (
         wishes.lock == FLOATING or (wishes.lock is None and locked == HERE)
@@ -148,41 +218,35 @@ def _key(session: Session, locked: str | None) -> tuple[str, Subject | None]:
     return (HERE if floating else subject.key), subject
 
 
-def _with_shim(session: Session, opening: Opening, locked: str | None) -> int:
-    invocation, place = session.invocation, session.place
-    key, subject = _key(session, locked)
-    if invocation.has("v", "verbose") and subject is not None and subject.platform is not None:
-        from .report import report_platform
+def _runs_plugins(session: Session) -> bool:
+    preferences = session.preferences
+    return bool(preferences.allow_providers) and preferences.platform_file is None
 
-        report_platform(subject.platform)
-    plan = make_plan(invocation, session.scope, place)
 
-    def url(index: UserIndex) -> str:
-        path = (links_url if index.links else index_url)(key, index.shim_name)
-        return RESERVED_URL + path
+def _asked_plugins(session: Session, plan: Plan) -> Platform | None:
+    """Return what plugins support that the user allowed, None if none are."""
+    if not _runs_plugins(session):
+        return None
+    from .providers import Memory, supported_by
 
-    environ = dict(place.environ)
-    shim = opening.open(_told(session, plan, subject), plan.indexes)
-    try:
-        asked = Asked(shim.port, shim.token, key, plan.order, plan.only)
-        effects = Effects.of(session, asked, subject.key if subject else key)
-        arguments, variables = plan.told(invocation, url, effects.reinstall())
-        environ.update(variables)
-        environ.update(proxied(environ, shim.port, shim.token, plan))
-        if key == HERE and subject is not None:
-            environ["UV_CACHE_DIR"] = str(_own_cache(session, plan, subject))
-        with _restoring(session, plan):
-            code = run_uv([session.uv, *arguments], environ)
-        failure = shim.failure()
-        if failure is not None:
-            raise failure
-        if code == 0:
-            effects.report()
-        elif session.preferences.forced:
-            effects.explain_failure()
-        return code
-    finally:
-        shim.stop()
+    place = session.place
+    strategy = session.invocation.last("index-strategy") or place.environ.get("UV_INDEX_STRATEGY")
+    return supported_by(Memory(session.cache).load(), session.preferences, plan, strategy)
+
+
+def _learn(session: Session, asked: Asked) -> bool:
+    """Remember the providers that the projects at hand want; return whether one is new."""
+    if not _runs_plugins(session) or asked.key == HERE:
+        return False
+    from .providers import Memory, Wanted, requested
+
+    decisions = asked.decisions(requested(session.invocation, session.place))
+    return Memory(session.cache).learn(
+        Wanted.read(namespace, tree)
+        for versions in decisions.values()
+        for decision in versions.values()
+        for namespace, tree in decision.providers.items()
+    )
 
 
 @contextmanager
@@ -243,7 +307,7 @@ def _changed_file(session: Session) -> Path | None:
 
 def _with_shared_shim(session: Session, locked: str | None) -> int:
     """Let the shared shim stand in place of PyPI; what else the user names is used as it is."""
-    key, subject = _key(session, locked)
+    key, subject = _key(session, None, locked)
     if key == HERE or (subject is not None and subject.platforms):
         raise ShimFailed(
             "a shared shim does not know this machine: it takes no floating lock, and no "

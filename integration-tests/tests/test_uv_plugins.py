@@ -1,0 +1,66 @@
+"""Third-party provider plugins through uv: the command asks them, if the user allowed it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from support.index import Index
+from support.uvs import Machine, project
+from support.wheels import Release, Wheel, metadata
+
+PYTHON = sys.executable
+Serve = Callable[[Index], Index]
+ACME = {"requires": ["acme-provider>=1,<2"], "plugin-api": "acme_provider:Plugin"}
+PLUGIN = """
+from types import SimpleNamespace
+
+class Plugin:
+    namespace = "acme"
+
+    @classmethod
+    def get_supported_configs(cls):
+        return [SimpleNamespace(name="speed", values=["fast", "slow"], multi_value=False)]
+
+    get_all_configs = get_supported_configs
+"""
+
+
+@pytest.fixture
+def there(machine: Machine, serve: Serve) -> Machine:
+    speeds = {speed: {"acme": {"speed": [speed]}} for speed in ("slow", "fast", "faster")}
+    found = metadata({"null": {}, **speeds}, namespaces=["acme"], providers={"acme": ACME})
+    index = Index()
+    index.add_release(Release("app", "1.0", found))
+    index.add_wheel(Wheel("acme-provider", "1.5", files={"acme_provider/__init__.py": PLUGIN}))
+    machine = machine.with_environ({"UV_DEFAULT_INDEX": serve(index).url})
+    machine.create_environment(PYTHON)
+    return machine
+
+
+def test_a_plugin_runs_if_it_is_allowed(there: Machine) -> None:
+    done = there.run("pip", "install", "app")
+    assert done.code == 0, done
+    assert there.labels() == {"app": "null"}
+    assert "Namespace 'acme' is skipped" in done.err
+    assert "--variant-allow-provider 'acme-provider<2,>=1'" in done.err
+    allowed = ("--variant-allow-provider", "acme-provider")
+    done = there.run(*allowed, "pip", "install", "app")
+    assert done.code == 0, done
+    assert there.labels() == {"app": "fast"}
+    assert "skipped" not in done.err
+    # Another one was allowed, so this one is not.
+    done = there.run("--variant-allow-provider", "other", "pip", "install", "app")
+    assert done.code == 0, done
+    assert there.labels() == {"app": "null"}
+
+
+def test_projects_and_plugins(there: Machine) -> None:
+    there = there.with_environ({"VARIANTS_ALLOW_PROVIDER": "acme-provider"})
+    project(there.work, ["app"])
+    done = there.run("sync")
+    assert done.code == 0, done
+    assert there.labels() == {"app": "fast"}
+    assert "/app/fast/" in (there.work / "uv.lock").read_text()

@@ -1,0 +1,90 @@
+"""uv's command line, as far as we understand it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from uv_variants.commands import Scope, scope_of
+from uv_variants.invocation import parse
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command", "values", "operands"),
+    [
+        ("pip install torch", ("pip", "install"), [], ("torch",)),
+        ("pip install -qi URL torch", ("pip", "install"), [("index-url", "URL")], ("torch",)),
+        ("pip install -iURL torch", ("pip", "install"), [("index-url", "URL")], ("torch",)),
+        ("pip install --index=a=URL -- x", ("pip", "install"), [("index", "a=URL")], ("x",)),
+        ("--config-file f sync", ("sync",), [("config-file", "f")], ()),
+        ("run --with a cmd --index b", ("run",), [("with", "a")], ("cmd",)),
+        ("run -m module --index b", ("run",), [], ()),
+        ("run --script s.py -i b", ("run",), [], ("s.py",)),
+        ("run -- cmd -i b", ("run",), [], ()),
+        ("tool run -p 3.12 cmd -i b", ("tool", "run"), [("python", "3.12")], ("cmd",)),
+        ("lock --script s.py", ("lock",), [("script", "s.py")], ()),
+        ("pip install -r", ("pip", "install"), [("requirements", "")], ()),
+        ("", (), [], ()),
+    ],
+)
+def test_command_lines(arguments, command, values, operands):
+    found = parse(arguments.split())
+    assert found.command == command
+    assert [(item.name, item.value) for item in found.given] == values
+    assert found.operands == operands
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rewritten"),
+    [
+        ("pip install -i URL torch", "pip install -i NEW torch --added"),
+        ("pip install -qiURL torch", "pip install -qiNEW torch --added"),
+        ("pip install --index-url=URL torch", "pip install --index-url=NEW torch --added"),
+        ("run -i URL cmd -i URL", "run -i NEW --added cmd -i URL"),
+        ("run -m module -i URL", "run --added -m module -i URL"),
+        ("run -i URL -- cmd", "run -i NEW --added -- cmd"),
+        ("pip install -- torch", "pip install --added -- torch"),
+    ],
+)
+def test_values_are_replaced_where_they_stand(arguments, rewritten):
+    found = parse(arguments.split())
+    values = {item.start: "NEW" for item in found.given if item.name == "index-url"}
+    assert found.rewritten(values, ["--added"]) == rewritten.split()
+
+
+WORDS = st.sampled_from(
+    "pip install run sync tool -i -r --index --with -- - -q --script -m --index=a -ix x".split()
+)
+
+
+@given(st.lists(st.one_of(WORDS, st.text(max_size=4)), max_size=8))
+def test_nothing_is_lost(arguments):
+    found = parse(arguments)
+    assert found.rewritten({}) == arguments
+    complete = [item for item in found.given if item.glued or item.start + 1 < len(arguments)]
+    assert found.rewritten({item.start: item.value for item in complete}) == arguments
+
+
+@pytest.mark.parametrize(
+    ("arguments", "scope"),
+    [
+        ("", Scope.NOTHING),
+        ("--version", Scope.NOTHING),
+        ("pip install --help", Scope.NOTHING),
+        ("pip check", Scope.NOTHING),
+        ("pip list", Scope.NOTHING),
+        ("pip list --outdated", Scope.ENVIRONMENT),
+        ("pip compile r.in", Scope.ENVIRONMENT),
+        ("venv", Scope.NOTHING),
+        ("venv --seed", Scope.BUILD),
+        ("tool list", Scope.NOTHING),
+        ("tool upgrade --all", Scope.TOOL),
+        ("run --version", Scope.NOTHING),
+        ("run python --version", Scope.PROJECT),
+        ("build", Scope.BUILD),
+        ("something-new", Scope.BUILD),
+    ],
+)
+def test_what_commands_are_about(arguments, scope):
+    assert scope_of(parse(arguments.split())) is scope

@@ -207,7 +207,8 @@ def rows() -> Iterator[Row]:
         assert wrapped(with_variants) == plain(without) == size
         ours, theirs = in_turn(
             functools.partial(wrapped, with_variants), functools.partial(plain, without),
-            rounds=15 if size <= 500 else 3 if size <= 1000 else 1, warmups=0, clock=time.process_time,
+            rounds=15 if size <= 500 else 3 if size <= 1000 else 1,
+            warmups=0, clock=time.process_time,
         )  # fmt: skip
         what = f"resolve {size} projects, a tenth with {VARIANTS} variants"
         against = "resolvelib, no variants"

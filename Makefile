@@ -21,7 +21,7 @@ DISTRIBUTIONS = packages/pep-variants packages/variants-cli packages/uv-variants
 help: ## list what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /make \1	/p' $(MAKEFILE_LIST) | expand -t 20
 
-demo: $(VENV)/.done wheels ## numpy from PyPI as variants, installed by a patched pip; the PyTorch tutorial
+demo: $(VENV)/.done wheels ## numpy from PyPI as variants, installed by a patched pip and by uv; the PyTorch tutorial
 	$(RUN)/python integration-tests/demo/demo.py
 
 test: $(VENV)/.done ## run all tests

@@ -4,7 +4,8 @@
 2. They are indexed and served over HTTP.
 3. A fresh environment gets the shim from its built wheel, and plain ``pip install numpy`` takes
    the build that fits this machine.
-4. An index laid out as in the PyTorch tutorial, and pip on machines with different drivers.
+4. Unmodified uv does the same, started by ``uv-variants``.
+5. An index laid out as in the PyTorch tutorial, and pip on machines with different drivers.
 """
 
 from __future__ import annotations
@@ -125,6 +126,21 @@ def numpy(work: Path, python: str) -> None:
         run(
             python, "-m", "pip", "install", "-v", "--index-url", url, "numpy",
             show="pip install -v --index-url … numpy", env=clean_environ(),
+        )  # fmt: skip
+        heading("The same with uv, unmodified, through an index shim of its own")
+        uv = str(Path(sys.executable).with_name("uv-variants"))
+        other = work / "uv-env"
+        run(
+            uv, "venv", "--quiet", "--no-project", "--python", sys.executable, str(other),
+            show="uv-variants venv", env=clean_environ(),
+        )  # fmt: skip
+        run(
+            uv, "pip", "install", "--python", str(other), "--index-url", url, "numpy",
+            show="uv-variants pip install --index-url … numpy", env=clean_environ(),
+        )  # fmt: skip
+        run(
+            uv, "pip", "check", "--python", str(other),
+            show="uv-variants pip check", env=clean_environ(),
         )  # fmt: skip
         server.shutdown()
     code = (

@@ -334,11 +334,20 @@ def test_platform_file_replaces_detection(forced):
 
 def test_platform_file_describes_what_we_do_not_know():
     machine = Platform({"acme": Support({"f": ("2",)})}, "m.toml")
-    for raw in ({"requires": ["acme"]}, {"requires": ["acme"], "optional": True}, {"builtin": "x"}):
+    for raw in ({"requires": ["acme"]}, {"builtin": "x"}):
         assert support(read(V0_2_0, "acme", raw), platform=machine).features == {"f": ("2",)}
     assert support(read(V0_1_1, "acme", None), platform=machine).features == {"f": ("2",)}
     static = read(V0_2_0, "acme", {"static-properties": {"f": ["1"]}})
     assert support(static, platform=machine).features == {"f": ("2",)}
+
+
+def test_optional_provider_is_enabled_also_with_a_platform_file():
+    """The choice for a machine that is described is the one on the machine itself."""
+    machine = Platform({"acme": Support({"f": ("2",)})}, "m.toml")
+    metadata = read(V0_2_0, "acme", {"requires": ["acme"], "optional": True})
+    refused = support(metadata, platform=machine)
+    assert (refused.features, "--variant-enable acme" in refused.notice) == ({}, True)
+    assert support(metadata, platform=machine, enabled=["acme"]).features == {"f": ("2",)}
 
 
 @pytest.mark.parametrize("schema", [V0_1_1, V0_2_0])

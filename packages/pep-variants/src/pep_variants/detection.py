@@ -92,12 +92,13 @@ class Detector:
         if provider is not None and provider.enable_if and not self._holds(provider.enable_if):
             marker = shortened(provider.enable_if, 200)
             return Support(notice=f"its provider is only for environments with {marker}")
-        if self._platform is not None and namespace in self._platform.namespaces:
-            return self._platform.namespaces[namespace]
+        # Also of a platform that is described, which makes it the choice of the machine itself.
         if provider is not None and provider.optional and namespace not in self._enabled:
             return Support(
                 notice=f"its provider is optional: consult it with --variant-enable {namespace}"
             )
+        if self._platform is not None and namespace in self._platform.namespaces:
+            return self._platform.namespaces[namespace]
         if provider is not None and provider.static is not None:
             # Ahead-of-time namespaces whose values nobody wrote down are in the field (a
             # 'priority' namespace that only orders builds). By the letter they support nothing

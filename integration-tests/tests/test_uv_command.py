@@ -128,6 +128,14 @@ def test_exit_codes_and_streams_pass_through(machine: Machine, index: Index) -> 
 
 
 @posix
+def test_what_has_no_effect_is_told(machine: Machine, index: Index) -> None:
+    machine = machine.with_environ({"UV_DEFAULT_INDEX": index.url})
+    project(machine.work, ["always"])
+    done = machine.run("--variant-coherent", "nvidia", "lock")
+    assert done.code == 0, done
+    assert "--variant-coherent has no effect with uv" in done.err
+
+
 def test_colours_and_terminals_pass_through(machine: Machine, index: Index) -> None:
     import pty
 

@@ -74,6 +74,12 @@ def run(
     place = Place.of(invocation, Path(), environ)
     preferences = _preferences(wishes, place)
     lock = _lock(invocation, scope, place)
+    if preferences.coherent:
+        print(
+            "uv-variants: --variant-coherent has no effect with uv, which is told of one project "
+            "at a time; name the variants with --variant NAME=LABEL",
+            file=sys.stderr,
+        )
     base = wishes.shim or RESERVED_URL
     locked = locked_key(lock, base)
     if not preferences.use_variants and locked is None:

@@ -22,6 +22,7 @@ from pip._vendor.urllib3.exceptions import HTTPError
 
 from pep_variants.abi import supporting
 from pep_variants.advice import advise
+from pep_variants.deadline import within
 from pep_variants.detection import Detector
 from pep_variants.errors import MetadataError, NoSuchVariant, VariantError, redacted
 from pep_variants.explanation import notices, verdicts, why_not
@@ -40,7 +41,7 @@ from resolvelib_variants.arranger import Arranger
 from resolvelib_variants.coherence import Chosen
 
 from .conditions import PipInstalled, follow
-from .deadline import time_limit, within
+from .deadline import time_limit
 from .locking import KEY, filename_of
 from .session import Fault, Info, link_of, logger, source_of
 
@@ -131,6 +132,7 @@ class InfoFiles:
                     if found is None
                     else self._fetch(found)
                 ),
+                "it takes longer than",
             )
         except TimeoutError as error:
             self._slow.add((project, source))

@@ -13,9 +13,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from ..deadline import within
 from ..property import Features
 from .base import DriverProvider, Fact
-from .libraries import TIME_LIMIT, load, within
+from .libraries import TIME_LIMIT, load
 
 logger = logging.getLogger(__name__)
 

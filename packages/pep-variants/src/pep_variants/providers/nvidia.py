@@ -10,9 +10,10 @@ import logging
 from functools import cached_property, partial
 from typing import NamedTuple
 
+from ..deadline import within
 from ..property import Features
 from .base import DriverProvider, Fact
-from .libraries import TIME_LIMIT, within
+from .libraries import TIME_LIMIT
 from .nvidia_driver import Pair, Reading, read_cuda, read_nvml
 
 logger = logging.getLogger(__name__)

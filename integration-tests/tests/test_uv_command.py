@@ -167,11 +167,19 @@ def test_signals_reach_what_runs(machine: Machine, index: Index, number: signal.
     machine = machine.with_environ({"UV_DEFAULT_INDEX": index.url})
     project(machine.work, ["always"])
     assert machine.run("sync").code == 0
+    # With os.write: a handler that comes while print is at work may not print.
     code = (
-        "import signal, sys, time\n"
-        "def end(number, frame):\n    print('got', number, flush=True); sys.exit(5)\n"
+        "import os, pathlib, signal, sys, time\n"
+        "def end(number, frame):\n    os.write(1, b'got %d\\n' % number); sys.exit(5)\n"
         "for n in (2, 15): signal.signal(n, end)\n"
-        "print('ready', flush=True)\ntime.sleep(60)\n"
+        # uv starts its program first, and catches signals then.
+        "status = pathlib.Path(f'/proc/{os.getppid()}/status')\n"
+        "def caught():\n"
+        "    if not status.exists(): return True\n"
+        "    line = next(l for l in status.read_text().splitlines() if l.startswith('SigCgt'))\n"
+        f"    return int(line.split()[1], 16) >> {int(number) - 1} & 1\n"
+        "while not caught(): time.sleep(0.01)\n"
+        "os.write(1, b'ready\\n')\ntime.sleep(60)\n"
     )
     with started(machine, "run", "-q", "python", "-c", code) as process:
         assert process.stdout is not None

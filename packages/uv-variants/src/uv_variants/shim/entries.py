@@ -9,13 +9,13 @@ from functools import partial
 from hashlib import sha256
 from typing import TypeVar
 
+from pep_variants.core_metadata import metadata_terms, reduce_metadata
 from resolvelib_variants.index.pages import PageFile
 
 from ..errors import UpstreamError
 from .choice import Offer
 from .flights import each
 from .preparation import Preparation
-from .reduction import has_variant_markers, reduce_metadata
 from .settings import Limits, Upstream
 from .showing import Client, Shown
 from .upstreams import Upstreams, metadata_key
@@ -86,7 +86,7 @@ class Entries:
 
         found = await each([partial(one, files[key]) for key in wanted], self._limits.parallel)
         metadata = dict(zip(wanted, found, strict=True))
-        marked = {key for key, data in metadata.items() if data and has_variant_markers(data)}
+        marked = {key for key, data in metadata.items() if data and metadata_terms(data)}
         reduced = {
             offer.file.filename: reduce_metadata(data, offer.context)
             for key, offer in zip(keys, offers, strict=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from pep_variants.core_metadata import metadata_terms, reduce_metadata
 from pep_variants.markers import VariantContext
 from pep_variants.metadata import Metadata
 from resolvelib_variants.index.pages import PageFile
@@ -12,7 +13,6 @@ from ..errors import UpstreamError
 from .choice import Offer
 from .flights import Flights
 from .memory import Memory
-from .reduction import has_variant_markers, reduce_metadata
 from .settings import Limits, Upstream
 from .upstreams import Upstreams
 from .wheels import (
@@ -45,7 +45,7 @@ class Preparation:
         if context is None:
             return None
         metadata = await self._upstreams.core_metadata(upstream, file)
-        if not has_variant_markers(metadata):
+        if not metadata_terms(metadata):
             return None
         return reduce_metadata(metadata, context)
 

@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pep_variants.core_metadata import reduce_metadata
 from pep_variants.errors import InvalidWheel, VariantError, redacted
 from pep_variants.markers import VariantContext
 from pep_variants.merging import check_promise
@@ -24,7 +25,7 @@ from resolvelib_variants.index.session import Digests, Session, is_local, local_
 from resolvelib_variants.index.store import Store
 
 from ..errors import UnusableFile
-from .reduction import reduce_metadata, rewrite_record
+from .record import rewrite_record
 from .splicing import Piece, Splice, splice
 
 MAX_RECORD = 64 * 2**20

@@ -1,0 +1,113 @@
+"""METADATA made plain, everything else byte for byte."""
+
+import email
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pep_variants.core_metadata import metadata_terms, reduce_metadata, reduce_requirements
+from pep_variants.markers import NON_VARIANT, VariantContext
+
+CU128 = VariantContext("cu128", {"nvidia": {"cuda_version_lower_bound": ("12.8",)}})
+
+
+@pytest.mark.parametrize(
+    ("requirement", "cu128", "plain"),
+    [
+        ("a", "a", "a"),
+        ("a; 'nvidia' in variant_namespaces", "a", None),
+        ("a; variant_label == ''", None, "a"),
+        ("a; variant_label == 'cu128' and os_name == 'nt'", "a; os_name == 'nt'", None),
+        ("a; variant_label ~= 'x'", "a; variant_label ~= 'x'", "a; variant_label ~= 'x'"),
+        ("a; python_version > '3'", "a; python_version > '3'", "a; python_version > '3'"),
+        ("variant_a  >1", "variant_a  >1", "variant_a  >1"),
+    ],
+)
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_reduce(requirement, cu128, plain, line_end):
+    def metadata(value):
+        lines = ["Name: x"]
+        lines += [f"Requires-Dist: {value}"] if value is not None else []
+        lines += ["Home-page: http://variant_label", "", "Requires-Dist: d; variant_label == ''"]
+        return line_end.join([*lines, ""]).encode()
+
+    assert reduce_metadata(metadata(requirement), CU128) == metadata(cu128)
+    assert reduce_metadata(metadata(requirement), NON_VARIANT) == metadata(plain)
+    for context, expected in ((CU128, cu128), (NON_VARIANT, plain)):
+        assert reduce_requirements(["b", requirement], context) == [
+            "b",
+            *([] if expected is None else [" ".join(expected.split())]),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "terms"),
+    [
+        (b"Requires-Dist: a; variant_label == ''\n", {"variant_label"}),
+        (
+            b"Requires-Dist: a; 'x' in variant_namespaces\nrequires-dist : b; 'x' in\r\n"
+            b"  variant_properties",
+            {"variant_namespaces", "variant_properties"},
+        ),
+        (b"Requires-Dist: a\nSummary: variant_label == ''\n", set()),
+        (b"Requires-Dist: a\n\nRequires-Dist: b; variant_label == ''\n", set()),
+        (b"", set()),
+    ],
+)
+def test_terms(metadata, terms):
+    assert metadata_terms(metadata) == terms
+
+
+@pytest.mark.parametrize("metadata", [b"Requires-Dist: a\n\nvariant_label", b"Requires-Dist: a"])
+def test_unchanged_metadata_is_the_same_object(metadata):
+    assert reduce_metadata(metadata, CU128) is metadata
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        b"Requires-Dist: a;\n  variant_label ==\n\t'cu128'\n",
+        b"requires-dist\t:a ; variant_label == 'cu128'\n",
+        b"Requires-Dist: a;\n \n variant_label == 'cu128'\n",  # white space goes on with it, too
+        b"Requires-Dist: a;\r variant_label == 'cu128'\r",
+    ],
+)
+def test_ways_to_write_a_field(field):
+    assert reduce_metadata(field + b"Name: x\n", CU128) == b"Requires-Dist: a\nName: x\n"
+
+
+def test_last_field_without_line_end():
+    assert reduce_metadata(b"Requires-Dist: a; variant_label == 'cu128'", CU128) == (
+        b"Requires-Dist: a\n"
+    )
+
+
+def test_bytes_that_are_no_text():
+    data = b"Author: \xff\xfe\nRequires-Dist: a @ x:\xff ; variant_label == 'cu128'\n"
+    assert reduce_metadata(data, CU128) == b"Author: \xff\xfe\nRequires-Dist: a @ x:\xff\n"
+
+
+def test_many_folded_lines_take_no_long():
+    metadata = b"Requires-Dist: a" + b"\n " * 500_000 + b"; variant_label == 'cu128'\n"
+    assert reduce_metadata(metadata, CU128) == b"Requires-Dist: a\n"
+
+
+FIELDS = st.sampled_from(
+    (
+        "Name: x", "Requires-Dist: a", "Requires-Dist: b; variant_label == 'cu128'",
+        "Requires-Dist: c; variant_label != 'cu128' and os_name == 'nt'",
+        "Requires-Dist: d;\n\tvariant_label == ''", "requires-dist: e; variant_label", "",
+    )
+)  # fmt: skip
+
+
+@given(st.lists(FIELDS, max_size=6), st.sampled_from(("\n", "\r\n")))
+def test_the_parser_of_installers_sees_the_reduced_requirements(fields, line_end):
+    text = "\n".join([*fields, ""]).replace("\n", line_end)
+    before = email.message_from_string(text)
+    after = email.message_from_string(reduce_metadata(text.encode(), CU128).decode())
+    expected = reduce_requirements(before.get_all("Requires-Dist") or (), CU128)
+    found = after.get_all("Requires-Dist") or ()
+    assert [" ".join(value.split()) for value in found] == expected
+    assert after.get_payload() == before.get_payload()

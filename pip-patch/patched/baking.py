@@ -24,7 +24,7 @@ PLACE = "pip._variants"
 _START = f"""
 
 # Wheel variants: patches modules of pip as they are imported.
-from {PLACE}.start import watch as _watch
+from {PLACE} import watch as _watch
 
 _watch()
 """
@@ -95,8 +95,8 @@ def _moved(shim: Files) -> Iterator[tuple[str, bytes]]:
             yield new, _imports_moved(data.decode(), name).encode()
         else:
             yield new, data
-    if f"{SHIM}/start.py" not in shim:
-        raise BakingError(f"there is no {SHIM}/start.py in the wheel of the shim")
+    if b"\ndef watch(" not in shim.get(f"{SHIM}/__init__.py", b""):
+        raise BakingError(f"there is no watch() in {SHIM}/__init__.py of the wheel of the shim")
 
 
 def _packaged(files: Files) -> dict[str, bytes]:

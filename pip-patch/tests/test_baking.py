@@ -25,10 +25,9 @@ UPSTREAM = {
     "pip-9.1.dist-info/RECORD": b"old",
 }
 SHIM = {
-    "pep_variants_shim.pth": b"import pep_variants_shim.start",
+    "pep_variants_shim.pth": b"import pep_variants_shim",
     "pep_variants_shim/LICENSE": b"Apache",
-    "pep_variants_shim/__init__.py": b"",
-    "pep_variants_shim/start.py": b"def watch(): pass\n",
+    "pep_variants_shim/__init__.py": b"\ndef watch(): pass\n",
     "pep_variants_shim/_vendor/licenses/lib/LICENSE": b"as you like",
     "pep_variants_shim-1.dist-info/METADATA": b"Name: pep-variants-shim\n",
 }
@@ -47,7 +46,6 @@ def test_files():
         "pip/_internal/__init__.py",
         "pip/_variants/LICENSE",
         "pip/_variants/__init__.py",
-        "pip/_variants/start.py",
         "pip/_variants/_vendor/licenses/lib/LICENSE",
         f"{licenses}/LICENSE",
         f"{licenses}/_vendor/licenses/lib/LICENSE",
@@ -68,12 +66,12 @@ def test_files():
 
 IMPORTS = {
     "from pep_variants_shim._vendor import tomli\n": "from pip._variants._vendor import tomli\n",
-    "    from pep_variants_shim import start\n": "    from pip._variants import start\n",
+    "    from pep_variants_shim import hook\n": "    from pip._variants import hook\n",
     "import pep_variants_shim._vendor.a.b as c\n": "import pip._variants._vendor.a.b as c\n",
     "import pep_variants_shim.a; from pep_variants_shim import a\n": (
         "import pip._variants.a; from pip._variants import a\n"
     ),
-    "from .start import watch\n": "from .start import watch\n",
+    "from .hook import switch\n": "from .hook import switch\n",
     "NAME = 'pep_variants_shim'\n": "NAME = 'pep_variants_shim'\n",
     "import pep_variants_shim_more\n": "import pep_variants_shim_more\n",
 }
@@ -88,7 +86,7 @@ def test_imports(code, expected):
 
 def test_import_that_cannot_be_moved():
     with pytest.raises(BakingError, match=r"pep_variants_shim/module\.py:2: an import"):
-        baked({"pep_variants_shim/module.py": b"import sys\nimport os, pep_variants_shim.start\n"})
+        baked({"pep_variants_shim/module.py": b"import sys\nimport os, pep_variants_shim.hook\n"})
 
 
 def test_packages_without_init():
@@ -113,9 +111,8 @@ def test_unexpected_pip(upstream, message):
 
 
 def test_unexpected_shim():
-    shim = {name: data for name, data in SHIM.items() if not name.endswith("start.py")}
-    with pytest.raises(BakingError, match=r"no pep_variants_shim/start\.py"):
-        bake(UPSTREAM, shim, "9.1")
+    with pytest.raises(BakingError, match=r"no watch\(\) in pep_variants_shim/__init__\.py"):
+        baked({"pep_variants_shim/__init__.py": b""})
 
 
 def test_archive(tmp_path, monkeypatch):

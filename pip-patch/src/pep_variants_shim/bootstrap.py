@@ -23,7 +23,7 @@ class _ShimFinder:
 if _NAME not in sys.modules:
     sys.meta_path.append(_ShimFinder)
     try:
-        from pep_variants_shim.start import watch
+        from pep_variants_shim import watch
 
         watch()
     except Exception:  # pip must start, whatever happens to us

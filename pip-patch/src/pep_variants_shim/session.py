@@ -8,6 +8,7 @@ when there are options to understand.
 from __future__ import annotations
 
 import enum
+import gc
 import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -430,7 +431,8 @@ class Session:
     def _get_arranger(self) -> CandidateArranger:
         if self._arranger is None:
             with faults():
-                from .candidates import CandidateArranger
+                with _uncollected():
+                    from .candidates import CandidateArranger
 
                 self._arranger = CandidateArranger(
                     self._metadata_links,
@@ -462,6 +464,21 @@ def _tell_of_new_pip(requirement: Any) -> None:
             after,
             before,
         )
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Import without collecting garbage meanwhile.
+
+    There is none in modules, and looking for it among all that pip has costs as much again.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @contextmanager

@@ -16,6 +16,9 @@ def within(seconds: float, work: Callable[[], Answer], late: str = "no answer wi
     does not keep the process from ending. Initializers of a library run when it is loaded, under
     Python's global lock: hanging there is the one thing that no time limit can end.
 
+    Where no thread can be started (the limit of a container, WebAssembly) it runs in this one, for
+    as long as it takes.
+
     Args:
         seconds: how long to wait.
         work: drivers or servers are asked in it, which may never answer.
@@ -34,7 +37,10 @@ def within(seconds: float, work: Callable[[], Answer], late: str = "no answer wi
             errors.append(error)
 
     thread = threading.Thread(target=run, name="pep-variants", daemon=True)
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError:
+        return work()
     thread.join(seconds)
     if errors:
         raise errors[0]

@@ -45,12 +45,26 @@ def find_installed(paths: Iterable[str]) -> Iterator[Installed]:
     yield from (found[project] for project in sorted(found))
 
 
+def metadata_field(distribution: Distribution, name: str) -> str | None:
+    """Return the first field *name* of the metadata of *distribution*, None if there is none.
+
+    Leftovers of interrupted installations have no metadata, or half of it; `importlib.metadata`
+    raises for these since Python 3.15, and did not before.
+    """
+    try:
+        fields = distribution.metadata
+    except FileNotFoundError:
+        return None
+    return fields[name] if name in fields else None
+
+
 def _installed(distribution: Distribution) -> Installed | None:
-    # Leftovers of interrupted installations have neither.
-    name, text = distribution.metadata["Name"], distribution.metadata["Version"]
+    name, text = metadata_field(distribution, "Name"), metadata_field(distribution, "Version")
+    if name is None or text is None:
+        return None
     try:
         project, version = canonicalize_name(name), Version(text)
-    except (InvalidVersion, TypeError, AttributeError):
+    except InvalidVersion:
         return None
     variant = distribution.read_text(VARIANT_FILE)
     if variant is None:

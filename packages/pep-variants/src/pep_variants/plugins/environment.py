@@ -347,12 +347,15 @@ class _Installer:
         """Return the metadata of everything that is installed."""
         from importlib.metadata import distributions
 
+        from ..installed import metadata_field
+
         schemes = sysconfig.get_scheme_names()
         scheme = next(each for each in ("venv", os.name, "posix_prefix") if each in schemes)
         base = str(self._target)
         variables = {"base": base, "platbase": base, "installed_base": base}
         folders = {sysconfig.get_path(name, scheme, variables) for name in ("purelib", "platlib")}
-        return [each for each in distributions(path=sorted(folders)) if each.metadata["Name"]]
+        found = distributions(path=sorted(folders))
+        return [each for each in found if metadata_field(each, "Name")]
 
     def _run(self, tool: str, command: list[str], purpose: str) -> None:
         sources = self._sources

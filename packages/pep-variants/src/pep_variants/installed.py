@@ -55,7 +55,7 @@ def metadata_field(distribution: Distribution, name: str) -> str | None:
         fields = distribution.metadata
     except FileNotFoundError:
         return None
-    return fields[name] if name in fields else None
+    return fields[name] if name in fields else None  # noqa: SIM401 - types know no other way
 
 
 def _installed(distribution: Distribution) -> Installed | None:

@@ -85,7 +85,7 @@ def files_below(folder):
 @pytest.mark.one
 @pytest.mark.load
 def test_many_at_once(patched, serve, tmp_path, pytestconfig):
-    """Into separate folders, sharing pip's cache and the cache of plugins, which is empty."""
+    """Into environments of their own, sharing caches of pages and of plugins, which are empty."""
     count = 50 if pytestconfig.getoption("full_matrix") else 8
     index = serve(plugin_index())
     env = {
@@ -96,18 +96,19 @@ def test_many_at_once(patched, serve, tmp_path, pytestconfig):
     for name, data in index.files["app"].items():
         index.faults[name] = lambda data=data: Answer(body=data, headers=KEPT)
     options = ("--variant-allow-provider", "acme-provider", *CACHED, "-i", index.url, "app")
+    places = [patched.copied(tmp_path / f"{number}") for number in range(count)]
     running = [
         subprocess.Popen(
-            [patched.python, "-m", "pip", "install", "-t", str(tmp_path / f"{number}"), *options],
+            [place.python, "-m", "pip", "install", *options],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean_environ(env),
         )
-        for number in range(count)
+        for place in places
     ]  # fmt: skip
-    for number, process in enumerate(running):
+    for place, process in zip(places, running, strict=True):
         done = ended(process)
         assert "Successfully installed app-1.0-fast\n" in done.out, done
         assert (done.code, done.err) == (0, ""), done
-        module = (tmp_path / f"{number}" / "app" / "__init__.py").read_text()
+        module = (place.site_packages / "app" / "__init__.py").read_text()
         assert module == "LABEL = 'fast'\n"
     # One of them made the plugin's environment, for all.
     assert len([name for name in index.fetched if name.startswith("acme_provider")]) == 1

@@ -295,12 +295,12 @@ class TestCache:
         server.resources["/a"] = Resource(b"body", headers=private, etag=True)
         for _ in range(2):
             fetch(server, store=Store(tmp_path))
-        assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+        assert not [path for path in tmp_path.rglob("http/*/*") if path.is_file()]
 
     def test_damaged(self, server, tmp_path):
         server.resources["/a"] = Resource(b"body", headers={"Cache-Control": "max-age=1000"})
         fetch(server, store=Store(tmp_path))
-        (path,) = [path for path in tmp_path.rglob("*") if path.is_file()]
+        (path,) = [path for path in tmp_path.rglob("http/*/*") if path.is_file()]
         path.write_bytes(path.read_bytes()[:-1] + b"x")
         assert fetch(server, store=Store(tmp_path)) == b"body"
         assert len(server.requests) == 2
@@ -309,7 +309,7 @@ class TestCache:
         server.resources["/a"] = Resource(b"bo", lie=2, etag=True)
         with pytest.raises(Unreachable):
             fetch(server, store=Store(tmp_path), retries=0)
-        assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+        assert not [path for path in tmp_path.rglob("http/*/*") if path.is_file()]
 
     def test_compressed_answers_stay_compressed(self, server, tmp_path):
         server.resources["/a"] = Resource(
@@ -317,7 +317,7 @@ class TestCache:
         )
         for _ in range(2):
             assert fetch(server, store=Store(tmp_path)) == b"x" * 100_000
-        (path,) = [path for path in tmp_path.rglob("*") if path.is_file()]
+        (path,) = [path for path in tmp_path.rglob("http/*/*") if path.is_file()]
         assert path.stat().st_size < 2000
 
 

@@ -26,6 +26,7 @@ TERMINATED = 128 + signal.SIGTERM
 
 
 COMMANDS = (
+    "cache",
     "check",
     "detect",
     "explain",

@@ -7,6 +7,7 @@ cookies, and nothing at all of URLs with a query, which may be signed.
 from __future__ import annotations
 
 import json
+import threading
 import uuid
 from collections.abc import Iterable, Iterator
 from typing import cast
@@ -25,6 +26,7 @@ _OF_ANSWERS = (
     "etag", "expires", "last-modified", "vary",
 )  # fmt: skip
 _OK = 200
+_MOST_NAMES = 4096
 
 
 class AnswerStorage(BaseStorage):
@@ -33,7 +35,8 @@ class AnswerStorage(BaseStorage):
     def __init__(self, store: Store) -> None:
         super().__init__()
         self._store = store
-        # A revalidation names the entry by its id only.
+        self._lock = threading.Lock()
+        # A revalidation names the entry by its id only, soon after it was asked for.
         self._names: dict[uuid.UUID, str] = {}
 
     def create_entry(
@@ -68,7 +71,10 @@ class AnswerStorage(BaseStorage):
         except (ValueError, KeyError, TypeError):
             self._store.remove(KIND, key)  # of another release
             return []
-        self._names[entry.id] = key
+        with self._lock:
+            self._names[entry.id] = key
+            if len(self._names) > _MOST_NAMES:  # of a server that runs for weeks
+                self._names.pop(next(iter(self._names)), None)
         return [entry]
 
     def update_headers(self, id: uuid.UUID, headers: Headers) -> None:  # noqa: A002

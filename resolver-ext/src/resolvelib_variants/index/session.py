@@ -26,6 +26,7 @@ from hishel import CacheOptions
 from hishel.httpx import CacheTransport
 
 from pep_variants.errors import redacted
+from pep_variants.parts import Part, read_content_range
 from pep_variants.plugins.sources import Sources
 
 from .errors import AccessDenied, BadAnswer, NotFound, Unreachable
@@ -64,23 +65,6 @@ class Answer:
     url: str
     content_type: str
     body: bytes
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of a file.
-
-    Attributes:
-        data: the bytes.
-        start: place of the first of them.
-        total: size of the whole file.
-        tag: identifies this state of the file (``ETag``), empty if the server gives none.
-    """
-
-    data: bytes
-    start: int
-    total: int
-    tag: str
 
 
 @dataclass
@@ -403,13 +387,10 @@ def _part(reply: httpx.Response, url: str, length: int) -> Part | None:
     with closing(reply):
         if reply.status_code != _PARTIAL:
             return None
-        span = reply.headers.get("Content-Range", "")
-        unit, _, rest = span.partition(" ")
-        place, _, total = rest.partition("/")
-        first, _, last = place.partition("-")
-        if unit != "bytes" or not all(map(_is_number, (first, last, total))):
-            return None  # several parts at once, or of unknown size: not what was asked for
-        start, size = int(first), int(last) - int(first) + 1
+        span = read_content_range(reply.headers.get("Content-Range", ""))
+        if span is None:
+            return None
+        start, size, total = span
         if size > length:
             raise BadAnswer(f"{redacted(url)}: the server sends more than the part asked for")
         data = bytearray()
@@ -419,7 +400,7 @@ def _part(reply: httpx.Response, url: str, length: int) -> Part | None:
                 break
         if len(data) != size:
             raise BadAnswer(f"{redacted(url)}: the server sends another part than it says")
-        return Part(bytes(data), start, int(total), reply.headers.get("ETag", ""))
+        return Part(bytes(data), start, total, reply.headers.get("ETag", ""))
 
 
 def _is_number(text: str) -> bool:

@@ -33,6 +33,7 @@ from pep_variants.plugins.sources import Sources
 from pep_variants.reader import MAX_METADATA_BYTES, read_metadata
 from pep_variants.wheel import open_wheel, read_wheel_metadata
 from resolvelib_variants.index.errors import AccessDenied, IndexProblem, NotFound, Unreachable
+from resolvelib_variants.index.eviction import Bounds
 from resolvelib_variants.index.pages import ACCEPT, HTML, JSON, Page, PageFile, read_page
 from resolvelib_variants.index.ranges import opened
 from resolvelib_variants.index.session import Session, is_local, local_path
@@ -40,7 +41,6 @@ from resolvelib_variants.index.store import Store
 
 from ..errors import UpstreamError
 from .choice import Release
-from .eviction import trim
 from .flights import Flights
 from .memory import Memory
 from .metrics import Metrics
@@ -55,7 +55,6 @@ MAX_INSPECTED = 32
 """Wheels of a version that are looked into when its index has no metadata file."""
 
 _RETRIES = 2
-_TRIM_EVERY = 500
 _LARGE_PAGE = 256 * 1024
 _SDISTS = (".tar.gz", ".zip")
 # Indexes that say "forbidden" of projects that they do not have, as uv knows them too.
@@ -90,10 +89,9 @@ class Upstreams:
         self._settings = settings
         self._metrics = metrics
         self._limits = settings.limits
-        self._store = Store(settings.cache)
+        self._store = Store(settings.cache, Bounds(settings.limits.cache_bytes))
         self._sessions = {item.name: self._begun(item) for item in settings.upstreams}
         self._privates: dict[str, bool] = {}
-        self._fetches = 0
         self._threads = anyio.CapacityLimiter(settings.limits.connections)
         self._pages: Memory[tuple[str, str], Found | None] = Memory(settings.limits.page_bytes)
         self._splits: Memory[tuple[str, str], dict[str, tuple[Page, str]]] = Memory(64)
@@ -282,7 +280,6 @@ class Upstreams:
         return found
 
     def _fetched(self, upstream: Upstream, project: str, known: Found | None) -> Found | None:
-        self._trim()
         if upstream.kind == "find-links" or is_local(upstream.url):
             return self._listed(upstream, project, known)
         try:
@@ -494,12 +491,6 @@ class Upstreams:
             return data
 
         return self._kept("shim-inside", file, read)
-
-    def _trim(self) -> None:
-        """Look after the cache on disk now and then."""
-        if self._fetches % _TRIM_EVERY == 0:
-            trim(self._store.root, self._limits.cache_bytes)
-        self._fetches += 1
 
     def _kept(self, kind: str, file: PageFile, fetch: Callable[[], bytes]) -> bytes:
         """Return what *fetch* returns, kept for good if the hash of *file* says what it is of."""

@@ -146,13 +146,16 @@ def resolving(places: Places, values: Mapping[str, Any]) -> Iterator[IndexResolv
     """
     from pep_variants.preferences import load_preferences
     from resolvelib_variants.index.errors import IndexProblem
+    from resolvelib_variants.index.eviction import Bounds
     from resolvelib_variants.index.store import Store, default_directory
     from resolvelib_variants.resolution.errors import NoSolution, ResolverError
     from resolvelib_variants.resolution.resolver import IndexResolver
 
     from ..console import note
 
-    store = Store(default_directory(os.environ)) if places.cached else None
+    store = None
+    if places.cached:
+        store = Store(default_directory(os.environ), Bounds.from_environ(os.environ))
     try:
         with IndexResolver(
             places.sources, preferences=load_preferences(values, os.environ), store=store

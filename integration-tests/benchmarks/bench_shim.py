@@ -284,8 +284,8 @@ class _Direct:
         found = Found(page, url, False, time.monotonic())
         client = self._service.client(_KEY)
         choice, sure = await self._service.chosen(client, self._upstream, "large", found)
-        shown = Shown(self._upstream, found, choice, sure)
-        answer = await self._service.page(client, [shown], "../../", as_json=True)
+        shown = Shown(self._upstream, "large", found, choice, sure)
+        answer = await self._service.page(client, [shown], "../../", ["json"])
         if answer.body.count(b".whl") < 100:
             raise RuntimeError("the page is empty")
 

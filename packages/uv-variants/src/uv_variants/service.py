@@ -142,6 +142,7 @@ def serve(
         "hosts": [*names, *([host] if host not in ("0.0.0.0", "::") else [])],  # noqa: S104
         "insecure_hosts": [],
         "keyring": environ.get("UV_KEYRING_PROVIDER") == "subprocess",
+        "compress": is_open or not host.startswith("127."),
         "access_log": access_log,
         "forward": not is_open,
         "token": token,

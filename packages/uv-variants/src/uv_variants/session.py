@@ -348,6 +348,7 @@ def _told(session: Session, plan: Plan, subject: Subject | None) -> dict[str, An
         "hosts": [RESERVED_HOST],
         "insecure_hosts": insecure,
         "keyring": keyring == "subprocess",
+        "compress": False,
         "access_log": False,
         "forward": True,
     }

@@ -57,6 +57,7 @@ def settings_of(told: Mapping[str, Any]) -> Settings:
         hosts=tuple(told["hosts"]),
         insecure_hosts=frozenset(told["insecure_hosts"]),
         keyring=told["keyring"],
+        compress=told["compress"],
         access_log=told["access_log"],
     )
 

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from uv_variants.shim.answers import Answer, prefers_json, takes_gzip
+from uv_variants.shim.answers import Answer, accepted_forms, takes_gzip
 
 PAGE = "application/vnd.pypi.simple.v1"
 
@@ -12,15 +12,18 @@ PAGE = "application/vnd.pypi.simple.v1"
 @pytest.mark.parametrize(
     ("accept", "expected"),
     [
-        ("", False), ("*/*", False), ("text/html", False), (f"{PAGE}+json", True),
-        (f"{PAGE}+json, {PAGE}+html;q=0.2, text/html;q=0.01", True),
-        (f"{PAGE}+json;q=0.1, text/html", False), (f"{PAGE}+json;q=0", False),
-        ("application/vnd.pypi.simple.latest+json", True), (f"{PAGE}+json;q=x", False),
-        ("application/json", False), (f"{PAGE.upper()}+JSON", True),
+        ("", "html"), ("*/*", "html"), ("text/html", "html"), (f"{PAGE}+json", "json"),
+        (f"{PAGE}+json, {PAGE}+html;q=0.2, text/html;q=0.01", "json html"),
+        (f"{PAGE}+json;q=0.1, text/html", "html json"), (f"{PAGE}+json;q=0", "html"),
+        (f"{PAGE}+html, {PAGE}+json", "json html"),
+        (f"{PAGE}+json, text/html;q=0", "json"),
+        (f"{PAGE}.latest+json", "html"), ("application/vnd.pypi.simple.latest+json", "json"),
+        (f"{PAGE}+json;q=x", "html"), ("application/json", "html"),
+        (f"{PAGE.upper()}+JSON", "json"),
     ],
 )  # fmt: skip
-def test_prefers_json(accept, expected):
-    assert prefers_json(accept) is expected
+def test_accepted_forms(accept, expected):
+    assert accepted_forms(accept) == tuple(expected.split())
 
 
 @pytest.mark.parametrize(
@@ -48,4 +51,11 @@ def test_forms():
 def test_small_ones_are_not_compressed():
     _, headers, body = Answer(b"x", "text/html", "public").response(b"gzip", b"")
     assert body == b"x"
+    assert b"content-encoding" not in dict(headers)
+
+
+def test_nothing_is_compressed_where_that_is_not_worth_it():
+    answer = Answer(b"text " * 1000, "text/html", "public", packs=False)
+    _, headers, body = answer.response(b"gzip", b"")
+    assert body == answer.body
     assert b"content-encoding" not in dict(headers)

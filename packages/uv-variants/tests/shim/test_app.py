@@ -48,6 +48,33 @@ class TestPages:
         (file,) = start(upstream).page("plain")["files"]
         assert file["url"] == f"{upstream.url}/files/plain/plain-1.0-py3-none-any.whl"
 
+    @pytest.mark.parametrize("html", [False, True])
+    def test_a_page_without_variants_is_what_the_upstream_wrote(self, upstream, start, html):
+        upstream.add("plain", "plain-1.0-py3-none-any.whl", b"x")
+        upstream.base, upstream.html = upstream.url, html
+        url = f"{index_url(KEY)}plain/"
+        accept = f"{JSON}, text/html;q=0.1"
+        body = httpx.get(f"{upstream.simple}plain/", headers={"Accept": accept}).content
+        shim = start(upstream)
+        assert shim.get(url, headers={"Accept": accept}).content == body
+        assert shim.get(url, headers={"Accept": JSON}).json()["files"][0]["url"] in body.decode()
+        assert b"<a href=" in shim.get(url).content
+        assert len(upstream.paths) == 2  # ours above, and one of the shim's for all three
+
+    def test_nobody_is_sent_to_where_credentials_are_wanted(self, upstream, start):
+        upstream.add("plain", "plain-1.0-py3-none-any.whl", b"x")
+        upstream.base, upstream.credentials = upstream.url, "Bearer token"
+        shim = start(Upstream("main", upstream.simple, token="token"))
+        (file,) = shim.page("plain")["files"]
+        assert file["url"].startswith(shim.url)
+
+    def test_a_variant_that_was_asked_for_is_nowhere(self, upstream, start):
+        upstream.add("plain", "plain-1.0-py3-none-any.whl", b"x")
+        upstream.base = upstream.url
+        shim = start(upstream)
+        assert shim.page("plain", key(variant=["plain=cu128"]))["files"] == []
+        assert len(shim.page("plain", key(variant=["plain="]))["files"]) == 1
+
     def test_the_file_is_behind_a_redirect(self, upstream, start):
         upstream.add_release()
         shim = start(upstream)

@@ -10,11 +10,14 @@ import gzip
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 _WORTH_IT = 512
 _LEVEL = 6
 
 Headers = list[tuple[bytes, bytes]]
+Form = Literal["json", "html"]
+"""Of a page: PEP 691 or PEP 503."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,7 @@ class Answer:
         expires: `time.monotonic` from which on it has to be made anew.
         vary: value of ``Vary`` beside the encoding; empty if nothing else matters.
         status: HTTP status.
+        packs: whether it is worth the time to compress it.
     """
 
     body: bytes
@@ -36,6 +40,7 @@ class Answer:
     expires: float = 0.0
     vary: str = ""
     status: int = 200
+    packs: bool = True
 
     @cached_property
     def tag(self) -> str:
@@ -45,7 +50,7 @@ class Answer:
     @cached_property
     def compressed(self) -> bytes | None:
         """The body compressed, None if that does not make it smaller."""
-        if len(self.body) < _WORTH_IT:
+        if not self.packs or len(self.body) < _WORTH_IT:
             return None
         packed = gzip.compress(self.body, _LEVEL, mtime=0)
         return packed if len(packed) < len(self.body) else None
@@ -104,9 +109,12 @@ def takes_gzip(accept_encoding: bytes) -> bool:
     return False
 
 
-def prefers_json(accept: str) -> bool:
-    """Return whether a client with this ``Accept`` gets JSON (PEP 691); HTML if it is all one."""
-    best = {"json": 0.0, "html": 0.0}
+def accepted_forms(accept: str) -> tuple[Form, ...]:
+    """Return the forms of pages that a client with this ``Accept`` takes, the preferred one first.
+
+    JSON has to be asked for by name; who takes nothing that there is gets HTML.
+    """
+    best: dict[Form, float] = {"json": 0.0, "html": 0.0}
     for item in accept.lower().split(","):
         name, *parameters = (part.strip() for part in item.split(";"))
         quality = 1.0
@@ -129,4 +137,6 @@ def prefers_json(accept: str) -> bool:
             "*/*",
         ):
             best["html"] = max(best["html"], quality)
-    return best["json"] > 0 and best["json"] >= best["html"]
+    # Sorting is stable: of equals JSON comes first.
+    forms = sorted((form for form in best if best[form] > 0), key=lambda form: -best[form])
+    return tuple(forms) or ("html",)

@@ -18,7 +18,7 @@ from pep_variants.errors import VariantError
 from resolvelib_variants.index.errors import IndexProblem
 
 from ..errors import InvalidKey, NoSuchFile, UnusableFile, UpstreamError
-from .answers import Answer, prefers_json
+from .answers import Answer, Form, accepted_forms
 from .choice import normalized
 from .flights import Flights
 from .front import Front
@@ -94,14 +94,14 @@ class Pages:
     """The handlers, and the answers that are finished already.
 
     Attributes:
-        answers: by path and whether they are JSON.
+        answers: by path and the forms that are accepted.
     """
 
     def __init__(self, service: Service, upstreams: Upstreams, metrics: Metrics) -> None:
         self._service = service
         self._upstreams = upstreams
         self._metrics = metrics
-        self.answers: Memory[tuple[str, bool], Answer] = Memory(
+        self.answers: Memory[tuple[str, tuple[Form, ...]], Answer] = Memory(
             service.settings.limits.answer_bytes
         )
         self._making: Flights[Answer] = Flights()
@@ -124,10 +124,10 @@ class Pages:
         upstream = self._service.upstream(index) if index else None
 
         async def make() -> Answer:
-            return await self._service.project_list(upstream, as_json=as_json)
+            return await self._service.project_list(upstream, forms)
 
-        as_json = prefers_json(request.headers.get("accept", ""))
-        return await self._answered(request, as_json, make)
+        forms = accepted_forms(request.headers.get("accept", ""))
+        return await self._answered(request, forms, make)
 
     async def project(self, request: Request) -> Response:
         """Return the page of a project."""
@@ -139,16 +139,16 @@ class Pages:
         if project != asked:
             return RedirectResponse(f"../{project}/", 301)
         upstream = self._service.upstream(index) if index else None
-        as_json = prefers_json(request.headers.get("accept", ""))
+        forms = accepted_forms(request.headers.get("accept", ""))
 
         async def make() -> Answer:
             shown = await self._service.shown(client, upstream, project)
             if shown is None:
                 raise NoSuchFile(f"no index has a project {project}")
             prefix = "../../../../" if index else "../../"
-            return await self._service.page(client, [shown], prefix, as_json=as_json)
+            return await self._service.page(client, [shown], prefix, forms)
 
-        return await self._answered(request, as_json, make)
+        return await self._answered(request, forms, make)
 
     async def links(self, request: Request) -> Response:
         """Return the page of all files of a find-links upstream."""
@@ -156,13 +156,13 @@ class Pages:
         upstream = self._service.upstream(index)
         if upstream.kind != "find-links":
             raise NoSuchFile(f"{index} is an index, not a page of links: its root is ../simple/")
-        as_json = prefers_json(request.headers.get("accept", ""))
+        forms = accepted_forms(request.headers.get("accept", ""))
 
         async def make() -> Answer:
             shown = await self._service.links(client, upstream)
-            return await self._service.page(client, shown, "../../../", as_json=as_json)
+            return await self._service.page(client, shown, "../../../", forms)
 
-        return await self._answered(request, as_json, make)
+        return await self._answered(request, forms, make)
 
     async def variants(self, request: Request) -> Response:
         """Return what was decided of a project."""
@@ -205,9 +205,9 @@ class Pages:
         )
 
     async def _answered(
-        self, request: Request, as_json: bool, make: Callable[[], Awaitable[Answer]]
+        self, request: Request, forms: tuple[Form, ...], make: Callable[[], Awaitable[Answer]]
     ) -> Response:
-        key = (request.scope["path"], as_json)
+        key = (request.scope["path"], forms)
 
         async def work() -> Answer:
             answer = await make()

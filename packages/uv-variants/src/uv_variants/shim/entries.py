@@ -13,7 +13,7 @@ from pep_variants.core_metadata import metadata_terms, reduce_metadata
 from resolvelib_variants.index.pages import PageFile
 
 from ..errors import UpstreamError
-from .choice import Offer
+from .choice import Choice, Offer
 from .flights import each
 from .preparation import Preparation
 from .settings import Limits, Upstream
@@ -50,15 +50,16 @@ class Entries:
         self._preparation = preparation
         self._limits = limits
 
-    async def of(self, client: Client, shown: Shown, prefix: str) -> list[PageFile]:
+    async def of(self, client: Client, shown: Shown, choice: Choice, prefix: str) -> list[PageFile]:
         """Return the entries of everything in *shown*, in its order.
 
         Args:
             client: for whom.
             shown: one project.
+            choice: what is shown of it.
             prefix: from the page to ``/p/<key>/``, relative.
         """
-        offers = _newest_first(shown)
+        offers = _newest_first(choice)
         markers = await self._markers(shown.upstream, offers)
         announced: dict[str, Announcement | None] = {}
         if markers.reduced and not client.floating:
@@ -66,7 +67,7 @@ class Entries:
         direct = _Direct(self._upstreams, shown.upstream)
         return [
             _entry(client, shown, offer, prefix, markers, announced, direct)
-            for offer in shown.choice.offers
+            for offer in choice.offers
         ]
 
     async def _markers(self, upstream: Upstream, offers: Sequence[Offer]) -> _Markers:
@@ -123,13 +124,13 @@ class Entries:
         return {offer.file.filename: item for offer, item in zip(marked, found, strict=True)}
 
 
-def _newest_first(shown: Shown) -> list[Offer]:
+def _newest_first(choice: Choice) -> list[Offer]:
     """Return what may have variant markers: if not all can be looked into, the new ones count."""
-    judged = [offer for item in shown.choice.decisions for offer in item.offers.values()]
-    if len(judged) == sum(offer.context is not None for offer in shown.choice.offers):
+    judged = [offer for item in choice.decisions for offer in item.offers.values()]
+    if len(judged) == sum(offer.context is not None for offer in choice.offers):
         return judged
     names = {offer.file.filename for offer in judged}
-    others = (offer for offer in shown.choice.offers if offer.context is not None)
+    others = (offer for offer in choice.offers if offer.context is not None)
     return judged + [offer for offer in others if offer.file.filename not in names]
 
 
@@ -152,7 +153,7 @@ def _entry(
     choice = CHOSEN if floating else PLAIN if offer.label is None else offer.label
     url = prefix + file_path(
         shown.upstream.name,
-        shown.found.page.project,
+        shown.project,
         choice,
         offer.filename,
     )

@@ -11,7 +11,7 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
-from .answers import Answer, prefers_json
+from .answers import Answer, Form, accepted_forms
 from .memory import Memory
 from .metrics import Metrics
 from .settings import Settings
@@ -33,7 +33,7 @@ class Front:
         app: ASGIApp,
         settings: Settings,
         metrics: Metrics,
-        answers: Memory[tuple[str, bool], Answer],
+        answers: Memory[tuple[str, tuple[Form, ...]], Answer],
     ) -> None:
         self._app = app
         self._any_host = "*" in settings.hosts
@@ -41,7 +41,7 @@ class Front:
         self._metrics = metrics
         self._answers = answers
         self._log = settings.access_log
-        self._accepts: dict[str, bool] = {}
+        self._accepts: dict[str, tuple[Form, ...]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or have it answered."""
@@ -57,7 +57,7 @@ class Front:
             self._note(scope, status, len(body), begun, begun)
             return
         answer = self._answers.get(
-            (scope["path"], self._wants_json(headers.get(b"accept", b"").decode("latin-1")))
+            (scope["path"], self._forms(headers.get(b"accept", b"").decode("latin-1")))
         )
         if answer is not None and answer.expires > begun:
             status, found, body = answer.response(
@@ -83,12 +83,12 @@ class Front:
             return 400, b"Requests have no body here.\n"
         return None
 
-    def _wants_json(self, accept: str) -> bool:
+    def _forms(self, accept: str) -> tuple[Form, ...]:
         known = self._accepts.get(accept)
         if known is None:
             if len(self._accepts) > 256:  # clients send few different ones
                 self._accepts.clear()
-            known = self._accepts[accept] = prefers_json(accept)
+            known = self._accepts[accept] = accepted_forms(accept)
         return known
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send, begun: float) -> None:

@@ -19,6 +19,7 @@ from pep_variants.label import split_label
 from pep_variants.markers import VariantContext
 from pep_variants.metadata import Metadata
 from pep_variants.platform import Platform, load_platform
+from pep_variants.preferences import NON_VARIANT_LABEL
 from resolvelib_variants.index.pages import (
     JSON,
     Page,
@@ -30,7 +31,7 @@ from resolvelib_variants.index.pages import (
 )
 
 from ..errors import InvalidKey, NoSuchFile, UpstreamError
-from .answers import Answer
+from .answers import Answer, Form
 from .choice import Choice, Decision, Release, choose, releases
 from .entries import Entries
 from .flights import Flights, each
@@ -49,7 +50,7 @@ from .wheels import (
 
 logger = logging.getLogger(__name__)
 
-HTML_KIND = "text/html; charset=utf-8"
+_KINDS: dict[Form, str] = {"json": JSON, "html": "text/html; charset=utf-8"}
 UNSURE_SECONDS = 5.0
 """For so long an answer is kept that came about without all that should have been asked."""
 _MANY = 500
@@ -160,9 +161,19 @@ class Service:
         for item in asked:
             found = await self._upstreams.page(item, project)
             if found is not None:
+                if self._passes(client, project, found):
+                    return Shown(item, project, found, None, not found.stale)
                 choice, sure = await self.chosen(client, item, project, found)
-                return Shown(item, found, choice, sure and not found.stale)
+                return Shown(item, project, found, choice, sure and not found.stale)
         return None
+
+    def _passes(self, client: Client, project: str, found: Found) -> bool:
+        """Return whether a page is for everybody as it is: there is nothing to choose from."""
+        return (
+            found.listing is not None
+            and not found.private
+            and client.machine.preferences.forced.get(project) in (None, NON_VARIANT_LABEL)
+        )
 
     async def chosen(
         self, client: Client, upstream: Upstream, project: str, found: Found
@@ -245,8 +256,12 @@ class Service:
         shown = [await self.shown(client, upstream, project) for project in projects]
         return [item for item in shown if item is not None]
 
-    async def project_list(self, upstream: Upstream | None, *, as_json: bool) -> Answer:
+    async def project_list(self, upstream: Upstream | None, forms: Sequence[Form]) -> Answer:
         """Return the page that lists the projects of *upstream*, of all of them if it is None.
+
+        Args:
+            upstream: whose.
+            forms: in which it may be.
 
         Raises:
             UpstreamError: one of them fails.
@@ -259,15 +274,16 @@ class Service:
         names = sorted({name for item in asked for name in await self._upstreams.projects(item)})
         fresh = self.settings.fresh_seconds
         return Answer(
-            json_projects(names) if as_json else html_projects(names),
-            JSON if as_json else HTML_KIND,
+            json_projects(names) if forms[0] == "json" else html_projects(names),
+            _KINDS[forms[0]],
             _cache_control(private=any(map(self._upstreams.is_private, asked)), seconds=int(fresh)),
             expires=time.monotonic() + fresh,
             vary="Accept",
+            packs=self.settings.compress,
         )
 
     async def page(
-        self, client: Client, shown: Sequence[Shown], prefix: str, *, as_json: bool
+        self, client: Client, shown: Sequence[Shown], prefix: str, forms: Sequence[Form]
     ) -> Answer:
         """Return the page that shows *shown*.
 
@@ -275,24 +291,19 @@ class Service:
             client: for whom.
             shown: one project, or all of a find-links page.
             prefix: from the page to ``/p/<key>/``, relative.
-            as_json: PEP 691, else PEP 503.
+            forms: in which it may be, the preferred one first.
         """
-        entries: list[PageFile] = []
-        for item in shown:
-            entries += await self._entries.of(client, item, prefix)
-        files = tuple(entries)
-        page = Page("", files)
-        if len(shown) == 1:
-            # Other locations of the project are for the shim to know, not for its clients.
-            page = replace(shown[0].found.page, files=files, alternate_locations=(), tracks=())
+        body, kind = self._as_it_is(shown, forms) or await self._written(
+            client, shown, prefix, forms[0]
+        )
         sure = all(item.sure for item in shown)
         fresh = self.settings.fresh_seconds
         now = time.monotonic()
         left = max(0.0, min((item.found.checked + fresh for item in shown), default=now) - now)
         lasts = left if sure else min(left, UNSURE_SECONDS)
         return Answer(
-            json_page(page) if as_json else html_page(page),
-            JSON if as_json else HTML_KIND,
+            body,
+            kind,
             _cache_control(
                 private=any(item.found.private for item in shown),
                 seconds=0 if client.floating or not sure else int(fresh),
@@ -300,7 +311,32 @@ class Service:
             ),
             expires=now + lasts,
             vary="Accept",
+            packs=self.settings.compress,
         )
+
+    def _as_it_is(self, shown: Sequence[Shown], forms: Sequence[Form]) -> tuple[bytes, str] | None:
+        """Return what the upstream wrote, and of what kind it is, if that may be handed on."""
+        if len(shown) == 1 and shown[0].choice is None:
+            listing = shown[0].found.listing
+            if listing is not None and listing.plain_form in forms:
+                return listing.body, listing.kind
+        return None
+
+    async def _written(
+        self, client: Client, shown: Sequence[Shown], prefix: str, form: Form
+    ) -> tuple[bytes, str]:
+        entries: list[PageFile] = []
+        for item in shown:
+            if item.choice is None:
+                entries += item.found.page.files
+            else:
+                entries += await self._entries.of(client, item, item.choice, prefix)
+        files = tuple(entries)
+        page = Page("", files)
+        if len(shown) == 1:
+            # Other locations of the project are for the shim to know, not for its clients.
+            page = replace(shown[0].found.page, files=files, alternate_locations=(), tracks=())
+        return json_page(page) if form == "json" else html_page(page), _KINDS[form]
 
     # --- files
 
@@ -416,9 +452,11 @@ class Service:
         that the metadata wants (``requires`` and ``plugin-api``, by namespace).
         """
         return {
-            "project": shown.found.page.project,
+            "project": shown.project,
             "index": shown.upstream.name,
-            "versions": [_decision_tree(decision) for decision in shown.choice.decisions],
+            "versions": [_decision_tree(each) for each in shown.choice.decisions]
+            if shown.choice
+            else [],
         }
 
 

@@ -124,6 +124,7 @@ class Settings:
         insecure_hosts: whose certificates are not verified.
         keyring: ask the keyring for credentials.
         environ: environment variables: proxies, ``NETRC``, ``SSL_CERT_FILE``.
+        compress: compress answers, which is not worth the time for clients on the same machine.
         access_log: write one line of JSON for each request to the logger ``uv_variants.access``.
     """
 
@@ -139,6 +140,7 @@ class Settings:
     insecure_hosts: frozenset[str] = frozenset()
     keyring: bool = True
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
+    compress: bool = True
     access_log: bool = False
 
     def __post_init__(self) -> None:

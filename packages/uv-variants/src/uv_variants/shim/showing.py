@@ -31,12 +31,14 @@ class Shown:
 
     Attributes:
         upstream: whose.
+        project: normalized name.
         found: the page.
-        choice: what is shown of it.
+        choice: what is shown of it; None if that is all of it, as it is.
         sure: whether everything that should have been asked has been.
     """
 
     upstream: Upstream
+    project: str
     found: Found
-    choice: Choice
+    choice: Choice | None
     sure: bool

@@ -42,6 +42,7 @@ from resolvelib_variants.index.store import Store
 from ..errors import UpstreamError
 from .choice import Release
 from .flights import Flights
+from .listings import Listing
 from .memory import Memory
 from .metrics import Metrics
 from .settings import Settings, Upstream
@@ -68,18 +69,35 @@ class Found:
     """A page, and how it was found.
 
     Attributes:
-        page: what the upstream says of the project.
+        listed: what the upstream says of the project, its page or what was made of a directory.
         digest: of the bytes that it was read from.
         private: whether the upstream was told who asks, so that no shared cache may keep it.
         checked: when the upstream last said so, as `time.monotonic`.
         stale: whether it did not answer when it was asked again.
     """
 
-    page: Page
+    listed: Listing | Page
     digest: str
     private: bool
     checked: float
     stale: bool = False
+
+    @property
+    def listing(self) -> Listing | None:
+        """The page as the upstream wrote it, None if it did not."""
+        return self.listed if isinstance(self.listed, Listing) else None
+
+    @property
+    def page(self) -> Page:
+        """What the upstream says of the project."""
+        return self.listed.page if isinstance(self.listed, Listing) else self.listed
+
+    @property
+    def weight(self) -> int:
+        """Bytes that it takes in memory, about."""
+        if isinstance(self.listed, Listing):
+            return 500 + 2 * len(self.listed.body)  # it may be read later
+        return 500 + 400 * len(self.page.files)
 
 
 class Upstreams:
@@ -233,7 +251,7 @@ class Upstreams:
             }
             self._splits.put(key, known)
         return {
-            project: replace(found, page=page, digest=digest)
+            project: replace(found, listed=page, digest=digest)
             for project, (page, digest) in known.items()
         }
 
@@ -276,7 +294,7 @@ class Upstreams:
             self._pages.remove(key)
             self._missing.put(key, time.monotonic())
         else:
-            self._pages.put(key, found, 500 + 400 * len(found.page.files))
+            self._pages.put(key, found, found.weight)
         return found
 
     def _fetched(self, upstream: Upstream, project: str, known: Found | None) -> Found | None:
@@ -309,10 +327,10 @@ class Upstreams:
         now = time.monotonic()
         if known is not None and known.digest == digest:
             return replace(known, checked=now, stale=False, private=private)
-        page = read_page(body, kind, url, project)
+        listed = _listed(Listing(body, kind, url, project))
         head = json.dumps({"kind": kind, "url": url, "time": time.time(), "private": private})
         self._store.put("shim-page", _page_name(upstream, project), head.encode() + b"\n" + body)
-        return Found(page, digest, private, now)
+        return Found(listed, digest, private, now)
 
     def _old(self, upstream: Upstream, project: str, known: Found | None) -> Found | None:
         """Return a page of before for an upstream that fails, None without one."""
@@ -331,11 +349,11 @@ class Upstreams:
             tree = json.loads(head)
             if time.time() - tree["time"] > STALE_SECONDS:
                 return None
-            page = read_page(body, tree["kind"], tree["url"], project)
+            listed = _listed(Listing(body, tree["kind"], tree["url"], project))
         except (ValueError, KeyError, TypeError, IndexProblem):
             return None
         digest = sha256(body + f"\n{tree['kind']}\n{tree['url']}".encode()).hexdigest()
-        return Found(page, digest, bool(tree["private"]), checked, stale=True)
+        return Found(listed, digest, bool(tree["private"]), checked, stale=True)
 
     # --- directories and pages of links
 
@@ -519,6 +537,11 @@ class Upstreams:
                 f"{redacted(url)}: index {upstream.name} lists a file on a private host: "
                 "nothing is fetched from there"
             )
+
+
+def _listed(listing: Listing) -> Listing | Page:
+    """Return *listing* if it may be handed on as it is, else what it says: its bytes may go."""
+    return listing if listing.plain_form is not None else listing.page
 
 
 def _release_key(release: Release) -> str:

@@ -174,3 +174,25 @@ def test_the_choice_is_the_one_of_uvs_preview(machine: Machine, serve: Serve, dr
         assert done.code == 0, done
         labels.append(machine.labels(environment.path))
     assert labels[0] == labels[1] != {}
+
+
+def test_a_known_provider_of_another_version_is_a_strangers(machine: Machine, serve: Serve) -> None:
+    metadata = cuda("12.6", "12.8")
+    provider = {**metadata["providers"]["nvidia"], "requires": ["nvidia-variant-provider>=9"]}
+    index = index_of([Release("app", "1.0", {**metadata, "providers": {"nvidia": provider}})])
+    url = serve(index).url
+    machine = machine.with_environ({**nvidia("12.8", "9.0"), "UV_DEFAULT_INDEX": url})
+    machine.create_environment(PYTHON)
+    done = machine.run("pip", "install", "app")
+    assert done.code == 0, done
+    assert machine.labels() == {"app": "null"}
+    assert "--variant-allow-provider 'nvidia-variant-provider>=9'" in done.err
+    # A description of the machine is the user's word, whatever the provider.
+    file = machine.work / "gpu.toml"
+    file.write_text(
+        '[[provider]]\nnamespace = "nvidia"\n'
+        '[provider.properties]\ncuda_version_lower_bound = ["12.8", "12.7"]\n'
+    )
+    done = machine.run("--variant-platform", str(file), "pip", "install", "app")
+    assert done.code == 0, done
+    assert machine.labels() == {"app": "cu128"}

@@ -390,3 +390,33 @@ def test_abi_dependency_is_nothing_of_the_machine():
     metadata = Metadata(("abi_dependency", "acme"), {"x": {"abi_dependency": {"torch": ("2.9",)}}})
     assert "abi_dependency" not in Detector().platform(metadata).namespaces
     assert "abi_dependency" not in Detector(platform=MACHINE).platform(metadata).namespaces
+
+
+# What built-in providers found out elsewhere.
+
+
+@pytest.mark.parametrize(
+    ("raw", "is_supported"),
+    [
+        (NVIDIA, True),
+        (None, True),  # the format leaves the choice to us
+        ({**NVIDIA, "requires": ["nvidia-variant-provider>=9"]}, False),
+        ({**NVIDIA, "requires": ["somebody-elses-provider"]}, False),
+        ({**NVIDIA, "plugin-api": "nvidia_variant_provider.other:Plugin"}, False),
+    ],
+)
+def test_what_was_detected_counts_where_ours_stand_in(raw, is_supported):
+    schema = V0_1_1 if raw is None else V0_0_3
+    detected = Platform({"nvidia": Support({"f": ("2", "1")})})
+    metadata = read(schema, "nvidia", raw)
+    for platform in (None, Platform()):
+        found = support(metadata, detected=detected, platform=platform)
+        assert found.features == (detected.support("nvidia").features if is_supported else {})
+        assert bool(found.untrusted) is not is_supported
+    stated = Platform({"nvidia": Support({"f": ("10",)})})
+    assert support(metadata, detected=detected, platform=stated) == stated.support("nvidia")
+
+
+def test_nothing_is_detected_here_of_what_was_detected_elsewhere(forced):
+    forced("12.8", "9.0")
+    assert not support(read(V0_0_3, "nvidia", NVIDIA), detected=Platform()).features

@@ -43,6 +43,7 @@ class Detector:
         enabled: Collection[str] = (),
         platform: Platform | None = None,
         runner: PluginRunner | None = None,
+        detected: Platform | None = None,
     ) -> None:
         """Set up for one target.
 
@@ -51,11 +52,15 @@ class Detector:
             enabled: namespaces of optional providers that the user wants consulted.
             platform: what a platform file says, in place of detection.
             runner: runs the plugins that the user allowed; by default none is.
+            detected: what the built-in providers answer on the target, in place of asking them
+                here. Like them it counts only where they stand in for what metadata wants. A
+                namespace that *platform* lists as well is taken from there.
         """
         self._environment = environment
         self._enabled = frozenset(enabled)
         self._platform = platform
         self._runner = runner
+        self._detected = detected
         self._answers: dict[tuple[str, object], Support] = {}
 
     def platform(self, metadata: Metadata) -> Platform:
@@ -105,7 +110,7 @@ class Detector:
             # and would reject every accelerated build of their release; what the publisher
             # meant is that nothing has to be detected, so every value in use is supported.
             return Support(provider.static or metadata.used_values(namespace))
-        if self._platform is not None:
+        if self._platform is not None and self._detected is None:
             return Support(
                 notice=f"{self._platform.source or 'the platform'} does not list this namespace: "
                 "add a [[provider]] table for it"
@@ -127,7 +132,11 @@ class Detector:
         key = (namespace, provider if isinstance(provider, KnownProvider) else _identity(provider))
         if key not in self._answers:
             if isinstance(provider, KnownProvider):
-                self._answers[key] = _ask_known(provider)
+                self._answers[key] = (
+                    _ask_known(provider)
+                    if self._detected is None
+                    else self._detected.support(provider.namespace)
+                )
             else:
                 self._answers[key] = self._ask_plugin(namespace, provider)
         return self._answers[key]

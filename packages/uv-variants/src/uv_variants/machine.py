@@ -65,25 +65,24 @@ def subject_of(
     if not preferences.use_variants:
         return Subject(encode(Machine(preferences=preferences)))
     target = target_of(python_platform) if python_platform else host_target()
+    stated, detected = more or Platform(), Platform()
     if preferences.platform_file is not None:
         from pep_variants.platform import load_platform
 
-        platform = load_platform(preferences.platform_file)
-    elif python_platform and target != host_target():
-        platform = Platform()  # looking at this machine says nothing about that one
-    else:
+        stated = load_platform(preferences.platform_file)
+    elif not python_platform or target == host_target():
+        # Otherwise looking at this machine says nothing about that one.
         from pep_variants.detection import Detector
 
-        platform = Detector(enabled=preferences.enable).host()
-    if more is not None:
-        platform = Platform({**more.namespaces, **platform.namespaces})
-    machine = Machine(platform, target=target, preferences=preferences)
+        detected = Detector(enabled=preferences.enable).host()
+    machine = Machine(stated, target=target, preferences=preferences, detected=detected)
+    platform = Platform({**detected.namespaces, **stated.namespaces})
     from .errors import InvalidKey
 
     try:
         return Subject(encode(machine), platform=platform)
     except InvalidKey:
-        return _by_name(machine, cache)
+        return _by_name(replace(machine, platform=platform, detected=Platform()), cache)
 
 
 def target_of(python_platform: str) -> str:

@@ -83,6 +83,8 @@ def supported_by(
 ) -> Platform:
     """Return what the allowed ones of *wanted* support on this machine.
 
+    Those that built-in providers stand in for are not among them.
+
     Args:
         wanted: providers; of several for one namespace the last that is allowed counts.
         preferences: say which packages are allowed.
@@ -94,6 +96,7 @@ def supported_by(
     from pep_variants.platform import Platform
     from pep_variants.plugins import PluginRunner, Sources
     from pep_variants.plugins.sources import FIRST_INDEX
+    from pep_variants.providers.known import find_known
 
     default = next((index.url for index in plan.indexes.values() if index.default), None)
     sources = Sources(
@@ -113,6 +116,8 @@ def supported_by(
     found = {}
     for each in wanted:
         provider = ProviderInfo(each.requires, each.plugin_api)
+        if find_known(each.namespace, provider, detector.environment()) is not None:
+            continue
         metadata = Metadata((each.namespace,), providers={each.namespace: provider})
         support = detector.platform(metadata).support(each.namespace)
         if support.features:
@@ -129,13 +134,14 @@ def refusal(wanted: Wanted, preferences: Preferences) -> str | None:
     """
     from pep_variants.detection import Detector
     from pep_variants.metadata import Metadata, ProviderInfo
-    from pep_variants.providers.known import BUILTIN_NAMESPACES
+    from pep_variants.platform import Platform
 
-    if wanted.namespace in BUILTIN_NAMESPACES or preferences.allow_providers:
+    if preferences.allow_providers:
         return None
     provider = ProviderInfo(wanted.requires, wanted.plugin_api)
     metadata = Metadata((wanted.namespace,), providers={wanted.namespace: provider})
-    support = Detector(enabled=preferences.enable).platform(metadata).support(wanted.namespace)
+    detector = Detector(enabled=preferences.enable, detected=Platform())
+    support = detector.platform(metadata).support(wanted.namespace)
     return support.notice if support.untrusted else None
 
 

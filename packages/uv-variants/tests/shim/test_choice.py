@@ -188,3 +188,20 @@ def test_versions_are_told_apart_however_they_are_spelled():
 )  # fmt: skip
 def test_normalized(asked, expected):
     assert normalized(asked) == expected
+
+
+@pytest.mark.parametrize(
+    ("requires", "label"),
+    [("nvidia-variant-provider>=0.0.1", "cu128"), ("nvidia-variant-provider>=9", "null")],
+)
+def test_what_was_detected_is_for_providers_that_ours_stand_in_for(requires, label):
+    tree = document("12.6", "12.8")
+    tree["providers"] = {"nvidia": {**tree["providers"]["nvidia"], "requires": [requires]}}
+    metadata = read_metadata(json.dumps(tree), "x")
+    filenames = ["app-1.0-py3-none-any-cu128.whl", "app-1.0-py3-none-any-null.whl"]
+    detected = Machine(target=MACHINE.target, detected=MACHINE.platform)
+    (offer,) = chosen(filenames, detected, metadata).offers
+    assert offer.label == label
+    # What a platform file says needs no provider.
+    (offer,) = chosen(filenames, MACHINE, metadata).offers
+    assert offer.label == "cu128"

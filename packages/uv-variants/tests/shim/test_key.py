@@ -29,7 +29,7 @@ wishes = st.builds(
 )
 machines = st.builds(
     Machine, platform=platforms, target=st.sampled_from(["", "linux-x86_64", "win-aarch64"]),
-    preferences=wishes,
+    preferences=wishes, detected=platforms,
 )  # fmt: skip
 
 
@@ -72,6 +72,14 @@ def test_the_bytes_of_keys_are_fixed():
     assert encode(machine) == "1~VUsdwQUCXSWKEg"
 
 
+def test_what_was_detected_and_what_was_stated_differ():
+    platform = Platform({"nvidia": Support({"cuda_version_lower_bound": ("12.8",)})})
+    detected, stated = encode(Machine(detected=platform)), encode(Machine(platform))
+    assert detected != stated
+    assert len(detected) < len(stated) + 12
+    assert decode(detected).detected == platform
+
+
 def test_names_are_keys():
     assert encode(Machine(name="h100-zen4")) == "h100-zen4"
     assert decode("h100-zen4") == Machine(name="h100-zen4")
@@ -98,7 +106,8 @@ def test_wishes_that_change_nothing_here_are_not_in_it():
         packed({"platform": "/etc/passwd"}), packed({"allow-provider": ["evil"]}),
         packed({"f": "../x"}),
         packed({"t": "linux-x86_64", "p": {}}), packed({"no-variants": False}),
-        packed({"p": {"a": [["b", "on"]]}}),
+        packed({"p": {"a": [["b", "on"]]}}), packed({"d": {}}), packed({"d": {"a": [["b", "on"]]}}),
+        packed({"d": {"a": ["b"]}, "f": "h100"}),
     ],
 )  # fmt: skip
 def test_what_is_no_key(key):

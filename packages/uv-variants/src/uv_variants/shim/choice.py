@@ -154,9 +154,12 @@ def choose(
     forced = wishes.forced.get(page.project)
     if not wishes.use_variants or forced == NON_VARIANT_LABEL:
         return Choice(tuple(_without_variants(page.files)))
-    target = machine.target or inferred_target(_supported(machine.platform))
+    target = machine.target or inferred_target(_supported(machine))
     detect = Detector(
-        environment=environment(target), enabled=wishes.enable, platform=machine.platform
+        environment=environment(target),
+        enabled=wishes.enable,
+        platform=machine.platform,
+        detected=machine.detected if machine.detected.namespaces else None,
     ).platform
     decisions = [
         _decide(release, page, machine, target, metadata, detect) for release in found[:limit]
@@ -180,8 +183,9 @@ def choose(
     return Choice(tuple(offers), tuple(decisions))
 
 
-def _supported(platform: Platform) -> tuple[str, ...]:
-    return tuple(sorted(name for name, held in platform.namespaces.items() if held.features))
+def _supported(machine: Machine) -> tuple[str, ...]:
+    namespaces = {**machine.detected.namespaces, **machine.platform.namespaces}
+    return tuple(sorted(name for name, held in namespaces.items() if held.features))
 
 
 def _without_variants(files: Iterable[PageFile]) -> Iterable[Offer]:

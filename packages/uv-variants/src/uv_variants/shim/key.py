@@ -11,6 +11,8 @@ The JSON has at most these members; what would be empty is left out:
 * ``p``: supported properties: namespace to features, the most preferred first. A feature is
   ``[name, value, …]``, its values most preferred first, or only its name for the one value
   ``on``.
+* ``d``: the same of what built-in providers found out: it counts where they stand in for the
+  provider that metadata wants.
 * ``t``: what the described machine is, see `Machine.target`.
 * every preference that can change a choice, with its name and shape in ``variants.toml``.
 
@@ -72,7 +74,9 @@ class Machine:
     """For whom is chosen.
 
     Attributes:
-        platform: what it supports.
+        platform: what it supports, whatever provider metadata wants for it: said by a platform
+            file or by the very plugin.
+        detected: what the built-in providers found out, see `Detector`.
         name: of a platform file that the shim knows, in place of `platform`; empty for none.
         target: operating system and processor, ``linux-x86_64``, ``win-x86_64``,
             ``macosx-aarch64``: wheels for other platforms are not for this machine, whatever it
@@ -85,6 +89,7 @@ class Machine:
     name: str = ""
     target: str = ""
     preferences: Preferences = field(default_factory=Preferences)
+    detected: Platform = field(default_factory=Platform)
 
 
 def host_target() -> str:
@@ -167,15 +172,14 @@ def _tree(machine: Machine) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     if machine.name:
         tree["f"] = machine.name
-    elif machine.platform.namespaces:
-        tree["p"] = {
-            namespace: _features_list(support.features)
-            for namespace, support in machine.platform.namespaces.items()
-        }
+    else:
+        tree["p"] = _namespaces(machine.platform)
+        tree["d"] = _namespaces(machine.detected)
     if machine.target:
         tree["t"] = machine.target
     wishes = machine.preferences
     given = {
+        **tree,
         "no-variants": not wishes.use_variants,
         "variant": [f"{name}={label}" for name, label in sorted(wishes.forced.items())],
         "prefer": list(map(str, wishes.prefer)),
@@ -190,7 +194,14 @@ def _tree(machine: Machine) -> dict[str, Any]:
             for name, features in wishes.property_priorities.items()
         },
     }
-    return {**tree, **{name: value for name, value in given.items() if value}}
+    return {name: value for name, value in given.items() if value}
+
+
+def _namespaces(platform: Platform) -> dict[str, list[Any]]:
+    return {
+        namespace: _features_list(support.features)
+        for namespace, support in platform.namespaces.items()
+    }
 
 
 def _features_list(features: Features) -> list[Any]:
@@ -207,7 +218,7 @@ def _features_list(features: Features) -> list[Any]:
 def _machine(tree: object) -> Machine:
     if not isinstance(tree, dict):
         raise ValueError("it holds no object")
-    unknown = tree.keys() - {"f", "p", "t", *_PREFERENCES}
+    unknown = tree.keys() - {"d", "f", "p", "t", *_PREFERENCES}
     if unknown:
         raise ValueError(f"it holds {shortened(min(unknown))}, which is not known")
     name, target = tree.get("f", ""), tree.get("t", "")
@@ -219,12 +230,13 @@ def _machine(tree: object) -> Machine:
         name,
         target,
         read_configuration(tomli_w.dumps(wishes), "it") if wishes else Preferences(),
+        _platform(tree.get("d", {})),
     )
 
 
 def _platform(namespaces: object) -> Platform:
     if not isinstance(namespaces, dict):
-        raise ValueError("'p' is an object")
+        raise ValueError("namespaces are an object")
     tables = []
     for namespace, features in namespaces.items():
         if not isinstance(features, list):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import operator
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -44,21 +45,27 @@ def in_turn(
     warmups: int = 1,
     clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[float, float]:
-    """Return the median seconds of both, called in turn so that a busy machine slows both.
+    """Return seconds of both, called in turn so that a busy machine slows both.
+
+    What is quoted of two things is their ratio. It comes from pairs, run right after each other
+    and each time the other way round: the median of the ratios. The second figure is the median
+    of its own, the first one that times the ratio.
 
     *clock* is `time.process_time` for what only computes: it does not count other processes.
     """
     for _ in range(warmups):
         ours()
         theirs()
-    times: tuple[list[float], list[float]] = ([], [])
-    for _ in range(rounds):
-        for call, spent in zip((ours, theirs), times, strict=True):
+    spent: dict[Callable[[], object], list[float]] = {ours: [], theirs: []}
+    for number in range(rounds):
+        for call in (ours, theirs) if number % 2 else (theirs, ours):
             gc.collect()  # what the other one left behind is not this one's to clear away
             start = clock()
             call()
-            spent.append(clock() - start)
-    return statistics.median(times[0]), statistics.median(times[1])
+            spent[call].append(clock() - start)
+    ratio = statistics.median(map(operator.truediv, spent[ours], spent[theirs]))
+    usual = statistics.median(spent[theirs])
+    return ratio * usual, usual
 
 
 def show(rows: Iterable[Row]) -> Iterator[str]:

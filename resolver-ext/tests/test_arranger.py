@@ -121,6 +121,32 @@ def test_best_variant_first_versions_in_order():
     ]
 
 
+def test_what_was_arranged_is_not_arranged_again_until_other_files_are_offered():
+    class Counting(Files):
+        asked = 0
+
+        def filename(self, candidate):
+            self.asked += 1
+            return super().filename(candidate)
+
+    files = Counting(metadata("v1", "v2", "v3"))
+    arranger = make(files)
+    first = names(arranger.arrange("foo", TWO_VERSIONS))
+    files.asked = 0
+    assert names(arranger.arrange("foo", list(TWO_VERSIONS))) == first
+    assert files.asked == 0
+    # Without what turned out to conflict, all over again, and with a file more.
+    assert names(arranger.arrange("foo", TWO_VERSIONS[:1] + TWO_VERSIONS[2:])) == [
+        name for name in first if name != "2-py3-none-any-v2.whl"
+    ]
+    assert names(arranger.arrange("foo", TWO_VERSIONS)) == first
+    more = [wheel("2", "v3"), *TWO_VERSIONS]
+    assert names(arranger.arrange("foo", more)) == ["2-py3-none-any-v3.whl", *first]
+    assert names(arranger.arrange("foo", TWO_VERSIONS)) == first
+    # The same project elsewhere is another one.
+    assert names(arranger.arrange("bar", TWO_VERSIONS[:3])) == first[:3]
+
+
 def test_what_does_not_fit_is_left_out():
     arranger = make(Files(metadata("v1", "v2", "v3")), "v1")
     assert names(arranger.arrange("foo", TWO_VERSIONS)) == [

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import is_
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from pep_variants.abi import AbiDependency, abi_dependencies, abi_projects, supporting
@@ -135,6 +136,8 @@ class Arranger(Generic[CT]):
         self._agreements: dict[tuple[str, Hashable], tuple[str, Chosen]] = {}
         self._disagreements: set[tuple[str, Hashable, str, str]] = set()
         self._decisions: dict[tuple[str, Hashable], _Decision[CT]] = {}
+        # The files of a version that were offered last, and how they were arranged.
+        self._arrangements: dict[tuple[str, Hashable], tuple[list[CT], list[CT]]] = {}
         # By project, version and source.
         self._metadata: dict[tuple[str, Hashable, str], Metadata | Exception] = {}
 
@@ -142,6 +145,11 @@ class Arranger(Generic[CT]):
     def coherent(self) -> bool:
         """Whether variants are to agree with what is chosen, in some namespace."""
         return bool(self._preferences.coherent)
+
+    @property
+    def forces_any(self) -> bool:
+        """Whether the user forced a label of some project."""
+        return bool(self._preferences.forced)
 
     def forces(self, project: str) -> bool:
         """Return whether the user forced a label of *project*, or its non-variant wheel."""
@@ -170,27 +178,41 @@ class Arranger(Generic[CT]):
         forced = self.forces(project)
         considered: list[tuple[str, Selection[CT], Sequence[File[CT]]]] = []
         for version, group in self._by_version(candidates):
-            known = self._decisions.get((project, version))
-            files = [self._file(candidate, known) for candidate in group]
-            if not forced and all(file.label is None for file in files):
-                yield from group
+            if not forced:
+                yield from self._arranged(project, version, group)
                 continue
+            files = self._files_of(project, version, group)
             decision = self._decide(project, version, files)
             considered.append((str(version), decision.selection, files))
-            # By place; files that share one stay in the order in which they came.
-            kept = sorted(
-                (place, number)
-                for number, file in enumerate(files)
-                if (place := decision.places.get((file.source, file.label))) is not None
-            )
-            if self._preferences.coherent and not forced and kept:
-                kept = self._coherent(project, version, files, kept, decision)
-            for _, number in kept:
+            for _, number in _kept(files, decision):
                 yield group[number]
         if forced and complete:
             error = missing_variant(project, considered)
             if error is not None:
                 self.missing.setdefault(project, error)
+
+    def _arranged(self, project: str, version: Hashable, group: list[CT]) -> Iterable[CT]:
+        """Return the files of *group* that fit, in order; no label of the project is forced."""
+        # Resolvers go through the same matches several times before anything about them changes.
+        arrangement = self._arrangements.get((project, version))
+        if (
+            arrangement is not None
+            and len(arrangement[0]) == len(group)
+            and all(map(is_, arrangement[0], group))
+        ):
+            return arrangement[1]
+        files = self._files_of(project, version, group)
+        arranged = group
+        if any(file.label is not None for file in files):
+            decision = self._decide(project, version, files)
+            kept = _kept(files, decision)
+            if self._preferences.coherent:  # follows what is pinned at the moment
+                if kept:
+                    kept = self._coherent(project, version, files, kept, decision)
+                return [group[number] for _, number in kept]
+            arranged = [group[number] for _, number in kept]
+        self._arrangements[project, version] = group, arranged
+        return arranged
 
     def context(self, project: str, candidate: CT) -> VariantContext:
         """Return what variant markers of *candidate* are evaluated against."""
@@ -318,6 +340,10 @@ class Arranger(Generic[CT]):
             if isinstance(self._listener, CoherenceListener):
                 self._listener.disagreed(project, version, namespace, other)
 
+    def _files_of(self, project: str, version: Hashable, group: Sequence[CT]) -> Sequence[File[CT]]:
+        known = self._decisions.get((project, version))
+        return [self._file(candidate, known) for candidate in group]
+
     def _file(self, candidate: CT, decision: _Decision[CT] | None = None) -> File[CT]:
         filename = self._files.filename(candidate)
         if filename is None:
@@ -331,7 +357,7 @@ class Arranger(Generic[CT]):
         current: Hashable = None
         for candidate in candidates:
             version = self._files.version(candidate)
-            if group and version != current:
+            if group and version is not current and version != current:
                 yield current, group
                 group = []
             current = version
@@ -400,6 +426,18 @@ class Arranger(Generic[CT]):
         if isinstance(found, Exception):
             raise found
         return found
+
+
+def _kept(files: Sequence[File[CT]], decision: _Decision[CT]) -> list[tuple[int, int]]:
+    """Return place and number of those of *files* that fit, ordered by place.
+
+    Files that share a place stay in the order in which they came.
+    """
+    return sorted(
+        (place, number)
+        for number, file in enumerate(files)
+        if (place := decision.places.get((file.source, file.label))) is not None
+    )
 
 
 @dataclass(frozen=True)

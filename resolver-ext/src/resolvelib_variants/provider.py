@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_check
 from resolvelib import AbstractProvider
 
 from pep_variants.label import split_label
-from pep_variants.markers import reduce_requirement
+from pep_variants.markers import VariantContext, reduce_requirement, uses_variant_terms
 from pep_variants.metadata import Metadata
 from pep_variants.platform import Platform
 from pep_variants.preferences import Preferences
@@ -133,6 +133,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
             installed=installed,
         )
         self._arranged = arranger is not None
+        self._forces = self.arranger.forces_any
         self._following = False
         self._pins: Pins[CT, KT] = Pins(self._identify)
         self._own_requirements = not isinstance(files, AbiRequirements)
@@ -176,10 +177,12 @@ class VariantProvider(_Provider[RT, CT, KT]):
             matches = self._allowed(matches, conditions)
         if self._arranged:
             return matches
-        project = self._files.project(identifier)
         # A forced label needs its say also where there are no variants at all.
-        if not self._files.has_variants(identifier) and not self.arranger.forces(project):
+        if not self._files.has_variants(identifier) and not (
+            self._forces and self.arranger.forces(self._files.project(identifier))
+        ):
             return matches
+        project = self._files.project(identifier)
         complete = not conditions and not any(True for _ in incompatibilities.get(identifier, ()))
         again = _repeatable(matches)
         return lambda: self.arranger.arrange(project, again(), complete=complete)
@@ -231,9 +234,16 @@ class VariantProvider(_Provider[RT, CT, KT]):
         return text if label is None else f"{text} (variant {label})"
 
     def _dependencies(self, candidate: CT) -> Iterable[RT]:
+        context: VariantContext | None = None
+
         def reduce(requirement: str) -> str | None:
-            project = self._files.project(self._identify(candidate))
-            return reduce_requirement(requirement, self.arranger.context(project, candidate))
+            nonlocal context
+            if context is None:  # most candidates have no requirement that needs it
+                if not uses_variant_terms(requirement):
+                    return requirement
+                project = self._files.project(self._identify(candidate))
+                context = self.arranger.context(project, candidate)
+            return reduce_requirement(requirement, context)
 
         dependencies = self._files.dependencies(candidate, reduce)
         if dependencies is None:

@@ -142,7 +142,7 @@ class Ranking:
         return tuple(reasons)
 
 
-_END = (1 << 62,)
+_END = 1 << 62
 _MANY = 1000
 
 
@@ -168,34 +168,34 @@ def _rank(metadata: Metadata, platform: Platform, preferences: Preferences) -> R
             base += len(values)
     # Variants that list the same in a namespace share one mapping (see `reader`), which is judged
     # once. The mappings outlive this function, so their identity is a key.
-    judged: dict[str, dict[int, list[int] | None]] = {}
-    keyed: list[tuple[tuple[int, ...], str]] = []
+    judged: dict[str, dict[int, list[int] | None]] = {name: {} for name in table}
+    keyed: list[tuple[list[int], str]] = []
     rejected: list[str] = []
     exclude = preferences.exclude
     for label, properties in metadata.variants.items():
+        if exclude and any(selector.matches(properties) for selector in exclude):
+            rejected.append(label)
+            continue
         key: list[int] = []
-        compatible = not (exclude and any(selector.matches(properties) for selector in exclude))
-        for namespace, features in properties.items() if compatible else ():
+        for namespace, features in properties.items():
             try:
                 indices = judged[namespace][id(features)]
             except KeyError:
                 indices = _best(features, table.get(namespace, {}))
                 judged.setdefault(namespace, {})[id(features)] = indices
             if indices is None:
-                compatible = False
+                rejected.append(label)
                 break
             key += indices
-        if compatible:
+        else:
             key.sort()
             # The end of a key sorts behind everything: the longer of two keys comes first.
-            keyed.append(((*key, *_END), label))
-        else:
-            rejected.append(label)
+            key.append(_END)
+            keyed.append((key, label))
     keyed.sort()
     rejected.sort()
-    return Ranking(
-        metadata, platform, preferences, tuple(label for _, label in keyed), tuple(rejected)
-    )
+    labels = tuple([label for _, label in keyed])
+    return Ranking(metadata, platform, preferences, labels, tuple(rejected))
 
 
 def _best(features: Features, table: Mapping[str, Mapping[str, int]]) -> list[int] | None:

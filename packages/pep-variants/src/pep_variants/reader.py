@@ -11,7 +11,7 @@ import json
 import logging
 import marshal
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from . import toml
@@ -100,7 +100,7 @@ class _Reader:
         self._source = source
         self._prefix = prefix
         self._source_tree = source_tree
-        self._seen: dict[object, tuple[str, ...]] = {}
+        self._seen: set[str] = set()
 
     def read(self, tree: object) -> Metadata:
         if not isinstance(tree, dict):
@@ -174,52 +174,56 @@ class _Reader:
         return generation
 
     def _variants(
-        self, table: Mapping[str, Any], namespaces: frozenset[str], *, zeros: bool
+        self, table: dict[str, Any], namespaces: frozenset[str], *, zeros: bool
     ) -> dict[str, Properties]:
         # The hot loop for files with thousands of labels. What one namespace lists is checked
         # once in whichever variant, and shared by all that list the same: `ranking` then judges
         # it once, too. The tree is ours alone, so it is completed in place.
-        checked: dict[str, dict[bytes, Features]] = {}
-        variants: dict[str, Properties] = {}
+        if table and not _all_match(LABEL, table):
+            label = next(label for label in table if not LABEL.fullmatch(label))
+            raise self._error(
+                "variants",
+                f"{shortened(label)} is no variant label: it must match {LABEL.pattern}",
+            )
+        dumps = marshal.dumps
+        checked: dict[str, dict[bytes, Features]] = {name: {} for name in namespaces}
+        bare = []
         for label, properties in table.items():
-            if not LABEL.fullmatch(label):
-                raise self._error(
-                    "variants",
-                    f"{shortened(label)} is no variant label: it must match {LABEL.pattern}",
-                )
             if type(properties) is not dict:
                 raise self._expected_object(f"variants.{label}", properties)
-            empty = not properties
+            if not properties:
+                bare.append(label)
             for namespace, features in properties.items():
                 try:
                     # The fastest way to something that can be looked up: bytes that are equal
                     # for equal data, types and order included.
-                    key = marshal.dumps(features, 0)
-                    shared = checked[namespace][key]
+                    properties[namespace] = checked[namespace][dumps(features, 0)]
+                    continue
                 except KeyError:
-                    shared = self._variant_features(label, namespace, features, namespaces)
-                    checked.setdefault(namespace, {})[key] = shared
+                    key = dumps(features, 0)
                 except ValueError:  # nested very deeply, or nothing of JSON
-                    shared = self._variant_features(label, namespace, features, namespaces)
+                    key = b""
+                shared = self._variant_features(label, namespace, features, namespaces)
                 properties[namespace] = shared
                 if not shared:
-                    empty = True
-            if empty:
-                properties = {name: value for name, value in properties.items() if value}
-                if label == ZERO_LABEL and zeros and not properties:
-                    label = NULL_LABEL
-                if not properties and label != NULL_LABEL:
-                    raise self._error(
-                        f"variants.{label}",
-                        f"has no properties: only the variant {NULL_LABEL!r} has none",
-                    )
-            if properties and label == NULL_LABEL:
+                    bare.append(label)
+                elif key:
+                    checked.setdefault(namespace, {})[key] = shared
+        for label in bare:
+            table[label] = {name: value for name, value in table[label].items() if value}
+            if not table[label] and label != NULL_LABEL and not (zeros and label == ZERO_LABEL):
                 raise self._error(
-                    f"variants.{NULL_LABEL}",
-                    f"the null variant has no properties, found {shortened(properties)}",
+                    f"variants.{label}",
+                    f"has no properties: only the variant {NULL_LABEL!r} has none",
                 )
-            variants[label] = properties
-        return variants
+        if table.get(NULL_LABEL):
+            raise self._error(
+                f"variants.{NULL_LABEL}",
+                f"the null variant has no properties, found {shortened(table[NULL_LABEL])}",
+            )
+        if zeros and table.get(ZERO_LABEL) == {}:
+            return {NULL_LABEL if key == ZERO_LABEL else key: table[key] for key in table}
+        return table
 
     def _providers(
         self,
@@ -388,16 +392,17 @@ class _Reader:
             raise self._expected_object(f"variants.{label}.{namespace}", features)
         checked = {}
         for feature, values in features.items():
-            try:
-                checked[feature] = self._seen[feature, type(values), tuple(values)]
-            except (KeyError, TypeError):
+            if (
+                type(values) is not list
+                or not _all_match(VALUE, values)
+                or feature not in self._seen
+            ):
                 path = f"variants.{label}.{namespace}"
                 self._name(feature, path, NAME, "feature")
-                names = self._names(values, f"{path}.{feature}", VALUE, unique=False)
-                if not names:
-                    raise self._error(f"{path}.{feature}", "needs at least one value") from None
-                checked[feature] = tuple(sorted(set(names)))
-                self._seen[feature, list, names] = checked[feature]
+                if not self._names(values, f"{path}.{feature}", VALUE, unique=False):
+                    raise self._error(f"{path}.{feature}", "needs at least one value")
+                self._seen.add(feature)
+            checked[feature] = tuple(sorted(set(values))) if len(values) > 1 else (values[0],)
         return checked
 
     def _expected_object(self, path: str, value: object) -> MetadataError:
@@ -406,6 +411,17 @@ class _Reader:
     def _error(self, path: str, problem: str) -> MetadataError:
         place = ".".join(part for part in (self._prefix, path) if part)
         return MetadataError(self._source, shortened_path(place), problem)
+
+
+def _all_match(pattern: re.Pattern[str], items: Collection[str]) -> bool:
+    """Return whether *items* are strings, one or more, that all match *pattern*.
+
+    That is one class of characters, repeated: what is joined from strings matches if they do.
+    """
+    try:
+        return "" not in items and pattern.fullmatch("".join(items)) is not None
+    except TypeError:
+        return False
 
 
 def _in_order(features: Features, first: Sequence[str]) -> dict[str, tuple[str, ...]]:

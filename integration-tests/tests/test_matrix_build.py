@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from support.environments import ROOT, clean_environ, once, uv_command
+from support.tools import tool
 
 PROJECTS = ROOT / "integration-tests" / "projects"
 PLATFORMS = ROOT / "packages" / "variants-cli" / "src" / "variants_cli" / "platforms"
@@ -48,7 +49,7 @@ pytestmark = [
 def matrix(
     folder: Path,
     *options: str,
-    project: str = "dotproduct",
+    project: str | Path = "dotproduct",
     environ: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Build into *folder*, from a copy of the project: setuptools writes into its tree."""
@@ -217,6 +218,43 @@ def test_second_run_builds_nothing(tmp_path):
     again = matrix(own, "--only", "avx2")
     assert "[1/1] avx2 is up to date\n" in again.stderr
     assert again.stdout.splitlines()[-1].endswith("; 0 files changed")
+
+
+def test_repaired_by_auditwheel(tmp_path, environments):
+    """A library that the extension links comes along, and the tag says where the wheel runs."""
+    libraries = tmp_path / "libraries"
+    libraries.mkdir()
+    source = libraries / "own.c"
+    source.write_text("int own(void) { return 1; }\n")
+    library = libraries / "libown.so"
+    subprocess.run([COMPILER, "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
+    project = tmp_path / "project"
+    shutil.copytree(PROJECTS / "dotproduct", project)
+    with (project / "matrix.toml").open("a") as stream:
+        stream.write('[build]\nrepair = "auditwheel repair -w {dest_dir} {wheel}"\n')
+    programs = Path(tool(environments, "auditwheel").python).parent
+    done = matrix(
+        tmp_path / "dist", "--only", "null", "--only", "avx2", project=project,
+        environ={
+            "PATH": os.pathsep.join([str(programs), os.environ["PATH"]]),
+            "LDFLAGS": f"-L{libraries} -Wl,--no-as-needed -lown",
+            "LD_LIBRARY_PATH": str(libraries),
+        },
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for label in ("null", "avx2"):
+        (path,) = (tmp_path / "dist").glob(f"{NAME}-manylinux*-{label}.whl")
+        target = tmp_path / label
+        with zipfile.ZipFile(path) as archive:
+            archive.extractall(target)
+        assert [file.name[:6] for file in (target / "dotproduct.libs").iterdir()] == ["libown"]
+        if BUILDS[label][1] <= cpu_flags():
+            shown = subprocess.run(
+                [sys.executable, "-m", "dotproduct"],
+                env=clean_environ({"PYTHONPATH": str(target)}),
+                capture_output=True, text=True, check=True,
+            )  # fmt: skip
+            assert shown.stdout.startswith(f"{BUILDS[label][0]} ")
 
 
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="there is no CMake here")

@@ -317,6 +317,23 @@ CPU = '[axes.cpu.v3]\nproperties = ["x86_64 :: level :: v3"]\n'
             "build.backend: 'setuptools' is not among those that write variant metadata "
             "(meson-python, scikit-build-core): leave it out to have wheels wrapped",
         ),
+        (
+            CPU + "[build]\nrepair = 1",
+            "build.repair: expected a command, or a table of commands by system, found 1",
+        ),
+        (
+            CPU + '[build]\nrepair = "auditwheel repair {wheel}"',
+            "build.repair: 'auditwheel repair {wheel}' has no {dest_dir}: "
+            "say where the command gets it",
+        ),
+        (
+            CPU + '[build.repair]\nlinux = "repair \'{wheel} {dest_dir}"',
+            'build.repair.linux: "repair \'{wheel} {dest_dir}" is no command: No closing quotation',
+        ),
+        (
+            CPU + '[build.repair]\nmacos = ""',
+            "build.repair: unknown key 'macos'; there are linux, darwin, win32",
+        ),
         (CPU + '[[override]]\nlabel = "A"', "override[0].label: "),
         (CPU + "[axes.cpu.v3.", "not valid TOML: "),
     ],

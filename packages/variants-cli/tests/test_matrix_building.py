@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -361,6 +362,108 @@ def test_backend_that_knows_variants(
     }
     with zipfile.ZipFile(tmp_path / "dist" / name("v2")) as archive:
         assert json.loads(archive.read("sample-1.0.dist-info/variant.json")) == own
+
+
+# Repair.
+
+REPAIR = """
+import os, pathlib, shutil, sys, zipfile
+
+print("repairing for", os.environ.get("LEVEL"))
+print(sys.argv)
+wheel, folder = map(pathlib.Path, sys.argv[1:])
+exec(pathlib.Path(__file__).with_name("repair.txt").read_text())
+target = folder / wheel.name.replace("any", "manylinux_2_28_x86_64")
+shutil.copy(wheel, target)
+with zipfile.ZipFile(target, "a") as archive:
+    archive.writestr("sample.libs/library.so", "")
+"""
+
+
+@pytest.fixture
+def repair(project):
+    """Have the matrix name a command that adds a file and another tag; return what it executes."""
+    script, more = project / "repair.py", project / "repair.txt"
+    script.write_text(REPAIR)
+    more.write_text("")
+    command = shlex.join([sys.executable, str(script), "{wheel}", "{dest_dir}"])
+    with (project / "matrix.toml").open("a") as stream:
+        stream.write(f"[build.repair]\n{sys.platform} = {json.dumps(command)}\n")
+    return more
+
+
+REPAIRED = "sample-1.0-py3-none-manylinux_2_28_x86_64-{}.whl"
+
+
+def test_repair(build, repair, tmp_path):
+    result = build()
+    assert result.code == 0, result.err
+    dist, logs = tmp_path / "dist", tmp_path / "dist-build"
+    assert sorted(path.name for path in dist.glob("*.whl")) == [
+        REPAIRED.format(label) for label in LABELS
+    ]
+    with zipfile.ZipFile(dist / REPAIRED.format("v2")) as archive:
+        assert "sample.libs/library.so" in archive.namelist()
+        assert "sample-1.0.dist-info/variant.json" in archive.namelist()
+    first, told, arguments = (logs / "v2-repair.log").read_text().splitlines()
+    assert first.startswith("$ ")
+    assert told == "repairing for 2"  # in the environment of the build
+    assert "{" not in arguments
+    assert not list(logs.glob("built-*"))
+    assert progress(build()) == dict.fromkeys(LABELS, "is up")
+
+
+def test_a_repair_that_fails_costs_no_build(build, repair, project, tmp_path):
+    repair.write_text("sys.exit('no patchelf')")
+    result = build("--only", "v2")
+    assert result.code == 1
+    log = tmp_path / "dist-build" / "v2-repair.log"
+    assert f"error: v2: the repair: exit code 1: see {log}\n" in result.err
+    assert "    no patchelf\n" in result.err
+    assert not list((tmp_path / "dist").glob("*.whl"))
+    built = tmp_path / "dist-build" / "v2.log"
+    before = built.stat().st_mtime_ns
+    repair.write_text("")
+    assert progress(build("--only", "v2")) == {"v2": "built in"}
+    assert built.stat().st_mtime_ns == before  # only repaired
+    assert [path.name for path in (tmp_path / "dist").glob("*.whl")] == [REPAIRED.format("v2")]
+    # Another command is another wheel.
+    (project / "matrix.toml").write_text(MATRIX)
+    assert progress(build("--only", "v2")) == {"v2": "built in"}
+    assert (tmp_path / "dist" / name("v2")).exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("sys.exit()", "v2: the repair: expected one wheel, found 0: see {log}"),
+        (
+            "shutil.copy(wheel, folder)",
+            "v2: the repair: expected one wheel, found 2: see {log}",
+        ),
+        (
+            "shutil.copy(wheel, folder / 'other-1.0-py3-none-any.whl'); sys.exit()",
+            "v2: the repair made other-1.0-py3-none-any.whl of sample-1.0-py3-none-any.whl: "
+            "see {log}",
+        ),
+    ],
+)
+def test_what_a_repair_leaves(build, repair, tmp_path, code, problem):
+    repair.write_text(code)
+    result = build("--only", "v2")
+    assert result.code == 1
+    log = tmp_path / "dist-build" / "v2-repair.log"
+    assert f"error: {problem.format(log=log)}\n" in result.err
+
+
+def test_no_repair_command(build, project):
+    with (project / "matrix.toml").open("a") as stream:
+        stream.write('[build]\nrepair = "no-such-tool {wheel} -w {dest_dir}"\n')
+    result = build("--only", "v2")
+    assert result.code == 1
+    assert (
+        "error: v2: the repair: there is no no-such-tool: install it, or correct build.repair\n"
+    ) in result.err
 
 
 # What goes wrong outside.

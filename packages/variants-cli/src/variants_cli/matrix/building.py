@@ -40,6 +40,7 @@ from .backends import config_settings
 from .combination import metadata_of
 from .frontends import command
 from .model import Matrix, Variant
+from .repairing import repair_command, same_release
 
 BUILT, PACKED, KEPT = "built", "packed", "kept"
 """Ways to a wheel: anew; with other metadata, from the one that was there; as it was."""
@@ -266,6 +267,11 @@ def _build_or_reuse(
         [source, told, own, settings, plan.frontend, plan.isolated,
          sys.version, sysconfig.get_platform(), platform.machine()]
     )  # fmt: skip
+    # The build may have taken hours: what came of it is kept until it is repaired and packed.
+    kept = plan.folder / f"built-{variant.label}-{fingerprint[:16]}"
+    repair = plan.matrix.repair.get(sys.platform, ())
+    if repair:
+        fingerprint = _fingerprint([fingerprint, repair])
     metadata = hashlib.sha256(variant_json).hexdigest()
     note = plan.folder / f"{variant.label}.json"
     done = None if plan.fresh else _done(plan, note, fingerprint)
@@ -284,19 +290,62 @@ def _build_or_reuse(
     with tempfile.TemporaryDirectory(
         prefix="tree-", dir=plan.folder, ignore_cleanup_errors=True
     ) as folder:
-        tree, target = _unpack(sdist, Path(folder) / "source"), Path(folder) / "wheel"
-        line = command(plan.frontend, "wheel", tree, target, settings, isolated=plan.isolated)
-        _Run(stop).run(line, log, environment, variant.label)
-        wheels = sorted(target.glob("*.whl"))
-        if len(wheels) != 1:
-            raise BuildError(f"{variant.label}: expected one wheel, found {len(wheels)}: see {log}")
-        wheel, contents = _pack(wheels[0], plan.output, variant, variant_json)
+        if plan.fresh or not kept.is_dir():
+            _forget_kept(plan, variant)
+            tree, target = _unpack(sdist, Path(folder) / "source"), Path(folder) / "wheel"
+            line = command(plan.frontend, "wheel", tree, target, settings, isolated=plan.isolated)
+            _Run(stop).run(line, log, environment, variant.label)
+            _only_wheel(target, variant.label, log)
+            target.rename(kept)
+        wheel = _only_wheel(kept, variant.label, log)
+        if repair:
+            wheel = _repaired(plan, variant, repair, wheel, Path(folder), environment, stop)
+        wheel, contents = _pack(wheel, plan.output, variant, variant_json)
     seconds = round(time.monotonic() - start, 1)
     built = Built(
         variant.label, wheel.name, _file_digest(wheel), fingerprint, metadata, contents, seconds
     )
     _write_note(note, built)
+    _forget_kept(plan, variant)
     return built
+
+
+def _repaired(
+    plan: Plan,
+    variant: Variant,
+    repair: Sequence[str],
+    wheel: Path,
+    folder: Path,
+    environment: Mapping[str, str],
+    stop: threading.Event,
+) -> Path:
+    """Return the wheel, below *folder*, that the command *repair* makes of the built *wheel*.
+
+    Raises:
+        BuildError: it fails, makes none, several, or one of another release.
+    """
+    log = plan.folder / f"{variant.label}-repair.log"
+    target = folder / "repaired"
+    target.mkdir()
+    what = f"{variant.label}: the repair"
+    line = repair_command(repair, wheel, target)
+    _Run(stop).run(line, log, environment, what, "correct build.repair")
+    found = _only_wheel(target, what, log)
+    if not same_release(wheel, found):
+        raise BuildError(f"{what} made {found.name} of {wheel.name}: see {log}")
+    return found
+
+
+def _only_wheel(folder: Path, what: str, log: Path) -> Path:
+    wheels = sorted(folder.glob("*.whl"))
+    if len(wheels) != 1:
+        raise BuildError(f"{what}: expected one wheel, found {len(wheels)}: see {log}")
+    return wheels[0]
+
+
+def _forget_kept(plan: Plan, variant: Variant) -> None:
+    for left in plan.folder.glob(f"built-{variant.label}-*"):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def _write_note(note: Path, built: Built) -> None:
@@ -408,9 +457,14 @@ class _Run:
         self._stop = stop
 
     def run(
-        self, line: Sequence[str], log: Path, environment: Mapping[str, str], what: str
+        self,
+        line: Sequence[str],
+        log: Path,
+        environment: Mapping[str, str],
+        what: str,
+        otherwise: str = "choose another --frontend",
     ) -> None:
-        """Run *line* with its output in *log*.
+        """Run *line* with its output in *log*; *otherwise* is said to do where it is not there.
 
         Raises:
             BuildError: it failed, cannot be started, or was stopped.
@@ -432,7 +486,7 @@ class _Run:
                 )
             except FileNotFoundError:
                 raise BuildError(
-                    f"{what}: there is no {line[0]}: install it, or choose another --frontend"
+                    f"{what}: there is no {line[0]}: install it, or {otherwise}"
                 ) from None
             try:
                 while process.poll() is None and not self._stop.wait(0.02):

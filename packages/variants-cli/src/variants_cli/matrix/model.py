@@ -125,6 +125,8 @@ class Matrix:
         override: corrections, later ones count.
         build_source: source tree or source distribution to build.
         backend: build backend that writes variant metadata itself, empty if none does.
+        repair: words of the command that repairs a wheel before it is packed, by `sys.platform`,
+            see `repairing`.
     """
 
     source: str
@@ -135,6 +137,7 @@ class Matrix:
     override: tuple[Override, ...]
     build_source: Path
     backend: str = ""
+    repair: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,13 @@ from pep_variants.reader import metadata_from_tree
 
 from .backends import BACKENDS
 from .model import Condition, Matrix, MatrixError, Override, Settings, Value, Where
+from .repairing import PLACEHOLDERS, SYSTEMS
 
 _KEYS = ("extends", "label", "variant", "axes", "exclude", "override", "build")
 _SETTINGS = ("properties", "environment", "config-settings", "ci")
 _VALUE = ("label", "title", "requires", "host", *_SETTINGS)
 _OVERRIDE = ("where", "label", *_SETTINGS)
-_BUILD = ("source", "backend")
+_BUILD = ("source", "backend", "repair")
 _VARIANT = ("$schema", "default-priorities", "providers", "static-properties")
 
 _AXIS = re.compile(r"[a-z][a-z0-9_-]*")
@@ -132,7 +134,35 @@ class _Reader:
             ),
             build_source=path.parent / source,
             backend=backend,
+            repair=self._repair(build),
         )
+
+    def _repair(self, build: dict[str, Any]) -> dict[str, tuple[str, ...]]:
+        path, repair = "build.repair", build.get("repair", {})
+        if isinstance(repair, str):
+            return dict.fromkeys(SYSTEMS, self._command(repair, path)) if repair.strip() else {}
+        if not isinstance(repair, dict):
+            raise self._error(
+                path,
+                f"expected a command, or a table of commands by system, found {shortened(repair)}",
+            )
+        self._check_keys(repair, path, SYSTEMS)
+        return {
+            system: self._command(self._string(repair, system, path, ""), f"{path}.{system}")
+            for system in repair
+        }
+
+    def _command(self, text: str, path: str) -> tuple[str, ...]:
+        try:
+            words = tuple(shlex.split(text))
+        except ValueError as error:
+            raise self._error(path, f"{shortened(text)} is no command: {error}") from None
+        for name in PLACEHOLDERS:
+            if not any(name in word for word in words):
+                raise self._error(
+                    path, f"{shortened(text)} has no {name}: say where the command gets it"
+                )
+        return words
 
     def _project(self, tree: dict[str, Any]) -> Metadata:
         table = self._table(tree, "variant", "")

@@ -353,6 +353,62 @@ class TestMarkers:
             assert archive.testzip() is None
             assert "app-1.0.dist-info/variant.json" in archive.namelist()
 
+    @pytest.mark.parametrize("absolute", [False, True])
+    def test_versions_without_variants(self, upstream, start, absolute):
+        upstream.core_metadata = True
+        upstream.base = upstream.url if absolute else ""
+        for version, requires in (("1.0", ()), ("2.0", MARKED), ("2.1", MARKED), ("3.0", MARKED)):
+            name = f"app-{version}-py3-none-any.whl"
+            upstream.add("app", name, wheel(name, *requires))
+        shim = start(upstream)
+        files = shim.files()
+        old = files[APP]
+        assert old["url"] == f"{upstream.url}/files/app/{APP}"
+        data = upstream.files["app"][APP]
+        assert old["hashes"] == {"sha256": hashlib.sha256(data).hexdigest()}
+        for version in ("2.0", "2.1", "3.0"):
+            file = files[f"app-{version}-py3-none-any.whl"]
+            answer = shim.get(file["url"])
+            assert file["hashes"] == {"sha256": hashlib.sha256(answer.content).hexdigest()}
+            metadata = shim.get(f"{file['url']}.metadata").content
+            assert metadata == metadata_of(answer.content)
+            assert metadata.split(b"\n\n")[0].endswith(b"Requires-Dist: b")
+
+    def test_it_takes_one_look_to_see_that_there_are_none(self, upstream, start):
+        upstream.core_metadata, upstream.base = True, upstream.url
+        for version in ("1.0", "10.0", "9.0"):
+            name = f"app-{version}-py3-none-any.whl"
+            upstream.add("app", name, wheel(name, "b"))
+        start(upstream).files()
+        page, look = upstream.paths
+        assert look == "/files/app/app-10.0-py3-none-any.whl.metadata"
+        start(upstream).files()  # the look is remembered, the page is asked for again
+        assert upstream.paths[2:] == [page]
+
+    def test_nobody_fishes_for_metadata_where_there_are_no_variants(self, upstream, start):
+        upstream.add("app", APP, wheel(APP, *MARKED))
+        (file,) = start(upstream).page()["files"]
+        assert file["url"] == f"{upstream.url}/files/app/{APP}"
+        assert upstream.paths == ["/simple/app/"]
+
+    def test_versions_without_variants_beside_others(self, upstream, start):
+        upstream.add_release("1.0")
+        name = "app-2.0-py3-none-any.whl"
+        upstream.add("app", name, wheel(name, *MARKED))
+        shim = start(upstream)
+        data = shim.get(shim.files()[name]["url"]).content
+        assert b"variant_" not in metadata_of(data).split(b"\n\n")[0]
+        # Neither is where nobody wants the variants.
+        plain = shim.files(key=key(variant=["app="]))[name]
+        assert shim.get(plain["url"]).content == data
+
+    def test_metadata_that_cannot_be_had_changes_nothing(self, upstream, start):
+        upstream.core_metadata, upstream.base = True, upstream.url
+        upstream.add("app", APP, wheel(APP, *MARKED))
+        upstream.faults[f"/files/app/{APP}.metadata"] = 403, {}, b""
+        (file,) = start(upstream).page()["files"]
+        assert file["url"] == f"{upstream.url}/files/app/{APP}"
+
     def test_parts(self, marked, start):
         shim = start(marked)
         url = shim.files()[APP]["url"]
@@ -457,7 +513,8 @@ class TestMarkers:
         marked.add("app", APP, wheel(APP, *MARKED))
         shim = start(marked)
         file = shim.files(key=key(variant=["app="]))[APP]
-        assert file["url"] == f"{marked.url}/files/app/{APP}"
+        assert file["url"].split("/")[-2] == "-"
+        assert b"Requires-Dist: b\n" in metadata_of(shim.get(file["url"]).content)
         exclude = encode(Machine(target="linux-x86_64"))
         for name in list(marked.files["app"]):
             if "-null" in name:

@@ -7,17 +7,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from packaging.tags import compatible_tags, cpython_tags
 from packaging.utils import parse_wheel_filename
+from packaging.version import Version
 from upstream_server import document
 
 from pep_variants.detection import Detector
 from pep_variants.errors import MetadataError
 from pep_variants.label import split_label
+from pep_variants.markers import VariantContext
 from pep_variants.platform import Platform, Support
 from pep_variants.preferences import Preferences, from_options
 from pep_variants.reader import read_metadata
 from pep_variants.selection import File, select
 from resolvelib_variants.index.pages import Page, PageFile
-from uv_variants.shim.choice import choose, normalized, releases
+from uv_variants.shim.choice import choose, normalized, plain_releases, releases
 from uv_variants.shim.key import Machine
 from uv_variants.shim.targets import covers
 
@@ -205,3 +207,21 @@ def test_what_was_detected_is_for_providers_that_ours_stand_in_for(requires, lab
     # What a platform file says needs no provider.
     (offer,) = chosen(filenames, MACHINE, metadata).offers
     assert offer.label == "cu128"
+
+
+def test_versions_without_variants():
+    filenames = ["app-1.0-py3-none-any-cu128.whl", "app-1.0-py3-none-any.whl", "app-0.9.tar.gz",
+                 "app-0.9-py3-none-any.whl", "app-0.9.0-1-py3-none-any.whl", "app-2-1.whl",
+                 "app-0.10-py3-none-any.whl", "app-x-py3-none-any.whl"]  # fmt: skip
+    page = page_of(filenames)
+    found = plain_releases(page, releases(page))
+    assert [(str(item.version), len(item.wheels)) for item in found] == [("0.10", 1), ("0.9", 2)]
+    assert [str(item.version) for item in plain_releases(page, ())] == ["1.0", "0.10", "0.9"]
+
+
+def test_markers_of_versions_without_variants():
+    filenames = ["app-1.0-py3-none-any.whl", "app-0.9-py3-none-any.whl", "app-0.9.tar.gz"]
+    page = page_of(filenames)
+    choice = choose(page, (), MACHINE, None, limit=0, marked={Version("0.9")})
+    contexts = {offer.filename: offer.context for offer in choice.offers}
+    assert contexts == dict.fromkeys(filenames) | {filenames[1]: VariantContext("", {})}

@@ -54,8 +54,9 @@ def tree(*urls, **more):
         ("application/json", tree(PLAIN), None),
     ],
 )
-def test_plain_form(kind, body, expected):
-    assert Listing(body, kind, URL, "app").plain_form == expected
+def test_forms(kind, body, expected):
+    plain = Listing(body, kind, URL, "app").plain
+    assert (plain and plain.form) == expected
 
 
 @pytest.mark.parametrize(("write", "kind"), [(html_page, "text/html"), (json_page, JSON)])
@@ -65,10 +66,10 @@ def test_pages_as_tools_write_them(write, kind):
         "2026-01-01T00:00:00Z", {"sha256": "1" * 64}, "https://index.example/p", True,
     )  # fmt: skip
     listing = Listing(write(read_page(tree(PLAIN), JSON, URL)), kind, URL, "app")
-    assert listing.plain_form
+    assert listing.plain
     page = read_page(tree(PLAIN), JSON, URL)
     listing = Listing(write(type(page)("app", (file,))), kind, URL, "app")
-    assert listing.plain_form
+    assert listing.plain
     assert listing.page.files[0].filename == file.filename
 
 
@@ -94,7 +95,7 @@ def is_as_good_unread(listing):
 def test_whatever_is_between_two_links(pieces):
     body = html(PLAIN) + "".join(pieces).encode() + html(PLAIN)
     listing = Listing(body, "text/html", URL, "app")
-    if listing.plain_form is not None:
+    if listing.plain is not None:
         is_as_good_unread(listing)
 
 
@@ -113,5 +114,21 @@ def test_whatever_is_between_two_links(pieces):
 def test_whatever_json_says(files):
     body = json.dumps({"meta": {"api-version": "1.0"}, "files": files}).encode()
     listing = Listing(body, JSON, URL, "app")
-    if listing.plain_form is not None:
+    if listing.plain is not None:
         is_as_good_unread(listing)
+
+
+@pytest.mark.parametrize(
+    ("names", "newest"),
+    [
+        ((), None),
+        (("app-1.0.tar.gz", "app-x-py3-none-any.whl"), None),
+        (("app-1.9-py3-none-any.whl", "app-1.10-py3-none-any.whl", "app-2.tar.gz"), 1),
+        (("app-1.0-py3-none-any.whl", "app-1.0-1-py3-none-any.whl"), 0),
+    ],
+)
+@pytest.mark.parametrize("kind", ["text/html", JSON])
+def test_the_newest_wheel(kind, names, newest):
+    urls = [f"https://files.example/a/{name}" for name in names]
+    listing = Listing(html(*urls) if kind == "text/html" else tree(*urls), kind, URL, "app")
+    assert listing.plain.newest == (None if newest is None else listing.page.files[newest])

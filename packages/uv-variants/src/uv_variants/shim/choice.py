@@ -7,7 +7,7 @@ want as well, there are the null variant and the non-variant wheel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeAlias
@@ -55,8 +55,8 @@ class Offer:
         file: the upstream's.
         filename: under which it is shown, the plain one.
         label: of the variant, None for a file without one.
-        context: what markers see when it is installed; None for files of versions without
-            variants, whose markers nobody looks at.
+        context: what markers see when it is installed; None for files that have none, as far as
+            anybody knows.
     """
 
     file: PageFile
@@ -106,7 +106,7 @@ def releases(page: Page) -> tuple[Release, ...]:
                 labelled.add(text)
     if not labelled:
         return ()
-    versions = {text: _version(text) for text in by_text}
+    versions = {text: read_version(text) for text in by_text}
     wanted = {versions[text] for text in labelled} - {None}
     wheels: dict[Version, list[PageFile]] = {}
     for text, files in by_text.items():
@@ -125,11 +125,45 @@ def releases(page: Page) -> tuple[Release, ...]:
     )
 
 
-def _version(text: str) -> Version | None:
+def plain_releases(page: Page, found: Sequence[Release]) -> tuple[Release, ...]:
+    """Return the versions of *page* that are none of *found*, newest first: wheels without labels.
+
+    Wheels of *found* whose labels nobody wants are among them if *found* is empty.
+    """
+    known = {release.version for release in found}
+    versions: dict[str, Version | None] = {}  # by the version as filenames spell it
+    wheels: dict[Version, list[PageFile]] = {}
+    for file in page.files:
+        filename = file.filename
+        if not filename.endswith(".whl"):
+            continue
+        _, _, rest = filename.partition("-")
+        text, _, _ = rest.partition("-")
+        if text not in versions:
+            version = read_version(text)
+            versions[text] = None if version in known else version
+        version = versions[text]
+        if version is not None and filename.count("-") >= 4 and split_label(filename)[1] is None:
+            wheels.setdefault(version, []).append(file)
+    return tuple(
+        Release(version, tuple(wheels[version]), None) for version in sorted(wheels, reverse=True)
+    )
+
+
+def wheel_version(filename: str) -> Version | None:
+    """Return the version of a wheel, None for what is no name of one."""
+    if filename.endswith(".whl") and filename.count("-") >= 4:
+        return read_version(filename.split("-", 2)[1])
+    return None
+
+
+@lru_cache(maxsize=4096)
+def read_version(text: str) -> Version | None:
+    """Return the version in a filename, None if it is none: then it is nobody's wheel."""
     try:
         return Version(text)
     except InvalidVersion:
-        return None  # such names are nobody's wheel
+        return None
 
 
 def choose(
@@ -139,6 +173,7 @@ def choose(
     metadata: Callable[[Release], Metadata],
     *,
     limit: int,
+    marked: Collection[Version] = (),
 ) -> Choice:
     """Choose among the files of *page* for *machine*.
 
@@ -149,11 +184,12 @@ def choose(
         metadata: gives what the metadata file of a release says; a `VariantError` costs that
             release its variants.
         limit: releases that are looked at; the others show their null and non-variant wheels.
+        marked: versions without variants whose wheels have variant markers all the same.
     """
     wishes = machine.preferences
     forced = wishes.forced.get(page.project)
     if not wishes.use_variants or forced == NON_VARIANT_LABEL:
-        return Choice(tuple(_without_variants(page.files)))
+        return Choice(tuple(_without_variants(page.files, marked)))
     target = machine.target or inferred_target(_supported(machine))
     detect = Detector(
         environment=environment(target),
@@ -179,7 +215,7 @@ def choose(
             if (offer := offered.pop(file.filename, None)) is not None:
                 offers.append(offer)
         elif forced is None:
-            offers += _without_variants((file,))
+            offers += _without_variants((file,), marked)
     return Choice(tuple(offers), tuple(decisions))
 
 
@@ -188,10 +224,11 @@ def _supported(machine: Machine) -> tuple[str, ...]:
     return tuple(sorted(name for name, held in namespaces.items() if held.features))
 
 
-def _without_variants(files: Iterable[PageFile]) -> Iterable[Offer]:
+def _without_variants(files: Iterable[PageFile], marked: Collection[Version]) -> Iterable[Offer]:
     for file in files:
         if split_label(file.filename)[1] is None and not file.filename.endswith(METADATA_SUFFIX):
-            yield Offer(file, file.filename)
+            is_marked = bool(marked) and wheel_version(file.filename) in marked
+            yield Offer(file, file.filename, None, VariantContext("", {}) if is_marked else None)
 
 
 def _unjudged(release: Release, forced: str | None) -> Iterable[Offer]:

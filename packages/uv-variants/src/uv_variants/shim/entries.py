@@ -9,11 +9,13 @@ from functools import partial
 from hashlib import sha256
 from typing import TypeVar
 
+from packaging.version import Version
+
 from pep_variants.core_metadata import metadata_terms, reduce_metadata
 from resolvelib_variants.index.pages import PageFile
 
 from ..errors import UpstreamError
-from .choice import Choice, Offer
+from .choice import Choice, Offer, wheel_version
 from .flights import each
 from .preparation import Preparation
 from .settings import Limits, Upstream
@@ -130,8 +132,18 @@ def _newest_first(choice: Choice) -> list[Offer]:
     if len(judged) == sum(offer.context is not None for offer in choice.offers):
         return judged
     names = {offer.file.filename for offer in judged}
-    others = (offer for offer in choice.offers if offer.context is not None)
-    return judged + [offer for offer in others if offer.file.filename not in names]
+    others = [
+        offer
+        for offer in choice.offers
+        if offer.context is not None and offer.file.filename not in names
+    ]
+    # Of versions beyond the limit, and of those without variants.
+    versions = {name: wheel_version(name) for name in (offer.filename for offer in others)}
+    return judged + sorted(
+        others,
+        key=lambda offer: (versions[offer.filename] or Version("0"), offer.filename),
+        reverse=True,
+    )
 
 
 def _entry(

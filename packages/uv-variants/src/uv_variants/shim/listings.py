@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from pep_variants.label import METADATA_SUFFIX, split_label
-from resolvelib_variants.index.pages import HTML, JSON, Page, read_page
+from resolvelib_variants.index.pages import HTML, JSON, Page, PageFile, read_page
 
 from .answers import Form
+from .choice import read_version
 
 _FORMS: dict[str, Form] = {JSON: "json", HTML: "html", "text/html": "html"}
 
@@ -34,6 +36,19 @@ _ABSOLUTE = ("https://", "http://")
 _SUFFIX = METADATA_SUFFIX.encode()
 _DASHES = 5
 """Of the shortest name that may have a label."""
+
+
+@dataclass(frozen=True)
+class Plain:
+    """What has been seen of a page that may be handed on as it is.
+
+    Attributes:
+        form: of the page.
+        newest: a wheel of the newest version, None without wheels.
+    """
+
+    form: Form
+    newest: PageFile | None
 
 
 @dataclass(frozen=True)
@@ -62,18 +77,51 @@ class Listing:
         return read_page(self.body, self.kind, self.url, self.project)
 
     @cached_property
-    def plain_form(self) -> Form | None:
-        """The form of a page that serves everybody as it is; None if it has to be read.
+    def plain(self) -> Plain | None:
+        """What has been seen of a page that serves everybody as it is; None if it has to be read.
 
         It has no variants and no links but absolute ones.
         """
         form = _FORMS.get(self.kind.partition(";")[0].strip().lower())
         if form is None or _SUFFIX in self.body:
             return None
-        if form == "html" and not _is_readable(self.body):
+        return self._plain_json() if form == "json" else self._plain_html()
+
+    def _plain_html(self) -> Plain | None:
+        if not _is_readable(self.body):
             return None
-        names = _json_names(self.body) if form == "json" else _html_names(self.body)
-        return form if names is not None and not any(map(_has_label, names)) else None
+        names: list[bytes] = _LINK.findall(self.body)
+        if len(names) != len(_ANY_LINK.findall(self.body)) or any(map(_has_label, names)):
+            return None
+        newest = _newest(names)
+        if newest is None:
+            return Plain("html", None)
+        link = next(_links_to(self.body, names[newest]), b"")
+        return Plain("html", self._file(link))
+
+    def _plain_json(self) -> Plain | None:
+        try:
+            tree = json.loads(self.body)
+            entries: list[dict[str, Any]] = tree["files"]
+            if tree["meta"]["api-version"].partition(".")[0] != "1":
+                return None
+            for entry in entries:
+                provenance = entry.get("provenance") or _ABSOLUTE[0]
+                if not (entry["url"].startswith(_ABSOLUTE) and provenance.startswith(_ABSOLUTE)):
+                    return None
+            names = [entry["filename"].encode() for entry in entries]
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None
+        if any(map(_has_label, names)):
+            return None
+        newest = _newest(names)
+        if newest is None:
+            return Plain("json", None)
+        return Plain("json", self._file(json.dumps({**tree, "files": [entries[newest]]}).encode()))
+
+    def _file(self, part: bytes) -> PageFile | None:
+        """Return the one file on a *part* of the page."""
+        return next(iter(read_page(part, self.kind, self.url, self.project).files), None)
 
 
 def _is_readable(body: bytes) -> bool:
@@ -82,25 +130,23 @@ def _is_readable(body: bytes) -> bool:
     return _SECTION not in body and (not said or _KNOWN_VERSION.search(body) is not None)
 
 
-def _html_names(body: bytes) -> list[bytes] | None:
-    """Return the filenames on an HTML page, None if there are others than absolute links."""
-    names: list[bytes] = _LINK.findall(body)
-    return names if len(names) == len(_ANY_LINK.findall(body)) else None
+def _newest(names: list[bytes]) -> int | None:
+    """Return where the first wheel of the newest version is, None without any."""
+    places: dict[str, int] = {}  # by the version as filenames spell it
+    for place, name in enumerate(names):
+        if name.endswith(b".whl") and name.count(b"-") >= _DASHES - 1:
+            places.setdefault(name.split(b"-", 2)[1].decode("utf-8", "replace"), place)
+    versions = {version: text for text in places if (version := read_version(text)) is not None}
+    return places[versions[max(versions)]] if versions else None
 
 
-def _json_names(body: bytes) -> list[bytes] | None:
-    try:
-        tree = json.loads(body)
-        entries: list[dict[str, Any]] = tree["files"]
-        if tree["meta"]["api-version"].partition(".")[0] != "1":
-            return None
-        for entry in entries:
-            provenance = entry.get("provenance") or _ABSOLUTE[0]
-            if not (entry["url"].startswith(_ABSOLUTE) and provenance.startswith(_ABSOLUTE)):
-                return None
-        return [entry["filename"].encode() for entry in entries]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None
+def _links_to(body: bytes, name: bytes) -> Iterator[bytes]:
+    place = body.find(b"/" + name)
+    while place >= 0:
+        link = _LINK.match(body, body.rfind(b"<a ", 0, place))
+        if link is not None and link[1] == name:
+            yield link[0]
+        place = body.find(b"/" + name, place + 1)
 
 
 def _has_label(name: bytes) -> bool:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from functools import partial
+from itertools import takewhile
+from operator import itemgetter
+
+from packaging.version import Version
 
 from pep_variants.core_metadata import metadata_terms, reduce_metadata
 from pep_variants.markers import VariantContext
 from pep_variants.metadata import Metadata
 from resolvelib_variants.index.pages import PageFile
+from resolvelib_variants.index.session import is_local
 
 from ..errors import UpstreamError
-from .choice import Offer
-from .flights import Flights
+from .choice import Offer, Release
+from .flights import Flights, each
 from .memory import Memory
 from .settings import Limits, Upstream
 from .upstreams import Upstreams
@@ -37,6 +44,50 @@ class Preparation:
         self._passages: Memory[tuple[str, str], Passage] = Memory(64 * 2**20)
         self._announcing: Flights[Announcement | None] = Flights()
         self._preparing: Flights[Passage] = Flights()
+
+    async def marked(
+        self, upstream: Upstream, plain: Sequence[Release], *, thorough: bool
+    ) -> frozenset[Version]:
+        """Return which versions without variants have variant markers.
+
+        Markers came into a project at some time: from its newest version on one wheel of each is
+        looked into, down to the first that has none.
+
+        Args:
+            upstream: whose.
+            plain: versions without variants, newest first.
+            thorough: look into wheels also if their METADATA is nowhere beside them.
+        """
+        found: list[Version] = []
+        width = 1
+        while len(found) < min(len(plain), self._limits.inspected):
+            some = plain[len(found) : len(found) + width]
+            looks = [
+                partial(self.is_marked, upstream, release.wheels[0], thorough=thorough)
+                for release in some
+            ]
+            are_marked = await each(looks, self._limits.parallel)
+            found += [
+                release.version
+                for release, _ in takewhile(itemgetter(1), zip(some, are_marked, strict=True))
+            ]
+            if not all(are_marked):
+                break
+            width = min(2 * width, self._limits.parallel)
+        return frozenset(found)
+
+    async def is_marked(self, upstream: Upstream, wheel: PageFile, *, thorough: bool) -> bool:
+        """Return whether *wheel* has variant markers.
+
+        Not as long as nobody can tell: whoever installs it will say what is wrong with it.
+        """
+        if not (thorough or wheel.core_metadata is not None or is_local(wheel.url)):
+            return False
+        try:
+            return bool(metadata_terms(await self._upstreams.core_metadata(upstream, wheel)))
+        except UpstreamError as error:
+            logger.info("%s is not looked into: %s", wheel.filename, error)
+            return False
 
     async def reduced(
         self, upstream: Upstream, file: PageFile, context: VariantContext | None

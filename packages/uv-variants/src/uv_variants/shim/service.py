@@ -32,7 +32,7 @@ from resolvelib_variants.index.pages import (
 
 from ..errors import InvalidKey, NoSuchFile, UpstreamError
 from .answers import Answer, Form
-from .choice import Choice, Decision, Release, choose, releases
+from .choice import Choice, Decision, Release, choose, plain_releases, releases
 from .entries import Entries
 from .flights import Flights, each
 from .key import decode
@@ -161,18 +161,24 @@ class Service:
         for item in asked:
             found = await self._upstreams.page(item, project)
             if found is not None:
-                if self._passes(client, project, found):
+                if await self._passes(client, item, project, found):
                     return Shown(item, project, found, None, not found.stale)
                 choice, sure = await self.chosen(client, item, project, found)
                 return Shown(item, project, found, choice, sure and not found.stale)
         return None
 
-    def _passes(self, client: Client, project: str, found: Found) -> bool:
+    async def _passes(self, client: Client, upstream: Upstream, project: str, found: Found) -> bool:
         """Return whether a page is for everybody as it is: there is nothing to choose from."""
-        return (
-            found.listing is not None
-            and not found.private
-            and client.machine.preferences.forced.get(project) in (None, NON_VARIANT_LABEL)
+        plain = found.listing.plain if found.listing is not None else None
+        if (
+            plain is None
+            or found.private
+            or client.machine.preferences.forced.get(project, NON_VARIANT_LABEL)
+            != NON_VARIANT_LABEL
+        ):
+            return False
+        return plain.newest is None or not await self._preparation.is_marked(
+            upstream, plain.newest, thorough=False
         )
 
     async def chosen(
@@ -189,6 +195,13 @@ class Service:
             versions = releases(page)
             wanted = versions[: self.settings.limits.versions]
             metadata, sure = await self._metadata(upstream, wanted)
+            wishes = client.machine.preferences
+            chooses = wishes.use_variants and wishes.forced.get(project) != NON_VARIANT_LABEL
+            marked = await self._preparation.marked(
+                upstream,
+                plain_releases(page, versions if chooses else ()),
+                thorough=bool(versions),
+            )
 
             def read(release: Release) -> Metadata:
                 known = metadata[release.version]
@@ -198,7 +211,9 @@ class Service:
 
             try:
                 with paused(len(page.files) > _MANY):
-                    choice = choose(page, versions, client.machine, read, limit=len(wanted))
+                    choice = choose(
+                        page, versions, client.machine, read, limit=len(wanted), marked=marked
+                    )
             except Exception:  # a fault of ours must cost the variants, never the install
                 if client.machine.preferences.forced.get(project) is not None:
                     raise
@@ -318,7 +333,7 @@ class Service:
         """Return what the upstream wrote, and of what kind it is, if that may be handed on."""
         if len(shown) == 1 and shown[0].choice is None:
             listing = shown[0].found.listing
-            if listing is not None and listing.plain_form in forms:
+            if listing is not None and listing.plain and listing.plain.form in forms:
                 return listing.body, listing.kind
         return None
 
@@ -431,7 +446,10 @@ class Service:
                 ranking = decision.selection.rankings.get(project)
                 supported = ranking.supported(label) if ranking and label is not None else {}
                 return file, VariantContext(label or "", supported), decision
-        return file, None if label is None else VariantContext(label, {}), None
+        offer = next((item for item in shown.offers if item.file == file), None)
+        if offer is None and label is not None:
+            return file, VariantContext(label, {}), None
+        return file, offer.context if offer is not None else None, None
 
     async def _promised(self, upstream: Upstream, decision: Decision | None) -> Metadata | None:
         if decision is None:

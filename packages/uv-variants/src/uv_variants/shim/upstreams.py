@@ -541,7 +541,7 @@ class Upstreams:
 
 def _listed(listing: Listing) -> Listing | Page:
     """Return *listing* if it may be handed on as it is, else what it says: its bytes may go."""
-    return listing if listing.plain_form is not None else listing.page
+    return listing if listing.plain is not None else listing.page
 
 
 def _release_key(release: Release) -> str:

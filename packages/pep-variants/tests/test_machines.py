@@ -1,11 +1,10 @@
 """Which build each class of machine gets, told by the example platform files of variants-cli.
 
 The files stand for the machines of the documents from which the builds here are taken: torch's
-own metadata, the PyTorch tutorial, PyTorch's note on ROCm, and build matrices of GPU architectures
-by CPU instruction sets.
+own metadata, the PyTorch tutorial and PyTorch's note on ROCm. Build matrices are told by their own
+tests in variants-cli.
 """
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +13,6 @@ import pytest
 from pep_variants.detection import Detector
 from pep_variants.explanation import notices, why_chosen, why_not
 from pep_variants.platform import Platform, load_platform
-from pep_variants.preferences import Preferences
-from pep_variants.property import Selector
 from pep_variants.ranking import rank
 from pep_variants.reader import read_metadata
 
@@ -404,161 +401,3 @@ def test_rocm_on_every_gpu(metadata, gpus):
     fits = any(gpu in SUPPORTED_GPUS for gpu in gpus.split())
     labels = rank(builds, detector.platform(builds)).labels
     assert labels == (("rocm6.4", "null") if fits else ("null",))
-
-
-ON = ["on"]
-INSTRUCTION_SETS = {
-    "avx": {"x86_64": {"level": ["v2"], "avx": ON}},
-    "avx2": {"x86_64": {"level": ["v3"]}},
-    "avx512": {"x86_64": {"level": ["v4"]}},
-    "avx512bf16": {"x86_64": {"level": ["v4"], "avx512_bf16": ON}},
-    "avx512vnni": {"x86_64": {"level": ["v4"], "avx512_vnni": ON}},
-    "armv8_2": {"aarch64": {"version": ["8.2a"]}},
-    "armv9": {"aarch64": {"version": ["9.0a"], "sve2": ON}},
-}
-ALL, MODERN, ARM = list(INSTRUCTION_SETS), list(INSTRUCTION_SETS)[1:], ["armv8_2", "armv9"]
-
-
-def matrix(driver, instruction_sets_by_gpu):
-    """Metadata with a build for each GPU architecture and instruction set, none for all."""
-    variants = {f"cpu_{name}": INSTRUCTION_SETS[name] for name in ALL}
-    for sm, names in instruction_sets_by_gpu.items():
-        gpu = {"cuda_version_lower_bound": [driver], "sm_arch": [f"{sm}_real"]}
-        for name in names:
-            variants[f"sm{sm}_{name}"] = {"nvidia": gpu, **INSTRUCTION_SETS[name]}
-    tree = {
-        "$schema": "https://variants-schema.wheelnext.dev/v0.2.0.json",
-        "default-priorities": {"namespace": ["nvidia", "x86_64", "aarch64"]},
-        "providers": {
-            "nvidia": {
-                "requires": ["nvidia-variant-provider>=0.0.1,<1"],
-                "plugin-api": "nvidia_variant_provider.plugin:NvidiaVariantPlugin",
-            },
-            "x86_64": {"requires": ["provider-variant-x86-64"]},
-            "aarch64": {"requires": ["provider-variant-aarch64"]},
-        },
-        "variants": variants,
-    }
-    return read_metadata(json.dumps(tree), "matrix")
-
-
-# The two largest matrices of the documents; a driver runs what needs an older one of its major
-# version.
-CUDA_12_9 = matrix(
-    "12.0",
-    {61: ["avx", "avx2"], **dict.fromkeys((75, 80, 86, 89, 90, 100, 103, 120), MODERN)},
-)
-CUDA_13_0 = matrix(
-    "13.0",
-    {**dict.fromkeys((75, 80, 86, 89, 90, 100, 103, 120), MODERN), 110: ARM, 121: ARM},
-)
-
-# fmt: off
-# Machine; its build in either matrix. What the documents' decision trees say of a machine is what
-# comes out, but where they are wrong about the machine.
-MATRIX = [
-    ("gtx-1080-ti-sandybridge", "sm61_avx", "cpu_avx"),
-    ("gtx-1080-ti-haswell", "sm61_avx2", "cpu_avx2"),
-    ("v100-broadwell", "cpu_avx2", "cpu_avx2"),  # nobody built for 7.0
-    ("t4-cascadelake", "sm75_avx512vnni", "cpu_avx512vnni"),
-    ("rtx-2080-ti-zen2", "sm75_avx2", "sm75_avx2"),
-    ("quadro-rtx-8000-skylake-avx512", "sm75_avx512", "cpu_avx512"),
-    ("a100-zen3", "sm80_avx2", "cpu_avx2"),
-    ("a100-cascadelake", "cpu_avx512vnni", "cpu_avx512vnni"),
-    ("rtx-3090-alderlake", "sm86_avx2", "cpu_avx2"),  # AVX-512, they say of the i9-12900K
-    ("rtx-3090-skylake-avx512", "sm86_avx512", "sm86_avx512"),
-    ("a40-icelake", "sm86_avx512vnni", "cpu_avx512vnni"),
-    ("rtx-4090-zen4", "sm89_avx512bf16", "cpu_avx512bf16"),
-    ("l4-zen3", "sm89_avx2", "sm89_avx2"),
-    ("l40s-zen4", "sm89_avx512bf16", "cpu_avx512bf16"),  # a Hopper, they say
-    ("h100-sapphirerapids", "sm90_avx512bf16", "sm90_avx512bf16"),
-    ("h100-zen4", "sm90_avx512bf16", "cpu_avx512bf16"),
-    ("h100-zen3", "sm90_avx2", "cpu_avx2"),
-    ("h200-sapphirerapids", "sm90_avx512bf16", "cpu_avx512bf16"),
-    ("b200-sapphirerapids", "sm100_avx512bf16", "cpu_avx512bf16"),
-    ("b300-zen5", "sm103_avx512bf16", "sm103_avx512bf16"),
-    ("rtx-5090-zen5", "sm120_avx512bf16", "sm120_avx512bf16"),
-    ("rtx-5090-alderlake", "sm120_avx2", "cpu_avx2"),
-    ("t4g-graviton2", "sm75_armv8_2", "cpu_armv8_2"),
-    ("a100-altra", "sm80_armv8_2", "cpu_armv8_2"),
-    ("h100-graviton3", "sm90_armv8_2", "cpu_armv8_2"),  # ARMv9 and SVE2, they say of Graviton3
-    ("gh200-grace", "sm90_armv9", "sm90_armv9"),
-    ("gb200-grace", "sm100_armv9", "cpu_armv9"),
-    ("thor", "cpu_armv9", "sm110_armv9"),
-    ("dgx-spark", "sm120_armv9", "sm121_armv9"),
-    ("jetson-orin", "sm86_armv8_2", "cpu_armv8_2"),  # 11.0, they say
-    ("cpu-x86-64-v1", None, None),
-    ("cpu-x86-64-v2", None, None),
-    ("cpu-x86-64-v3", "cpu_avx2", "cpu_avx2"),
-    ("cpu-x86-64-v4", "cpu_avx512", "cpu_avx512"),
-    ("cpu-sandybridge", "cpu_avx", "cpu_avx"),
-    ("cpu-bulldozer", "cpu_avx", "cpu_avx"),
-    ("cpu-haswell", "cpu_avx2", "cpu_avx2"),
-    ("cpu-zen", "cpu_avx2", "cpu_avx2"),
-    ("laptop-alderlake", "cpu_avx2", "cpu_avx2"),
-    ("cpu-skylake-avx512", "cpu_avx512", "cpu_avx512"),
-    ("cpu-cascadelake", "cpu_avx512vnni", "cpu_avx512vnni"),
-    ("cpu-sapphirerapids", "cpu_avx512bf16", "cpu_avx512bf16"),
-    ("cpu-zen4", "cpu_avx512bf16", "cpu_avx512bf16"),
-    ("cpu-graviton2", "cpu_armv8_2", "cpu_armv8_2"),
-    ("cpu-graviton3", "cpu_armv8_2", "cpu_armv8_2"),
-    ("cpu-graviton4", "cpu_armv9", "cpu_armv9"),
-    ("cpu-grace", "cpu_armv9", "cpu_armv9"),
-]
-# fmt: on
-
-
-def test_matrices_are_those_of_the_documents():
-    assert (len(CUDA_12_9.variants), len(CUDA_13_0.variants)) == (57, 59)
-
-
-@pytest.mark.parametrize(("name", "cuda_12_9", "cuda_13_0"), MATRIX)
-def test_matrix(name, cuda_12_9, cuda_13_0):
-    for builds, label in ((CUDA_12_9, cuda_12_9), (CUDA_13_0, cuda_13_0)):
-        assert next(iter(ranked(builds, name).labels), None) == label
-
-
-def test_matrix_covers_every_machine_it_is_for():
-    others = {name for name in MACHINES if machine(name).support("amd").features}
-    others |= {name for name in MACHINES if machine(name).support("intel").features}
-    others |= {"apple-m1", "apple-m4"}
-    assert {row[0] for row in MATRIX} == {*MACHINES} - others
-
-
-@pytest.mark.parametrize(
-    ("name", "label", "not_because"),
-    [
-        ("rtx-3090-alderlake", "sm86_avx512", "needs x86-64-v4, this CPU has x86-64-v3"),
-        ("rtx-3090-skylake-avx512", "sm86_avx512vnni",
-         "needs the CPU extension avx512_vnni, which this CPU does not have"),
-        ("rtx-3090-skylake-avx512", "sm89_avx512",
-         "built for compute capability 8.9, this GPU has 8.6"),
-        ("cpu-x86-64-v2", "cpu_avx", "needs the CPU extension avx, which this CPU does not have"),
-        ("h100-graviton3", "sm90_armv9",
-         "needs the CPU extension sve2, which this CPU does not have; "
-         "needs ARMv9.0a, this CPU has ARMv8.4a"),
-        ("gh200-grace", "cpu_avx2", "needs x86-64-v3; nothing of x86_64 is supported here"),
-        ("thor", "sm100_armv9", "built for compute capability 10.0, this GPU has 11.0"),
-    ],
-)  # fmt: skip
-def test_matrix_why_not(name, label, not_because):
-    assert reason(ranked(CUDA_12_9, name), label) == not_because
-
-
-@pytest.mark.parametrize(
-    ("preferences", "label"),
-    [
-        # Every build for a Zen 4 beside an H100 fits; the workload says which one is best.
-        (Preferences(), "sm90_avx512bf16"),
-        (Preferences(prefer=(Selector("x86_64", "avx512_vnni"),)), "sm90_avx512vnni"),
-        (
-            Preferences(
-                exclude=(Selector("x86_64", "avx512_bf16"), Selector("x86_64", "avx512_vnni"))
-            ),
-            "sm90_avx512",
-        ),
-        (Preferences(exclude=(Selector("nvidia"),)), "cpu_avx512bf16"),
-    ],
-)
-def test_matrix_for_a_workload(preferences, label):
-    assert ranked(CUDA_12_9, "h100-zen4", preferences).labels[0] == label

@@ -327,7 +327,7 @@ CPU = '[axes.cpu.v3]\nproperties = ["x86_64 :: level :: v3"]\n'
             "say where the command gets it",
         ),
         (
-            CPU + '[build.repair]\nlinux = "repair \'{wheel} {dest_dir}"',
+            CPU + '[build.repair]\nlinux = "x \'{wheel} {dest_dir}"',
             'build.repair.linux: "repair \'{wheel} {dest_dir}" is no command: No closing quotation',
         ),
         (

@@ -305,6 +305,7 @@ def _build_or_reuse(
     built = Built(
         variant.label, wheel.name, _file_digest(wheel), fingerprint, metadata, contents, seconds
     )
+    _remove_former(plan, note, wheel)
     _write_note(note, built)
     _forget_kept(plan, variant)
     return built
@@ -382,11 +383,26 @@ def _digest(stream: IO[bytes]) -> str:
 
 
 def _done(plan: Plan, note: Path, fingerprint: str) -> Built | None:
-    """Return what *note* says if it is still true."""
+    """Return what *note* says if it is still true, and about a wheel made from *fingerprint*."""
+    built = _noted(plan, note)
+    return built if built is not None and built.fingerprint == fingerprint else None
+
+
+def _remove_former(plan: Plan, note: Path, wheel: Path) -> None:
+    """Remove the wheel of *note* if it is of the same version as *wheel*, but has other tags."""
+    former = _noted(plan, note)
+    if former is not None and former.wheel != wheel.name:
+        path = plan.output / Path(former.wheel).name
+        if same_release(path, wheel):
+            path.unlink()
+
+
+def _noted(plan: Plan, note: Path) -> Built | None:
+    """Return what *note* says if the wheel is there and is still that one."""
     try:
         built = Built(**json.loads(note.read_text(encoding="utf-8")))
         wheel = plan.output / Path(built.wheel).name
-        unchanged = built.fingerprint == fingerprint and _file_digest(wheel) == built.sha256
+        unchanged = _file_digest(wheel) == built.sha256
     except (OSError, ValueError, TypeError):  # gone, or no note of ours
         return None
     return built if unchanged else None

@@ -310,6 +310,32 @@ def test_built_against_what_is_installed(fresh, serve):
     installs(dry_run(fresh, index, "--upgrade", "ext", "torch"), "ext-1.0-t29", "torch-2.9.0")
 
 
+@pytest.mark.matrix
+def test_built_against_what_was_installed_and_no_longer_is(fresh, serve):
+    """Told as pip tells of requirements that no longer hold: after installing, and by its check."""
+    index = serve(torch_index())
+    done = fresh.pip("install", "-i", index.url, "torch==2.8.0", "ext")
+    assert "ext-1.0-t28" in done.out, done
+    assert fresh.pip("check").out == "No broken requirements found.\n"
+    why = "torch 2.8.* (variant t28 is built against it)"
+    for version, broken in (("2.9.0", True), ("2.8.0", False)):
+        done = fresh.pip("install", "-i", index.url, f"torch=={version}")
+        assert f"Successfully installed torch-{version}" in done.out, done
+        told = f"ext 1.0 requires {why}, but you have torch {version} which is incompatible.\n"
+        assert (told in done.err) == broken, done
+        check = fresh.pip("check")
+        assert check.code == int(broken), check
+        told = f"ext 1.0 has requirement {why}, but you have torch {version}.\n"
+        assert check.out == (told if broken else "No broken requirements found.\n")
+    # The other way round: what is installed now against what is there.
+    assert fresh.pip("install", "-i", index.url, "torch==2.10.0").code == 0
+    done = fresh.pip("install", "-i", index.url, "--force-reinstall", "--variant", "ext=t27", "ext")
+    told = "ext 1.0 requires torch 2.7.* (variant t27 is built against it), but you have torch "
+    assert told in done.err, done
+    assert fresh.pip("uninstall", "-y", "torch").code == 0
+    assert fresh.pip("check").out == "No broken requirements found.\n"
+
+
 def test_built_against_none_of_what_is_possible(patched, serve):
     index = serve(torch_index())
     done = dry_run(patched, index, "torch==2.10.0", "ext")

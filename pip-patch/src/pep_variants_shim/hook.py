@@ -53,6 +53,7 @@ EXTRAS = {
     "commands.show": "shown:patch_show",
     "models.installation_report": "shown:patch_report",
     "models.pylock": "lock:patch_lock",  # 25.1 to 25.3
+    "operations.check": "check:patch_check",
     "operations.install.wheel": "install:patch_install",
     "utils.misc": "version:patch_version",
     "utils.pylock": "lock:patch_pylock",  # since 26.0

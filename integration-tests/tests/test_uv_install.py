@@ -11,7 +11,7 @@ import pytest
 
 from support.index import Index
 from support.projects import CUDA_12_8, app, app_index
-from support.uvs import Machine, installed_labels
+from support.uvs import Machine, installed_labels, project
 from support.wheels import Wheel
 
 PYTHON = sys.executable
@@ -122,6 +122,26 @@ def test_without_variants(machine: Machine, serve: Serve) -> None:
     assert done.code == 0, done
     assert machine.labels() == {}
     assert "uv-variants.invalid" not in done.text
+
+
+@pytest.mark.matrix
+def test_variant_markers_without_variants(every_machine: Machine, serve: Serve) -> None:
+    index = app_index(metadata_file=True)
+    requires = ("always", "for-gpu; 'nvidia' in variant_namespaces", "for-cpu; variant_label == ''")
+    index.add_wheel(Wheel("plain", "1.0", requires=requires), metadata_file=True)
+    environ = {**CUDA_12_8, "UV_DEFAULT_INDEX": serve(index).url}
+    machine = every_machine.with_environ(environ)
+    machine.create_environment(PYTHON)
+    done = machine.run("pip", "install", "plain")
+    assert done.code == 0, done
+    assert names(machine) == {"always", "for-cpu", "plain"}
+    assert machine.run("pip", "check").code == 0
+    project(machine.work, ["plain"])
+    done = machine.run("sync", "--reinstall")
+    assert done.code == 0, done
+    lock = (machine.work / "uv.lock").read_text()
+    assert re.search(r'plain-1.0-py3-none-any.whl", hash = "sha256:', lock), lock
+    assert names(machine) == {"always", "for-cpu", "plain"}
 
 
 def test_what_has_no_variants_looks_like_uv(machine: Machine, serve: Serve) -> None:

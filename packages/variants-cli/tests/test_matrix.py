@@ -328,7 +328,7 @@ CPU = '[axes.cpu.v3]\nproperties = ["x86_64 :: level :: v3"]\n'
         ),
         (
             CPU + '[build.repair]\nlinux = "x \'{wheel} {dest_dir}"',
-            'build.repair.linux: "repair \'{wheel} {dest_dir}" is no command: No closing quotation',
+            'build.repair.linux: "x \'{wheel} {dest_dir}" is no command: No closing quotation',
         ),
         (
             CPU + '[build.repair]\nmacos = ""',

@@ -18,14 +18,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from support.environments import ROOT, clean_environ
+from support.folders import served_folder
 from support.index import index_of, served
 from support.wheels import Release
 
@@ -119,9 +117,8 @@ def numpy(work: Path, python: str) -> None:
         )  # fmt: skip
     heading("Indexed and served over HTTP")
     run(variants, "index", str(wheels), show="variants index wheels")
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(wheels))) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_port}/simple/"
+    with served_folder(wheels) as served_at:
+        url = f"{served_at}simple/"
         heading("Plain pip install, on this machine")
         run(
             python, "-m", "pip", "install", "-v", "--index-url", url, "numpy",
@@ -142,20 +139,12 @@ def numpy(work: Path, python: str) -> None:
             uv, "pip", "check", "--python", str(other),
             show="uv-variants pip check", env=clean_environ(),
         )  # fmt: skip
-        server.shutdown()
     code = (
         "import importlib.metadata as m, json, numpy; "
         "d = json.loads(m.distribution('numpy').read_text('variant.json')); "
         "print('numpy', numpy.__version__, 'variant', *d['variants'], '| 1+1 =', numpy.add(1, 1))"
     )
     run(python, "-c", code, show="python -c 'import numpy; …'", env=clean_environ())
-
-
-class _Quiet(SimpleHTTPRequestHandler):
-    """A static file server that does not log."""
-
-    def log_message(self, *args: object) -> None:
-        """Log nothing."""
 
 
 def torch(python: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import os
 import platform
@@ -10,15 +9,14 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import threading
 import zipfile
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from support.environments import ROOT, clean_environ, once, uv_command
+from support.folders import served_folder
 from support.tools import tool
 
 PROJECTS = ROOT / "integration-tests" / "projects"
@@ -83,20 +81,8 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def index(dist: Path) -> Iterator[str]:
     """URL of the index, served as static files."""
-
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *args: object) -> None:
-            pass
-
-    server = http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), partial(Handler, directory=str(dist))
-    )
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/simple/"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with served_folder(dist) as url:
+        yield f"{url}simple/"
 
 
 def wheel(dist: Path, label: str) -> Path:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import http.server
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from support.environments import ROOT, clean_environ
+from support.folders import served_folder
 from support.wheels import Wheel
 
 TAGS = "py3-none-manylinux2014_x86_64"
@@ -101,19 +99,8 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     variants("index", dist)
     assert variants("validate", dist).stdout.endswith(": 0 errors, 0 warnings\n")
 
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *args: object) -> None:
-            pass
-
-    server = http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), partial(Handler, directory=str(dist))
-    )
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/simple/"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with served_folder(dist) as url:
+        yield f"{url}simple/"
 
 
 @pytest.mark.one

@@ -14,6 +14,7 @@ import pytest
 from variants_cli.main import main
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[3] / "integration-tests"))  # for `support`
 
 SCHEMA = "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json"
 

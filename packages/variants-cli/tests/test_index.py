@@ -1,13 +1,11 @@
 import hashlib
 import html.parser
-import http.server
 import json
 import os
 import re
 import subprocess
 import sys
 import tarfile
-import threading
 import time
 import zipfile
 from functools import partial
@@ -17,6 +15,7 @@ import pytest
 from packaging.version import Version
 
 from pep_variants.reader import read_metadata
+from support.folders import served_folder
 from variants_cli.inventory import FILENAME as INVENTORY
 
 V3 = {"x86_64": {"level": ["v3"]}}
@@ -409,20 +408,8 @@ def test_generations_that_cannot_be_joined(tmp_path, build_wheel, variant_json, 
 @pytest.fixture
 def served(dist):
     """The URL of the directory, served by the standard library's static file server."""
-
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_):
-            pass
-
-    server = http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), partial(Handler, directory=str(dist))
-    )
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with served_folder(dist) as url:
+        yield url
 
 
 def test_pip_and_uv_install_from_it(tmp_path, dist, served, variants):

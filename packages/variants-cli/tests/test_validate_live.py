@@ -1,13 +1,13 @@
 """A project page on a live index: what is wrong with it is found over HTTP, too."""
 
-import http.server
 import json
 import os
 import shutil
-import threading
 from functools import partial
 
 import pytest
+
+from support.folders import served_folder
 
 V3 = {"x86_64": {"level": ["v3"]}}
 V4 = {"x86_64": {"level": ["v4"]}}
@@ -28,23 +28,11 @@ def dist(tmp_path, build_wheel, variant_json, variants):
 @pytest.fixture
 def url(dist, monkeypatch):
     """The page of the project, served as static files."""
-
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *args):
-            pass
-
     for name in list(os.environ):
         if name.startswith("PIP_"):
             monkeypatch.delenv(name)
-    server = http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), partial(Handler, directory=str(dist))
-    )
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/simple/example-pkg/"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with served_folder(dist) as url:
+        yield f"{url}simple/example-pkg/"
 
 
 def codes(result):

@@ -8,7 +8,6 @@ import zipfile
 import pytest
 from index_server import Resource, served
 
-from pep_variants import parts
 from pep_variants.errors import InvalidWheel
 from pep_variants.plugins.sources import Sources
 from pep_variants.wheel import open_wheel
@@ -157,18 +156,6 @@ class TestHostile:
             stream.seek(0)
             with pytest.raises(BadAnswer, match="stops giving parts"):
                 stream.read(10)
-
-    def test_so_many_parts_and_no_more(self, server, session, monkeypatch):
-        monkeypatch.setattr(parts, "SMALLEST_PART", 10)
-        server.resources["/big.whl"] = Resource(wheel(), ranges=True)
-        with ranges.opened(session, f"{server.url}/big.whl") as stream:
-            for number in range(parts.MAX_PARTS - 1):
-                stream.seek(number * 100)
-                stream.read(5)
-            stream.seek(200_000)
-            with pytest.raises(BadAnswer, match="spread over more than"):
-                stream.read(5)
-        assert len(server.requests) == parts.MAX_PARTS
 
     def test_a_download_is_bounded(self, server, session, tmp_path):
         server.resources["/big.whl"] = Resource.endless()

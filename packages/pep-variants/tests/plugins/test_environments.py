@@ -18,6 +18,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from waiting import wait_until
 
 from pep_variants.errors import PreferenceError, ProviderError
 from pep_variants.metadata import ProviderInfo
@@ -34,15 +35,6 @@ LEVELS = {"level": ("two", "one")}
 
 def sha256(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def wait_until(condition, seconds=20.0):
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from waiting import wait_until
 
 from pep_variants.errors import ProviderError
 from pep_variants.metadata import ProviderInfo
@@ -401,15 +402,6 @@ def is_running(pid):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
-
-
-def wait_until(condition, seconds=10.0):
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 @LINUX_ONLY

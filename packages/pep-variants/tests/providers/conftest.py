@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pep_variants.errors import ProviderError
+
 HERE = Path(__file__).parent
 
 
@@ -86,3 +88,19 @@ def command():
         return path
 
     return write
+
+
+@pytest.fixture(params=["supported", "facts", "summary"])
+def refused(request):
+    """Return a function that checks how a provider refuses `text` as the value of `variable`."""
+
+    def check(provider, variable: str, text: str, way_out: str) -> None:
+        with pytest.raises(ProviderError) as error:
+            getattr(provider, request.param)()
+        message = str(error.value)
+        assert variable in message
+        assert text[:60] in message
+        assert message.endswith(f"set it to one like {way_out}, or unset it")
+        assert len(message) < 300
+
+    return check

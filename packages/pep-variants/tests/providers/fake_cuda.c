@@ -5,63 +5,24 @@
  *   FAKE_CUDA_COUNT    how many GPUs it claims, or an error code with "!" before it; by default
  *                      those of FAKE_CUDA_DEVICES
  *   FAKE_CUDA_DEVICES  comma-separated compute capabilities; "!1" refuses with that error code
+ *   FAKE_CUDA_HANG     seconds that the initialization takes
  *   FAKE_CUDA_LOG      file to which the name of every call is appended
  *
  * Compiled with -DWITHOUT_<function> that function is missing.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#define PREFIX "FAKE_CUDA_"
+#include "fake_nvidia.h"
 
 enum { INVALID_VALUE = 1, NOT_INITIALIZED = 3, MAJOR = 75, MINOR = 76 };
 
 static int initialized;
 
-static void record(const char *call)
-{
-    const char *path = getenv("FAKE_CUDA_LOG");
-    FILE *log = path ? fopen(path, "a") : NULL;
-    if (log) {
-        fprintf(log, "%s\n", call);
-        fclose(log);
-    }
-}
-
-static int number_from(const char *variable, int *number)
-{
-    const char *text = getenv(variable);
-    if (!text)
-        return INVALID_VALUE;
-    if (*text == '!')
-        return atoi(text + 1);
-    *number = atoi(text);
-    return 0;
-}
-
-/* Copies the entry of the device to text and returns 1, or returns 0 past the last one. */
-static int entry(int index, char text[32])
-{
-    const char *devices = getenv("FAKE_CUDA_DEVICES");
-    if (!devices || !*devices)
-        return 0;
-    while (index--) {
-        devices = strchr(devices, ',');
-        if (!devices++)
-            return 0;
-    }
-    snprintf(text, 32, "%.*s", (int)strcspn(devices, ","), devices);
-    return 1;
-}
-
 #ifndef WITHOUT_cuInit
 int cuInit(unsigned flags)
 {
-    const char *code = getenv("FAKE_CUDA_INIT");
-    const char *seconds = getenv("FAKE_CUDA_HANG");
+    const char *code = SETTING("INIT");
     record("init");
-    if (seconds)
-        sleep((unsigned)atoi(seconds));
+    hang();
     initialized = flags == 0 && (!code || !atoi(code));
     return flags ? INVALID_VALUE : code ? atoi(code) : 0;
 }
@@ -70,7 +31,7 @@ int cuInit(unsigned flags)
 int cuDriverGetVersion(int *version)
 {
     record("version");
-    return number_from("FAKE_CUDA_VERSION", version);
+    return number_from(SETTING("VERSION"), version, INVALID_VALUE);
 }
 
 int cuDeviceGetCount(int *count)
@@ -78,8 +39,8 @@ int cuDeviceGetCount(int *count)
     char text[32];
     if (!initialized)
         return NOT_INITIALIZED;
-    if (getenv("FAKE_CUDA_COUNT"))
-        return number_from("FAKE_CUDA_COUNT", count);
+    if (SETTING("COUNT"))
+        return number_from(SETTING("COUNT"), count, INVALID_VALUE);
     for (*count = 0; entry(*count, text); ++*count)
         ;
     return 0;

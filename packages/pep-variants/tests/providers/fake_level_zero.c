@@ -14,11 +14,9 @@
  *
  * Compiled with -DWITHOUT_<function> that function is missing, as in older loaders.
  */
+#define PREFIX "FAKE_ZE_"
+#include "fake.h"
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum {
     UNINITIALIZED = 0x78000001,
@@ -57,22 +55,8 @@ typedef struct {
 
 static const char *drivers;
 
-static void record(const char *call)
+static uint32_t number(const char *text, uint32_t otherwise)
 {
-    const char *path = getenv("FAKE_ZE_LOG");
-    FILE *log = path ? fopen(path, "a") : NULL;
-    const char *seconds = getenv("FAKE_ZE_HANG");
-    if (log) {
-        fprintf(log, "%s\n", call);
-        fclose(log);
-    }
-    if (seconds)
-        sleep((unsigned)atoi(seconds));
-}
-
-static uint32_t number(const char *variable, uint32_t otherwise)
-{
-    const char *text = getenv(variable);
     return text ? (uint32_t)strtoul(text, NULL, 0) : otherwise;
 }
 
@@ -109,18 +93,19 @@ static int list(uint32_t *count, void **handles, uint32_t there, uint32_t claime
 static int list_drivers(uint32_t *count, void **handles)
 {
     uint32_t there = count_of(drivers, ";", "");
-    return list(count, handles, there, number("FAKE_ZE_DRIVER_COUNT", there), 0);
+    return list(count, handles, there, number(SETTING("DRIVER_COUNT"), there), 0);
 }
 
 #ifndef WITHOUT_zeInitDrivers
 int zeInitDrivers(uint32_t *count, void **handles, const driver_types *types)
 {
     record("zeInitDrivers");
-    if (number("FAKE_ZE_INIT_DRIVERS", 0))
-        return (int)number("FAKE_ZE_INIT_DRIVERS", 0);
+    hang();
+    if (number(SETTING("INIT_DRIVERS"), 0))
+        return (int)number(SETTING("INIT_DRIVERS"), 0);
     if (!types || types->stype != STYPE_INIT_DRIVER_TYPE || types->next || types->flags != 1)
         return INVALID_ARGUMENT;
-    drivers = getenv("FAKE_ZE_DRIVERS");
+    drivers = SETTING("DRIVERS");
     return list_drivers(count, handles);
 }
 #endif
@@ -129,9 +114,10 @@ int zeInitDrivers(uint32_t *count, void **handles, const driver_types *types)
 int zeInit(uint32_t flags)
 {
     record("zeInit");
-    if (number("FAKE_ZE_INIT", 0))
-        return (int)number("FAKE_ZE_INIT", 0);
-    drivers = getenv("FAKE_ZE_OLD_DRIVERS");
+    hang();
+    if (number(SETTING("INIT"), 0))
+        return (int)number(SETTING("INIT"), 0);
+    drivers = SETTING("OLD_DRIVERS");
     return flags == 1 ? 0 : INVALID_ARGUMENT;
 }
 #endif
@@ -139,6 +125,7 @@ int zeInit(uint32_t flags)
 int zeDriverGet(uint32_t *count, void **handles)
 {
     record("zeDriverGet");
+    hang();
     return drivers ? list_drivers(count, handles) : UNINITIALIZED;
 }
 
@@ -150,9 +137,9 @@ int zeDeviceGet(void *driver, uint32_t *count, void **handles)
     uint32_t there = count_of(devices, ",;", ";");
     if (!devices)
         return INVALID_ARGUMENT;
-    if (index == 0 && number("FAKE_ZE_DEVICE_ERROR", 0))
-        return (int)number("FAKE_ZE_DEVICE_ERROR", 0);
-    return list(count, handles, there, number("FAKE_ZE_DEVICE_COUNT", there), 1000 * (index + 1));
+    if (index == 0 && number(SETTING("DEVICE_ERROR"), 0))
+        return (int)number(SETTING("DEVICE_ERROR"), 0);
+    return list(count, handles, there, number(SETTING("DEVICE_COUNT"), there), 1000 * (index + 1));
 }
 #endif
 

@@ -12,67 +12,25 @@
  *
  * Compiled with -DWITHOUT_<function> that function is missing, as in older drivers.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#define PREFIX "FAKE_NVML_"
+#include "fake_nvidia.h"
 
 enum { UNKNOWN = 999, INVALID_ARGUMENT = 2, MAX_DEVICES = 64 };
-
-static void record(const char *call)
-{
-    const char *path = getenv("FAKE_NVML_LOG");
-    FILE *log = path ? fopen(path, "a") : NULL;
-    if (log) {
-        fprintf(log, "%s\n", call);
-        fclose(log);
-    }
-}
-
-static int number_from(const char *variable, int *number)
-{
-    const char *text = getenv(variable);
-    if (!text)
-        return UNKNOWN;
-    if (*text == '!')
-        return atoi(text + 1);
-    *number = atoi(text);
-    return 0;
-}
-
-/* Copies the entry of the device to text and returns 1, or returns 0 past the last one. */
-static int entry(unsigned index, char text[32])
-{
-    const char *devices = getenv("FAKE_NVML_DEVICES");
-    size_t length;
-    if (!devices || !*devices)
-        return 0;
-    while (index--) {
-        devices = strchr(devices, ',');
-        if (!devices++)
-            return 0;
-    }
-    length = strcspn(devices, ",");
-    snprintf(text, 32, "%.*s", (int)length, devices);
-    return 1;
-}
 
 #ifndef WITHOUT_nvmlInitWithFlags
 int nvmlInitWithFlags(unsigned flags)
 {
-    const char *code = getenv("FAKE_NVML_INIT");
-    const char *seconds = getenv("FAKE_NVML_HANG");
+    const char *code = SETTING("INIT");
     (void)flags;
     record("init");
-    if (seconds)
-        sleep((unsigned)atoi(seconds));
+    hang();
     return code ? atoi(code) : 0;
 }
 #endif
 
 int nvmlShutdown(void)
 {
-    const char *code = getenv("FAKE_NVML_SHUTDOWN");
+    const char *code = SETTING("SHUTDOWN");
     record("shutdown");
     return code ? atoi(code) : 0;
 }
@@ -87,7 +45,7 @@ const char *nvmlErrorString(int code)
 int nvmlSystemGetCudaDriverVersion_v2(int *version)
 {
     record("cuda_v2");
-    return number_from("FAKE_NVML_CUDA_V2", version);
+    return number_from(SETTING("CUDA_V2"), version, UNKNOWN);
 }
 #endif
 
@@ -95,7 +53,7 @@ int nvmlSystemGetCudaDriverVersion_v2(int *version)
 int nvmlSystemGetCudaDriverVersion(int *version)
 {
     record("cuda");
-    return number_from("FAKE_NVML_CUDA", version);
+    return number_from(SETTING("CUDA"), version, UNKNOWN);
 }
 #endif
 
@@ -104,12 +62,12 @@ int nvmlDeviceGetCount_v2(unsigned *count)
     char text[32];
     int claimed = 0, error;
     record("count");
-    if (getenv("FAKE_NVML_COUNT")) {
-        error = number_from("FAKE_NVML_COUNT", &claimed);
+    if (SETTING("COUNT")) {
+        error = number_from(SETTING("COUNT"), &claimed, UNKNOWN);
         *count = (unsigned)claimed;
         return error;
     }
-    for (*count = 0; entry(*count, text); ++*count)
+    for (*count = 0; entry((int)*count, text); ++*count)
         ;
     return 0;
 }
@@ -117,7 +75,7 @@ int nvmlDeviceGetCount_v2(unsigned *count)
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device)
 {
     char text[32];
-    if (index >= MAX_DEVICES || !entry(index, text))
+    if (index >= MAX_DEVICES || !entry((int)index, text))
         return INVALID_ARGUMENT;
     if (*text == '^')
         return atoi(text + 1);
@@ -129,7 +87,7 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device)
 int nvmlDeviceGetCudaComputeCapability(void *device, int *major, int *minor)
 {
     char text[32];
-    if (!entry((unsigned)(size_t)device - 1, text))
+    if (!entry((int)(size_t)device - 1, text))
         return INVALID_ARGUMENT;
     if (*text == '!')
         return atoi(text + 1);

@@ -269,18 +269,24 @@ class TestExplain:
         assert f"nobody-knows is not known to {index.url}" in done.err
 
 
+def stalled(index):
+    """Have *index* keep who asks for metadata waiting; return when he does, and what ends it."""
+    asked, release = threading.Event(), threading.Event()
+
+    def slowly():
+        asked.set()
+        release.wait(60)
+        return Answer(404)
+
+    index.faults["for_gpu-1.0-py3-none-any.whl.metadata"] = slowly
+    return asked, release
+
+
 class TestAdversity:
     @pytest.mark.skipif(os.name == "nt", reason="there are no such signals")
     def test_killed_in_the_middle(self, variants, serve, tmp_path):
         index = serve(app_index(metadata_file=True))
-        asked, release = threading.Event(), threading.Event()
-
-        def slowly():
-            asked.set()
-            release.wait(60)
-            return Answer(404)
-
-        index.faults["for_gpu-1.0-py3-none-any.whl.metadata"] = slowly
+        asked, release = stalled(index)
         running = subprocess.Popen(
             [*COMMAND, "resolve", "app", "-i", index.url, "-o", "pylock.toml"],
             env=environ(tmp_path), cwd=tmp_path,
@@ -298,14 +304,7 @@ class TestAdversity:
         if os.name == "nt":
             pytest.skip("there are no such signals")
         index = serve(app_index(metadata_file=True))
-        asked, release = threading.Event(), threading.Event()
-
-        def slowly():
-            asked.set()
-            release.wait(60)
-            return Answer(404)
-
-        index.faults["for_gpu-1.0-py3-none-any.whl.metadata"] = slowly
+        asked, release = stalled(index)
         running = subprocess.Popen(
             [*COMMAND, "resolve", "app", "-i", index.url], text=True,
             env=environ(tmp_path), cwd=tmp_path, stderr=subprocess.PIPE,

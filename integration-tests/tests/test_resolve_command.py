@@ -90,8 +90,8 @@ class TestResolve:
         by_name = {package["name"]: package for package in resolution["packages"]}
         assert list(by_name) == sorted(by_name)
         assert by_name["app"].keys() == {
-            "name", "version", "extras", "requested", "filename", "url", "index", "hashes",
-            "size", "yanked", "label", "properties", "why", "requires",
+            "name", "version", "extras", "requested", "filename", "editable", "url", "index",
+            "hashes", "size", "yanked", "label", "properties", "why", "requires",
         }  # fmt: skip
         assert by_name["app"]["requires"] == [
             "always", "for-gpu", "for-cu128; python_version >= '3'", "for-128",
@@ -209,6 +209,51 @@ class TestLock:
         assert done.code == 1
         assert "does not have the sha256 hash that was promised" in done.err
         assert list((tmp_path / "wheels").iterdir()) == []
+
+
+class TestDirectories:
+    PROJECT = "[project]\nname = 'mine'\nversion = '3'\ndependencies = ['app==1.0']\n"
+
+    @pytest.fixture
+    def project(self, tmp_path):
+        folder = tmp_path / "mine"
+        folder.mkdir()
+        (folder / "pyproject.toml").write_text(self.PROJECT)
+        return folder
+
+    def test_resolved_locked_and_installed_from_there(self, variants, index, project, tmp_path):
+        on_gpu = ON_GPU + "mine       3    -\n"
+        for arguments in (["./mine"], ["-e", "mine"], ["-e", "./mine", "app"]):
+            done = variants("resolve", *arguments, "-i", index.url)
+            assert (done.code, done.out, done.err) == (0, on_gpu, "")
+        done = variants(
+            "resolve", "-e", project, "-i", index.url, "-o", "pylock.toml", "--download", "wheels"
+        )
+        assert done.err == "note: mine is a directory here, and is not downloaded\n"
+        assert len(list((tmp_path / "wheels").iterdir())) == 5
+        lock = (tmp_path / "pylock.toml").read_text()
+        assert '[packages.directory]\npath = "mine"\neditable = true\n' in lock
+        done = variants("resolve", "--from", "pylock.toml")
+        assert (done.code, done.out.splitlines()[-1].split()) == (0, ["mine", "3", "-"])
+        variants("resolve", "./mine", "-i", index.url, "-o", "pylock.toml")
+        assert "editable" not in (tmp_path / "pylock.toml").read_text()
+
+    def test_what_would_need_a_build(self, variants, index, project):
+        text = "[project]\nname = 'mine'\ndynamic = ['version']\n"
+        (project / "pyproject.toml").write_text(text)
+        done = variants("resolve", "./mine", "-i", index.url)
+        assert (done.code, done.out) == (2, "")
+        assert f"error: {project} needs a build (its pyproject.toml leaves version" in done.err
+        assert f"run 'pip wheel --no-deps {project} -w DIR'" in done.err
+        assert index.requests == []
+
+    def test_version_control(self, variants, index):
+        for arguments in (["git+https://me:pw@h/x"], ["x @ git+https://me:pw@h/x"]):
+            done = variants("resolve", *arguments, "-i", index.url)
+            assert (done.code, done.out) == (2, "")
+            assert done.err.startswith(
+                "error: git+https://****@h/x: nothing is checked out of version control here: "
+            )
 
 
 class TestExplain:

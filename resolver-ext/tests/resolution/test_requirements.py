@@ -108,7 +108,7 @@ def test_constraints(tmp_path):
         ("-r requirements.txt", "includes itself"),
         ("-r none.txt", "none.txt: cannot be read"),
         ("-r https://h/x.txt", "fetch https://h/x.txt yourself"),
-        ("-e .", "-e has no meaning here"),
+        ("-e .", "needs a build"),
         ("--no-binary demo", "--no-binary has no meaning here"),
         ("--no-index=1", "--no-index has no meaning here"),
         ("-r", "-r has no meaning here"),

@@ -645,6 +645,7 @@ def test_plain_data_comes_out(world):
         "extras": [],
         "requested": True,
         "filename": "demo-1.0-py3-none-any-cu128.whl",
+        "editable": False,
         "url": f"{world.server.url}/files/demo-1.0-py3-none-any-cu128.whl",
         "index": f"{world.server.simple}demo/",
         "hashes": demo["hashes"],
@@ -706,3 +707,41 @@ class TestConditions:
         assert short(resolution) == "torch-1.0-cu126 vision-1.0-cu128"
         (warning,) = resolution.warnings
         assert warning == "No variant of vision 1.0 agrees with torch (cu126) in 'nvidia'"
+
+
+class TestEveryVariant:
+    @pytest.fixture
+    def torn(self, world):
+        requires = (
+            "runtime==12.6; variant_label=='cu126'",
+            "runtime==12.8; variant_label=='cu128'",
+        )
+        world.add(cuda("tensors", "1.0", "12.6", "12.8", requires=requires))
+        world.add(*wheels("runtime", "12.6", "12.8"), Wheel("app", "1.0", requires=("tensors",)))
+        return world
+
+    def test_variants_that_cannot_be_locked_together(self, torn):
+        with pytest.raises(NoSolution) as caught:
+            torn.resolve("app", every_variant=True)
+        assert str(caught.value) == (
+            "the variants of tensors 1.0 need different versions of runtime "
+            "(runtime==12.8 for cu128; runtime==12.6 for cu126): "
+            "not every variant fits into one lock file; lock each target in a file of its own, "
+            "with the variants that are chosen for it alone"
+        )
+        assert torn.names("app") == "app-1.0 runtime-12.8 tensors-1.0-cu128"
+
+    def test_an_older_version_is_taken_instead_and_said(self, torn):
+        torn.add(cuda("tensors", "0.9", "12.6"))
+        resolution = torn.resolve("app", every_variant=True)
+        assert short(resolution) == "app-1.0 tensors-0.9-cu126"
+        (warning,) = resolution.warnings
+        assert warning.startswith(
+            "the variants of tensors 1.0 need different versions of runtime ("
+        )
+        assert "), so 0.9 is taken: not every variant fits into one lock file; lock" in warning
+
+    def test_other_contradictions_are_told_as_ever(self, torn):
+        torn.add(Wheel("one", "1", requires=("runtime==12.6",)))
+        with pytest.raises(NoSolution, match="contradict each other: runtime"):
+            torn.resolve("one", "runtime==12.8", every_variant=True)

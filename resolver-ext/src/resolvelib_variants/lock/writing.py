@@ -152,7 +152,11 @@ def _package(
         ]
     index = _index(package)
     # Of what is named directly, only wheels that are listed as such have a variant to select.
-    if package.candidate.direct and package.label is None:
+    if package.candidate.is_directory:
+        tree["directory"] = {"path": _relative(local_path(package.file.url), folder)}
+        if package.editable:
+            tree["directory"]["editable"] = True
+    elif package.candidate.direct and package.label is None:
         tree["archive"] = _file(package.candidate, folder, digests)
     else:
         if index is not None and not package.candidate.direct:

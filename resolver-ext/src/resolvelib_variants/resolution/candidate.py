@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
 from pep_variants.label import split_label
 
 from ..index.pages import PageFile
+
+if TYPE_CHECKING:
+    from .core_metadata import CoreMetadata
 
 
 @dataclass(frozen=True)
@@ -24,7 +28,8 @@ class Candidate:
         extra: normalized name of the extra that this stands for, empty for the file itself.
         file: what the source says of the file.
         metadata: the variant metadata beside it, None if the source has none.
-        direct: whether the user named the very file.
+        direct: whether the user named the very file, or a directory with source code.
+        core: what a directory says of itself, None for files.
     """
 
     project: str
@@ -35,6 +40,7 @@ class Candidate:
     file: PageFile = field(kw_only=True, compare=False, repr=False)
     metadata: PageFile | None = field(default=None, kw_only=True, compare=False, repr=False)
     direct: bool = field(default=False, kw_only=True, compare=False)
+    core: CoreMetadata | None = field(default=None, kw_only=True, compare=False, repr=False)
 
     # Asked for many times in each round of a resolution.
     @cached_property
@@ -55,12 +61,17 @@ class Candidate:
     @property
     def label(self) -> str | None:
         """The variant label, None for what is no variant wheel."""
-        return split_label(self.filename)[1]
+        return split_label(self.filename)[1] if self.is_wheel else None
 
     @property
     def is_wheel(self) -> bool:
-        """Whether it is a wheel; a source distribution otherwise."""
-        return self.filename.endswith(".whl")
+        """Whether it is a wheel; a source distribution or a directory otherwise."""
+        return self.filename.endswith(".whl") and not self.is_directory
+
+    @property
+    def is_directory(self) -> bool:
+        """Whether it is a directory with source code, and no file."""
+        return self.core is not None
 
     @property
     def base(self) -> Candidate:

@@ -76,6 +76,8 @@ def fetch_core_metadata(session: Session, candidate: Candidate) -> CoreMetadata:
         UnusableFile: it is broken, or would have to be built.
         IndexProblem: it cannot be had.
     """
+    if candidate.core is not None:
+        return candidate.core
     file = candidate.file
     if file.core_metadata is not None:
         url = f"{file.url}.metadata"

@@ -25,14 +25,15 @@ from pep_variants.markers import NON_VARIANT, reduce_requirement
 from pep_variants.metadata import Metadata
 
 from ..index.pages import PageFile
-from ..index.session import Session
+from ..index.session import Session, local_path
 from .ahead import Ahead
 from .candidate import Candidate
 from .catalog import Catalog
 from .core_metadata import CoreMetadata, fetch_core_metadata
 from .errors import RequirementError, UnusableFile
-from .requirements import Wanted, distribution_name
+from .requirements import Wanted, distribution_name, is_directory
 from .shelf import Shelf, is_pinned
+from .source_tree import read_source_tree
 from .target import Target
 from .variant_metadata import fetch_variant_metadata
 
@@ -442,7 +443,7 @@ class IndexProvider(_Base):
         if requirement.url is not None:
             named = distribution_name(requirement.url)[0]
             if named != project:
-                raise RequirementError(f"{text}: that is a file of {named}")
+                raise RequirementError(f"{text}: that is of {named}")
         specifier = str(requirement.specifier)
         extras = sorted(map(canonicalize_name, requirement.extras))
         return [
@@ -483,13 +484,14 @@ class IndexProvider(_Base):
         """Return the candidate for a file that is wanted by its URL; raises RequirementError."""
         if url not in self._direct:
             name, version = distribution_name(url)
+            core = read_source_tree(local_path(url)).core if is_directory(url) else None
             plain, _, fragment = url.partition("#")
             algorithm, equals, digest = fragment.partition("=")
             hashes = {algorithm: digest} if equals else {}
-            filename = unquote(plain.partition("?")[0].rpartition("/")[2])
+            filename = unquote(plain.partition("?")[0].rstrip("/").rpartition("/")[2])
             file = PageFile(filename, plain, hashes)
             self._direct[url] = Candidate(
-                name, Version(version), filename, redacted(plain), file=file, direct=True
+                name, Version(version), filename, redacted(plain), file=file, direct=True, core=core
             )
         return self._direct[url]
 

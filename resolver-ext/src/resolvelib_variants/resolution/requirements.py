@@ -20,12 +20,16 @@ from packaging.utils import canonicalize_name, parse_sdist_filename
 from pep_variants.errors import InvalidWheelFilename, redacted, shortened
 from pep_variants.filename import parse_filename
 
+from ..index.session import is_local, local_path
 from .errors import RequirementError
+from .source_tree import read_source_tree
 
 _MAX_BYTES = 16 * 1024 * 1024
 _VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)\}")
 _COMMENT = re.compile(r"(^|\s+)#.*$")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)
+_VCS = re.compile(r"(git|hg|svn|bzr)\+", re.IGNORECASE)
+_EXTRAS = re.compile(r"\[[^\[\]]*\]$")
 _ARCHIVES = (".whl", ".tar.gz", ".zip")
 _HASHES = ("sha256", "sha384", "sha512")
 
@@ -38,11 +42,13 @@ class Wanted:
         requirement: parsed.
         hashes: allowed hexadecimal digests by algorithm; empty for any.
         origin: where it was found, for messages; empty for the command line.
+        editable: a directory that is to be installed in place.
     """
 
     requirement: Requirement
     hashes: Mapping[str, frozenset[str]] = field(default_factory=dict)
     origin: str = ""
+    editable: bool = False
 
     @property
     def project(self) -> str:
@@ -85,37 +91,68 @@ class Wishes:
         )
 
 
-def parse_requirement(text: str, origin: str = "", folder: Path | None = None) -> Wanted:
-    """Return the requirement in *text*: a specifier, or the path or URL of a distribution.
+def parse_requirement(
+    text: str, origin: str = "", folder: Path | None = None, *, editable: bool = False
+) -> Wanted:
+    """Return the requirement in *text*: a specifier, or path or URL of a distribution or directory.
 
     Args:
         text: without options.
         origin: for messages.
         folder: what paths are relative to.
+        editable: it has to be a directory, to be installed in place.
 
     Raises:
         RequirementError: it is none.
     """
     bare, separator, marker = text.partition(" ;") if ";" in text else (text, "", "")
-    bare = bare.strip()
-    if bare.endswith(_ARCHIVES) and "@" not in bare.partition("://")[0]:
-        url = bare if _SCHEME.match(bare) else ((folder or Path()) / bare).absolute().as_uri()
-        text = f"{distribution_name(url, origin)[0]} @ {url}{separator}{marker}"
+    bare, extras = _split_extras(bare.strip())
+    url = ""
+    if _SCHEME.match(bare):
+        if bare.endswith(_ARCHIVES) or _VCS.match(bare) or is_directory(bare):
+            url = bare
+    elif bare.endswith(_ARCHIVES) and "@" not in bare:
+        url = ((folder or Path()) / bare).absolute().as_uri()
+    elif _is_path(bare) or (editable and "@" not in bare):
+        path = Path(os.path.abspath((folder or Path()) / bare))  # noqa: PTH100 - links stay
+        if not path.is_dir():
+            raise RequirementError(f"{_place(origin)}{shortened(bare, 200)}: no such directory")
+        url = path.as_uri()
+    if url:
+        text = f"{distribution_name(url, origin)[0]}{extras} @ {url}{separator}{marker}"
     try:
-        return Wanted(Requirement(text), origin=origin)
+        wanted = Wanted(Requirement(text), origin=origin, editable=editable)
     except InvalidRequirement as error:
         reason = str(error).splitlines()[0]
         raise RequirementError(
             f"{_place(origin)}{shortened(redacted(text), 200)} is no requirement: {reason}"
         ) from None
+    found = wanted.requirement.url
+    if found is not None and not url:
+        distribution_name(found, origin)
+    if editable and (found is None or not is_directory(found)):
+        raise RequirementError(f"{_place(origin)}-e {wanted}: only a directory can be editable")
+    return wanted
 
 
 def distribution_name(url: str, origin: str = "") -> tuple[str, str]:
-    """Return name and version of the wheel or source distribution at *url*.
+    """Return name and version of the wheel, source distribution or directory at *url*.
 
     Raises:
-        RequirementError: its filename is that of neither.
+        RequirementError: its filename is that of neither, or the directory needs a build.
     """
+    if _VCS.match(url):
+        raise RequirementError(
+            f"{_place(origin)}{redacted(url)}: nothing is checked out of version control here: "
+            "name a directory with a clone, or run 'pip wheel --no-deps URL -w DIR' and name the "
+            "wheel in DIR"
+        )
+    if is_directory(url):
+        try:
+            tree = read_source_tree(local_path(url))
+        except RequirementError as error:
+            raise RequirementError(f"{_place(origin)}{error}") from None
+        return tree.name, str(tree.version)
     filename = unquote(urlsplit(url).path.rpartition("/")[2])
     try:
         if filename.endswith(".whl"):
@@ -125,6 +162,24 @@ def distribution_name(url: str, origin: str = "") -> tuple[str, str]:
     except (InvalidWheelFilename, ValueError) as error:
         raise RequirementError(f"{_place(origin)}{redacted(url)}: {error}") from None
     return name, str(version)
+
+
+def is_directory(url: str) -> bool:
+    """Return whether *url* is that of a directory of this machine."""
+    return is_local(url) and local_path(url).is_dir()
+
+
+def _split_extras(text: str) -> tuple[str, str]:
+    """Return path or URL, and the extras in brackets after it."""
+    found = _EXTRAS.search(text)
+    return (text[: found.start()], found[0]) if found and found.start() else (text, "")
+
+
+def _is_path(text: str) -> bool:
+    """Return whether *text* cannot but be the path of a directory."""
+    if text.startswith(".") or Path(text).is_absolute():
+        return True
+    return ("/" in text or os.sep in text) and "@" not in text and "://" not in text
 
 
 def read_file(path: Path, environ: Mapping[str, str], *, constraints: bool = False) -> Wishes:
@@ -171,6 +226,10 @@ def _read(
             option, value = words[0][:2], words[0][2:].lstrip("=")
             equals = value
         values = [value, *words[1:]] if equals else words[1:]
+        if option in ("-e", "--editable") and len(values) == 1:
+            wanted = parse_requirement(values[0], origin, path.parent, editable=True)
+            wishes += Wishes(() if constraints else (wanted,), (wanted,) if constraints else ())
+            continue
         if option in ("-r", "--requirement", "-c", "--constraint") and len(values) == 1:
             if "://" in values[0]:
                 raise RequirementError(f"{origin}: fetch {redacted(values[0])} yourself first")

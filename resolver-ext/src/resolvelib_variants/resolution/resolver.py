@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from packaging.version import Version
 from resolvelib import BaseReporter, ResolutionImpossible, ResolutionTooDeep, Resolver
 
 from pep_variants.detection import Detector
@@ -172,7 +173,13 @@ class IndexResolver:
             result = resolver.resolve(roots, max_rounds=MAX_ROUNDS)
         except ResolutionImpossible as error:
             _raise_missing(provider.arranger.missing.values(), error)
-            raise explain_failure(error.causes, provider, plain, shelf, self.catalog) from error
+            failure = explain_failure(error.causes, provider, plain, shelf, self.catalog)
+            if isinstance(provider, _EveryVariant):
+                parents = {item.parent.project: None for item in error.causes if item.parent}
+                torn = [text for name in sorted(parents) for text in provider.contradictions(name)]
+                if torn:
+                    failure = NoSolution(f"{torn[0]}: {_APART}", tuple(torn[1:]))
+            raise failure from error
         except ResolutionTooDeep:
             raise NoSolution(
                 f"no solution was found in {MAX_ROUNDS:,} steps: pin some versions with ==, "
@@ -183,7 +190,11 @@ class IndexResolver:
             (error for name, error in provider.arranger.missing.items() if name not in chosen),
             None,
         )
-        packages = _packages(result, roots, plain, provider, self.preferences)
+        editable = {item.project for item in wishes.requirements if item.editable}
+        packages = tuple(
+            replace(package, editable=package.candidate.is_directory and package.name in editable)
+            for package in _packages(result, roots, plain, provider, self.preferences)
+        )
         self._check_hashes(packages, hashes)
         warnings = [*plain.warnings, *notes.warnings]
         for package in packages:
@@ -192,6 +203,11 @@ class IndexResolver:
                 warnings.append(f"{package.candidate} is yanked: {reason}")
             if not package.candidate.direct:
                 warnings += self.catalog.project(package.name).warnings
+            if isinstance(provider, _EveryVariant):
+                warnings += (
+                    f"{text}, so {package.version} is taken: {_APART}"
+                    for text in provider.contradictions(package.name, package.version)
+                )
         requested: dict[str, frozenset[str]] = {}
         for need in roots:
             if isinstance(need, Need):
@@ -273,8 +289,47 @@ class _Provider(VariantProvider[Any, Candidate, str]):
             yield from candidates
 
 
+_APART = (
+    "not every variant fits into one lock file; lock each target in a file of its own, "
+    "with the variants that are chosen for it alone"
+)
+
+
 class _EveryVariant(_Provider):
     """Requires what any variant of a version requires."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+        super().__init__(*args, **kwargs)
+        # By project and version: which labels have a requirement.
+        self._needs: dict[tuple[str, Version], dict[Need, list[str]]] = {}
+
+    def contradictions(self, project: str, newer_than: Version | None = None) -> Iterator[str]:
+        """Yield why versions of *project* cannot be had with all of their variants.
+
+        Args:
+            project: normalized name.
+            newer_than: only versions that are; all by default.
+        """
+        for (name, version), needs in self._needs.items():
+            if name != project or (newer_than is not None and version <= newer_than):
+                continue
+            by_project: dict[str, list[Need]] = {}
+            for need in needs:
+                if need.url is None and not need.extra:
+                    by_project.setdefault(need.project, []).append(need)
+            for other, wanted in by_project.items():
+                specifiers = [need.specifier for need in wanted]
+                if not self.matching(other, specifiers) and all(
+                    self.matching(other, [specifier]) for specifier in specifiers
+                ):
+                    listed = "; ".join(
+                        f"{other}{need.specifier} for {', '.join(sorted(needs[need]))}"
+                        for need in wanted
+                    )
+                    yield (
+                        f"the variants of {project} {version} need different versions of {other} "
+                        f"({listed})"
+                    )
 
     def _dependencies(self, candidate: Candidate) -> Iterable[Any]:
         """Return the requirements of all files of the version, each once."""
@@ -290,6 +345,11 @@ class _EveryVariant(_Provider):
                 label = ranking.metadata.label_of(file.label)
                 context = VariantContext(file.label, ranking.metadata.properties_of(label) or {})
             for item in self.dependencies(file, partial(reduce_requirement, context=context)):
+                if isinstance(item, Need):
+                    needs = self._needs.setdefault((candidate.project, candidate.version), {})
+                    labels = needs.setdefault(item, [])
+                    if (label := file.label or "what is no variant") not in labels:
+                        labels.append(label)
                 # The extra's own file is the one that was chosen.
                 found.setdefault(Exactly(candidate.base) if isinstance(item, Exactly) else item)
         return list(found)

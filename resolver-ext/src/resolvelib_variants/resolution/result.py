@@ -38,6 +38,7 @@ class Package:
             by tag; otherwise this one alone.
         metadata: the variant metadata it was chosen by, None for what is no variant wheel.
         requested: whether the user asked for the project, rather than something else.
+        editable: whether it is a directory that is to be installed in place.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Package:
     alternatives: tuple[Candidate, ...] = ()
     metadata: Metadata | None = field(default=None, repr=False)
     requested: bool = False
+    editable: bool = False
 
     @property
     def filename(self) -> str:
@@ -76,7 +78,8 @@ class Package:
             "version": str(self.version),
             "extras": list(self.extras),
             "requested": self.requested,
-            "filename": self.filename,
+            "filename": None if self.candidate.is_directory else self.filename,
+            "editable": self.editable,
             "url": file.url,
             "index": None if self.candidate.direct else self.candidate.source,
             "hashes": dict(sorted(file.hashes.items())),

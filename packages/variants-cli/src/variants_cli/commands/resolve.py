@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..atomic import replacing
-from ..console import print_json, print_table, warn
+from ..console import note, print_json, print_table, warn
 from .arguments import json_option, option_values
 from .index_options import index_options, places, progress, resolving
 
@@ -31,6 +31,10 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "-r", "--requirement", "files", metavar="FILE", type=_FILE, multiple=True,
     help="Also what this requirements file lists; repeatable.",
+)  # fmt: skip
+@click.option(
+    "-e", "--editable", "directories", metavar="DIR", multiple=True,
+    help="Also the project in this directory, to be installed in place; repeatable.",
 )  # fmt: skip
 @click.option(
     "-c", "--constraint", "constraints", metavar="FILE", type=_FILE, multiple=True,
@@ -57,6 +61,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 def resolve(
     requirements: tuple[str, ...],
     files: tuple[Path, ...],
+    directories: tuple[str, ...],
     constraints: tuple[Path, ...],
     output: Path | None,
     all_variants: bool,
@@ -68,16 +73,20 @@ def resolve(
     """Resolve requirements over indexes, variants included.
 
     Prints every file that would be installed, on this machine or on those of --target. Nothing is
-    built and nothing is installed.
+    built and nothing is installed. A requirement may also be the directory of a project whose
+    pyproject.toml says all that resolving needs.
 
     Example: variants resolve torch torchvision --target h100.toml -o pylock.toml
     """
     if lock_file is not None:
-        if requirements or files or constraints or output is not None or all_variants:
+        if (
+            requirements or files or directories or constraints
+            or output is not None or all_variants
+        ):  # fmt: skip
             raise click.UsageError("--from takes everything from the lock file")
         _from_lock(lock_file, folder, as_json, options)
         return
-    wishes = _wishes(requirements, files, constraints)
+    wishes = _wishes(requirements, files, directories, constraints)
     if not wishes.requirements:
         raise click.UsageError("give a requirement, or a file of them with -r")
     if output is not None:
@@ -97,6 +106,8 @@ def resolve(
             _write_lock(output, resolutions, resolver)
         if folder is not None:
             _download(resolver.session, _orders(resolutions), folder, tell)
+            for name in sorted(_directories(resolutions)):
+                note(f"{name} is a directory here, and is not downloaded")
     if as_json:
         print_json({"resolutions": [resolution.to_tree() for resolution in resolutions]})
     else:
@@ -180,8 +191,18 @@ def _orders(resolutions: Sequence[Resolution]) -> list[Order]:
         )
         for resolution in resolutions
         for package in resolution.packages
+        if not package.candidate.is_directory
     }
     return list(found.values())
+
+
+def _directories(resolutions: Sequence[Resolution]) -> set[str]:
+    return {
+        package.name
+        for resolution in resolutions
+        for package in resolution.packages
+        if package.candidate.is_directory
+    }
 
 
 def _download(
@@ -199,13 +220,17 @@ def _download(
 
 
 def _wishes(
-    requirements: Sequence[str], files: Sequence[Path], constraints: Sequence[Path]
+    requirements: Sequence[str],
+    files: Sequence[Path],
+    directories: Sequence[str],
+    constraints: Sequence[Path],
 ) -> Wishes:
     from resolvelib_variants.resolution.errors import RequirementError
     from resolvelib_variants.resolution.requirements import Wishes, parse_requirement, read_file
 
     try:
         wishes = Wishes(tuple(map(parse_requirement, requirements)))
+        wishes += Wishes(tuple(parse_requirement(item, editable=True) for item in directories))
         for path in files:
             wishes += read_file(path, os.environ)
         for path in constraints:

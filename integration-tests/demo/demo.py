@@ -23,8 +23,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from support.environments import ROOT, clean_environ
-from support.folders import served_folder
 from support.index import index_of, served
+from support.loopback import served_folder
 from support.wheels import Release
 
 HERE = Path(__file__).resolve().parent

@@ -12,13 +12,13 @@ import http.server
 import itertools
 import json
 import re
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
+from .loopback import serving
 from .wheels import Release, Wheel
 
 JSON = "application/vnd.pypi.simple.v1+json"
@@ -239,17 +239,9 @@ def served(index: Index) -> Iterator[Index]:
         def log_message(self, *args: Any) -> None:
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    index.url = f"http://127.0.0.1:{server.server_port}/simple/"
-    try:
+    with serving(Handler) as url:
+        index.url = f"{url}/simple/"
         yield index
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def index_of(releases: Iterable[Release], **options: Any) -> Index:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from support.environments import ROOT, clean_environ, once, uv_command
-from support.folders import served_folder
+from support.loopback import served_folder
 from support.tools import tool
 
 PROJECTS = ROOT / "integration-tests" / "projects"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.environments import ROOT, clean_environ
-from support.folders import served_folder
+from support.loopback import served_folder
 from support.wheels import Wheel
 
 TAGS = "py3-none-manylinux2014_x86_64"

@@ -15,7 +15,7 @@ import pytest
 from packaging.version import Version
 
 from pep_variants.reader import read_metadata
-from support.folders import served_folder
+from support.loopback import served_folder
 from variants_cli.inventory import FILENAME as INVENTORY
 
 V3 = {"x86_64": {"level": ["v3"]}}

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from support.folders import served_folder
+from support.loopback import served_folder
 
 V3 = {"x86_64": {"level": ["v3"]}}
 V4 = {"x86_64": {"level": ["v4"]}}

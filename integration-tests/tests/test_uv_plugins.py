@@ -34,6 +34,7 @@ def there(machine: Machine, serve: Serve) -> Machine:
     found = metadata({"null": {}, **speeds}, namespaces=["acme"], providers={"acme": ACME})
     index = Index()
     index.add_release(Release("app", "1.0", found))
+    index.add_wheel(Wheel("top", "1.0", requires=("app",)))
     index.add_wheel(Wheel("acme-provider", "1.5", files={"acme_provider/__init__.py": PLUGIN}))
     machine = machine.with_environ({"UV_DEFAULT_INDEX": serve(index).url})
     machine.create_environment(PYTHON)
@@ -64,3 +65,24 @@ def test_projects_and_plugins(there: Machine) -> None:
     assert done.code == 0, done
     assert there.labels() == {"app": "fast"}
     assert "/app/fast/" in (there.work / "uv.lock").read_text()
+
+
+def test_plugins_of_dependencies_are_asked_when_they_are_known(there: Machine) -> None:
+    there = there.with_environ({"VARIANTS_ALLOW_PROVIDER": "acme-provider"})
+    again = "asked only now: run the command again"
+    for label, says_so in (("null", True), ("fast", False), ("fast", False)):
+        done = there.run("pip", "install", "top")
+        assert done.code == 0, done
+        assert there.labels() == {"app": label}
+        assert (again in done.err) is says_so
+
+
+def test_plugins_of_locked_dependencies(there: Machine) -> None:
+    there = there.with_environ({"VARIANTS_ALLOW_PROVIDER": "acme-provider"})
+    project(there.work, ["top"])
+    done = there.run("lock")
+    assert "run the command again with --variant-lock pinned" in done.err
+    done = there.run("--variant-lock", "pinned", "sync")
+    assert done.code == 0, done
+    assert "asked only now" not in done.err
+    assert there.labels() == {"app": "fast"}

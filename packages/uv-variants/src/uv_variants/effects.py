@@ -19,6 +19,7 @@ from .configuration import workspace_root
 from .installed import (
     Installed,
     environment_of,
+    installed_names,
     installed_variants,
     installed_without_variant,
 )
@@ -135,6 +136,11 @@ class Effects:
                     if why is not None:
                         text = f"Namespace {namespace!r} is skipped: {why}"
                         print(f"uv-variants: {text}", file=sys.stderr)
+
+    def projects(self) -> list[str]:
+        """Return everything that is installed or locked now (normalized names)."""
+        text = _text(self.session.lock)
+        return sorted({*installed_names(self.environment), *locked_versions(text or "")})
 
     def explain_failure(self) -> None:
         """Say so if it is for a variant that the user forced that uv found no solution."""

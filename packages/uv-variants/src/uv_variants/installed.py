@@ -93,6 +93,15 @@ def installed_variants(environment: Path | None) -> dict[str, Installed]:
     return found
 
 
+def installed_names(environment: Path | None) -> set[str]:
+    """Return the names (normalized) of all distributions in *environment*."""
+    return {
+        normalized_name(path.name.partition("-")[0])
+        for folder in (_site_packages(environment) if environment is not None else ())
+        for path in folder.glob("*.dist-info")
+    }
+
+
 def installed_without_variant(environment: Path | None, name: str) -> Installed | None:
     """Return the distribution *name* of *environment*, None if it is not there."""
     if environment is None:

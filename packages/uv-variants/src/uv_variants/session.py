@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -145,6 +145,7 @@ class _Ready:
 
     shim: Reachable
     plan: Plan
+    asked: Asked
     effects: Effects
     arguments: list[str]
     environ: dict[str, str]
@@ -171,6 +172,7 @@ def _with_shim(session: Session, opening: Opening, locked: str | None) -> int:
             raise failure
         if code == 0:
             ready.effects.report()
+            _learn_afterwards(session, ready)
         elif session.preferences.forced:
             ready.effects.explain_failure()
         return code
@@ -188,7 +190,7 @@ def _prepared(session: Session, opening: Opening, locked: str | None) -> _Ready:
         report_platform(subject.platform)
     shim = opening.open(_told(session, plan, subject), plan.indexes)
     asked = Asked(shim.port, shim.token, key, plan.order, plan.only)
-    if _learn(session, asked):
+    if _learn(session, asked, _requested(session)):
         key, subject = _key(session, plan, locked)
         asked = replace(asked, key=key)
     effects = Effects.of(session, asked, subject.key if subject else key)
@@ -202,7 +204,7 @@ def _prepared(session: Session, opening: Opening, locked: str | None) -> _Ready:
     environ.update(proxied(environ, shim.port, shim.token, plan))
     if key == HERE and subject is not None:
         environ["UV_CACHE_DIR"] = str(_own_cache(session, plan, subject))
-    return _Ready(shim, plan, effects, arguments, environ)
+    return _Ready(shim, plan, asked, effects, arguments, environ)
 
 
 def _key(session: Session, plan: Plan | None, locked: str | None) -> tuple[str, Subject | None]:
@@ -240,19 +242,44 @@ def _asked_plugins(session: Session, plan: Plan) -> Platform | None:
     return supported_by(Memory(session.cache).load(), session.preferences, plan, strategy)
 
 
-def _learn(session: Session, asked: Asked) -> bool:
-    """Remember the providers that the projects at hand want; return whether one is new."""
+def _requested(session: Session) -> list[str]:
+    if not _runs_plugins(session):
+        return []
+    from .providers import requested
+
+    return requested(session.invocation, session.place)
+
+
+def _learn(session: Session, asked: Asked, projects: Iterable[str]) -> bool:
+    """Remember the providers that *projects* want; return whether one is new."""
     if not _runs_plugins(session) or asked.key == HERE:
         return False
-    from .providers import Memory, Wanted, requested
+    from .providers import Memory, Wanted
 
-    decisions = asked.decisions(requested(session.invocation, session.place))
+    decisions = asked.decisions(projects)
     return Memory(session.cache).learn(
         Wanted.read(namespace, tree)
         for versions in decisions.values()
         for decision in versions.values()
         for namespace, tree in decision.providers.items()
     )
+
+
+def _learn_afterwards(session: Session, ready: _Ready) -> None:
+    """Remember the providers that dependencies want; nobody knew of them before uv ran.
+
+    Whoever allowed one of their plugins is told that the next command has its variants.
+    """
+    if not _runs_plugins(session) or not _learn(session, ready.asked, ready.effects.projects()):
+        return
+    key, _ = _key(session, ready.plan, None)
+    if key not in (ready.asked.key, HERE):
+        again = " with --variant-lock pinned" if session.scope is Scope.PROJECT else ""
+        print(
+            "uv-variants: dependencies want provider plugins that you allowed, which have been "
+            f"asked only now: run the command again{again} to have their variants",
+            file=sys.stderr,
+        )
 
 
 @contextmanager

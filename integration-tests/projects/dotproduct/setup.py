@@ -7,6 +7,7 @@ setup(
         Extension(
             "dotproduct._kernel",
             ["src/dotproduct/_kernel.c"],
+            depends=["src/dotproduct/dot.h"],  # which also brings it into source distributions
             define_macros=[("Py_LIMITED_API", "0x030A0000")],
             py_limited_api=True,
         )

@@ -25,7 +25,8 @@ class AArch64Provider(CpuProvider):
     """``version``: ``9.0a``, ``8.5a`` … ``8.1a``, ``8a``, then extensions (``sve2``, ``bf16``, …).
 
     Newer versions follow as archspec learns them. Where the operating system does not tell the
-    model of the CPU (Windows) only ``8a`` is supported.
+    model of the CPU (Windows) only ``8a`` is supported; also under QEMU's user emulation, whose
+    CPUs lack a flag (``evtstrm``) that archspec knows them by.
     """
 
     namespace = "aarch64"

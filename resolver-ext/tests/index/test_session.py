@@ -166,11 +166,12 @@ class TestPatience:
         assert fetch(server) == b"body"
 
     def test_nobody_there(self):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            url = f"http://127.0.0.1:{free.getsockname()[1]}/"
-        with pytest.raises(Unreachable, match=f"{url}: no connection"):
-            session(retries=1).fetch(url, limit=10)
+        # Taken, so that nobody else gets it, but nobody listens.
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            url = f"http://127.0.0.1:{taken.getsockname()[1]}/"
+            with pytest.raises(Unreachable, match=f"{url}: no connection"):
+                session(retries=1).fetch(url, limit=10)
 
     def test_closing_ends_the_waiting(self, server):
         server.resources["/a"] = Resource(status=503, headers={"Retry-After": "20"})

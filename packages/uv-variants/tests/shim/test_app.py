@@ -667,11 +667,13 @@ class TestFaults:
         assert time.monotonic() - begun < 5
 
     def test_an_upstream_that_is_not_there(self, start):
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port = probe.getsockname()[1]
-        answer = start(Upstream("main", f"http://127.0.0.1:{port}/simple/")).get(
-            f"{index_url(KEY)}app/"
-        )
+        # Taken, so that nobody else gets it, but nobody listens.
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            port = taken.getsockname()[1]
+            answer = start(Upstream("main", f"http://127.0.0.1:{port}/simple/")).get(
+                f"{index_url(KEY)}app/"
+            )
         assert answer.status_code == 502
         assert str(port) in answer.text
 

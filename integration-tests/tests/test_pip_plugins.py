@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from support.index import Index
-from support.wheels import Release, Wheel, metadata
+from support.plugins import acme_index
+from support.wheels import Wheel
 
-ACME = {"requires": ["acme-provider>=1,<2"], "plugin-api": "acme_provider:Plugin"}
 PLUGIN = """
 import sys
 from types import SimpleNamespace
@@ -27,11 +26,7 @@ class Plugin:
 
 def index_with(plugin):
     """Return an index with a project that wants the plugin, and the plugin."""
-    speeds = {speed: {"acme": {"speed": [speed]}} for speed in ("slow", "fast", "faster")}
-    found = metadata({"null": {}, **speeds}, namespaces=["acme"], providers={"acme": ACME})
-    index = Index()
-    index.add_release(Release("app", "1.0", found))
-    index.add_wheel(Wheel("acme-provider", "1.5", files={"acme_provider/__init__.py": plugin}))
+    index = acme_index(plugin)
     index.add_wheel(Wheel("acme-provider", "2.0", files={"acme_provider/__init__.py": "1 / 0"}))
     return index
 

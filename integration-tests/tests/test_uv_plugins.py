@@ -8,12 +8,12 @@ from collections.abc import Callable
 import pytest
 
 from support.index import Index
+from support.plugins import acme_index
 from support.uvs import Machine, project
-from support.wheels import Release, Wheel, metadata
+from support.wheels import Wheel
 
 PYTHON = sys.executable
 Serve = Callable[[Index], Index]
-ACME = {"requires": ["acme-provider>=1,<2"], "plugin-api": "acme_provider:Plugin"}
 PLUGIN = """
 from types import SimpleNamespace
 
@@ -30,12 +30,8 @@ class Plugin:
 
 @pytest.fixture
 def there(machine: Machine, serve: Serve) -> Machine:
-    speeds = {speed: {"acme": {"speed": [speed]}} for speed in ("slow", "fast", "faster")}
-    found = metadata({"null": {}, **speeds}, namespaces=["acme"], providers={"acme": ACME})
-    index = Index()
-    index.add_release(Release("app", "1.0", found))
+    index = acme_index(PLUGIN)
     index.add_wheel(Wheel("top", "1.0", requires=("app",)))
-    index.add_wheel(Wheel("acme-provider", "1.5", files={"acme_provider/__init__.py": PLUGIN}))
     machine = machine.with_environ({"UV_DEFAULT_INDEX": serve(index).url})
     machine.create_environment(PYTHON)
     return machine

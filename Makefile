@@ -1,6 +1,8 @@
 # Needs Python 3.10 or newer and make; everything else is fetched into .tools and .venv.
 PYTHON ?= python3
 PIP ?= 26.3
+SECONDS ?= 60
+SAMPLE ?= 5
 UV_VERSION = 0.13.8
 TOOLS = .tools
 VENV = .venv
@@ -13,31 +15,49 @@ endif
 
 UV = $(TOOLS)/$(BIN)/uv
 RUN = $(VENV)/$(BIN)
-DISTRIBUTIONS = packages/pep-variants packages/variants-cli packages/uv-variants resolver-ext pip-patch
+DISTRIBUTIONS = packages/pep-variants packages/variants-plugins packages/variants-index packages/variants-proxy packages/variants-cli packages/uv-variants resolver-ext pip-patch
 
-.PHONY: help demo test test-matrix lint format bench wheels patched-pip clean
+# PYTHONPATH and the like are meant for other programs of the user.
+unexport $(filter PYTHON%,$(.VARIABLES)) UV_PROJECT_ENVIRONMENT VIRTUAL_ENV
+
+.PHONY: help demo test test-matrix conformance lint format fuzz bench wheels release patched-pip clean
 .DEFAULT_GOAL := help
 
-help: ## list what can be made
+help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /make \1	/p' $(MAKEFILE_LIST) | expand -t 20
 
 demo: $(VENV)/.done wheels ## numpy from PyPI as variants, installed by a patched pip and by uv; the PyTorch tutorial
 	$(RUN)/python integration-tests/demo/demo.py
 
 test: $(VENV)/.done ## run all tests
-	$(RUN)/pytest -n auto $(ARGS)
+	$(RUN)/pytest -n auto --dist worksteal $(ARGS)
 
-test-matrix: $(VENV)/.done ## every way to a wheel on every pip with every Python; takes a while
-	$(RUN)/pytest -n auto --full-matrix -m "matrix or everywhere or load" integration-tests/tests $(ARGS)
+test-matrix: $(VENV)/.done ## tests marked matrix, everywhere or load, on every pip and Python; takes long
+	$(RUN)/pytest -n auto --full-matrix integration-tests/tests $(ARGS)
 
-lint: $(VENV)/.done ## ruff, formatting, mypy --strict
+conformance: $(VENV)/.done ## every client on the corpus, and docs/conformance.md; SAMPLE=1 for all generated cases
+	$(RUN)/python -m conformance run --page --sample $(SAMPLE) $(ARGS)
+
+lint: $(VENV)/.done ## ruff, formatting, mypy --strict, imports, declared dependencies, sizes of modules
 	$(RUN)/ruff check
 	$(RUN)/ruff format --check
 	$(RUN)/mypy
+	PYTHONPATH=pip-patch/src $(RUN)/lint-imports --no-logo --no-cache
+	@# What the pip shim imports is bundled, see pip-patch/hatch_build.py.
+	@for distribution in $(filter-out pip-patch,$(DISTRIBUTIONS)); do \
+		echo "deptry $$distribution"; \
+		(cd $$distribution && "$(abspath $(RUN))/deptry" --no-ansi src) || exit 1; \
+	done
+	$(RUN)/python integration-tests/lint/module_sizes.py
 
 format: $(VENV)/.done ## let ruff format and fix
 	$(RUN)/ruff check --fix
 	$(RUN)/ruff format
+
+fuzz: $(VENV)/.done ## fuzz every reader of untrusted bytes, SECONDS=60 or INPUTS=2000, SEED=random; one with TARGETS=document
+	@# Guided by coverage where Atheris has a wheel; it is not locked, as most platforms have none.
+	@$(UV) pip install --quiet --only-binary :all: --python $(RUN)/python "atheris>=3,<4" 2>/dev/null || true
+	cd integration-tests && ../$(RUN)/python -m fuzz --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(if $(INPUTS),--inputs $(INPUTS)) $(TARGETS)
 
 bench: $(VENV)/.done wheels ## benchmarks, one group with BENCH=engine
 	cd integration-tests && ../$(RUN)/python -m benchmarks $(BENCH)
@@ -49,12 +69,16 @@ wheels: $(UV) ## build the wheels of all distributions into dist
 	done
 	@ls dist
 
+release: $(VENV)/.done ## wheels and sdists of the last commit, built twice and compared, and SHA256SUMS, into dist
+	$(RUN)/python integration-tests/release.py dist --uv $(UV)
+
 patched-pip: $(VENV)/.done ## wheel of a pip with variants built in, PIP=26.3, into dist
 	@rm -f dist/pep_variants_shim-*.whl
 	@$(UV) build --quiet --wheel --out-dir dist pip-patch
 	@cd pip-patch && ../$(RUN)/python -m patched $(PIP) --shim ../dist/pep_variants_shim-*.whl --out-dir ../dist
 
-clean: ## remove everything that was made
+clean: ## remove everything that make created
+	find $(DISTRIBUTIONS) integration-tests -name __pycache__ -prune -exec rm -rf {} +
 	rm -rf $(TOOLS) $(VENV) dist .demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(UV):
@@ -62,5 +86,5 @@ $(UV):
 	$(TOOLS)/$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 
 $(VENV)/.done: $(UV) uv.lock pyproject.toml $(DISTRIBUTIONS:%=%/pyproject.toml)
-	$(UV) sync --quiet --locked --python $(TOOLS)/$(BIN)/python
+	$(UV) sync --quiet --locked --compile-bytecode --python $(TOOLS)/$(BIN)/python
 	@touch $@

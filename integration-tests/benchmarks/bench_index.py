@@ -115,30 +115,30 @@ def measured(url: str, kind: str) -> dict[str, float]:
 
     from resolvelib import BaseReporter, Resolver
 
-    from pep_variants.platform import read_platform
-    from pep_variants.plugins.sources import Sources
+    from pep_variants.formats.platform_file import read_platform
+    from pep_variants.sources import Sources
     from resolvelib_variants.resolution.errors import NoSolution
     from resolvelib_variants.resolution.provider import IndexProvider
-    from resolvelib_variants.resolution.requirements import Wishes, parse_requirement
+    from resolvelib_variants.resolution.requirements import RequirementSet, parse_requirement
     from resolvelib_variants.resolution.resolver import MAX_ROUNDS, IndexResolver
-    from resolvelib_variants.resolution.shelf import Shelf
-    from resolvelib_variants.resolution.target import host
+    from variants_index.evaluator import CandidateEvaluator
+    from variants_index.target import host_target
 
-    target = host(read_platform(PLATFORM, "platform.toml"))
-    wishes = Wishes((parse_requirement("project-0"),))
+    target = host_target(read_platform(PLATFORM, "platform.toml"))
+    requirement_set = RequirementSet((parse_requirement("project-0"),))
     start, wall = time.process_time(), time.perf_counter()
     with IndexResolver(Sources(index_url=url), environ={}) as resolver:
         if kind == "plain":
-            shelf = Shelf(resolver.catalog, target)
+            evaluator = CandidateEvaluator(resolver.finder, target)
             provider = IndexProvider(
-                resolver.session, resolver.ahead, resolver.catalog, shelf, target
+                resolver.session, resolver.prefetcher, resolver.finder, evaluator, target
             )
             reporter: BaseReporter[Any, Any, Any] = BaseReporter()
-            roots = provider.roots(wishes.requirements)
+            roots = provider.roots(requirement_set.requirements)
             found = len(Resolver(provider, reporter).resolve(roots, MAX_ROUNDS).mapping)
         else:
             try:
-                found = len(resolver.resolve(wishes, target).packages)
+                found = len(resolver.resolve(requirement_set, target).packages)
             except NoSolution:
                 found = 0
         requests = resolver.session.traffic.requests

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from support.backtracking import WANTED, backtracking_index
 from support.environments import Environment, Environments, clean_environ
 from support.index import Index, served
 from support.wheels import X86_64, Release, Wheel, metadata
@@ -36,6 +37,7 @@ def rows() -> Iterator[Row]:
         python = f"{sys.version_info[0]}.{sys.version_info[1]}"
         shim, none = environments.patched(python, PIP), environments.plain(python, PIP)
         yield _start_up(shim, none)
+        yield from _backtracking(shim, none)
         with served(_index(variants=0)) as plain, served(_index(VARIANT_PROJECTS)) as mixed:
             for what, index, goal in (
                 (f"pip install --dry-run, {PACKAGES} plain packages", plain, 1.03),
@@ -48,6 +50,29 @@ def rows() -> Iterator[Row]:
                     what, ours * 1e3, theirs * 1e3, "ms", f"pip {PIP} without the shim, plain",
                     f"at most {goal:.2f}x CPU", ours <= goal * theirs,
                 )  # fmt: skip
+
+
+def _backtracking(shim: Environment, none: Environment) -> Iterator[Row]:
+    """Count requests: 30 versions, 9 variants of each, and dependencies that conflict."""
+    for what, core_metadata, goal in (
+        ("requests of backtracking over 30 versions of 9 variants", True, 1.1),
+        ("the same without core metadata: wheels", False, 1.1),
+    ):
+        counts = []
+        for environment, variants in ((shim, True), (none, False)):
+            index = backtracking_index(variants=variants, core_metadata=core_metadata)
+            with served(index):
+                options = ("install", "--quiet", "--dry-run", "--index-url", index.url)
+                done = environment.pip(*options, *WANTED)
+                if done.code:
+                    raise RuntimeError(done.text)
+            wheels = [name for name in index.fetched if name.endswith(".whl")]
+            counts.append(len(index.requests) if core_metadata else len(wheels))
+        ours, theirs = counts
+        yield Row(
+            what, ours, theirs, "", f"pip {PIP} without the shim, plain",
+            f"at most {goal:.1f}x", ours <= goal * theirs,
+        )  # fmt: skip
 
 
 def _start_up(shim: Environment, none: Environment) -> Row:

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 from packaging.version import Version
 from resolvelib import AbstractProvider, BaseReporter, Resolver
 
-from pep_variants.label import split_label
-from pep_variants.metadata import Metadata
-from pep_variants.platform import Platform, Support
-from pep_variants.reader import read_metadata
+from pep_variants.formats.reader import read_metadata
+from pep_variants.model.label import split_label
+from pep_variants.model.metadata import Metadata
+from pep_variants.model.platform import Platform, Support
 from resolvelib_variants import VariantProvider
 
 from .report import Row, in_turn

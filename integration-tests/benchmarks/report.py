@@ -19,7 +19,7 @@ class Row(NamedTuple):
         theirs: the figure of what it is compared with, measured in the same run.
         unit: of both figures, e.g. ``ms``.
         against: what theirs is.
-        goal: what DESIGN.md asks of the ratio or of our figure, in words; empty without a goal.
+        goal: the goal for the ratio or for our figure, in words; empty without a goal.
         met: whether it was met in this run; None without a goal.
     """
 

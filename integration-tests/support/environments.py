@@ -18,9 +18,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from .isolation import outside
+
 ROOT = Path(__file__).resolve().parents[2]
 DISTRIBUTIONS = (
     "packages/pep-variants",
+    "packages/variants-plugins",
+    "packages/variants-index",
+    "packages/variants-proxy",
     "packages/variants-cli",
     "packages/uv-variants",
     "resolver-ext",
@@ -38,6 +43,8 @@ PIPS = (
     "26.2.1",
     "26.3",
 )
+BYTECODE = {"PYTHONDONTWRITEBYTECODE": ""}
+"""For the Python of an environment, whose files are all below the temporary folder."""
 STALE = 300
 """Seconds after which whoever holds a lock is taken to be dead."""
 
@@ -96,7 +103,7 @@ def built_wheel(distribution: str, folder: Path) -> Path:
     subprocess.run(
         [*uv_command(), "build", "--quiet", "--wheel", "--out-dir", str(folder),
          str(ROOT / distribution)],
-        check=True,
+        check=True, env=outside(),
     )  # fmt: skip
     (wheel,) = folder.glob("*.whl")
     return wheel
@@ -109,7 +116,10 @@ def uv_command() -> list[str]:
 
 
 def clean_environ(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return this process's environment without pip's, uv's and our own settings."""
+    """Return this process's environment without pip's, uv's and our own settings.
+
+    Python writes no bytecode, see `support.isolation.isolated`.
+    """
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -120,6 +130,7 @@ def clean_environ(extra: Mapping[str, str] | None = None) -> dict[str, str]:
         "PIP_CONFIG_FILE": os.devnull,
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "PIP_NO_INPUT": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
         "UV_NO_CONFIG": "1",
         **(extra or {}),
     }
@@ -169,12 +180,12 @@ class Environment:
         cwd: Path | None = None,
         timeout: int = 300,
     ) -> Result:
-        """Run this environment's python with *args*."""
+        """Run this environment's python with *args*; bytecode is kept, in the environment."""
         done = subprocess.run(
             [self.python, *args],
             capture_output=True,
             text=True,
-            env=clean_environ({"PIP_NO_CACHE_DIR": "1", **(env or {})}),
+            env=clean_environ({"PIP_NO_CACHE_DIR": "1", **BYTECODE, **(env or {})}),
             timeout=timeout,
             cwd=cwd or self.path,
             check=False,
@@ -208,7 +219,7 @@ def downloaded_pip(version: str, wheelhouse: Path) -> Path:
 
     def download(path: Path) -> None:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest"]
-        subprocess.run([*command, str(path.parent), f"pip=={version}"], check=True)
+        subprocess.run([*command, str(path.parent), f"pip=={version}"], check=True, env=outside())
 
     return once(wheelhouse / f"pip-{version}-py3-none-any.whl", download)
 

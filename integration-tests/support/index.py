@@ -42,7 +42,7 @@ class Answer:
 
     @classmethod
     def endless(cls) -> Answer:
-        """Return an answer that goes on until somebody hangs up."""
+        """Return an endless response, which ends when the connection is closed."""
         return cls(body=itertools.repeat(b" " * 65536))
 
     @classmethod
@@ -74,7 +74,9 @@ class Index:
         faults: answers by filename that replace the file's.
         api: ``json`` (PEP 691 when asked for) or ``html`` (PEP 503 only).
         credentials: ``user:password`` that every request must have.
+        metadata_hashes: pages give the hashes of PEP 658 files, as PyPI does.
         ranges: answer requests for a part of a file with that part.
+        suffix_ranges: also if the request is for the last bytes; otherwise it is refused.
         requests: paths asked for so far.
     """
 
@@ -87,7 +89,9 @@ class Index:
     faults: dict[str, Callable[[], Answer]] = field(default_factory=dict)
     api: str = "json"
     credentials: str = ""
+    metadata_hashes: bool = False
     ranges: bool = False
+    suffix_ranges: bool = True
     requests: list[str] = field(default_factory=list)
     url: str = ""
 
@@ -150,9 +154,10 @@ class Index:
             if data is None and filename.endswith(".metadata"):
                 data = self.metadata_files.get(filename[: -len(".metadata")])
             if data is not None:
-                return (
-                    self._part(data, headers.get("Range", "")) if self.ranges else Answer(body=data)
-                )
+                wanted = headers.get("Range", "") if self.ranges else ""
+                if wanted.startswith("bytes=-") and not self.suffix_ranges:
+                    return Answer(416)
+                return self._part(data, wanted) if self.ranges else Answer(body=data)
         return Answer(404, b"not found", kind="text/plain")
 
     @staticmethod
@@ -176,11 +181,20 @@ class Index:
                 sha256 = "0" * 64
             yield filename, f"/files/{project}/{filename}", sha256
 
+    def _core_metadata(self, filename: str) -> bool | dict[str, str]:
+        """Return what a page says of the PEP 658 file of a wheel."""
+        data = self.metadata_files.get(filename)
+        if data is None or not self.metadata_hashes:
+            return data is not None
+        return {"sha256": hashlib.sha256(data).hexdigest()}
+
     def _html(self, projects: Iterable[str]) -> bytes:
         rows = []
         for filename, url, sha256 in itertools.chain.from_iterable(map(self._entries, projects)):
             fragment = f"#sha256={sha256}" if sha256 else ""
-            extra = ' data-core-metadata="true"' if filename in self.metadata_files else ""
+            promised = self._core_metadata(filename)
+            text = f"sha256={promised['sha256']}" if isinstance(promised, dict) else "true"
+            extra = f' data-core-metadata="{text}"' if promised else ""
             for name, value in self.attributes.get(filename, {}).items():
                 extra += f' data-{name}="{html.escape(value)}"'
             rows.append(f'<a href="{url}{fragment}"{extra}>{filename}</a><br>')
@@ -192,7 +206,7 @@ class Index:
                 "filename": filename,
                 "url": url,
                 "hashes": {"sha256": sha256} if sha256 else {},
-                "core-metadata": filename in self.metadata_files,
+                "core-metadata": self._core_metadata(filename),
                 **self.attributes.get(filename, {}),
             }
             for filename, url, sha256 in self._entries(project)

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from .environments import Environment, Result, clean_environ
+from .environments import BYTECODE, Environment, Result, clean_environ
 
 _SERVER = Path(__file__).with_name("pip_server.py")
 TIMEOUT = 120
@@ -34,7 +34,7 @@ class PipCommands:
                 stdout=subprocess.PIPE,
                 text=True,
                 cwd=environment.path,
-                env=clean_environ(),
+                env=clean_environ(BYTECODE),
             )
             # What it says is of no interest, what it imports is.
             self.pip("install", "--dry-run", "--no-index", "nothing")

@@ -7,6 +7,20 @@ from .wheels import Release, Wheel, metadata
 
 ACME = {"requires": ["acme-provider>=1,<2"], "plugin-api": "acme_provider:Plugin"}
 
+PLUGIN = """
+from types import SimpleNamespace
+
+class Plugin:
+    namespace = "acme"
+
+    @classmethod
+    def get_supported_configs(cls):
+        return [SimpleNamespace(name="speed", values=["fast", "slow"], multi_value=False)]
+
+    get_all_configs = get_supported_configs
+"""
+"""Code of a plugin that answers."""
+
 
 def acme_index(plugin: str) -> Index:
     """Return an index with a project with variants, ``app``, and the provider they want.

@@ -43,6 +43,23 @@ def app_index(*, metadata_file: bool = False, **options: Any) -> Index:
     return index
 
 
+def gpu_index(**options: Any) -> Index:
+    """Return an index with two releases whose variants depend on different libraries."""
+    requires = (
+        "cudalib==12.8; variant_label == 'cu128'",
+        "cudalib==12.6; variant_label == 'cu126'",
+        "always",
+    )
+    index = Index(**options)
+    for version in ("1.0", "2.0"):
+        index.add_release(Release("gpu", version, cuda("12.6", "12.8"), requires))
+    for version in ("12.6", "12.8"):
+        index.add_wheel(Wheel("cudalib", version))
+    index.add_wheel(Wheel("always", "1.0"))
+    index.add_wheel(Wheel("app", "1.0", requires=("gpu",)))
+    return index
+
+
 ON_GPU = "always-1.0 app-1.0-cu128 for-128-1.0 for-cu128-1.0 for-gpu-1.0"
 ON_CPU = "always-1.0 app-1.0-null for-cpu-1.0"
 """What pip says it installs of `app_index` on a machine with `CUDA_12_8`, and on one without."""

@@ -183,7 +183,7 @@ def _upload(client: httpx.Client, url: str, path: Path) -> int:
 
 
 def free_port() -> int:
-    """Return a port of loopback that nobody listens to."""
+    """Return a loopback port without a listener."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port: int = found.getsockname()[1]

@@ -1,4 +1,4 @@
-"""An index of any number of projects that exist only as long as somebody asks for them.
+"""An index of any number of projects that exist only while they are requested.
 
 Every project has twenty versions and requires two others, so that the first one requires all of
 them. Of some, every version has variants. Run as a script it serves the index until its input

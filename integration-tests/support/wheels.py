@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import itertools
 import json
 import tarfile
 import zipfile
@@ -50,6 +51,11 @@ class Wheel:
         parts = [self.name.replace("-", "_"), self.version, self.build_tag, self.tag, self.label]
         return "-".join(part for part in parts if part) + ".whl"
 
+    def tags(self) -> list[str]:
+        """Return the tags that `tag` stands for, one by one."""
+        parts = (part.split(".") for part in self.tag.split("-"))
+        return ["-".join(combination) for combination in itertools.product(*parts)]
+
     def metadata(self) -> bytes:
         """Return the contents of ``METADATA``."""
         lines = ["Metadata-Version: 2.1", f"Name: {self.name}", f"Version: {self.version}"]
@@ -67,7 +73,8 @@ class Wheel:
             **{path: text.encode() for path, text in self.files.items()},
             f"{info}/METADATA": self.metadata(),
             f"{info}/WHEEL": (
-                f"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: {self.tag}\n"
+                "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\n"
+                + "".join(f"Tag: {tag}\n" for tag in self.tags())
             ).encode(),
         }
         if self.variant_json is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -32,30 +33,55 @@ class Combination:
 
 NEWEST = PIPS[-1]
 FULL_MATRIX = [Combination(python, pip) for pip in PIPS for python in PYTHONS]
-# Every pip on one Python, every Python with one pip.
-MATRIX = [item for item in FULL_MATRIX if item.python == "3.12" or item.pip == NEWEST]
+# Every pip once, and every Python.
+EVERY_PIP = [
+    Combination(PYTHONS[number % len(PYTHONS)], pip) for number, pip in enumerate(PIPS[:-1])
+] + [Combination(PYTHONS[-1], NEWEST)]
 # The oldest and the newest, and with them both of pip's metadata backends.
-LONG_TAIL = [Combination("3.10", PIPS[0]), Combination("3.13", NEWEST)]
+LONG_TAIL = [EVERY_PIP[0], EVERY_PIP[-1]]
+# These, and one between them.
+SAMPLE = [LONG_TAIL[0], EVERY_PIP[len(PIPS) // 2], LONG_TAIL[1]]
 # For what has little to do with the version of either.
 ONE = [Combination("3.12", NEWEST)]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test on `MATRIX`, `LONG_TAIL` or `ONE`, as it is marked."""
+    """Run a test on the combinations of Python and pip that its mark says."""
     if "combination" in metafunc.fixturenames:
-        wanted = LONG_TAIL
-        if metafunc.definition.get_closest_marker("matrix"):
-            wanted = FULL_MATRIX if metafunc.config.getoption("full_matrix") else MATRIX
-        elif metafunc.definition.get_closest_marker("everywhere"):
-            wanted = FULL_MATRIX if metafunc.config.getoption("full_matrix") else LONG_TAIL
-        elif metafunc.definition.get_closest_marker("one"):
-            wanted = ONE
+        wanted = _combinations(metafunc)
         metafunc.parametrize("combination", wanted, ids=str, scope="session")
     if "every_machine" in metafunc.fixturenames:
-        every = metafunc.definition.get_closest_marker("matrix") or metafunc.config.getoption(
-            "full_matrix"
-        )
-        metafunc.parametrize("every_machine", UVS if every else (UVS[0], UVS[-1]), indirect=True)
+        metafunc.parametrize("every_machine", _uvs(metafunc), indirect=True)
+
+
+def _combinations(metafunc: pytest.Metafunc) -> list[Combination]:
+    """Return where a test runs.
+
+    ``make test`` has to end within minutes: there a test without a mark, or marked 'everywhere',
+    runs on one of `SAMPLE`, which its name decides. ``make test-matrix`` leaves none out.
+    """
+    full = metafunc.config.getoption("full_matrix")
+    marked = {mark.name for mark in metafunc.definition.iter_markers()}
+    if "one" in marked:
+        return ONE
+    if marked & {"matrix", "every_pip", "everywhere"} and full:
+        return FULL_MATRIX
+    if "every_pip" in marked:
+        return EVERY_PIP
+    if "matrix" in marked:
+        return SAMPLE
+    if full:
+        return LONG_TAIL
+    return [SAMPLE[zlib.crc32(metafunc.definition.name.encode()) % len(SAMPLE)]]
+
+
+def _uvs(metafunc: pytest.Metafunc) -> tuple[str, ...]:
+    """Return the releases of uv that a test runs with; see `_combinations`."""
+    if metafunc.config.getoption("full_matrix"):
+        return UVS
+    if metafunc.definition.get_closest_marker("matrix"):
+        return UVS[0], UVS[-1]
+    return (UVS[-(zlib.crc32(metafunc.definition.name.encode()) % 2)],)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -69,8 +95,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marks."""
-    config.addinivalue_line("markers", "matrix: runs on every Python and pip, or on every uv")
-    config.addinivalue_line("markers", "everywhere: the same, but only by make test-matrix")
+    every = "runs on every Python and pip, or on every uv, by make test-matrix"
+    config.addinivalue_line("markers", f"every_pip: {every}; on every pip by make test")
+    config.addinivalue_line("markers", f"matrix: {every}; on a sample by make test")
+    config.addinivalue_line("markers", f"everywhere: {every}; on one by make test")
     config.addinivalue_line("markers", "one: runs on one Python and pip")
     config.addinivalue_line("markers", "load: does more of it in make test-matrix")
 

@@ -18,15 +18,15 @@ from typing import Any
 
 import pytest
 
-from pep_variants.detection import Detector
+from pep_variants.choose.preferences import Preferences
+from pep_variants.choose.selection import File, select
+from pep_variants.detect.detector import Detector
 from pep_variants.errors import MetadataError
-from pep_variants.filename import metadata_filename
-from pep_variants.generation import V0_2_0
-from pep_variants.metadata import Metadata
-from pep_variants.preferences import Preferences
-from pep_variants.reader import read_metadata
-from pep_variants.selection import File, select
-from pep_variants.writer import metadata_to_tree
+from pep_variants.formats.reader import read_metadata
+from pep_variants.formats.writer import metadata_to_tree
+from pep_variants.model.filename import metadata_filename
+from pep_variants.model.generation import V0_2_0
+from pep_variants.model.metadata import Metadata
 from support.environments import clean_environ, uv_command
 from support.index import Index, index_of, served
 from support.random_releases import World
@@ -405,7 +405,7 @@ DIFFERENT: dict[str, tuple[Mapping[str, Any], str | None, str | None]] = {
         "cu",
     ),
     # FORMATS: a major version that is not known is an error. uv reads on.
-    "major": (blas("https://variants-schema.wheelnext.dev/v1.0.0.json"), "s", None),
+    "major": (blas("https://variants-schema.wheelnext.dev/v2.0.0.json"), "s", None),
     # FORMATS: without a schema, or of an old generation, the file is read by its shape. uv fails.
     "no-schema": (
         {key: value for key, value in nvidia().items() if key != "$schema"},

@@ -32,17 +32,17 @@ from variantlib.utils import (
 )
 from variantlib.variants_json import VariantsJson
 
-from pep_variants.detection import Detector
+from pep_variants.choose.preferences import Preferences
+from pep_variants.choose.ranking import Ranking, rank
+from pep_variants.detect.detector import Detector
+from pep_variants.detect.providers.nvidia import NvidiaProvider
 from pep_variants.errors import InconsistentMetadata
-from pep_variants.generation import V0_2_0
-from pep_variants.merging import merge
-from pep_variants.metadata import Metadata
-from pep_variants.platform import Platform, Support
-from pep_variants.preferences import Preferences
-from pep_variants.providers.nvidia import NvidiaProvider
-from pep_variants.ranking import Ranking, rank
-from pep_variants.reader import metadata_from_tree, read_metadata
-from pep_variants.writer import metadata_to_tree
+from pep_variants.formats.merging import merge
+from pep_variants.formats.reader import metadata_from_tree, read_metadata
+from pep_variants.formats.writer import metadata_to_tree
+from pep_variants.model.generation import V0_2_0
+from pep_variants.model.metadata import Metadata
+from pep_variants.model.platform import Platform, Support
 from support.random_releases import FEATURES, NAMESPACES, VALUES, World
 
 FIXTURES = Path(__file__).parents[2] / "packages" / "pep-variants" / "tests" / "fixtures"
@@ -161,7 +161,12 @@ def test_abi_dependency(monkeypatch: pytest.MonkeyPatch) -> None:
                 needs = {name: sorted(world.pick(wanted[name], 1))}
                 world.tree["variants"][f"abi_{label}"] = {**properties, "abi_dependency": needs}
         ranking = ours(world.tree, told, Preferences())
-        assert list(ranking.labels) == theirs(world.tree, platform, Preferences())
+        expected = theirs(world.tree, platform, Preferences())
+        assert sorted(ranking.labels) == sorted(expected)
+        # variantlib 0.2.2 counts the namespace in the order; the draft no longer does.
+        assert [label for label in ranking.labels if not label.startswith("abi_")] == [
+            label for label in expected if not label.startswith("abi_")
+        ]
         compatible += sum(label.startswith("abi_") for label in ranking.labels)
         rejected += sum(label.startswith("abi_") for label in ranking.rejected_labels)
     assert compatible > 200

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from support.environments import ROOT, clean_environ, once, uv_command
+from support.isolation import outside, registries
 from support.loopback import served_folder
 from support.tools import tool
 
@@ -56,7 +57,7 @@ def matrix(
     command = [sys.executable, "-c", "from variants_cli.main import main; main()", "matrix"]
     return subprocess.run(
         [*command, str(source / "matrix.toml"), "--build", "-j", "2", "-o", str(folder), *options],
-        env=clean_environ({"CC": COMPILER, **(environ or {})}),
+        env=clean_environ({**registries(), "CC": COMPILER, **(environ or {})}),
         capture_output=True,
         text=True,
         check=False,
@@ -249,7 +250,7 @@ def test_backend_that_writes_metadata_itself(tmp_path, frontend):
     """scikit-build-core, beside the variantlib of this environment: what it asks for is too old."""
     packages = tmp_path / "packages"
     command = [*uv_command(), "pip", "install", "--quiet", "--target", str(packages)]
-    subprocess.run([*command, "scikit-build-core==1.1.2"], check=True, env=clean_environ())
+    subprocess.run([*command, "scikit-build-core==1.1.2"], check=True, env=outside())
     dist = tmp_path / "dist"
     done = matrix(
         dist, "--no-isolation", "--frontend", frontend,

@@ -76,7 +76,7 @@ def test_wheel(environments, version):
         "pip/__init__.py",
         *(f"{info}/{name}" for name in ("METADATA", "RECORD", "WHEEL")),
     }
-    places = ("pip/_variants/", f"{info}/licenses/src/pip/_variants/")
+    places = ("pip/_variants/", f"{info}/licenses/src/pip/_variants/", f"{info}/sboms/pep-")
     assert all(name.startswith(places) for name in ours - upstream.keys())
 
     message = BytesParser().parsebytes(files[f"{info}/METADATA"])
@@ -118,10 +118,13 @@ def test_other_bytes_are_refused(environments, tmp_path):
     wheel.write_bytes(environments.pip_wheel(version).read_bytes() + b"\0")
     command = [sys.executable, "-m", "patched", "--shim", str(environments.shim_wheel)]
     for arguments, message in (
-        ((version, "--upstream", str(wheel)), f"{wheel} is not pip {version} as it was released"),
+        (
+            (version, "--upstream", str(wheel)),
+            f"{wheel} is not the released wheel of pip {version}",
+        ),
         (
             (VERSIONS[0], "--upstream", str(environments.pip_wheel(version))),
-            f"is not pip {VERSIONS[0]} as it was released: its sha256 is ",
+            f"is not the released wheel of pip {VERSIONS[0]}: its sha256 is ",
         ),
         (("1.0",), "invalid choice: '1.0'"),
     ):

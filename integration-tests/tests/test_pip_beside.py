@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 
 from support.environments import Environment, clean_environ, uv_command
 from support.patched_pip import local_version, patched_pip
-from support.projects import CUDA_12_8, ON_GPU, app_index, cuda
+from support.projects import CUDA_12_8, DRIVER, ON_GPU, app_index, cuda
 from support.tools import TOOLS, add, tool
 from support.wheels import Release, SourceDistribution, Wheel
 
@@ -124,7 +125,9 @@ def test_upgrade_of_pip(environments, available, fresh, serve, tmp_path):
 
 @pytest.mark.one
 def test_pip_tools(environments, fresh, index, tmp_path):
-    """It runs pip in its own process. All labels' hashes are good.
+    """It runs pip in its own process. Hashes are of the variant whose dependencies it lists.
+
+    With another driver that is an error, not another variant without its dependencies.
 
     ``pip-sync`` removes what is not listed, before it installs anything: the shim has to be.
     """
@@ -144,7 +147,16 @@ def test_pip_tools(environments, fresh, index, tmp_path):
     assert re.findall(r"(?m)^(\S+)==1\.0", text) == [
         "always", "app", "for-128", "for-cu128", "for-gpu"
     ]  # fmt: skip
-    assert text.partition("app==1.0")[2].partition("# via")[0].count("--hash") == 4
+    digest = hashlib.sha256(index.files["app"]["app-1.0-py3-none-any-cu128.whl"]).hexdigest()
+    hashes = text.partition("app==1.0")[2].partition("# via")[0]
+    assert re.findall(r"--hash=(\S+)", hashes) == [f"sha256:{digest}"]
+    elsewhere = fresh.pip(
+        "install", "--dry-run", "-i", index.url, "-r", str(tmp_path / "requirements.txt"),
+        env={**CUDA_12_8, DRIVER: "12.6"},
+    )  # fmt: skip
+    assert elsewhere.code == 1
+    assert "app" in elsewhere.err, elsewhere
+    assert "In --require-hashes mode" not in elsewhere.err  # for a dependency without a hash
     done = fresh.run("-m", "piptools", "sync", env=CUDA_12_8, cwd=tmp_path)
     assert f"Successfully installed {ON_GPU}\n" in done.out, done
     assert fresh.pip("show", "pep-variants-shim").code == 0

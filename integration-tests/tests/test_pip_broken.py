@@ -20,7 +20,7 @@ OTHER = {**cuda("12.8"), "variants": {"cu128": {"nvidia": {"cuda_version_lower_b
 CONTENTS = {
     "empty": (b"", "not valid JSON"),
     "truncated": (GOOD[:-40], "not valid JSON"),
-    "not UTF-8": (b'{"\xff": 1}', "not valid JSON"),
+    "not UTF-8": (b'{"\xff": 1}', "not UTF-8"),
     "nested deeply": (b'{"variants": ' + DEEP + b"}", "nested too deeply"),
     "a list": (b"[]", "expected an object, found []"),
     "variants a list": (b'{"variants": []}', "variants: expected an object"),
@@ -37,18 +37,16 @@ CONTENTS = {
         json.dumps({**cuda("12.8"), "$schema": V0_2_0.replace("0.2.0", "7.0.0")}).encode(),
         "7.0.0",
     ),
-    "huge": (GOOD + b" " * (33 << 20), "larger than 32 MiB"),
+    "huge": (GOOD + b" " * (33 << 20), "larger than 8 MiB"),
 }
 
 ANSWERS = {
-    "missing": (Answer(404, b"gone"), "404 Client Error"),
-    "forbidden": (Answer(403, b"no"), "403 Client Error"),
     "a server error": (Answer(500, b"oh"), "500"),
-    "endless": (Answer.endless(), "larger than 32 MiB"),
+    "endless": (Answer.endless(), "larger than 8 MiB"),
     "cut off": (Answer.cut_off(GOOD[:-40]), FILE),  # in the words of whichever urllib3
     "redirected for ever": (Answer.redirect(f"/files/app/{FILE}"), "redirects"),
     "redirected to nowhere": (Answer.redirect("http://127.0.0.1:1/"), "cannot be fetched"),
-    "compressed": (Answer(body=b"\x1f\x8b\x08", headers={"Content-Encoding": "gzip"}), "not valid"),
+    "compressed": (Answer(body=b"\x1f\x8b\x08", headers={"Content-Encoding": "gzip"}), "not UTF-8"),
 }
 
 
@@ -108,13 +106,28 @@ def test_redirected_to_nonsense(patched, serve, url):
     assert "Traceback" not in done.text
 
 
-def test_not_listed(patched, serve):
-    """Nor are there wheels of which a part could be read."""
+@pytest.mark.parametrize("ranges", ["suffix", "explicit", "none"])
+@pytest.mark.parametrize("missing", ["not listed", 404, 403])
+def test_wheels_are_looked_into_where_there_is_no_metadata_file(patched, serve, ranges, missing):
+    """Also if the server gives no parts of them: they are small enough to be downloaded."""
+    index = an_index(ranges=ranges != "none", suffix_ranges=ranges == "suffix")
+    index.add_wheel(Wheel("app", "2.0", "cu128", variant_json=OTHER))
+    if missing == "not listed":
+        index.unlisted = {FILE}
+    else:
+        index.faults[FILE] = lambda: Answer(missing)
+    done = dry_run(patched, serve(index), "app")
+    assert "Would install app-2.0-cu128\n" in done.out, done
+    assert done.err == ""
+
+
+def test_wheels_that_cannot_be_looked_into_where_there_is_no_metadata_file(patched, serve):
     index = an_index(unlisted={FILE})
+    index.faults["app-2.0-py3-none-any-cu128.whl"] = lambda: Answer.endless()
     done = dry_run(patched, serve(index), "app")
     assert_warned(done, index, f"lists variant wheels, but no {FILE}")
-    assert "app-2.0-py3-none-any-cu128.whl: the server gives no parts of files" in done.err
-    assert FILE not in index.fetched
+    assert "larger than the 67108864 bytes that are downloaded for metadata" in done.err
+    assert "Would install app-2.0\n" in done.out
 
 
 def test_wheels_in_place_of_the_metadata(patched, serve):
@@ -133,7 +146,7 @@ SPOILED = {
     "one has none": (Wheel("app", "2.0", "cu128"), "has no variant.json"),
     "one is another's": (
         Wheel("app", "2.0", "cu128", variant_json=cuda("12.8")),
-        "the filename says label 'cu128'",
+        "the filename has label 'cu128'",
     ),
     "one is broken": (Wheel("app", "2.0", "cu128", variant_json="{"), "not valid JSON"),
     "they contradict each other": (
@@ -157,7 +170,9 @@ def test_more_variants_than_one_reads_without_metadata(patched, serve):
     for number in range(64):
         index.add_wheel(Wheel("app", "2.0", f"x{number}"))
     done = dry_run(patched, serve(index), "app")
-    assert_warned(done, index, "and 66 labels are too many")
+    assert_warned(
+        done, index, "and 66 labels are too many to read the metadata from the wheels (at most 64)"
+    )
     assert not [
         name for name in index.fetched if name.endswith(".whl") and "2.0-py3-none-any-" in name
     ]
@@ -167,7 +182,7 @@ def test_more_variants_than_one_reads_without_metadata(patched, serve):
 def test_wrong_hash(patched, serve, api):
     index = an_index(api=api, wrong_hashes={FILE})
     done = dry_run(patched, serve(index), "app")
-    assert_warned(done, index, "does not have the sha256 hash that its index gives")
+    assert_warned(done, index, "does not match its sha256 hash")
     assert "Would install app-2.0\n" in done.out
 
 
@@ -196,7 +211,7 @@ def test_label_that_the_metadata_does_not_know(patched, serve):
     index.add_wheel(Wheel("app", "2.0", "newer"))
     done = dry_run(patched, serve(index), "app")
     assert done.err == (
-        "WARNING: Variants of app 2.0 that its metadata does not know are ignored: newer\n"
+        "WARNING: Variants of app 2.0 that its metadata does not list are ignored: newer\n"
     )
     assert "Would install app-2.0-cu128\n" in done.out
 
@@ -237,7 +252,7 @@ def wheel_that_says(inside):
 
 WHEELS = {
     "other properties": (OTHER, ["variants.cu128 differs", ":: 12.8", ":: 12.6"]),
-    "other labels": (cuda("12.8"), ["the filename says label 'cu128'", "null"]),
+    "other labels": (cuda("12.8"), ["the filename has label 'cu128'", "null"]),
     "nothing": (None, ["is named a variant wheel, but has no variant.json"]),
     "rubbish": ("{", ["variant.json", "not valid JSON"]),
 }
@@ -281,8 +296,8 @@ def test_secrets_stay_secret(patched, serve):
     assert "Would install app-2.0\n" in done.out, done
     assert "sha256" in done.err
     assert "secret" not in done.text
-    index.faults[FILE] = lambda: Answer(404)
+    index.faults[FILE] = lambda: Answer(500)
     index.wrong_hashes.clear()
     done = dry_run(patched, index, "-v", "-i", url, "app")
-    assert "404" in done.err, done
+    assert "500" in done.err, done
     assert "secret" not in done.text

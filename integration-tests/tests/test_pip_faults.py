@@ -184,12 +184,10 @@ def test_slow_for_every_version(patched, serve):
     done = patched.pip(
         "install", "--dry-run", "--timeout", "1", "-i", index.url, "app", "other", env=CUDA_12_8
     )
-    assert time.monotonic() - start < 40
+    assert time.monotonic() - start < 70  # one wait for each would take 80 s
     assert "Would install app-0.9 other-1.0-cu128\n" in done.out, done
-    assert (
-        "app-1.19-variants.json: the variants cannot be had: it takes longer than 4 s" in done.err
-    )
-    assert done.err.count("took too long to tell of another version already") == 19
+    assert "app-1.19-variants.json: cannot be fetched: it takes longer than 4 s" in done.err
+    assert done.err.count("took too long for another version, not asked again") == 19
     assert len([name for name in index.fetched if name.endswith("-variants.json")]) == 2
 
 
@@ -287,7 +285,7 @@ def on_full_disk(environment, folder, *args, env):
 
 @pytest.mark.one
 def test_caches_on_a_full_disk(patched, serve, tmp_path):
-    """Nothing is kept, everything goes on; but there is no place for plugins."""
+    """Nothing is kept, everything goes on; but there is no place for plugins, which is an error."""
     full = tmp_path / "full"
     env = {
         **CUDA_12_8,
@@ -302,10 +300,14 @@ def test_caches_on_a_full_disk(patched, serve, tmp_path):
 
     index = serve(plugin_index())
     options = ("--variant-allow-provider", "acme-provider", "-i", index.url, "app")
-    done = on_full_disk(patched, full, "install", "-v", "--dry-run", *options, env=env)
-    assert "Would install app-1.0-null\n" in done.out, done
+    done = on_full_disk(patched, full, "install", "--dry-run", *options, env=env)
+    assert done.code == 1, done
     assert "Traceback" not in done.text
-    assert "Namespace 'acme' is skipped: " in done.out
+    assert "acme-provider" in done.err
+    assert "No space left on device" in done.err
+    skip = ("--variant-on-plugin-error", "skip")
+    done = on_full_disk(patched, full, "install", "--dry-run", *skip, *options, env=env)
+    assert "Would install app-1.0-null\n" in done.out, done
     assert "No space left on device" in done.out
 
 
@@ -356,7 +358,7 @@ def test_interrupted_while_it_waits(patched, serve, tmp_path, file):
         interrupt(process)
         start = time.monotonic()
         done = ended(process)
-        assert time.monotonic() - start < 5
+        assert time.monotonic() - start < 60  # the rest would take an hour
     assert done.code == 1, done
     assert "ERROR: Operation cancelled by user\n" in done.err
     assert "Traceback" not in done.text
@@ -378,8 +380,9 @@ def test_ended_while_a_plugin_is_asked(patched, serve, tmp_path, number):
     first = f"not __import__('os').path.exists({str(mark)!r})"
     index = serve(plugin_index(f"30 if {first} and open({str(mark)!r}, 'w') else 0"))
     env = {"VARIANTS_CACHE_DIR": str(tmp_path / "cache")}
+    # Unconfined, as it writes the mark.
     options = ("install", "--dry-run", "--variant-allow-provider", "acme-provider",
-               "-i", index.url, "app")  # fmt: skip
+               "--variant-plugin-sandbox", "off", "-i", index.url, "app")  # fmt: skip
     with started(patched, *options, env=env) as process:
         wait_for(mark.exists, process)
         os.killpg(process.pid, number)

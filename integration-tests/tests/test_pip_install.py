@@ -21,7 +21,10 @@ def test_dry_run(patched, serve, api, metadata_file):
     done = patched.pip("install", "--dry-run", "-i", index.url, "app", env=CUDA_12_8)
     assert done.code == 0, done
     assert f"Would install {ON_GPU}\n" in done.out
-    assert "Variant cu128 for app 1.0: CUDA driver 12.8 or newer\n" in done.out
+    assert (
+        "Variant cu128 for app 1.0: CUDA driver 12.8 or newer; cu130 needs CUDA driver 13.0"
+        in done.out
+    )
     assert done.err == ""
     fetched = "app-1.0-py3-none-any-cu128.whl" + (".metadata" if metadata_file else "")
     assert index.fetched[:2] == ["app-1.0-variants.json", fetched]
@@ -33,7 +36,7 @@ def test_dry_run(patched, serve, api, metadata_file):
     }
 
 
-@pytest.mark.matrix
+@pytest.mark.every_pip
 def test_install(patched, serve, tmp_path):
     index = serve(app_index())
     done = patched.pip("install", "-t", str(tmp_path), "-i", index.url, "app", env=CUDA_12_8)
@@ -144,7 +147,7 @@ def test_uses_the_cpu(patched, serve):
     assert done.code == 0, done
     label = done.out.splitlines()[-1].rpartition("-")[2]
     code = (
-        "from pep_variants_shim._vendor.pep_variants.detection import Detector as D;"
+        "from pep_variants_shim._vendor.pep_variants.detect.detector import Detector as D;"
         "print(*D().host().support('x86_64').features.get('level', ['null']))"
     )
     assert label == patched.run("-c", code).out.split()[0]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
-from support.plugins import acme_index
-from support.wheels import Wheel
+from support.plugins import ACME, acme_index
+from support.wheels import Release, Wheel, metadata
 
 PLUGIN = """
 import sys
@@ -66,23 +69,95 @@ def test_allowed_plugin(serve, install):
     assert not any("acme-provider-2.0" in path for path in index.requests)
 
 
+FAILING = [
+    ("raise RuntimeError('no luck')", "failed: RuntimeError: no luck"),
+    ("import os; print('so far'); os._exit(3)", "status 3"),
+    ("import nothing_like_that", "failed: ModuleNotFoundError"),
+    ("import sys; sys.exit('bye')", "failed: SystemExit: bye"),
+    (PLUGIN.replace('"slow"]', '"so slow"]'), "so slow"),
+]
+
+
 @pytest.mark.one
-@pytest.mark.parametrize(
-    ("plugin", "problem"),
-    [
-        ("raise RuntimeError('no luck')", "no luck"),
-        ("import os; os._exit(3)", "status 3"),
-        (PLUGIN.replace('"acme"', '"other"'), "other"),
-        (PLUGIN.replace('"slow"]', '"so slow"]'), "so slow"),
-    ],
-)
+@pytest.mark.parametrize(("plugin", "problem"), FAILING)
 def test_plugin_that_fails(serve, install, plugin, problem):
-    """It costs its namespace; the install goes on, and says why with -v."""
-    done = install(serve(index_with(plugin)), "-v", "--variant-allow-provider", "acme-provider")
-    assert "Would install app-1.0-null\n" in done.out, done
-    assert "Namespace 'acme' is skipped: " in done.out
-    assert problem in done.out
+    """It was allowed, so its failure ends the command, unless the user wants it skipped."""
+    index = serve(index_with(plugin))
+    allow = ("--variant-allow-provider", "acme-provider")
+    done = install(index, *allow)
+    assert done.code == 1, done
+    assert "ERROR: the provider plugin acme-provider==1.5 (acme_provider:Plugin) " in done.err
+    assert problem in done.err
+    assert "--variant-on-plugin-error skip" in done.err
     assert "Traceback" not in done.err
+    assert "Would install" not in done.out
+
+    done = install(index, *allow, "--variant-on-plugin-error", "skip")
+    assert done.code == 0, done
+    assert "Would install app-1.0-null\n" in done.out, done
+    (line,) = [line for line in done.out.splitlines() if "Namespace 'acme' is skipped: " in line]
+    assert problem in line
+    assert "Traceback" not in done.err
+
+
+def test_plugin_that_fails_in_every_pip(serve, install):
+    index = serve(index_with("raise RuntimeError('no luck')"))
+    done = install(index, VARIANTS_ALLOW_PROVIDER="acme-provider")
+    assert done.code == 1, done
+    assert "failed: RuntimeError: no luck" in done.err
+    done = install(index, VARIANTS_ALLOW_PROVIDER="acme-provider", VARIANTS_ON_PLUGIN_ERROR="skip")
+    assert "Would install app-1.0-null\n" in done.out, done
+
+
+@pytest.mark.one
+def test_plugin_that_cannot_be_installed(serve, install):
+    index = index_with(PLUGIN)
+    index.add_wheel(Wheel("acme-provider", "1.6", requires=("not-there",)))
+    done = install(serve(index), "--variant-allow-provider", "acme-provider>=1.6")
+    assert done.code == 1, done
+    assert "ERROR: the provider plugin acme-provider<2,>=1,>=1.6 cannot be used: " in done.err
+    assert "not-there" in done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.one
+def test_cache_that_cannot_be_used(serve, install, tmp_path):
+    """No plugin can be installed then: an error, not the null variant without a word."""
+    (tmp_path / "cache").write_text("")
+    done = install(serve(index_with(PLUGIN)), "--variant-allow-provider", "acme-provider")
+    assert done.code == 1, done
+    assert "cannot be used: " in done.err
+    assert "VARIANTS_CACHE_DIR" in done.err
+
+
+@pytest.mark.one
+def test_only_the_allowed_package_is_imported(serve, install):
+    """Whatever metadata names as endpoint; `antigravity` would start the user's browser."""
+    index = index_with(PLUGIN)
+    foreign = metadata(
+        {"null": {}, "fast": {"acme": {"speed": ["fast"]}}},
+        namespaces=["acme"],
+        providers={"acme": {**ACME, "plugin-api": "antigravity"}},
+    )
+    index.add_release(Release("app", "2.0", foreign))
+    done = install(serve(index), "--variant-allow-provider", "acme-provider")
+    assert done.code == 1, done
+    assert "cannot be used: antigravity is not a module of acme-provider" in done.err
+
+
+@pytest.mark.one
+@pytest.mark.parametrize("with_uv", [True, False])
+def test_options_that_the_plugins_installer_gets(serve, install, with_uv, tmp_path):
+    """pip's timeout is a float, uv wants a whole number of seconds."""
+    path = os.environ["PATH"]
+    if not with_uv:
+        folders = path.split(os.pathsep)
+        path = os.pathsep.join(each for each in folders if not Path(each, "uv").exists())
+    options = ("--timeout", "30", "--retries", "1", "--trusted-host", "a.example")
+    done = install(
+        serve(index_with(PLUGIN)), *options, "--variant-allow-provider", "acme-provider", PATH=path
+    )
+    assert "Would install app-1.0-fast\n" in done.out, done
 
 
 @pytest.mark.one

@@ -9,7 +9,7 @@ import pytest
 
 from support.index import Index, index_of
 from support.projects import CUDA_12_8, DRIVER, ON_CPU, ON_GPU, app, app_index, cuda
-from support.wheels import Release, Wheel, metadata
+from support.wheels import Release, SourceDistribution, Wheel, metadata
 
 STATIC = {"static-properties": {"f": ["a", "b", "c"]}, "feature-order": ["f"]}
 
@@ -44,43 +44,61 @@ GATED = (
 
 
 @pytest.mark.parametrize("metadata_file", [True, False])
-def test_conflict_is_answered_by_the_next_variant(patched, serve, metadata_file):
-    """The first two variants need what another project forbids; the third one does not."""
+def test_conflict_is_answered_by_the_next_version(patched, serve, metadata_file):
+    """The variant of a version is chosen before its dependencies are read (PEP 825)."""
     index = Index()
-    for version in ("1.0", "2.0"):
-        release = Release("app", version, ranked("a", "b", "c"), GATED)
-        index.add_release(release, metadata_file=metadata_file)
+    index.add_release(
+        Release("app", "1.0", ranked("b", "c"), GATED[2:]), metadata_file=metadata_file
+    )
+    index.add_release(Release("app", "2.0", ranked("a", "c"), GATED), metadata_file=metadata_file)
     for version in ("1.0", "2.0", "3.0"):
         index.add_wheel(Wheel("dep", version))
     index.add_wheel(Wheel("other", "1.0", requires=("dep<2",)))
     done = dry_run(patched, serve(index), "app", "other")
+    installs(done, "app-1.0-b", "dep-1.0", "other-1.0")
+    read = {
+        name.removesuffix(".metadata") for name in index.fetched if name.startswith("app-2.0-py3")
+    }
+    assert read == {"app-2.0-py3-none-any-a.whl"}
+    # Users may choose the variant whose dependencies go with it.
+    done = dry_run(patched, index, "--variant", "app=c", "app", "other")
     installs(done, "app-2.0-c", "dep-1.0", "other-1.0")
-    assert "Variant a for app 2.0: n f a\n" in done.out
-    assert "Variant c for app 2.0 instead of a: n f c\n" in done.out
-    assert metadata_files(index) == ["app-2.0-variants.json"]
 
 
-def test_conflict_is_answered_by_the_non_variant_wheel_at_last(patched, serve):
+def test_conflict_is_not_answered_by_the_null_variant_or_a_non_variant_wheel(patched, serve):
     index = Index()
-    release = Release("app", "2.0", ranked("a", "b"), ("dep>=2; variant_label != ''",))
+    release = Release("app", "2.0", ranked("a"), ("dep>=2; variant_label == 'a'",))
     index.add_release(release)
     index.add_wheel(Wheel("app", "2.0"))
-    index.add_wheel(Wheel("app", "1.0"))
     for version in ("1.0", "2.0"):
         index.add_wheel(Wheel("dep", version))
     done = dry_run(patched, serve(index), "app", "dep<2")
-    installs(done, "app-2.0", "dep-1.0")
-    assert "Non-variant file for app 2.0 instead of a\n" in done.out
+    assert done.code == 1, done
+    assert "app 2.0 (variant a) depends on dep>=2\n" in done.out
+    installs(
+        dry_run(patched, index, "--variant", "app=null", "app", "dep<2"), "app-2.0-null", "dep-1.0"
+    )
 
 
-def test_conflict_of_all_variants_is_answered_by_an_older_version(patched, serve):
+@pytest.mark.parametrize("there", [False, True], ids=["absent", "conflicting"])
+def test_a_dependency_by_a_marker_that_cannot_be_had_is_an_error(patched, serve, there):
+    """Markers take no part in choosing a variant (PEP 825, "Evaluating variant markers")."""
+    requires = ("dep>=2; python_version > '3' and 'n' in variant_namespaces",)
     index = Index()
-    index.add_release(Release("app", "2.0", ranked("a", "b"), ("dep>=2",)))
-    index.add_release(Release("app", "1.0", ranked("a", "b"), ("dep>=2; variant_label == 'a'",)))
-    for version in ("1.0", "2.0"):
-        index.add_wheel(Wheel("dep", version))
-    installs(dry_run(patched, serve(index), "app", "dep<2"), "app-1.0-b", "dep-1.0")
-    assert metadata_files(index) == ["app-2.0-variants.json", "app-1.0-variants.json"]
+    index.add_release(Release("app", "1.0", ranked("a", "b"), requires, non_variant=True))
+    if there:
+        index.add_wheel(Wheel("dep", "1.0"))
+    else:
+        index.files["dep"] = {}
+    done = dry_run(patched, serve(index), "app", *(["dep<2"] if there else []))
+    assert done.code == 1, done
+    assert (
+        "ERROR: app 1.0 (variant a) requires dep>=2 because of the marker python_version > '3' and "
+        "'n' in variant_namespaces. Markers take no part in choosing a variant: choose another "
+        "variant with --variant app=null, or give --no-variants\n"
+    ) in done.err
+    assert "null" not in done.out
+    installs(dry_run(patched, index, "--variant", "app=null", "app"), "app-1.0-null")
 
 
 def test_metadata_only_of_versions_that_are_considered(patched, serve):
@@ -120,12 +138,42 @@ def test_two_indexes_that_contradict_each_other(patched, serve):
     serve(first), serve(second)
     done = dry_run(patched, first, "--extra-index-url", second.url, "app")
     assert done.code == 0, done
-    # pip's own order of the two, where nothing else decides.
-    assert "app-1.0-py3-none-any-a.whl" in second.fetched
+    # The properties decide between the two builds of this label, not the order of the indexes.
+    assert "app-1.0-py3-none-any-a.whl" in first.fetched
     assert metadata_files(first) == metadata_files(second) == ["app-1.0-variants.json"]
     forced = dry_run(patched, first, "--extra-index-url", second.url, "--variant", "app=c", "app")
     installs(forced, "app-1.0-c")
     assert "app-1.0-py3-none-any-c.whl" in first.fetched
+
+
+def test_null_variant_of_another_index_is_no_better_than_a_platform_wheel(patched, serve):
+    """Both promise to run here; between indexes pip's own order decides, which is by tag."""
+    native = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    first, second = Index(), Index()
+    first.add_wheel(Wheel("app", "1.0", tag=f"py3-none-{native}"))
+    second.add_release(Release("app", "1.0", ranked()))
+    serve(first), serve(second)
+    for main, extra in ((first, second), (second, first)):
+        done = dry_run(patched, main, "--extra-index-url", extra.url, "app")
+        installs(done, "app-1.0")
+
+
+@pytest.mark.parametrize(
+    "filename",
+    [
+        f"app-1.0-{'9' * 5000}-py3-none-any-a.whl",
+        f"app-{'9' * 5000}-py3-none-any-a.whl",
+        f"app-{'9' * 5000}!1-py3-none-any-a.whl",
+        f"app-{'9' * 5000}-variants.json",
+    ],
+    ids=["build", "version", "epoch", "metadata"],
+)
+def test_numbers_of_thousands_of_digits_cost_the_file(patched, serve, filename):
+    """`int` refuses to read them. Without variants, pip skips such names as invalid."""
+    index = Index()
+    index.add_release(Release("app", "1.0", ranked("a")))
+    index.add("app", filename, b"")
+    installs(dry_run(patched, serve(index), "app"), "app-1.0-a")
 
 
 def test_one_index_has_broken_metadata(patched, serve):
@@ -185,7 +233,7 @@ def test_wrong_hash_of_a_wheel(patched, serve):
 def test_broken_variant_marker(available, patched, serve):
     """It is invalid metadata, in pip's own words, and pip does what it does then."""
     index = Index()
-    index.add_release(Release("app", "2.0", ranked("a"), ("dep; variant_label ~= 'a'",)))
+    index.add_release(Release("app", "2.0", ranked("a"), ("dep; variant_label == os_name",)))
     index.add_wheel(Wheel("app", "1.0"))
     done = patched.pip("install", "--dry-run", "-i", serve(index).url, "app")
     if available.pip.startswith("24.0"):
@@ -310,7 +358,23 @@ def test_built_against_what_is_installed(fresh, serve):
     installs(dry_run(fresh, index, "--upgrade", "ext", "torch"), "ext-1.0-t29", "torch-2.9.0")
 
 
-@pytest.mark.matrix
+def test_build_requirements_that_are_installed_in_the_same_process(fresh, serve):
+    """They are resolved in the middle of the resolution, and change nothing about it."""
+    feature = ("--use-feature", "inprocess-build-deps")
+    if "invalid choice" in fresh.pip("download", *feature, "x", "--no-index").err:
+        pytest.skip("this pip cannot do that")
+    index = torch_index()
+    made = SourceDistribution("made", "1.0", build_requires=("ext",))
+    index.add("made", made.filename, made.build())
+    serve(index)
+    done = dry_run(fresh, index, *feature, "torch==2.8.0", "made", "ext")
+    installs(done, "ext-1.0-t28", "made-1.0", "torch-2.8.0")
+    index.add_release(Release("ext", "0.9", built_against("2.10")))
+    done = dry_run(fresh, index, *feature, "made", "ext<1", "torch")
+    installs(done, "ext-0.9-t210", "made-1.0", "torch-2.10.0")
+
+
+@pytest.mark.everywhere
 def test_built_against_what_was_installed_and_no_longer_is(fresh, serve):
     """Told as pip tells of requirements that no longer hold: after installing, and by its check."""
     index = serve(torch_index())
@@ -400,7 +464,8 @@ def test_direct_file_and_url(patched, serve, tmp_path):
         done = dry_run(patched, index, "--no-variants", place, **CUDA_12_8)
         assert (done.code, done.err) == (
             1,
-            f"ERROR: {wheel.filename} is a variant wheel, and variants are switched off\n",
+            f"ERROR: {wheel.filename} is a variant wheel, and variants are switched off: "
+            "use a non-variant wheel, or run pip without --no-variants\n",
         )
     null = a_wheel("null")
     (tmp_path / null.filename).write_bytes(null.build())
@@ -412,7 +477,7 @@ def test_direct_file_that_is_not_what_its_name_says(patched, tmp_path):
     for wheel, problem in (
         (a_wheel(variant_json=None), "is named a variant wheel, but has no variant.json"),
         (a_wheel(variant_json="[]"), "expected an object"),
-        (a_wheel(variant_json=cuda("12.8")), "the filename says label 'cu128'"),
+        (a_wheel(variant_json=cuda("12.8")), "the filename has label 'cu128'"),
     ):
         (tmp_path / wheel.filename).write_bytes(wheel.build())
         done = patched.pip(

@@ -13,6 +13,7 @@ import pytest
 
 from support.environments import Result, clean_environ
 from support.index import Answer, Index
+from support.plugins import acme_index
 from support.projects import CUDA_12_8, app, app_index
 from support.wheels import SourceDistribution, Wheel
 
@@ -20,16 +21,18 @@ COMMAND = [sys.executable, "-c", "from variants_cli.main import main; main()"]
 NO_GPU = "[[provider]]\nnamespace = 'nvidia'\n"
 GPU = f"{NO_GPU}[provider.properties]\ncuda_version_lower_bound = ['12.8', '12.7', '12.6']\n"
 
-ON_GPU = """\
+NEEDS_13 = "needs CUDA driver 13.0 or newer, this one supports up to 12.8"
+ON_GPU = f"""\
 always     1.0  -
-app        1.0  cu128  CUDA driver 12.8 or newer
+app        1.0  cu128  CUDA driver 12.8 or newer; cu130 {NEEDS_13}
 for-128    1.0  -
 for-cu128  1.0  -
 for-gpu    1.0  -
 """
-ON_CPU = """\
+NOT_LISTED = " (the platform file lists nothing of nvidia, which 3 variants need)"
+ON_CPU = f"""\
 always   1.0  -
-app      1.0  null  no other variant fits
+app      1.0  null  no other variant fits{NOT_LISTED}
 for-cpu  1.0  -
 """
 
@@ -70,6 +73,15 @@ class TestResolve:
     def test_what_is_chosen(self, variants, index):
         done = variants("resolve", "app", "-i", index.url)
         assert (done.code, done.out, done.err) == (0, ON_GPU, "")
+
+    def test_names_that_match_nothing(self, variants, index):
+        typos = ("--variant", "appp=x", "--variant-exclude", "nvidai")
+        done = variants("resolve", "app", "-i", index.url, *typos)
+        assert (done.code, done.out) == (0, ON_GPU)
+        assert "--variant appp=x: this command has no project appp" in done.err
+        assert "--variant-exclude 'nvidai' matches no variant" in done.err
+        quiet = variants("resolve", "app", "-i", index.url, env={"VARIANTS_EXCLUDE": "nvidai"})
+        assert (quiet.code, quiet.out, quiet.err) == (0, ON_GPU, "")
 
     def test_without_variants_there_is_nothing_to_say_of_them(self, variants, index):
         done = variants("resolve", "always", "-i", index.url)
@@ -115,7 +127,7 @@ class TestResolve:
         done = variants("resolve", "app", "-i", index.url, "--variant", "app=cu126")
         assert "app      1.0  cu126  asked for\n" in done.out
         done = variants("resolve", "app", "-i", index.url, env={"VARIANTS_EXCLUDE": "nvidia"})
-        assert done.out == ON_CPU
+        assert done.out == ON_CPU.replace(NOT_LISTED, "")
 
     def test_warnings(self, variants, serve):
         index = serve(app_index(wrong_hashes={"app-1.0-variants.json"}))
@@ -129,13 +141,16 @@ class TestResolve:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ([], "give a requirement, or a file of them with -r"),
-            (["what is this"], "'what is this' is no requirement"),
-            (["app", "--python-version", "three"], "python-version 'three' is none"),
+            ([], "no requirements: give a requirement, or a requirements file with -r"),
+            (["what is this"], "'what is this' is not a valid requirement"),
+            (["app", "--python-version", "three"], "'three' is not a valid python-version"),
             (["app", "--python-platform", "beos"], "platform 'beos' is not known"),
-            (["app", "-o", "lock.toml"], "lock.toml: call it pylock.toml or pylock.NAME.toml"),
-            (["app", "--all-variants"], "--all-variants is about the lock file: add -o"),
-            (["app", "--from", "held.txt"], "--from takes everything from the lock file"),
+            (
+                ["app", "-o", "lock.toml"],
+                "lock.toml: the name of a lock file has to be pylock.toml or pylock.NAME.toml",
+            ),
+            (["app", "--all-variants"], "--all-variants needs a lock file: add -o"),
+            (["app", "--from", "held.txt"], "--from cannot be combined with requirements"),
         ],
     )
     def test_wrong_usage(self, variants, tmp_path, arguments, message):
@@ -154,15 +169,16 @@ class TestResolve:
         done = variants("resolve", "app", "-i", index.url, env={"VARIANTS_EXCLUDE": "nvidia"})
         assert (done.code, done.out) == (1, "")
         first, *details = done.err.splitlines()
-        assert first == "error: nothing fits of app"
+        assert first == "error: no version fits of app"
         assert details[0] == "  you asked for app"
         assert details[1:] == [
-            "  variants of app 2.0:",
-            "    cu126  rejected    excluded by your preference 'nvidia'",
-            "    cu128  rejected    excluded by your preference 'nvidia'",
-            "    cu130  rejected    excluded by your preference 'nvidia'; "
+            "  None of the variants of app 2.0 fits this machine:",
+            "    cu126  excluded by your preference 'nvidia'",
+            "    cu128  excluded by your preference 'nvidia'",
+            "    cu130  excluded by your preference 'nvidia'; "
             "needs CUDA driver 13.0 or newer, this one supports up to 12.8",
-            "    and there is no file that is no variant",
+            "  What helps: do not exclude 'nvidia', or describe the machine that counts with "
+            "--variant-platform FILE.",
         ]
 
     def test_what_needs_a_build(self, variants, serve):
@@ -183,7 +199,8 @@ class TestLock:
         variants("resolve", "app", "-i", index.url, "-o", "pylock.toml", "--no-cache")
         assert (tmp_path / "pylock.toml").read_bytes() == first
         done = variants("resolve", "--from", "pylock.toml", "--download", "wheels")
-        assert (done.code, done.out) == (0, ON_GPU)
+        # The file has one variant, and tells of no others.
+        assert (done.code, done.out) == (0, ON_GPU.replace(f"; cu130 {NEEDS_13}", ""))
         assert {path.name for path in (tmp_path / "wheels").iterdir()} == {
             "always-1.0-py3-none-any.whl", "app-1.0-py3-none-any-cu128.whl",
             "for_128-1.0-py3-none-any.whl", "for_cu128-1.0-py3-none-any.whl",
@@ -208,7 +225,7 @@ class TestLock:
         index.add("always", "always-1.0-py3-none-any.whl", b"something else")
         done = variants("resolve", "--from", "pylock.toml", "--download", "wheels")
         assert done.code == 1
-        assert "does not have the sha256 hash that was promised" in done.err
+        assert "does not match its sha256 hash" in done.err
         assert list((tmp_path / "wheels").iterdir()) == []
 
 
@@ -230,7 +247,7 @@ class TestDirectories:
         done = variants(
             "resolve", "-e", project, "-i", index.url, "-o", "pylock.toml", "--download", "wheels"
         )
-        assert done.err == "note: mine is a directory here, and is not downloaded\n"
+        assert done.err == "note: mine is a local directory, which is not downloaded\n"
         assert len(list((tmp_path / "wheels").iterdir())) == 5
         lock = (tmp_path / "pylock.toml").read_text()
         assert '[packages.directory]\npath = "mine"\neditable = true\n' in lock
@@ -312,7 +329,7 @@ class TestExplain:
     def test_nothing_there(self, variants, index):
         done = variants("explain", "nobody-knows", "-i", index.url)
         assert done.code == 1
-        assert f"nobody-knows is not known to {index.url}" in done.err
+        assert f"nobody-knows is not found on {index.url}" in done.err
 
 
 def stalled(index):
@@ -381,14 +398,14 @@ class TestAdversity:
         url = index.url.replace("127.0.0.1", "127.0.0.1:1/x/").split("/x/")[0]
         done = variants("resolve", "app", "-i", f"{url}/simple/")
         assert done.code == 1
-        assert done.err.startswith(f"error: {url}/simple/app/: no connection")
+        assert done.err.startswith(f"error: {url}/simple/app/: cannot connect")
         assert variants("resolve", "app", "-i", index.url).out == ON_GPU
 
     def test_an_index_that_goes_away_in_the_middle(self, variants, index):
         index.faults["for_gpu-1.0-py3-none-any.whl.metadata"] = lambda: Answer.cut_off(b"Name")
         done = variants("resolve", "app", "-i", index.url)
         assert done.code == 1
-        assert "for_gpu-1.0-py3-none-any.whl.metadata: the answer is cut off" in done.err
+        assert "for_gpu-1.0-py3-none-any.whl.metadata: the response is cut off" in done.err
         index.faults.clear()
         assert variants("resolve", "app", "-i", index.url).out == ON_GPU
 
@@ -402,7 +419,7 @@ class TestAdversity:
         done = variants("resolve", "app", "-i", index.url, preexec_fn=full)
         assert (done.code, done.out) == (0, ON_GPU)
         assert done.err.startswith("note: ")
-        assert "the cache cannot be written: File too large; going on without it" in done.err
+        assert "the cache cannot be written: File too large; continuing without a cache" in done.err
         done = variants("resolve", "app", "-i", index.url, "-o", "pylock.toml", preexec_fn=full)
         assert (done.code, done.out) == (1, "")
         assert "pylock.toml: File too large" in done.err
@@ -422,3 +439,20 @@ class TestAdversity:
         files = [path for path in tmp_path.rglob("*") if path.is_file()]
         assert files
         assert not any(b"s3cr3t" in path.read_bytes() for path in files)
+
+
+@pytest.mark.parametrize("command", ["resolve", "explain"])
+def test_an_allowed_plugin_that_fails(variants, serve, command):
+    """It ends the command, which names it, or is skipped with a warning if the user wants that."""
+    index = serve(acme_index("raise RuntimeError('no luck')"))
+    arguments = (command, "app", "-i", index.url, "--variant-allow-provider", "acme-provider")
+    problem = "the provider plugin acme-provider==1.5 (acme_provider:Plugin) failed: RuntimeError"
+    done = variants(*arguments)
+    assert done.code == 1
+    assert problem in done.err
+    assert "--variant-on-plugin-error skip" in done.err
+    assert not done.out
+    done = variants(*arguments, "--variant-on-plugin-error", "skip")
+    assert done.code == 0
+    assert f"Namespace 'acme' is skipped: {problem}" in done.err
+    assert "null" in done.out

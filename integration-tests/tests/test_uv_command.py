@@ -1,4 +1,4 @@
-"""`uv-variants` as a program: terminals, signals, faults, users, and shims that stay."""
+"""`uv-variants` as a program: terminals, signals, faults, users, and proxies that keep running."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ def index(serve: Serve) -> Index:
     return serve(app_index(metadata_file=True))
 
 
-def shims_of(machine: Machine) -> list[int]:
-    """Return the processes of shims that *machine* started."""
+def proxies_of(machine: Machine) -> list[int]:
+    """Return the proxy processes that *machine* started."""
     found = []
     home = f"VARIANTS_CACHE_DIR={machine.home}".encode()
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if (
-                b"uv_variants.server" in (folder / "cmdline").read_bytes()
+                b"uv_variants.daemon.server_process" in (folder / "cmdline").read_bytes()
                 and home in (folder / "environ").read_bytes()
             ):
                 found.append(int(folder.name))
     return found
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 20) -> None:
+def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end
@@ -115,7 +115,9 @@ def test_help_names_our_options_before_uvs(machine: Machine) -> None:
 def test_there_is_no_uv(machine: Machine) -> None:
     done = machine.with_environ({"VARIANTS_UV": "/no/such/uv"}).run("--version")
     assert done.code == 2
-    assert done.err == "uv-variants: VARIANTS_UV=/no/such/uv: there is no such program\n"
+    assert done.err == (
+        "uv-variants: VARIANTS_UV=/no/such/uv: no such program; set it to the path of uv\n"
+    )
 
 
 def test_exit_codes_and_streams_pass_through(machine: Machine, index: Index) -> None:
@@ -203,29 +205,29 @@ def test_it_dies_of_the_signal_that_uv_died_of(machine: Machine, index: Index) -
 
 
 @linux
-def test_the_shim_ends_with_uv(machine: Machine, index: Index) -> None:
+def test_the_proxy_ends_with_uv(machine: Machine, index: Index) -> None:
     machine = machine.with_environ({"UV_DEFAULT_INDEX": index.url})
     machine.create_environment(PYTHON)
     assert machine.run("pip", "install", "always").code == 0
-    wait_for(lambda: not shims_of(machine), 8)
+    wait_for(lambda: not proxies_of(machine), 8)
 
 
 @linux
-def test_the_shim_ends_when_the_command_is_killed(machine: Machine, index: Index) -> None:
+def test_the_proxy_ends_when_the_command_is_killed(machine: Machine, index: Index) -> None:
     index.faults["always-1.0-py3-none-any.whl"] = trickle
     machine = machine.with_environ({"UV_DEFAULT_INDEX": index.url})
     machine.create_environment(PYTHON)
     with started(machine, "pip", "install", "always") as process:
         wait_for(lambda: index.requests)
-        assert shims_of(machine)
+        assert proxies_of(machine)
         process.kill()
-        wait_for(lambda: not shims_of(machine), 10)
+        wait_for(lambda: not proxies_of(machine), 10)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
 
 
 @linux
-def test_a_shim_that_is_killed_is_started_again(machine: Machine, serve: Serve) -> None:
+def test_a_proxy_that_is_killed_is_restarted(machine: Machine, serve: Serve) -> None:
     index = app_index()
     for number in range(20):
         index.add_wheel(Wheel(f"plain-{number}", "1.0"))
@@ -233,7 +235,7 @@ def test_a_shim_that_is_killed_is_started_again(machine: Machine, serve: Serve) 
 
     def slow() -> Answer:
         if not killed:
-            killed.extend(shims_of(machine))
+            killed.extend(proxies_of(machine))
             for process in killed:
                 os.kill(process, signal.SIGKILL)
         return Answer(body=Wheel("plain-7", "1.0").build())
@@ -263,7 +265,7 @@ def test_an_interrupted_sync_is_finished_by_the_next(machine: Machine, index: In
 
 
 @linux
-def test_nobody_else_may_use_the_shim(machine: Machine, index: Index) -> None:
+def test_other_users_cannot_use_the_proxy(machine: Machine, index: Index) -> None:
     index.credentials = "user:secret"
     url = index.url.replace("://", "://user:secret@")
     index.faults["always-1.0-py3-none-any.whl"] = trickle
@@ -271,8 +273,8 @@ def test_nobody_else_may_use_the_shim(machine: Machine, index: Index) -> None:
     machine.create_environment(PYTHON)
     with started(machine, "pip", "install", "always") as process:
         wait_for(lambda: any(path.endswith(".whl") for path in index.requests))
-        (shim,) = shims_of(machine)
-        addresses = listening(shim)
+        (proxy,) = proxies_of(machine)
+        addresses = listening(proxy)
         assert [host for host, _ in addresses] == ["127.0.0.1"]
         port = addresses[0][1]
         path = next(item for item in index.requests if item.startswith("/simple"))
@@ -283,7 +285,9 @@ def test_nobody_else_may_use_the_shim(machine: Machine, index: Index) -> None:
                 )
             assert caught.value.code in (401, 407)
         # Neither command lines nor files that others can read hold a secret.
-        lines = b"".join(Path(f"/proc/{item}/cmdline").read_bytes() for item in (shim, process.pid))
+        lines = b"".join(
+            Path(f"/proc/{item}/cmdline").read_bytes() for item in (proxy, process.pid)
+        )
         assert b"secret" not in lines
         token = re.search(rb"HTTP_PROXY=http://uv:([^@]+)@", child_environ(process.pid))
         assert token is not None
@@ -291,8 +295,8 @@ def test_nobody_else_may_use_the_shim(machine: Machine, index: Index) -> None:
     for path in machine.home.rglob("*"):
         if path.is_file() and "cache" in path.parts[len(machine.home.parts)]:
             assert b"secret" not in path.read_bytes(), path
-    shim_folder = machine.home / "variants-cache" / "shim"
-    assert stat.S_IMODE(shim_folder.stat().st_mode) == 0o700
+    proxy_folder = machine.home / "variants-cache" / "proxy"
+    assert stat.S_IMODE(proxy_folder.stat().st_mode) == 0o700
 
 
 def listening(process: int) -> list[tuple[str, int]]:
@@ -336,7 +340,7 @@ def test_what_runs_reaches_other_hosts_as_before(
     code = (
         "import sys, urllib.request as u\n"
         "for url in sys.argv[1:]: print(len(u.urlopen(url).read()))\n"
-        # Not exempt from proxies, so by way of the shim.
+        # Not exempt from proxies, so through the proxy.
         "import os; os.environ['NO_PROXY'] = os.environ['no_proxy'] = ''\n"
         "for url in sys.argv[1:]: print(len(u.urlopen(url).read()))\n"
     )
@@ -346,7 +350,7 @@ def test_what_runs_reaches_other_hosts_as_before(
     assert first == second
 
 
-# --- shims that stay
+# --- proxies that keep running
 
 
 @pytest.fixture
@@ -362,13 +366,13 @@ def running(machine: Machine, index: Index) -> Iterator[Machine]:
 
 
 @posix
-def test_a_shim_that_stays(running: Machine, index: Index) -> None:
+def test_a_proxy_that_keeps_running(running: Machine, index: Index) -> None:
     machine = running
     done = machine.run("status")
     assert done.code == 0
-    assert re.search(r"^shim +http://127\.0\.0\.1:\d+$", done.out, re.M)
+    assert re.search(r"^proxy +http://127\.0\.0\.1:\d+$", done.out, re.M)
     assert re.search(rf"^index own +{re.escape(index.url.rstrip('/'))}$", done.out, re.M)
-    state = machine.home / "variants-state" / "shim.json"
+    state = machine.home / "variants-state" / "proxy.json"
     assert stat.S_IMODE(state.stat().st_mode) == 0o600
     # Commands use it instead of one of their own.
     machine.create_environment(PYTHON)
@@ -376,18 +380,18 @@ def test_a_shim_that_stays(running: Machine, index: Index) -> None:
     assert done.code == 0, done
     assert machine.labels() == {"app": "cu128"}
     if sys.platform.startswith("linux"):
-        assert shims_of(machine) == []
+        assert proxies_of(machine) == []
     # A second one is not started, and one with other indexes is used beside it.
     done = machine.run("serve", "--port", "0")
     assert done.code == 1
-    assert "runs already" in done.err
+    assert "already running" in done.err
     done = machine.run("stop")
     assert done.code == 0, done
     assert not state.exists()
     done = machine.run("status")
     assert (done.code, done.err) == (
         1,
-        "uv-variants: no shim runs for you: uv-variants serve starts one\n",
+        "uv-variants: no index proxy is running: start one with uv-variants serve\n",
     )
 
 
@@ -419,13 +423,13 @@ def test_plain_uv_with_a_written_configuration(
 
 
 @posix
-def test_a_shared_shim(machine: Machine, index: Index) -> None:
+def test_a_shared_proxy(machine: Machine, index: Index) -> None:
     machine = machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": index.url})
     with started(machine, "serve", "--open", "--port", "0", "--access-log") as process:
         assert process.stderr is not None
         url = process.stderr.readline().split()[-1]
         wait_for(lambda: answers(f"{url}/health"))
-        client = machine.with_environ({"UV_DEFAULT_INDEX": "", "VARIANTS_SHIM": url})
+        client = machine.with_environ({"UV_DEFAULT_INDEX": "", "VARIANTS_PROXY_URL": url})
         client.create_environment(PYTHON)
         done = client.run("pip", "install", "app")
         assert done.code == 0, done

@@ -10,9 +10,9 @@ from collections.abc import Callable
 import pytest
 
 from support.index import Index
-from support.projects import CUDA_12_8, app, app_index
+from support.projects import CUDA_12_8, app, app_index, cuda, gpu_index
 from support.uvs import Machine, installed_labels, project
-from support.wheels import Wheel
+from support.wheels import Release, Wheel
 
 PYTHON = sys.executable
 Serve = Callable[[Index], Index]
@@ -50,7 +50,7 @@ def test_it_takes_the_variant_that_fits(every_machine: Machine, index: Index) ->
     assert installed_labels(environment.path) == {"app": "cu128"}
 
 
-@pytest.mark.matrix
+@pytest.mark.everywhere
 def test_another_machine_with_the_same_cache_gets_its_own(
     every_machine: Machine, index: Index
 ) -> None:
@@ -109,7 +109,7 @@ def test_options_of_variables_and_files(machine: Machine, index: Index) -> None:
     assert "--variant-prefer" in done.err
     done = machine.run("--variants", "pip", "install", "app")
     assert done.code == 2
-    assert "--variants is no option" in done.err
+    assert "--variants is not an option" in done.err
 
 
 def test_without_variants(machine: Machine, serve: Serve) -> None:
@@ -124,7 +124,7 @@ def test_without_variants(machine: Machine, serve: Serve) -> None:
     assert "uv-variants.invalid" not in done.text
 
 
-@pytest.mark.matrix
+@pytest.mark.everywhere
 def test_variant_markers_without_variants(every_machine: Machine, serve: Serve) -> None:
     index = app_index(metadata_file=True)
     requires = ("always", "for-gpu; 'nvidia' in variant_namespaces", "for-cpu; variant_label == ''")
@@ -248,3 +248,25 @@ def test_target_directories(machine: Machine, index: Index) -> None:
     assert done.code == 0, done
     assert "Variant cu128 for app 1.0" in done.err
     assert (machine.work / "there" / "app-1.0.dist-info" / "variant.json").is_file()
+
+
+def test_switching(machine: Machine, serve: Serve) -> None:
+    """With its dependencies, also what is installed without variant; only what is named."""
+    index = gpu_index()
+    for name in ("gpu", "other"):
+        index.add_release(Release(name, "2.0", cuda("12.8"), ("cudalib==12.8", "always")))
+        index.add_wheel(Wheel(name, "2.0"), metadata_file=True)
+    machine = machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": serve(index).url})
+    machine.create_environment(PYTHON)
+    assert machine.run("--no-variants", "pip", "install", "gpu", "other").code == 0
+    assert machine.labels() == {}
+    assert machine.run("pip", "install", "gpu").code == 0
+    assert machine.labels() == {}
+    done = machine.run("--variant-switch", "pip", "install", "gpu")
+    assert done.code == 0, done
+    assert machine.labels() == {"gpu": "cu128"}
+    assert names(machine) == {"always", "cudalib", "gpu", "other"}
+    (machine.work / "requirements.txt").write_text("gpu\nother\ncudalib\nalways\n")
+    done = machine.run("--variant-switch", "pip", "sync", "requirements.txt")
+    assert done.code == 0, done
+    assert machine.labels() == {"gpu": "cu128", "other": "cu128"}

@@ -43,7 +43,7 @@ def lock_of(machine: Machine) -> str:
     return (machine.work / "uv.lock").read_text()
 
 
-@pytest.mark.matrix
+@pytest.mark.everywhere
 def test_a_pinned_lock_is_the_same_everywhere(every_machine: Machine, index: Index) -> None:
     machine = working_on(every_machine, index, "app")
     gpu = machine.with_environ(CUDA_12_8)
@@ -117,7 +117,7 @@ def test_a_floating_lock_fits_every_machine(every_machine: Machine, serve: Serve
         assert lock_of(machine) == lock
 
 
-@pytest.mark.matrix
+@pytest.mark.everywhere
 def test_projects_change(every_machine: Machine, index: Index) -> None:
     machine = working_on(every_machine, index).with_environ(CUDA_12_8)
     done = machine.run("add", "app")
@@ -256,7 +256,7 @@ def test_builds(machine: Machine, index: Index) -> None:
     assert (folder / "label").read_text() == "cu128"
 
 
-@pytest.mark.matrix
+@pytest.mark.everywhere
 def test_explicit_indexes_stay_explicit(every_machine: Machine, index: Index, serve: Serve) -> None:
     own = app_index()
     own.add_wheel(Wheel("plain", "2.0"))

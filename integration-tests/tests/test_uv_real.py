@@ -13,6 +13,7 @@ import pytest
 
 from support.environments import ROOT
 from support.index import Index
+from support.isolation import network, outside
 from support.uvs import Machine, project
 
 PYTHON = sys.executable
@@ -28,7 +29,7 @@ def numpy_index(folder: Path) -> Index:
     """Return an index with the current numpy as variants, made as a publisher would."""
     plain, wheels = folder / "plain", folder / "wheels"
     download = ["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
-    subprocess.run([PYTHON, *download, "--dest", str(plain), "numpy"], check=True)
+    subprocess.run([PYTHON, *download, "--dest", str(plain), "numpy"], check=True, env=outside())
     (wheel,) = plain.iterdir()
     variants = str(Path(PYTHON).with_name("variants"))
     recipe = str(ROOT / "integration-tests" / "demo" / "numpy.toml")
@@ -46,7 +47,7 @@ def numpy_index(folder: Path) -> Index:
 
 @pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="CPU levels")
 def test_a_real_project(machine: Machine, serve: Serve, tmp_path: Path) -> None:
-    machine = machine.with_environ({"UV_PYTHON": PYTHON})
+    machine = machine.with_environ({**network(), "UV_PYTHON": PYTHON})
     project(machine.work, DEPENDENCIES)
     lock = machine.work / "uv.lock"
     assert machine.plain("lock").code == 0
@@ -54,8 +55,8 @@ def test_a_real_project(machine: Machine, serve: Serve, tmp_path: Path) -> None:
     lock.unlink()
     done = machine.run("lock")
     assert done.code == 0, done
-    shim = r"http://uv-variants\.invalid/p/[^/]+/i/pypi/simple/?"
-    assert re.sub(shim, "https://pypi.org/simple", lock.read_text()) == plain
+    proxy = r"http://uv-variants\.invalid/p/[^/]+/i/pypi/simple/?"
+    assert re.sub(proxy, "https://pypi.org/simple", lock.read_text()) == plain
 
     index = serve(numpy_index(tmp_path))
     more = (

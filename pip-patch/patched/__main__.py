@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from .archive import read_wheel, release_date, write_wheel
-from .baking import BakingError, bake, local_version
+from .repack import RepackError, local_version, repack
 from .upstream import SHA256, UpstreamError, fetch, verify
 
 
@@ -17,15 +17,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="patched", description=__doc__)
     parser.add_argument("version", choices=SHA256, metavar="VERSION", help=", ".join(SHA256))
     parser.add_argument("--shim", type=Path, required=True, help="wheel of pep-variants-shim")
-    parser.add_argument("--upstream", type=Path, help="wheel of that pip, instead of a download")
-    parser.add_argument("-o", "--out-dir", type=Path, default=Path("dist"), help="where to put it")
+    parser.add_argument(
+        "--upstream", type=Path, help="use this wheel of pip instead of downloading it"
+    )
+    parser.add_argument("-o", "--out-dir", type=Path, default=Path("dist"), help="output directory")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         try:
             upstream = options.upstream or fetch(options.version, Path(folder))
             verify(upstream, options.version)
-            files = bake(read_wheel(upstream), read_wheel(options.shim), options.version)
-        except (UpstreamError, BakingError, OSError) as error:
+            files = repack(read_wheel(upstream), read_wheel(options.shim), options.version)
+        except (UpstreamError, RepackError, OSError) as error:
             print(f"error: {error}", file=sys.stderr)
             return 1
         options.out_dir.mkdir(parents=True, exist_ok=True)

@@ -1,16 +1,15 @@
-"""Wheels as files by path; written so that the same files give the same bytes."""
+"""Wheels as contents by path, written reproducibly: equal files give equal bytes."""
 
 from __future__ import annotations
 
-import base64
-import csv
-import hashlib
-import io
 import os
 import time
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+
+from pep_variants.files import replacing
+from pep_variants.wheelfile.record import record_line
 
 Files = Mapping[str, bytes]
 """Contents by path in the wheel."""
@@ -25,7 +24,7 @@ def read_wheel(path: Path) -> dict[str, bytes]:
     """Return the files of the wheel at *path*.
 
     Raises:
-        zipfile.BadZipFile: it is none.
+        zipfile.BadZipFile: it is not a zip archive.
     """
     with zipfile.ZipFile(path) as archive:
         return {
@@ -34,9 +33,9 @@ def read_wheel(path: Path) -> dict[str, bytes]:
 
 
 def release_date(path: Path) -> Date:
-    """Return the date for all entries of what is built from the wheel at *path*.
+    """Return the date for all entries of a wheel that is built from the wheel at *path*.
 
-    It is ``SOURCE_DATE_EPOCH`` where that is set, otherwise the latest date in that wheel.
+    That is ``SOURCE_DATE_EPOCH`` if it is set, otherwise the latest date in that wheel.
     """
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     if epoch:
@@ -46,32 +45,26 @@ def release_date(path: Path) -> Date:
         return max(info.date_time for info in archive.infolist())
 
 
-def with_record(files: Files, info: str) -> dict[str, bytes]:
-    """Return *files* with a new ``RECORD`` in the dist-info folder *info*."""
-    record = f"{info}/RECORD"
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    for name in sorted(files.keys() - {record}):
-        digest = base64.urlsafe_b64encode(hashlib.sha256(files[name]).digest()).rstrip(b"=")
-        writer.writerow((name, f"sha256={digest.decode()}", len(files[name])))
-    writer.writerow((record, "", ""))
-    return {**files, record: buffer.getvalue().encode()}
+def with_record(files: Files, dist_info: str) -> dict[str, bytes]:
+    """Return *files* with a new ``RECORD`` in the folder *dist_info*."""
+    record = f"{dist_info}/RECORD"
+    lines = [record_line(name, files[name]) for name in sorted(files.keys() - {record})]
+    return {**files, record: "".join([*lines, record_line(record, None)]).encode()}
 
 
 def write_wheel(path: Path, files: Files, date: Date) -> None:
-    """Write the wheel *path*, at once, of *files*, all with the same *date*.
+    """Write the wheel *path* from *files*, atomically, all entries with the same *date*.
 
-    Sorted, dist-info last and ``RECORD`` at the very end, as installers like it.
+    Entries are sorted, with dist-info last and ``RECORD`` at the very end (PEP 427, "Archiver
+    features").
     """
-    unfinished = path.with_name(f"{path.name}.part")
-    with zipfile.ZipFile(unfinished, "w") as archive:
+    with replacing(path) as stream, zipfile.ZipFile(stream, "w") as archive:
         for name in sorted(files, key=_place):
             entry = zipfile.ZipInfo(name, date)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.create_system = _UNIX  # wherever it is built
             entry.external_attr = _REGULAR
             archive.writestr(entry, files[name])
-    unfinished.replace(path)
 
 
 def _place(name: str) -> tuple[bool, bool, str]:

@@ -1,4 +1,4 @@
-"""The wheels that pip's developers have released: which ones, and that it is really them."""
+"""The released wheels of pip: their hashes, download and verification."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ SHA256 = {
 
 
 class UpstreamError(Exception):
-    """There is no upstream wheel to be had, or it is not the one that was released."""
+    """The wheel of pip cannot be downloaded, or has another hash than the release."""
 
 
 def fetch(version: str, folder: Path) -> Path:
     """Download the wheel of pip *version* into *folder*; return it, verified.
 
-    From where pip is configured to download from: a mirror is as good, the hash decides.
+    With pip's own configuration: the hash makes a mirror as good as PyPI.
 
     Raises:
-        UpstreamError: the version is unknown, cannot be had, or is not what was released.
+        UpstreamError: the version is unknown, cannot be downloaded, or has another hash.
     """
     if version not in SHA256:
-        raise UpstreamError(f"pip {version} is not supported (only {', '.join(SHA256)})")
+        raise UpstreamError(f"pip {version} is not supported; supported are {', '.join(SHA256)}")
     command = [
         sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
         "--no-deps", "--only-binary", ":all:", "--dest", str(folder), f"pip=={version}",
@@ -48,16 +48,16 @@ def fetch(version: str, folder: Path) -> Path:
 
 
 def verify(wheel: Path, version: str) -> None:
-    """Check that *wheel* is the one of pip *version* that was released.
+    """Check that *wheel* has the hash of the release of pip *version*.
 
     Raises:
-        UpstreamError: it is not.
+        UpstreamError: it has another hash.
     """
     if version not in SHA256:
-        raise UpstreamError(f"pip {version} is not supported (only {', '.join(SHA256)})")
+        raise UpstreamError(f"pip {version} is not supported; supported are {', '.join(SHA256)}")
     found = hashlib.sha256(wheel.read_bytes()).hexdigest()
     if found != SHA256[version]:
         raise UpstreamError(
-            f"{wheel} is not pip {version} as it was released: "
+            f"{wheel} is not the released wheel of pip {version}: "
             f"its sha256 is {found}, not {SHA256[version]}"
         )

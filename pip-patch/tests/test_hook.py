@@ -14,18 +14,15 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "pep_variants_shim"
 
 
 @pytest.fixture
-def hook(monkeypatch):
-    """The module, fresh: what is switched off in one test is on in the next."""
-    for name in ("pep_variants_shim", "pep_variants_shim.hook"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    spec = importlib.util.spec_from_file_location(
-        "pep_variants_shim", SOURCE / "__init__.py", submodule_search_locations=[str(SOURCE)]
-    )
-    package = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "pep_variants_shim", package)
-    spec.loader.exec_module(package)
-    module = importlib.import_module("pep_variants_shim.hook")
-    monkeypatch.setitem(sys.modules, "pep_variants_shim.hook", module)
+def hook(shim_module):
+    return shim_module("hook")
+
+
+@pytest.fixture
+def guard(hook, monkeypatch):
+    """The module that replaces functions, fresh as well."""
+    module = importlib.import_module("pep_variants_shim.guard")
+    monkeypatch.setitem(sys.modules, "pep_variants_shim.guard", module)
     return module
 
 
@@ -49,16 +46,16 @@ def owner():
     return type("Owner", (), dict(vars(Owner)))
 
 
-def test_replaced(hook, owner):
-    @hook.replace(owner, "method")
+def test_replaced(guard, owner):
+    @guard.replace(owner, "method")
     def method(original, self, first, *args, **kwargs):
         return "ours", original(self, first, *args, **kwargs)
 
-    @hook.replace(owner, "made")
+    @guard.replace(owner, "made")
     def made(original, cls, first):
         return "ours", original(cls, first)
 
-    @hook.replace(owner, "known")
+    @guard.replace(owner, "known")
     def known(original, self):
         return f"ours, not {original(self)}"
 
@@ -66,18 +63,18 @@ def test_replaced(hook, owner):
     assert item.method(1, third=5) == ("ours", (1, 2, 5))
     assert owner.made(1) == ("ours", (owner, 1))
     assert item.known == "ours, not theirs"
-    hook.switch.off("a test")
+    guard.switch.off("a test", installing=False)
     assert item.method(1) == (1, 2, 3)
     assert owner.made(1) == (owner, 1)
     assert item.known == "theirs"
 
 
-def test_always(hook, owner):
-    @hook.replace(owner, "method", always=True)
+def test_always(guard, owner):
+    @guard.replace(owner, "method", always=True)
     def method(original, self, first):
         return "ours"
 
-    hook.switch.off("a test")
+    guard.switch.off("a test", installing=False)
     assert owner().method(1) == "ours"
 
 
@@ -90,15 +87,15 @@ def test_always(hook, owner):
         ("made", lambda original, cls, second: None, "Owner.made(cls, second)"),
     ],
 )
-def test_not_what_is_expected(hook, owner, name, ours, lacks):
+def test_not_what_is_expected(guard, owner, name, ours, lacks):
     before = vars(owner).get(name)
     with pytest.raises(AttributeError) as caught:
-        hook.replace(owner, name)(ours)
+        guard.replace(owner, name)(ours)
     assert caught.value.name == lacks
     assert vars(owner).get(name) is before
 
 
-def test_decorated_functions_keep_their_parameters(hook):
+def test_decorated_functions_keep_their_parameters(guard):
     def decorated(function):
         @functools.wraps(function)
         def inner(*args, **kwargs):
@@ -109,19 +106,19 @@ def test_decorated_functions_keep_their_parameters(hook):
     module = ModuleType("module")
     module.function = decorated(lambda first, second: (first, second))
 
-    @hook.replace(module, "function")
+    @guard.replace(module, "function")
     def function(original, first, *args):
         return ("ours", *original(first, *args))
 
     assert module.function(1, 2) == ("ours", 1, 2)
 
 
-def test_required(hook, owner):
-    hook.require(owner, "method")
-    hook.require(owner, "method", "third", "first")
+def test_required(guard, owner):
+    guard.require(owner, "method")
+    guard.require(owner, "method", "third", "first")
     for name, wanted in (("absent", ()), ("method", ("fourth",))):
         with pytest.raises(AttributeError):
-            hook.require(owner, name, *wanted)
+            guard.require(owner, name, *wanted)
 
 
 @pytest.mark.parametrize("version", ["24.0", "24.0.1", "24.3.1", "26.3+variants.1", "27.0.dev0"])

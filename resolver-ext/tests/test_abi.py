@@ -4,9 +4,9 @@ import pytest
 from resolvelib import BaseReporter, ResolutionImpossible, Resolver
 from test_provider import Files, Provider, Requirement, wheel
 
-from pep_variants.metadata import Metadata
-from pep_variants.platform import Platform, Support
-from pep_variants.preferences import Preferences
+from pep_variants.choose.preferences import Preferences
+from pep_variants.model.metadata import Metadata
+from pep_variants.model.platform import Platform, Support
 from resolvelib_variants import AbiRequirement, VariantProvider
 
 
@@ -211,6 +211,13 @@ class TestCoherence:
         files = Known(torch=self.METADATA, atop=self.METADATA)
         provider = provider_of(candidates, files, coherent=("cuda",), forced={"torch": "c12"})
         assert resolve(provider, "atop==1") == {"atop": "1-c12", "torch": "1-c12"}
+
+    def test_with_what_is_pinned_though_both_are_required_from_the_start(self):
+        candidates = [wheel("torch", "1", label) for label in ("c12", "null")]
+        candidates += [wheel("vision", "1", label) for label in ("c13", "c12", "null")]
+        files = Known(torch=self.METADATA, vision=self.METADATA)
+        provider = provider_of(candidates, files, coherent=("cuda",))
+        assert resolve(provider, "torch==1", "vision==1") == {"torch": "1-c12", "vision": "1-c12"}
 
     def test_with_what_is_installed(self):
         own = Metadata(("cuda",), {"c11": {"cuda": {"driver": ("11",)}}})

@@ -6,7 +6,7 @@ from resolvelib import BaseReporter, ResolutionImpossible, Resolver
 from test_abi import Known, provider_of
 from test_provider import Requirement, wheel
 
-from pep_variants.metadata import Metadata
+from pep_variants.model.metadata import Metadata
 
 CUDA = ("13", "12", "11")
 LIBRARIES = [f"lib{number}" for number in range(12)]
@@ -39,9 +39,9 @@ class Gated(Known):
         ]
 
 
-def found(*roots):
+def found(*roots, **preferences):
     files = Gated(torch=METADATA)
-    provider = provider_of(CANDIDATES, files)
+    provider = provider_of(CANDIDATES, files, **preferences)
     roots = [root.split("==") for root in ("torch==2,1", *roots)]
     wanted = [Requirement(name, tuple(versions.split(","))) for name, versions in roots]
     result = Resolver(provider, BaseReporter()).resolve(wanted)
@@ -59,8 +59,12 @@ def found(*roots):
         (("triton==2",), "null", None),
     ],
 )
-def test_a_conflict_is_answered_by_the_next_variant(conflict, label, bindings):
-    chosen, files = found(*conflict)
+def test_the_dependencies_are_those_of_the_chosen_variant(conflict, label, bindings):
+    """What goes with another variant alone is found if users choose it, and not unless they do."""
+    if conflict:
+        with pytest.raises(ResolutionImpossible):
+            found(*conflict)
+    chosen, files = found(*conflict, forced={"torch": label})
     assert chosen["torch"] == f"2-py3-none-any-{label}"
     assert (chosen.get("bindings") or "-").partition("-")[0] == (bindings or "")
     assert ("mkl" in chosen) == (label == "null")

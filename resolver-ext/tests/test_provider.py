@@ -12,10 +12,10 @@ from packaging.requirements import Requirement as ParsedRequirement
 from resolvelib import AbstractProvider, BaseReporter, ResolutionImpossible, Resolver
 
 import resolvelib_variants
+from pep_variants.choose.preferences import Preferences
 from pep_variants.errors import InvalidMarker
-from pep_variants.metadata import Metadata
-from pep_variants.platform import Platform, Support
-from pep_variants.preferences import Preferences
+from pep_variants.model.metadata import Metadata
+from pep_variants.model.platform import Platform, Support
 from resolvelib_variants import VariantProvider
 
 
@@ -132,11 +132,21 @@ def wrap(base, files=None, **preferences):
     )
 
 
+class Iterators(dict):
+    """A mapping as resolvelib passes it: each look-up gives a new iterator."""
+
+    def __getitem__(self, key):
+        return iter(super().__getitem__(key))
+
+    def get(self, key, default=()):
+        return iter(super().get(key, default))
+
+
 def matches(provider, name, versions="123", excluded=()):
     return provider.find_matches(
         identifier=name,
-        requirements={name: iter([Requirement(name, versions)])},
-        incompatibilities={name: iter(excluded)},
+        requirements=Iterators({name: [Requirement(name, versions)]}),
+        incompatibilities=Iterators({name: excluded}),
     )
 
 
@@ -170,16 +180,16 @@ class TestFindMatches:
         first = iter(found())
         assert next(first) == X[1]
         assert files.read == [("x", "2")]
-        assert list(first) == [X[0], *X[2:]]
-        assert list(found()) == [X[1], X[0], *X[2:]]
+        assert list(first) == [X[3]]
+        assert list(found()) == [X[1], X[3]]
         assert files.read == [("x", "2"), ("x", "1")]
 
     def test_only_what_the_wrapped_provider_gave(self):
         provider = wrap(Provider(*X))
         everything = list(matches(provider, "x")())
-        assert list(matches(provider, "x", excluded=[X[1]])()) == [X[0], *X[2:]]
-        assert list(matches(provider, "x", excluded=[X[1], X[2]])()) == [X[0], *X[3:]]
-        assert list(matches(provider, "x", versions="1")()) == X[3:]
+        assert list(matches(provider, "x", excluded=[X[1]])()) == [X[3]]
+        assert list(matches(provider, "x", excluded=[X[0], X[2]])()) == [X[1], X[3]]
+        assert list(matches(provider, "x", versions="1")()) == [X[3]]
         assert list(matches(provider, "x")()) == everything
 
     def test_a_factory_is_called_anew_each_time(self):
@@ -243,7 +253,7 @@ class TestGetDependencies:
         assert not base.asked
 
     def test_a_marker_that_makes_no_sense_is_for_the_client_to_judge(self):
-        candidate = wheel("x", "1", "v1", ["a; variant_label ~= 'v1'"])
+        candidate = wheel("x", "1", "v1", ["a; variant_label == os_name"])
         with pytest.raises(InvalidMarker, match="variant_label"):
             wrap(Provider(candidate)).get_dependencies(candidate)
 
@@ -252,7 +262,7 @@ class TestResolution:
     def test_the_best_variant(self):
         assert resolve(wrap(Provider(*X)), "x==12") == {"x": "x-2-py3-none-any-v2.whl"}
 
-    def test_a_conflict_of_one_variant_is_answered_by_the_next(self):
+    def test_a_conflict_of_the_chosen_variant_is_answered_by_the_next_version(self):
         requires = ["a==1", "a==2; variant_label == 'v2'"]
         candidates = [
             *(wheel("x", "2", label, requires) for label in ("v1", "v2", None)),
@@ -262,21 +272,20 @@ class TestResolution:
         ]
         for form in (list, iter, lambda items: lambda: iter(items)):
             assert resolve(wrap(Provider(*candidates, form=form)), "x==12") == {
-                "x": "x-2-py3-none-any-v1.whl",
-                "a": "a-1-py3-none-any.whl",
+                "x": "x-1-py3-none-any-v2.whl",
             }
 
     def test_a_conflict_that_shows_late_is_too(self):
         # `y` is pinned after `x`, so x v2 has to be given up again.
         candidates = [
             *(wheel("x", "2", label, ["z==1; variant_label == 'v2'"]) for label in ("v1", "v2")),
-            wheel("x", "1"),
+            *(wheel("x", "1", label) for label in ("v1", "v2")),
             wheel("y", "1", requires=["z==2"]),
             wheel("z", "2"),
             wheel("z", "1"),
         ]
         assert resolve(wrap(Provider(*candidates)), "x==12", "y==1") == {
-            "x": "x-2-py3-none-any-v1.whl",
+            "x": "x-1-py3-none-any-v2.whl",
             "y": "y-1-py3-none-any.whl",
             "z": "z-2-py3-none-any.whl",
         }
@@ -293,24 +302,92 @@ class TestResolution:
         assert not files.read
 
 
+class TestProvisional:
+    """Where the index tells that the wheels of a version have the same METADATA."""
+
+    class Hashed(Files):
+        def metadata_hash(self, candidate):
+            return candidate.version, candidate.requires
+
+    LABELS = ("v1", "v2", "v3", "null")
+
+    def universe(self, *, requires=("a==2",), labels=LABELS):
+        versions = "987654321"
+        found = [
+            wheel("x", version, label, () if version == "1" else requires)
+            for version in versions
+            for label in (labels if version != "2" else ("v1", "v2", "null"))
+        ]
+        return [*found, wheel("a", "2"), wheel("a", "1")]
+
+    def test_variants_are_judged_of_versions_whose_dependencies_are_accepted(self):
+        files = self.Hashed()
+        base = Provider(*self.universe())
+        found = resolve(wrap(base, files), "x==123456789", "a==1")
+        assert found == {"x": "x-1-py3-none-any-v3.whl", "a": "a-1-py3-none-any.whl"}
+        # There is no v3 of 2, which the others have.
+        assert files.read == [("x", "9"), ("x", "2"), ("x", "1")]
+
+    def test_a_provisional_candidate_that_is_not_chosen_is_refused(self):
+        files = self.Hashed()
+        candidates = [
+            *(wheel("x", "2", label, ["a==2"]) for label in ("v1", "v2", "null")),
+            *(wheel("x", "1", label, ["a==1"]) for label in self.LABELS),
+            wheel("a", "1"),
+        ]
+        found = resolve(wrap(Provider(*candidates), files), "x==12")
+        assert found == {"x": "x-1-py3-none-any-v3.whl", "a": "a-1-py3-none-any.whl"}
+        candidates[3:6] = [wheel("x", "1", label, ["a==1"]) for label in ("v3", "v2", "v1")]
+        assert resolve(wrap(Provider(*candidates), self.Hashed()), "x==12") == found
+
+    def test_dependencies_with_variant_markers_are_those_of_the_chosen_variant(self):
+        requires = ("a==2; variant_label == 'v2'", "a==1; variant_label == 'v3'")
+        candidates = [
+            *(wheel("x", "2", label, ["a==3"]) for label in ("v2", "null")),
+            *(wheel("x", "1", label, requires) for label in self.LABELS),
+            *(wheel("a", version) for version in "12"),
+        ]
+        found = resolve(wrap(Provider(*candidates), self.Hashed()), "x==12")
+        assert found == {"x": "x-1-py3-none-any-v3.whl", "a": "a-1-py3-none-any.whl"}
+
+    def test_a_refusal_is_not_told_as_a_cause(self):
+        candidates = [
+            *(wheel("x", "2", label, ["a==3"]) for label in ("v2", "null")),
+            *(wheel("x", "1", label, ["b==1"]) for label in self.LABELS),
+            wheel("b", "1", requires=["a==4"]),
+            wheel("a", "1"),
+        ]
+        provider = wrap(Provider(*candidates), self.Hashed())
+        with pytest.raises(ResolutionImpossible) as caught:
+            resolve(provider, "x==12")
+        assert "another variant" not in provider.explain(caught.value.causes)
+
+    @pytest.mark.parametrize("labels", [("v1", "v2", "v3"), ("v1",)])
+    def test_versions_of_which_perhaps_nothing_fits_are_judged_first(self, labels):
+        files = self.Hashed()
+        provider = wrap(Provider(*self.universe(labels=labels)), files)
+        assert resolve(provider, "x==123456789", "a==1")["x"].startswith("x-1-")
+        assert len(files.read) >= 8
+
+
 class TestForcedLabels:
     def test_the_newest_version_that_has_it(self):
         candidates = [wheel("x", "3", "v1"), *X]
         provider = wrap(Provider(*candidates), forced={"x": "v2"})
         assert resolve(provider, "x==123") == {"x": "x-2-py3-none-any-v2.whl"}
-        assert not provider.arranger.missing
+        assert not provider.ordering.missing
 
     def test_of_a_project_without_variants_is_missing(self):
         provider = wrap(Provider(wheel("a", "1")), forced={"a": "v1"})
         with pytest.raises(ResolutionImpossible):
             resolve(provider, "a==1")
-        assert "a 1 has no variant 'v1'" in str(provider.arranger.missing["a"])
+        assert "a 1 has no variant 'v1'" in str(provider.ordering.missing["a"])
 
     def test_that_does_not_fit_is_missing(self):
         provider = wrap(Provider(wheel("x", "1", "v4"), wheel("x", "1")), forced={"x": "v4"})
         with pytest.raises(ResolutionImpossible):
             resolve(provider, "x==1")
-        assert "does not fit" in str(provider.arranger.missing["x"])
+        assert "does not fit" in str(provider.ordering.missing["x"])
 
     def test_that_conflicts_is_a_conflict(self):
         candidates = [
@@ -324,7 +401,7 @@ class TestForcedLabels:
         with pytest.raises(ResolutionImpossible) as caught:
             resolve(provider, "x==12", "y==1")
         assert {cause.requirement.name for cause in caught.value.causes} == {"z"}
-        assert not provider.arranger.missing
+        assert not provider.ordering.missing
 
 
 class TestDelegation:
@@ -381,7 +458,8 @@ def test_importing_it_loads_no_network_code():
 
 def test_everything_public_is_documented():
     assert resolvelib_variants.__all__ == sorted(resolvelib_variants.__all__)
-    for name in resolvelib_variants.__all__:
+    names = [name for name in resolvelib_variants.__all__ if name != "__version__"]
+    for name in names:
         assert getattr(resolvelib_variants, name).__doc__
     readme = (Path(__file__).parent.parent / "README.md").read_text()
-    assert [name for name in resolvelib_variants.__all__ if name not in readme] == []
+    assert [name for name in names if name not in readme] == []

@@ -19,9 +19,9 @@ from typing import NamedTuple
 from packaging.requirements import Requirement as ParsedRequirement
 from resolvelib import AbstractProvider, BaseReporter, ResolutionImpossible, Resolver
 
-from pep_variants.detection import Detector
-from pep_variants.platform import Platform, Support
-from pep_variants.reader import read_metadata
+from pep_variants.detect.detector import Detector
+from pep_variants.formats.reader import read_metadata
+from pep_variants.model.platform import Platform, Support
 from resolvelib_variants import VariantProvider
 
 SOURCE = "https://index.example/simple/"
@@ -330,6 +330,13 @@ class UniverseFiles:
         return [requirement for requirement in parsed if requirement is not None]
 
 
+class HashedFiles(UniverseFiles):
+    """The same, where the index tells that the wheels of a release have the same METADATA."""
+
+    def metadata_hash(self, candidate):
+        return candidate.name, candidate.version
+
+
 class UniverseProvider(AbstractProvider):
     """A provider without any idea of variants, over given candidates and dependencies.
 
@@ -487,20 +494,22 @@ def resolve_expanded(universe):
 # The oracle.
 
 
-def choices(universe, release):
+def ranked(universe, release):
     """Return the candidates of a release that fit, best first."""
     keyed = []
     for label in release.labels:
         if release.broken or (label != "null" and label not in release.variants):
             continue
-        key = []
+        key, releases = [], []
         for namespace, features in release.variants.get(label, {}).items():
+            # Conditions on other projects decide only between equal keys.
+            part = releases if namespace == "abi_dependency" else key
             offered = universe.supported.get(namespace, {})
             for feature, values in features.items():
                 fitting = [v for v in offered.get(feature, []) if v in values]
                 if not fitting:
                     break
-                key.append(
+                part.append(
                     (
                         universe.namespaces.index(namespace),
                         list(offered).index(feature),
@@ -511,9 +520,27 @@ def choices(universe, release):
                 continue
             break
         else:
-            keyed.append(([*sorted(key), (99,)], label))
-    variants = [release.variant_file(label) for _, label in sorted(keyed)]
+            keyed.append(([*sorted(key), (99,)], label == "null", sorted(releases), label))
+    variants = [release.variant_file(label) for *_, label in sorted(keyed)]
     return [*variants, *release.candidates()[len(release.labels) :]]
+
+
+def choices(universe, release):
+    """Return the candidates that a resolver is offered: what comes first, whatever it requires.
+
+    After it, those built against releases of other projects with which none before them goes.
+    """
+    offered = {}
+    for candidate in ranked(universe, release):
+        label = next((x for x in release.labels if release.variant_file(x) == candidate), "")
+        against = release.variants.get(label, {}).get("abi_dependency", {})
+        if not any(
+            (earlier_label or label)  # files that are no variants are the client's to order
+            and all(set(earlier[name]) >= set(against.get(name, ["any"])) for name in earlier)
+            for earlier_label, earlier in offered.values()
+        ):
+            offered[candidate] = label, against
+    return list(offered)
 
 
 def required(universe, candidate):
@@ -551,7 +578,7 @@ def holds(condition, label, terms):
 
 
 def solvable(universe):
-    """Return whether any choice of candidates satisfies everything, by trying them all."""
+    """Return whether any choice of versions satisfies everything, by trying them all."""
 
     def search(chosen, wanted):
         open_names = sorted(set(wanted) - set(chosen))

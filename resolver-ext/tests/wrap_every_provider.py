@@ -11,7 +11,7 @@ from resolvelib import BaseReporter
 from resolvelib.resolvers import Resolution
 
 from pep_variants.errors import MetadataError
-from pep_variants.platform import Platform
+from pep_variants.model.platform import Platform
 from resolvelib_variants import VariantProvider
 
 MODE = os.environ["WRAP_MODE"]

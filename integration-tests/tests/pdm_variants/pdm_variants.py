@@ -9,6 +9,7 @@ the machine it runs on, and the lock file names the chosen files alone.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import wraps
 from typing import Any
@@ -27,15 +28,15 @@ from pdm.resolver.providers import BaseProvider
 from resolvelib import Resolver
 from unearth import evaluator
 
-from pep_variants.detection import Detector
+from pep_variants.choose.markers import reduce_requirement
+from pep_variants.detect.detector import Detector
 from pep_variants.errors import MetadataError
-from pep_variants.filename import metadata_filename, parse_metadata_filename
-from pep_variants.label import METADATA_SUFFIX, split_label
-from pep_variants.markers import reduce_requirement
-from pep_variants.metadata import Metadata
-from pep_variants.platform import load_platform
-from pep_variants.preferences import load_preferences
-from pep_variants.reader import read_metadata
+from pep_variants.formats.platform_file import load_platform
+from pep_variants.formats.reader import read_metadata
+from pep_variants.model.filename import metadata_filename, parse_metadata_filename
+from pep_variants.model.label import METADATA_SUFFIX, split_label
+from pep_variants.model.metadata import Metadata
+from pep_variants.settings.loader import load_preferences
 from resolvelib_variants import AbiRequirement, VariantProvider
 
 _LINKS: dict[str, Any] = {}
@@ -109,7 +110,7 @@ class VariantResolver(Resolver):
     """resolvelib's resolver, with whatever provider it is given wrapped."""
 
     def __init__(self, provider: BaseProvider, reporter: Any) -> None:
-        preferences = load_preferences({}, os.environ)
+        preferences = load_preferences({}, os.environ, warn=warnings.warn)
         platform = preferences.platform_file and load_platform(preferences.platform_file)
         wrapper = VariantProvider(
             provider,
@@ -117,7 +118,7 @@ class VariantResolver(Resolver):
             platform=Detector(enabled=preferences.enable, platform=platform or None).platform,
             preferences=preferences,
         )
-        provider.repository._variant_context = wrapper.arranger.context
+        provider.repository._variant_context = wrapper.ordering.context
         super().__init__(wrapper, reporter)
 
 

@@ -1,6 +1,5 @@
 """What the tests of the engine share: their helpers, hypothesis settings and data."""
 
-import os
 import sys
 from pathlib import Path
 
@@ -35,11 +34,3 @@ def data():
     if not DATA.is_dir():
         pytest.skip("the published files are not here")
     return DATA
-
-
-@pytest.fixture(autouse=True)
-def _no_overrides(monkeypatch):
-    """Keep what the developer's own shell says about this machine out of the tests."""
-    for name in list(os.environ):
-        if "_VARIANT_PROVIDER_" in name or name.startswith("VARIANTS_"):
-            monkeypatch.delenv(name)

@@ -4,13 +4,14 @@ import random
 
 from worlds import FEATURES, NAMESPACES, VALUES
 
-from pep_variants.explanation import verdicts
-from pep_variants.merging import merge_all
-from pep_variants.metadata import Metadata, ProviderInfo
-from pep_variants.platform import Platform, Support, write_platform
-from pep_variants.preferences import from_options
-from pep_variants.ranking import rank
-from pep_variants.writer import write_metadata
+from pep_variants.choose.explanation import verdicts
+from pep_variants.choose.preferences import preferences_from_options
+from pep_variants.choose.ranking import rank
+from pep_variants.formats.merging import merge_all
+from pep_variants.formats.platform_file import write_platform
+from pep_variants.formats.writer import write_metadata
+from pep_variants.model.metadata import Metadata, ProviderInfo
+from pep_variants.model.platform import Platform, Support
 
 chance = random.Random(825)
 
@@ -34,7 +35,7 @@ for _ in range(20):
     ]
     metadata = merge_all(wheels)
     platform = Platform({name: Support(features()) for name in chance.sample(NAMESPACES, 2)})
-    preferences = from_options(
+    preferences = preferences_from_options(
         {"variant-prefer": ["beta", "alpha :: two"], "variant-exclude": ["gamma_2 :: one :: 1"]}
     )
     ranking = rank(metadata, platform, preferences)

@@ -2,11 +2,19 @@
 
 import pytest
 
-from pep_variants.abi import AbiDependency, abi_dependencies, abi_projects, supporting
-from pep_variants.explanation import verdicts, why_not
-from pep_variants.metadata import Metadata
-from pep_variants.platform import Platform, Support
-from pep_variants.ranking import rank
+from pep_variants.choose.abi import (
+    AbiDependency,
+    abi_dependencies,
+    abi_projects,
+    covers,
+    supporting,
+)
+from pep_variants.choose.explanation import verdicts, why_not
+from pep_variants.choose.preferences import Preferences
+from pep_variants.choose.ranking import rank
+from pep_variants.model.metadata import Metadata
+from pep_variants.model.platform import Platform, Support
+from pep_variants.model.property import Selector
 
 
 @pytest.mark.parametrize(
@@ -63,18 +71,38 @@ def labels(found, installed=None):
     return rank(found, platform).labels
 
 
-def test_the_newest_release_first_and_what_is_installed_before_it():
+def test_of_equal_variants_the_one_for_what_is_installed_and_then_for_the_newest_release():
     found = metadata(
-        old={"torch": ("2.9",)}, new={"torch": ("2.10",)}, newer={"torch": ("2.10.1",)}
+        old={"torch": ("2.9",)}, new={"torch": ("2.10",)}, newer={"torch": ("2.10.1",)}, null={}
     )
-    assert labels(found) == ("newer", "new", "old")
-    assert labels(found, {"torch": "2.9.1"}.get) == ("old", "newer", "new")
-    assert labels(found, {"torch": "2.10.0"}.get) == ("new", "newer", "old")
+    assert labels(found) == ("newer", "new", "old", "null")
+    assert labels(found, {"torch": "2.9.1"}.get) == ("old", "newer", "new", "null")
+    assert labels(found, {"torch": "2.10.0"}.get) == ("new", "newer", "old", "null")
 
 
-def test_one_that_is_built_against_more_goes_first():
+def test_being_built_against_something_makes_no_key_longer():
+    # Providers draft of September 2026: `abi_dependency` is not considered in ordering.
     found = metadata(one={"torch": ("2.9",)}, two={"torch": ("2.9",), "zlib": ("1",)})
-    assert labels(found) == ("two", "one")
+    assert labels(found) == ("one", "two")
+    variants = {
+        "a": {"cpu": {"level": ("v1",)}},
+        "b": {"cpu": {"level": ("v1",)}, "abi_dependency": {"torch": ("2.9",)}},
+        "c": {"cpu": {"level": ("v2",)}},
+    }
+    found = Metadata(("cpu",), variants)
+    cpu = Platform({"cpu": Support({"level": ("v2", "v1")})})
+    assert rank(found, supporting(cpu, found)).labels == ("c", "a", "b")
+
+
+def test_users_may_prefer_it():
+    found = metadata(old={"torch": ("2.9",)}, older={"torch": ("2.8",)}, new={"torch": ("2.10",)})
+
+    def preferring(text):
+        preferences = Preferences(prefer=(Selector.parse(text),))
+        return rank(found, supporting(Platform(), found), preferences).labels
+
+    assert preferring("abi_dependency") == ("new", "old", "older")
+    assert preferring("abi_dependency :: torch :: 2.8") == ("older", "new", "old")
 
 
 @pytest.mark.parametrize("value", ["a", "2.x", "1.2.3.4", "", ".", "2.", "1234567890", "_"])
@@ -101,10 +129,33 @@ def test_in_words():
     assert verdicts(taken, "a") == (("a", "chosen", "built against torch 2.9 or 2.8"),)
     # Without a resolution nobody knows.
     assert why_not(rank(found, Platform()), "a") == (
-        "is built against torch 2.8 or 2.9: whether that is taken, only a resolver can tell",
+        "is built against torch 2.8 or 2.9: only a resolver can tell whether that release is taken",
     )
 
 
 def test_projects():
     found = metadata(a={"Torch_Vision".lower(): ("0.9",)}, b={"torch": ("x",)})
     assert abi_projects(supporting(Platform(), found)) == {"torch-vision"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ({}, {}, True),
+        ({}, {"torch": ("2.9",)}, True),
+        ({"torch": ("2.9",)}, {}, False),
+        ({"torch": ("2.9",)}, {"torch": ("2.9",)}, True),
+        ({"torch": ("2.9",)}, {"torch": ("2.9",), "other": ("1",)}, True),
+        ({"torch": ("2.9",), "other": ("1",)}, {"torch": ("2.9",)}, False),
+        ({"torch": ("2",)}, {"torch": ("2.9", "2.8.1")}, True),
+        ({"torch": ("2.9",)}, {"torch": ("2.90",)}, False),
+        ({"torch": ("2.9",)}, {"torch": ("2",)}, False),
+        ({"torch": ("2.9",)}, {"torch": ("2.9", "2.8")}, False),
+    ],
+)
+def test_what_goes_with_everything_that_another_goes_with(one, other, expected):
+    built = [
+        [AbiDependency(project, releases) for project, releases in item.items()]
+        for item in (one, other)
+    ]
+    assert covers(*built) is expected

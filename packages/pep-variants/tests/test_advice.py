@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pep_variants.advice import advise
-from pep_variants.metadata import Metadata, ProviderInfo
-from pep_variants.platform import Platform, Support
-from pep_variants.preferences import Preferences
-from pep_variants.selection import File, select
+from pep_variants.choose.advice import advise
+from pep_variants.choose.preferences import Preferences
+from pep_variants.choose.selection import File, select
+from pep_variants.model.metadata import Metadata, ProviderInfo
+from pep_variants.model.platform import Platform, Support
 
 METADATA = Metadata(
     namespaces=("x86_64",),

@@ -6,8 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pep_variants.core_metadata import metadata_terms, reduce_metadata, reduce_requirements
-from pep_variants.markers import NON_VARIANT, VariantContext
+from pep_variants.choose.markers import NON_VARIANT, VariantContext
+from pep_variants.choose.metadata_markers import (
+    metadata_terms,
+    reduce_metadata,
+    reduce_requirements,
+)
+from pep_variants.wheelfile.core_metadata import first_field, read_fields
 
 CU128 = VariantContext("cu128", {"nvidia": {"cuda_version_lower_bound": ("12.8",)}})
 
@@ -19,7 +24,7 @@ CU128 = VariantContext("cu128", {"nvidia": {"cuda_version_lower_bound": ("12.8",
         ("a; 'nvidia' in variant_namespaces", "a", None),
         ("a; variant_label == ''", None, "a"),
         ("a; variant_label == 'cu128' and os_name == 'nt'", "a; os_name == 'nt'", None),
-        ("a; variant_label ~= 'x'", "a; variant_label ~= 'x'", "a; variant_label ~= 'x'"),
+        ("a; variant_label == b", "a; variant_label == b", "a; variant_label == b"),
         ("a; python_version > '3'", "a; python_version > '3'", "a; python_version > '3'"),
         ("variant_a  >1", "variant_a  >1", "variant_a  >1"),
     ],
@@ -75,6 +80,25 @@ def test_unchanged_metadata_is_the_same_object(metadata):
 )
 def test_ways_to_write_a_field(field):
     assert reduce_metadata(field + b"Name: x\n", CU128) == b"Requires-Dist: a\nName: x\n"
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        b"Name: x\nRequires-Dist: a\n  ; extra == 'b'\n\nRequires-Dist: c\n",
+        b"Name: x\r\nRequires-Dist: a\r\nLicense: MIT\r\nwithout indentation\r\nVersion: 1\r\n",
+        b"name:x\nAuthor: \xff\n \nRequires-Dist: \xe2\x82\xac",
+        b"not a field\nName: x\n",
+        b"",
+    ],
+)
+def test_fields_are_those_that_installers_see(metadata):
+    message = email.message_from_string(metadata.decode("utf-8", "replace"))
+    expected = {}
+    for name, value in message.items():
+        expected.setdefault(name.lower(), []).append(" ".join(value.split()))
+    assert read_fields(metadata) == expected
+    assert first_field(metadata, "name") == expected.get("name", [None])[0]
 
 
 def test_last_field_without_line_end():

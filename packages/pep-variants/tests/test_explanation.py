@@ -1,11 +1,12 @@
 import pytest
 
-from pep_variants.explanation import verdicts, why_chosen, why_not, why_rejected
-from pep_variants.metadata import Metadata
-from pep_variants.platform import Platform, Support
-from pep_variants.preferences import Preferences
-from pep_variants.property import Selector
-from pep_variants.ranking import Reason, rank
+from pep_variants.choose.explanation import verdicts, why_not
+from pep_variants.choose.phrases import why_chosen, why_rejected
+from pep_variants.choose.preferences import Preferences
+from pep_variants.choose.ranking import Reason, rank
+from pep_variants.model.metadata import Metadata
+from pep_variants.model.platform import Platform, Support
+from pep_variants.model.property import Selector
 
 LOWER = ("nvidia", "cuda_version_lower_bound")
 UPPER = ("nvidia", "cuda_version_upper_bound")

@@ -5,14 +5,14 @@ import json
 import jsonschema
 import pytest
 
-from pep_variants.detection import Detector
-from pep_variants.explanation import notices, why_not
-from pep_variants.generation import V0_2_0
-from pep_variants.platform import Platform, Support
-from pep_variants.providers.nvidia import NvidiaProvider
-from pep_variants.ranking import rank
-from pep_variants.reader import metadata_from_tree, read_metadata, read_pyproject
-from pep_variants.writer import write_metadata
+from pep_variants.choose.explanation import notices, why_not
+from pep_variants.choose.ranking import rank
+from pep_variants.detect.detector import Detector
+from pep_variants.detect.providers.nvidia import NvidiaProvider
+from pep_variants.formats.reader import metadata_from_tree, read_metadata, read_pyproject
+from pep_variants.formats.writer import write_metadata
+from pep_variants.model.generation import V0_2_0
+from pep_variants.model.platform import Platform, Support
 
 LINUX = {"platform_system": "Linux", "os_name": "posix", "sys_platform": "linux"}
 MAC = {"platform_system": "Darwin", "os_name": "posix", "sys_platform": "darwin"}
@@ -171,7 +171,7 @@ def test_every_other_build_is_explained(fixtures):
 
 
 def test_no_cuda_on_a_mac(fixtures):
-    found = ranked(load(fixtures, "torch-2.8.0-variants.json"), machine("12.9", "9.0"), MAC)
+    found = ranked(load(fixtures, "torch-2.8.0-variants.json"), Platform(), MAC)
     assert found.labels == ("null",)
     assert found.reasons("cu128")[0].supported == ()
     (notice,) = notices(found)
@@ -200,3 +200,22 @@ def test_converted_to_the_newest_format(fixtures, name):
     for driver, capability in (("12.9", "9.0"), ("13.0", "7.0"), ("12.4", "5.0"), (None, None)):
         platform = machine(driver, capability)
         assert ranked(converted, platform).labels == ranked(original, platform).labels
+
+
+def test_everything_that_the_field_published_is_read(data):
+    found = sorted(data.glob("*/**/*-variants.json"))
+    assert len(found) > 130
+    for path in found:
+        metadata = read_metadata(path.read_bytes(), path.name)
+        assert metadata.variants
+        zeros = metadata.variants.get("00000000")
+        assert zeros is None or zeros
+
+
+def test_torch_2_8_as_its_own_index_has_it(data):
+    name = "torch-2.8.0-variants.json"
+    path = data / "variants-index" / "torch" / name
+    metadata = read_metadata(path.read_bytes(), name)
+    assert ranked(metadata, machine("12.8", "9.0")).labels[0] == "cu128"
+    places = ranked(metadata, machine(None, None)).positions
+    assert places == {"null": 0, "00000000": 0}

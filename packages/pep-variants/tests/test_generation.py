@@ -1,8 +1,21 @@
 import pytest
 
-from pep_variants.generation import GENERATIONS, schema_version, spells_null_in_zeros
+from pep_variants.model.generation import (
+    BY_SHAPE,
+    GENERATIONS,
+    V0_0_1,
+    V0_0_3,
+    V0_1_1,
+    V0_2_0,
+    V1_0_0,
+    UnknownSchema,
+    generation_of,
+    schema_version,
+    spells_null_in_zeros,
+)
 
 BASE = "https://variants-schema.wheelnext.dev/"
+PYPA = "https://packaging.python.org/schemas/"
 
 
 @pytest.mark.parametrize(
@@ -17,16 +30,24 @@ BASE = "https://variants-schema.wheelnext.dev/"
         (f"{BASE}v0.2.0.json", (0, 2, 0)),
         (f"{BASE}peps/850/v0.2.0.json", (0, 2, 0)),
         (f"{BASE}peps/850/v0.2.0.json#", (0, 2, 0)),
-        ("https://packaging.python.org/schemas/variants/1.0.0.json", (1, 0, 0)),
-        ("https://packaging.python.org/schemas/variants/v1.0.json", (1, 0, 0)),
-        ("https://packaging.python.org/schemas/variants/v2.json", (2, 0, 0)),
-        ("https://packaging.python.org/schemas/variants-1.0.0/", None),
+        (f"{BASE}v0.2.0.json\n", (0, 2, 0)),
+        (f"{PYPA}variants/1.0.0.json", (1, 0, 0)),
+        (f"{PYPA}variants/v1.0.json", (1, 0, 0)),
+        (f"{PYPA}variants/v2.json", (2, 0, 0)),
+        (f"{PYPA}variants-1.0.0/", (1, 0, 0)),
+        (f"{PYPA}variant-metadata-v1.0.0.schema.json", (1, 0, 0)),
+        (f"{PYPA}variant-schema-1.0.0.json", (1, 0, 0)),
+        (f"{PYPA}v1.0.0rc1.json", (1, 0, 0)),
+        (f"{PYPA}1.2.3/variants.json", (1, 2, 3)),
+        (f"{PYPA}v3/variants.json?raw=1.0", (3, 0, 0)),
+        (f"{PYPA}variants-2.json", (2, 0, 0)),
+        (f"{PYPA}v1/variants-2.1.json", (2, 1, 0)),
+        ("v0.2.0.json", (0, 2, 0)),
+        ("https://example.org/2026", (2026, 0, 0)),
         ("https://example.org/2026/variants.json", None),
-        ("https://example.org/2026", None),
-        ("v0.2.0.json", None),
-        (f"{BASE}v0.2.0.json\n", None),
-        (f"{BASE}v{'9' * 5000}.0.0.json", None),
-        (f"{BASE}v\u0660.2.0.json", None),
+        ("https://127.0.0.1:8000/variants.json", None),
+        ("https://example.org/pep825-variants.json", None),
+        ("urn:variants", None),
         ("", None),
         ("/", None),
     ],
@@ -35,18 +56,62 @@ def test_schema_version(schema, version):
     assert schema_version(schema) == version
 
 
+@pytest.mark.parametrize("version", ["9" * 5000 + ".0.0", "\u0660.2.0", "0." + "9" * 10])
+def test_a_version_that_cannot_be_read(version):
+    with pytest.raises(UnknownSchema, match="cannot be read"):
+        schema_version(f"{BASE}v{version}.json")
+
+
 def test_every_generation_is_found_by_its_own_schema():
     assert sorted(GENERATIONS) == [
-        (0, 0, 1), (0, 0, 2), (0, 0, 3), (0, 1, 0), (0, 1, 1), (0, 2, 0)
+        (0, 0, 1), (0, 0, 2), (0, 0, 3), (0, 1, 0), (0, 1, 1), (0, 2, 0), (1, 0, 0)
     ]  # fmt: skip
     for version, generation in GENERATIONS.items():
         assert generation.version == version
-        assert schema_version(generation.schema) == version
+        if generation.schema:
+            assert generation_of(generation.schema) is generation
+
+
+@pytest.mark.parametrize(
+    ("version", "generation"),
+    [
+        ("0.0.0", V0_0_1),
+        ("0.0.9", V0_0_3),
+        ("0.1.7", V0_1_1),
+        ("0.2.1", V0_2_0),
+        ("0.3.0", V0_2_0),
+        ("1.0.0", V1_0_0),
+        ("1.7.2", V1_0_0),
+    ],
+)
+def test_unknown_minor_versions_are_read_as_the_newest_known_one(version, generation):
+    assert generation_of(f"{BASE}v{version}.json") is generation
+
+
+@pytest.mark.parametrize("schema", [None, "", "urn:variants", "https://example.org/variants.json"])
+def test_data_without_a_version_is_read_by_its_shape(schema):
+    assert generation_of(schema) is BY_SHAPE
+
+
+@pytest.mark.parametrize(
+    "schema", [f"{PYPA}variant-metadata-v2.0.0.schema.json", f"{PYPA}v2.json", f"{PYPA}3.1/v"]
+)
+def test_unknown_major_versions_are_refused(schema):
+    with pytest.raises(UnknownSchema, match=r"only 0\.x and 1\.x are"):
+        generation_of(schema)
 
 
 @pytest.mark.parametrize(
     ("schema", "zeros"),
-    [(None, True), (BASE, True), (f"{BASE}v0.0.2.json", False), ("https://example.org", False)],
+    [
+        (None, True),
+        (BASE, True),
+        (f"{BASE}v0.0.2.json", True),
+        (f"{BASE}v0.0.3.json", True),
+        (f"{BASE}peps/825/v0.1.0.json", False),
+        (f"{BASE}v2.0.0.json", False),
+        ("https://example.org", True),
+    ],
 )
 def test_who_spells_null_in_zeros(schema, zeros):
     assert spells_null_in_zeros(schema) is zeros

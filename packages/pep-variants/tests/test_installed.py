@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pep_variants.installed import find_installed
+from pep_variants.wheelfile.installed import find_installed
 
 OWN = {
     "default-priorities": {"namespace": ["n"]},
@@ -44,7 +44,7 @@ def test_the_first_one_counts(tmp_path):
     ("variant", "problem"),
     [
         ("{", "variant.json of app 1.0: not valid JSON"),
-        ({**OWN, "variants": {}}, "variants: does not describe just one variant"),
+        ({**OWN, "variants": {}}, "variants: does not describe exactly one variant"),
     ],
 )
 def test_broken(tmp_path, variant, problem):

@@ -12,9 +12,7 @@ from packaging.markers import InvalidMarker as PackagingInvalidMarker
 from packaging.markers import Marker
 from packaging.requirements import Requirement
 
-from pep_variants.errors import InvalidMarker
-from pep_variants.markers import (
-    MAX_NESTING,
+from pep_variants.choose.markers import (
     NON_VARIANT,
     VariantContext,
     reduce_marker,
@@ -22,6 +20,8 @@ from pep_variants.markers import (
     uses_variant_terms,
     variant_terms,
 )
+from pep_variants.errors import InvalidMarker
+from pep_variants.limits import MARKER_NESTING
 
 FOOBAR = VariantContext("foobar", {"foo": {"bar": ("baz",)}})
 NULL = VariantContext("null", {})
@@ -301,25 +301,51 @@ def test_variant_terms(text, terms):
     assert uses_variant_terms(text)
 
 
+# Dependency specifiers, "Marker comparison operations": what a publisher should not write, and what
+# installers take it for. FOOBAR has the label "foobar".
+MEANINGLESS = [
+    ("variant_label >= 'foobar'", True, "variant_label needs ==, !=, in or not in"),
+    ("variant_label <= 'foobar'", True, "variant_label needs ==, !=, in or not in"),
+    ("'foobar' >= variant_label", True, "variant_label needs ==, !=, in or not in"),
+    ("variant_label >= 'a'", False, "variant_label needs ==, !=, in or not in"),
+    ("variant_label > 'a'", False, "variant_label needs ==, !=, in or not in"),
+    ("variant_label < 'x'", False, "variant_label needs ==, !=, in or not in"),
+    ("variant_label === 'foobar'", True, "variant_label needs ==, !=, in or not in"),
+    ("'foobar' ~= variant_label", True, "variant_label needs ==, !=, in or not in"),
+    ("variant_label ~= 'foo'", False, "variant_label needs ==, !=, in or not in"),
+    ("variant_namespaces == 'foo'", False, "variant_namespaces needs in or not in"),
+    ("variant_namespaces != 'x'", False, "variant_namespaces needs in or not in"),
+    ("'x' != variant_properties", False, "variant_properties needs in or not in"),
+    ("'foo :: bar' >= variant_features", False, "variant_features needs in or not in"),
+    ("variant_namespaces in 'foo'", False, "variant_namespaces must be on the right of in"),
+    ("variant_features not in 'x'", False, "variant_features must be on the right of not in"),
+]
+
+
+@pytest.mark.parametrize(("marker", "truth", "problem"), MEANINGLESS)
+def test_what_publishers_should_not_write(marker, truth, problem):
+    context = VariantContext("foobar", {"foo": {"bar": ("baz",)}})
+    assert reduce_marker(marker, context) is truth
+    plain = f"{marker} and os_name == 'posix'"
+    assert reduce_marker(plain, context) == ("os_name == 'posix'" if truth else False)
+    with pytest.raises(InvalidMarker) as raised:
+        reduce_requirement(f"a; {marker}", context, publishing=True)
+    assert problem in str(raised.value)
+
+
 @pytest.mark.parametrize(
     ("marker", "problem"),
     [
-        ("variant_label < 'x'", "variant_label takes ==, !=, in and not in"),
-        ("variant_label >= 'x'", "variant_label takes ==, !=, in and not in"),
-        ("'x' ~= variant_label", "variant_label takes ==, !=, in and not in"),
-        ("variant_label === 'x'", "variant_label takes ==, !=, in and not in"),
-        ("variant_label == os_name", "variant_label is compared with a quoted string only"),
-        ("extra == variant_label", "variant_label is compared with a quoted string only"),
-        ("variant_label in variant_namespaces", "compared with a quoted string only"),
-        ("os_name in variant_features", "variant_features is compared with a quoted string only"),
-        ("variant_namespaces == 'x'", "variant_namespaces takes in and not in"),
-        ("'x' == variant_features", "variant_features takes in and not in"),
-        ("'x' != variant_properties", "variant_properties takes in and not in"),
-        ("variant_namespaces in 'x'", "variant_namespaces stands on the right of in"),
-        ("variant_features not in 'x'", "variant_features stands on the right of not in"),
-        ("variant_label == 'a\\x62'", "a quoted string holds no backslash"),
+        ("variant_label == os_name", "variant_label can only be compared with a quoted string"),
+        ("extra == variant_label", "variant_label can only be compared with a quoted string"),
+        ("variant_label in variant_namespaces", "can only be compared with a quoted string"),
+        (
+            "os_name in variant_features",
+            "variant_features can only be compared with a quoted string",
+        ),
+        ("variant_label == 'a\\x62'", "a quoted string must not contain a backslash"),
         # Also where the rest of the marker would make it unimportant.
-        ("variant_label == 'x' and variant_label < 'y'", repr("variant_label < 'y'")),
+        ("variant_label == 'x' and variant_label < os_name", repr("variant_label < os_name")),
         # Not a marker at all.
         ("variant_label", "expected a comparison"),
         ("variant_label ==", "expected a comparison"),
@@ -372,7 +398,7 @@ def test_requirement_without_a_place_for_a_marker(requirement):
 def test_errors_keep_credentials_to_themselves():
     for end in (
         "; variant_label == 'x'",
-        " ; variant_label < 'x'",
+        " ; variant_label < os_name",
         " ; 'a' == variant_label ://u:hush@h",
     ):
         with pytest.raises(InvalidMarker) as caught:
@@ -385,16 +411,16 @@ def test_nesting_has_a_limit():
     def nested(depth):
         return "(" * depth + "variant_label == 'xpu'" + ")" * depth
 
-    assert reduce_marker(nested(MAX_NESTING), XPU) is True
-    with pytest.raises(InvalidMarker, match=f"more than {MAX_NESTING} parentheses"):
-        reduce_marker(nested(MAX_NESTING + 1), XPU)
+    assert reduce_marker(nested(MARKER_NESTING), XPU) is True
+    with pytest.raises(InvalidMarker, match=f"more than {MARKER_NESTING} parentheses"):
+        reduce_marker(nested(MARKER_NESTING + 1), XPU)
     # Beside one another, not inside: no limit.
     assert reduce_marker(" and ".join(["(variant_label == 'xpu')"] * 500), XPU) is True
 
 
 def test_the_deepest_result_can_be_parsed():
     marker = "os_name == 'x' or variant_label == 'cpu'"
-    for _ in range(MAX_NESTING):
+    for _ in range(MARKER_NESTING):
         marker = f"os_name == 'a' or os_name == 'b' and ({marker})"
     reduced = reduce_marker(marker, XPU)
     assert isinstance(reduced, str)

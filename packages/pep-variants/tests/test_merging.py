@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 from worlds import LABELS, metadata, properties
 
 from pep_variants.errors import InconsistentMetadata, MetadataError
-from pep_variants.merging import check_promise, merge, merge_all
-from pep_variants.metadata import Metadata, ProviderInfo
+from pep_variants.formats.merging import check_promise, merge, merge_all
+from pep_variants.model.metadata import Metadata, ProviderInfo
 
 X = {"a": {"f": ("1",)}}
 Y = {"a": {"f": ("2",)}}
@@ -185,13 +185,13 @@ def test_broken_promise():
     with pytest.raises(InconsistentMetadata) as raised:
         check_promise(PROMISED, wheel, "x")
     assert str(raised.value) == (
-        "variants.x differs: https://index/x.json says ['a :: f :: 1'], "
-        "x.whl says ['a :: f :: 2', 'a :: f :: 3']"
+        "variants.x differs: https://index/x.json says a :: f :: 1, "
+        "x.whl says a :: f :: 2, a :: f :: 3"
     )
 
 
 def test_label_that_was_not_promised():
-    with pytest.raises(InconsistentMetadata, match=r"says \[\], x.whl says \['a :: f :: 1'\]"):
+    with pytest.raises(InconsistentMetadata, match=r"says nothing, x\.whl says a :: f :: 1"):
         check_promise(PROMISED, Metadata(("a",), {"z": X}, source="x.whl"), "z")
 
 
@@ -209,7 +209,7 @@ def test_wheel_with_other_labels(variants, found):
     with pytest.raises(MetadataError) as raised:
         check_promise(PROMISED, Metadata(("a",), variants, source="x.whl"), "x")
     assert str(raised.value) == (
-        f"x.whl: variants: the filename says label 'x', the metadata inside lists {found}"
+        f"x.whl: variants: the filename has label 'x', the metadata inside lists {found}"
     )
 
 
@@ -226,3 +226,28 @@ def test_the_two_that_contradict_each_other_are_named():
 def test_metadata_of_no_files_cannot_be_merged():
     with pytest.raises(TypeError):
         merge_all([])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "words"),
+    [
+        (Metadata((), {"x": X}), Metadata((), {"x": {}}), "a :: f :: 1, 2.json says nothing"),
+        (Metadata(("a", "b")), Metadata(("b",)), "says a, b, 2.json says b"),
+        (
+            Metadata(providers={"a": PROVIDER}),
+            Metadata(providers={"a": ProviderInfo(static={"f": ("1", "2")}, optional=True)}),
+            "says requires p, 2.json says static-properties f :: 1, f :: 2; optional",
+        ),
+        (
+            Metadata(property_priorities={"a": {"f": ("1",)}}),
+            Metadata(property_priorities={"a": {"f": ("2",)}}),
+            "says f :: 1, 2.json says f :: 2",
+        ),
+    ],
+)
+def test_contradictions_in_words(one, other, words):
+    from dataclasses import replace
+
+    with pytest.raises(InconsistentMetadata) as raised:
+        merge(replace(one, source="1.json"), replace(other, source="2.json"))
+    assert words in str(raised.value)

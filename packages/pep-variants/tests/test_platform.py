@@ -1,4 +1,6 @@
+import os
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -6,15 +8,10 @@ from hypothesis import strategies as st
 from worlds import NAMESPACES, ordered_features
 
 from pep_variants.errors import PlatformFileError
-from pep_variants.platform import (
-    UNSUPPORTED,
-    Platform,
-    Support,
-    load_platform,
-    read_platform,
-    write_platform,
-)
-from pep_variants.toml import loads
+from pep_variants.formats.platform_file import load_platform, read_platform, write_platform
+from pep_variants.formats.toml import loads
+from pep_variants.limits import SETTINGS_BYTES
+from pep_variants.model.platform import UNSUPPORTED, Platform, Support
 
 # As uv's variant branch writes it.
 FROM_UV = """\
@@ -87,7 +84,8 @@ def test_order_of_keys_is_the_order_of_preference():
 
 
 def test_little_is_enough():
-    assert read_platform("", "x") == Platform()
+    assert read_platform("[metadata]", "x") == Platform()
+    assert read_platform("provider = []", "x") == Platform()
     found = read_platform("[[provider]]\nnamespace = 'a'\n[new]\nkey = 1", "x")
     assert found == Platform({"a": Support()})
     found = read_platform("[metadata]\nversion = '0.9'", "x")
@@ -144,43 +142,43 @@ def test_round_trip(platform, created_by):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("provider = 1", "provider: write one [[provider]] table per namespace"),
-        ("[provider]\nnamespace = 'a'", "provider: write one [[provider]] table per namespace"),
-        ("provider = [1]", "provider 1: expected a table"),
-        ("[[provider]]", "provider 1.namespace: None is no namespace"),
-        ("[[provider]]\nnamespace = 'A'", "provider 1.namespace: 'A' is no namespace"),
-        ("[[provider]]\nnamespace = 5", "provider 1.namespace: 5 is no namespace"),
+        ("provider = 1", "provider: expected tables such as [[provider]], found "),
+        ("[provider]\nnamespace = 'a'", "provider: expected tables such as [[provider]], found "),
+        ("provider = [1]", "provider: expected tables such as [[provider]], found [1]"),
+        ("[[provider]]", "provider 1.namespace: None is not a valid namespace"),
+        ("[[provider]]\nnamespace = 'A'", "provider 1.namespace: 'A' is not a valid namespace"),
+        ("[[provider]]\nnamespace = 5", "provider 1.namespace: 5 is not a valid namespace"),
         (
             "[[provider]]\nnamespace = 'a'\n[[provider]]\nnamespace = 'a'",
             "provider 2: namespace 'a' is listed twice",
         ),
         (
             "[[provider]]\nnamespace = 'a'\nproperties = []",
-            "provider 1.properties: expected a table of features",
+            "provider 1 (a).properties: expected a table, found []",
         ),
         (
             "[[provider]]\nnamespace = 'a'\nproperties.F = []",
-            "provider 1 (a).properties.F: 'F' is no feature name",
+            "provider 1 (a).properties: 'F' is not a valid name",
         ),
         (
             "[[provider]]\nnamespace = 'a'\nproperties.f = 'x'",
-            "provider 1 (a).properties.f: expected a list of values, found 'x'",
+            "provider 1 (a).properties.f: expected a list of strings, found 'x'",
         ),
         (
             "[[provider]]\nnamespace = 'a'\nproperties.f = [12.8]",
-            "provider 1 (a).properties.f: 12.8 is no feature value",
+            "provider 1 (a).properties.f: 12.8 is not a valid entry",
         ),
         (
             "[[provider]]\nnamespace = 'a'\nproperties.f = ['X']",
-            "provider 1 (a).properties.f: 'X' is no feature value",
+            "provider 1 (a).properties.f: 'X' is not a valid entry",
         ),
         (
             "[[provider]]\nnamespace = 'a'\nproperties.f = ['x', 'y', 'x']",
-            "provider 1 (a).properties.f: a value is listed twice in ['x', 'y', 'x']",
+            "provider 1 (a).properties.f: 'x' is listed twice",
         ),
         (
             "[[provider]]\nnamespace = 'a'\nresolved = 'x'",
-            "provider 1.resolved: expected a list of requirements",
+            "provider 1.resolved: expected a list of strings",
         ),
         (
             "[[provider]]\nnamespace = 'a'\nplugin-api = 5",
@@ -216,3 +214,56 @@ def test_arbitrary_data_raises_nothing_else(data):
     except PlatformFileError as error:
         found = str(error)
     assert isinstance(found, Platform) or found.startswith("x: ")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such files")
+def test_platform_file_that_is_no_file(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (pipe, Path("/dev/zero"), str(pipe)):
+        with pytest.raises(PlatformFileError) as raised:
+            load_platform(path)
+        assert str(raised.value) == f"{path}: cannot be read: not a regular file"
+
+
+def test_platform_file_that_is_too_large(tmp_path):
+    path = tmp_path / "platform.toml"
+    path.write_bytes(b"#" * (SETTINGS_BYTES + 1))
+    with pytest.raises(PlatformFileError, match="cannot be read: larger than 262,144 bytes"):
+        load_platform(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"\\u001b[31m" = \x1b',
+        'metadata.version = "\\u001b[31m"',
+        '[[provider]]\nnamespace = "\\u001b[31m"',
+        '[[provider]]\nnamespace = "a"\nproperties."\\u001b[31m" = ["b"]',
+        '[[provider]]\nnamespace = "a"\nproperties.b = ["\\u001b[31m"]',
+        '[[provider]]\nnamespace = "a"\nplugin-api = 1',
+        f'[[provider]]\nnamespace = "a"\nproperties.{"b" * 99_999} = 1',
+        f"{'a.' * 100}a = 1",
+        f"a = {'[' * 100}",
+    ],
+)
+def test_messages_are_one_short_line(text):
+    with pytest.raises(PlatformFileError) as raised:
+        read_platform(text, "/checkout/\x1b[31m/platform.toml")
+    assert str(raised.value).isprintable()
+    assert len(str(raised.value)) < 500
+    assert str(raised.value).startswith("/checkout/?[31m/platform.toml: ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "# nothing",
+        "lock-version = '1.0'\ncreated-by = 'uv'\n[[packages]]\nname = 'a'",
+        "[project]",
+    ],
+)
+def test_other_files_are_refused(text):
+    with pytest.raises(PlatformFileError, match=r"^pylock\.toml: not a platform file: "):
+        read_platform(text, "pylock.toml")

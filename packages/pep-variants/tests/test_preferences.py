@@ -1,23 +1,22 @@
-import os
-import re
+import contextlib
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from worlds import selectors
 
-from pep_variants.errors import PreferenceError
-from pep_variants.options import OPTIONS
-from pep_variants.preferences import (
+from pep_variants.choose.options import OPTIONS
+from pep_variants.choose.preferences import (
     NON_VARIANT_LABEL,
     Preferences,
-    configuration_paths,
     from_environment,
-    from_options,
-    load_preferences,
+    preferences_from_options,
     read_configuration,
 )
-from pep_variants.property import Selector
+from pep_variants.errors import PreferenceError
+from pep_variants.limits import SETTINGS_BYTES
+from pep_variants.model.property import Selector
 
 LEVEL = Selector("x86_64", "level", "v3")
 SM = Selector("nvidia", "sm_arch")
@@ -25,6 +24,8 @@ SM = Selector("nvidia", "sm_arch")
 # Option, what is given for it, and what becomes of it.
 ACCEPTED = [
     ("no-variants", True, "use_variants", False),
+    ("no-variants", 1, "use_variants", False),  # what pip makes of PIP_NO_VARIANTS=1
+    ("no-variants", 0, "use_variants", True),
     ("variant", ["torch=cu128"], "forced", {"torch": "cu128"}),
     ("variant", ["My.Torch=null", "b="], "forced", {"my-torch": "null", "b": NON_VARIANT_LABEL}),
     ("variant", ["a=x", "a=y"], "forced", {"a": "y"}),
@@ -47,12 +48,16 @@ ACCEPTED = [
         ("a==1 --hash=sha256:ab --hash=sha256:cd", "b"),
     ),
     ("variant-coherent", ["nvidia", "amd"], "coherent", ("nvidia", "amd")),
+    ("variant-on-plugin-error", "skip", "on_plugin_error", "skip"),
+    ("variant-plugin-variable", ["ACME_HOME", "B"], "plugin_variables", ("ACME_HOME", "B")),
+    ("variant-plugin-sandbox", "off", "plugin_sandbox", "off"),
+    ("variant-switch", True, "switch", True),
 ]
 
 
 @pytest.mark.parametrize(("option", "value", "attribute", "expected"), ACCEPTED)
 def test_options(option, value, attribute, expected):
-    found = from_options({option: value})
+    found = preferences_from_options({option: value})
     assert getattr(found, attribute) == expected
     assert found == Preferences(**{attribute: expected})
 
@@ -60,8 +65,8 @@ def test_options(option, value, attribute, expected):
 @pytest.mark.parametrize(("option", "value", "attribute", "expected"), ACCEPTED)
 def test_several_values_in_one_string_or_tuple(option, value, attribute, expected):
     if isinstance(value, list):
-        assert getattr(from_options({option: tuple(value)}), attribute) == expected
-        assert getattr(from_options({option: " ".join(value)}), attribute) == expected
+        assert getattr(preferences_from_options({option: tuple(value)}), attribute) == expected
+        assert getattr(preferences_from_options({option: " ".join(value)}), attribute) == expected
 
 
 @pytest.mark.parametrize(("option", "value", "attribute", "expected"), ACCEPTED)
@@ -69,20 +74,20 @@ def test_split_at_every_white_space(option, value, attribute, expected):
     """So pip splits environment variables and configuration values of repeatable options."""
     if isinstance(value, list):
         split = " ".join(value).split()
-        assert getattr(from_options({option: split}), attribute) == expected
+        assert getattr(preferences_from_options({option: split}), attribute) == expected
 
 
 @pytest.mark.parametrize("nothing", [None, False, [], ()])
 def test_not_given(nothing):
     base = Preferences(use_variants=False, prefer=(LEVEL,), platform_file="x")
-    assert from_options({option.name: nothing for option in OPTIONS}, base) == base
-    assert from_options({}, base) == base
-    assert from_options({"unknown": 5}) == Preferences()
+    assert preferences_from_options({option.name: nothing for option in OPTIONS}, base) == base
+    assert preferences_from_options({}, base) == base
+    assert preferences_from_options({"unknown": 5}) == Preferences()
 
 
 def test_given_options_replace():
     base = Preferences(prefer=(LEVEL,), exclude=(SM,), forced={"a": "x"})
-    found = from_options({"variant-prefer": ["amd"], "variant": ["b=y"]}, base)
+    found = preferences_from_options({"variant-prefer": ["amd"], "variant": ["b=y"]}, base)
     assert found == Preferences(prefer=(Selector("amd"),), exclude=(SM,), forced={"b": "y"})
 
 
@@ -91,27 +96,28 @@ REFUSED = [
     ("variant", ["torch"], "'torch': write NAME=LABEL or NAME="),
     ("variant", ["=cu128"], "'=cu128': write NAME=LABEL or NAME="),
     ("variant", ["torch==cu128"], "'torch==cu128': write NAME=LABEL or NAME="),
-    ("variant", ["torch=CU128"], "'CU128' is no variant label"),
+    ("variant", ["torch=CU128"], "'CU128' is not a valid variant label"),
     ("variant", ["a/b=x"], "'a/b'"),
-    ("variant-prefer", ["X86"], "'X86' in 'X86' is no namespace"),
+    ("variant-prefer", ["X86"], "'X86' in 'X86' is not a valid namespace"),
     ("variant-prefer", ["a :: b :: c :: d"], "'a::b::c::d' has 4 parts"),
-    ("variant-exclude", ["a ::"], "'' in 'a::' is no feature"),
+    ("variant-exclude", ["a ::"], "'' in 'a::' is not a valid feature"),
     ("variant-enable", ["a :: b"], "'a :: b' is not a namespace"),
     ("variant-coherent", ["a :: b :: c"], "'a :: b :: c' is not a namespace"),
-    ("variant-allow-provider", ["-r evil.txt"], "'-r' is no requirement"),
-    ("variant-allow-provider", ["--hash=sha256:ab"], "'--hash=sha256:ab' is no requirement"),
-    ("variant-allow-provider", ["a==1 --hash=x"], "'--hash=x' is no requirement"),
-    ("variant-allow-provider", ["--index-url=https://h"], "'--index-url=https://h' is no req"),
-    ("variant-allow-provider", ["a; os_name == 'nt'"], "'a;' is no requirement"),
-    ("variant-allow-provider", ["a;os_name=='nt'"], "is no requirement"),
-    ("variant-allow-provider", [">=1"], "'>=1' is no requirement"),
+    ("variant-allow-provider", ["-r evil.txt"], "'-r' is not a requirement"),
+    ("variant-allow-provider", ["--hash=sha256:ab"], "'--hash=sha256:ab' is not a requirement"),
+    ("variant-allow-provider", ["a==1 --hash=x"], "'--hash=x' is not a requirement"),
+    ("variant-allow-provider", ["--index-url=https://h"], "'--index-url=https://h' is not a req"),
+    ("variant-allow-provider", ["a; os_name == 'nt'"], "'a;' is not a requirement"),
+    ("variant-allow-provider", ["a;os_name=='nt'"], "is not a requirement"),
+    ("variant-allow-provider", [">=1"], "'>=1' is not a requirement"),
+    ("variant-plugin-variable", ["A=b"], "'A=b' is not the name of an environment variable"),
 ]
 
 
 @pytest.mark.parametrize(("option", "value", "quoted"), REFUSED)
 def test_refused_options(option, value, quoted):
     with pytest.raises(PreferenceError) as raised:
-        from_options({option: value})
+        preferences_from_options({option: value})
     assert str(raised.value).startswith(f"--{option}: ")
     assert quoted in str(raised.value)
 
@@ -134,6 +140,21 @@ def test_refused_configuration(option, value, quoted):
         read_configuration(f"{known.key} = [{listed}]", "/etc/variants.toml")
     assert str(raised.value).startswith(f"/etc/variants.toml: {known.key}: ")
     assert quoted in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"), [("on-plugin-error", "'abort' or 'skip'"), ("plugin-sandbox", "'auto'")]
+)
+def test_choices(key, expected):
+    variable = "VARIANTS_" + key.upper().replace("-", "_")
+    for read in (
+        lambda: preferences_from_options({f"variant-{key}": "ignore"}),
+        lambda: from_environment({variable: "ignore"}),
+        lambda: read_configuration(f'{key} = "ignore"', "variants.toml"),
+        lambda: read_configuration(f"{key} = ['skip']", "variants.toml"),
+    ):
+        with pytest.raises(PreferenceError, match=f"expected {expected}"):
+            read()
 
 
 def test_variables():
@@ -172,8 +193,8 @@ def test_empty_variables_are_not_set(text):
 @pytest.mark.parametrize(
     ("text", "use"),
     [
-        *((text, False) for text in ("1", "true", "YES", "on")),
-        *((text, True) for text in ("0", "false", "No", "off")),
+        *((text, False) for text in ("1", "true", "t", "YES", "y", "on")),
+        *((text, True) for text in ("0", "false", "F", "No", "n", "off")),
     ],
 )
 def test_flag_variables(text, use):
@@ -260,89 +281,72 @@ def test_no_toml(data):
         read_configuration(data, "x")
 
 
-# Options over variables over the first file.
+@pytest.mark.parametrize("key", ["prefer", "exclude", "allow-provider"])
+@pytest.mark.parametrize("unit", [" ", ":", "::", "[", " ]", "a ", ",", "=", "--hash=md5:a "])
+def test_long_values_cost_no_more_than_their_length(key, unit):
+    """Patterns that begin with any white space took quadratic time."""
+    value = (unit * SETTINGS_BYTES)[: SETTINGS_BYTES - 100]
+    began = time.process_time()
+    with contextlib.suppress(PreferenceError):
+        read_configuration(f'{key} = "{value}"', "x")
+    assert time.process_time() - began < 2
 
 
-@pytest.fixture
-def files(tmp_path):
-    paths = [tmp_path / name / "variants.toml" for name in ("cwd", "venv", "user", "system")]
-    for path in paths:
-        path.parent.mkdir()
-    return paths
+@pytest.mark.parametrize(
+    "text",
+    [
+        "prefer = '{}'",
+        "exclude = [{}]",
+        "namespace_priorities = [{}]",
+        "feature_priorities.a = [{}]",
+        "property_priorities.a.b = [{}]",
+        "coherent = [{}]",
+    ],
+)
+def test_number_of_values(text):
+    quoted = "" if "'" in text else "'"
+    for number in (1000, 1001):
+        values = ", ".join(f"{quoted}a{index}{quoted}" for index in range(number))
+        if number == 1000:
+            read_configuration(text.format(values), "x")
+            continue
+        with pytest.raises(PreferenceError, match="1,001 entries are too many, the limit is 1,000"):
+            read_configuration(text.format(values), "x")
 
 
-def test_first_file_counts(files):
-    files[2].write_text("prefer = 'user'\nenable = 'acme'")
-    files[3].write_text("prefer = 'system'\ncoherent = 'nvidia'")
-    assert load_preferences({}, {}, files) == read_configuration(files[2].read_bytes(), "")
-    files[1].write_text("exclude = 'venv'")
-    assert load_preferences({}, {}, files) == Preferences(exclude=(Selector("venv"),))
-    files[0].write_text("")
-    assert load_preferences({}, {}, files) == Preferences()
+ESCAPE = "\\u001b]0;x\\u0007\\u202e"
 
 
-def test_no_file(files, tmp_path):
-    assert load_preferences({}, {}, files) == Preferences()
-    (tmp_path / "file").write_text("")
-    assert load_preferences({}, {}, [tmp_path / "file" / "variants.toml"]) == Preferences()
-
-
-def test_layers(files):
-    files[0].write_text("prefer = 'file'\nexclude = 'file'\nenable = 'file'\nno-variants = true")
-    environ = {"VARIANTS_PREFER": "variable", "VARIANTS_EXCLUDE": "variable"}
-    found = load_preferences({"variant-prefer": ["option"]}, environ, files)
-    assert found == Preferences(
-        use_variants=False,
-        prefer=(Selector("option"),),
-        exclude=(Selector("variable"),),
-        enable=frozenset({"file"}),
-    )
-
-
-def test_broken_file_is_named(files):
-    files[0].write_text("prefer = 5")
-    with pytest.raises(PreferenceError, match=re.escape(f"{files[0]}: prefer: ")):
-        load_preferences({}, {}, files)
-
-
-def test_file_that_cannot_be_read(files):
-    files[0].mkdir()
-    with pytest.raises(PreferenceError, match=re.escape(f"{files[0]}: cannot be read: ")):
-        load_preferences({}, {}, files)
-
-
-def test_platform_file_is_relative_to_the_file_that_names_it(files, tmp_path):
-    files[2].write_text("platform = 'machines/one.toml'")
-    expected = str(tmp_path / "user" / "machines" / "one.toml")
-    assert load_preferences({}, {}, files).platform_file == expected
-    files[2].write_text(f"platform = '{tmp_path}/two.toml'")
-    assert load_preferences({}, {}, files).platform_file == str(tmp_path / "two.toml")
-    # What is typed is relative to where it is typed.
-    found = load_preferences({"variant-platform": "three.toml"}, {}, files)
-    assert found.platform_file == "three.toml"
-
-
-def test_configuration_paths(tmp_path):
-    paths = configuration_paths(tmp_path / "cwd", str(tmp_path / "venv"))
-    assert paths[:2] == (tmp_path / "cwd/variants.toml", tmp_path / "venv/variants.toml")
-    assert len(paths) == 4
-    assert {path.name for path in paths} == {"variants.toml"}
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows does not remove working directories")
-def test_working_directory_that_is_gone(tmp_path, monkeypatch):
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    monkeypatch.chdir(gone)
-    gone.rmdir()
-    assert load_preferences({}, {}, configuration_paths(prefix=str(tmp_path))[:2]) == Preferences()
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'"{ESCAPE}" = 1',
+        *(f'{option.key} = "{ESCAPE}"' for option in OPTIONS if option.key != "platform"),
+        *(f'{option.key} = ["a {ESCAPE}", "b::{ESCAPE}", "c={ESCAPE}"]' for option in OPTIONS),
+        f'platform = ["{ESCAPE}"]',
+        f'namespace_priorities = ["{ESCAPE}"]',
+        f'feature_priorities."{ESCAPE}" = []',
+        f'feature_priorities.a = "{ESCAPE}"',
+        f'property_priorities.a."{ESCAPE}" = []',
+        f'property_priorities.a.b = ["{ESCAPE}"]',
+        f'property_priorities.{"a" * 9999}.b = "{ESCAPE}"',
+        "\x1b = 1",
+        'a = "\x1b"',
+    ],
+)
+def test_messages_are_one_short_printable_line(text):
+    with pytest.raises(PreferenceError) as raised:
+        read_configuration(text, "/checkout/\x1b[31m/variants.toml")
+    assert str(raised.value).isprintable()
+    assert len(str(raised.value)) < 600
+    assert str(raised.value).startswith("/checkout/?[31m/variants.toml: ")
 
 
 # What preferences mean for orders.
 
 
 def test_orders():
-    found = from_options(
+    found = preferences_from_options(
         {"variant-prefer": ["b :: g", "a", "b :: f :: 2", "b :: f :: 1", "b"]},
         Preferences(
             namespace_priorities=("c", "a"),
@@ -362,22 +366,24 @@ def test_orders():
 def test_selectors_survive_every_way_of_giving_them(wanted):
     texts = [str(selector) for selector in wanted]
     for given_value in (texts, " ".join(texts), " ".join(texts).split(), ",".join(texts)):
-        assert from_options({"variant-prefer": given_value or None}).prefer == tuple(wanted)
+        assert preferences_from_options({"variant-prefer": given_value or None}).prefer == tuple(
+            wanted
+        )
     assert from_environment({"VARIANTS_PREFER": "  ".join(texts)}).prefer == tuple(wanted)
 
 
 @given(st.sampled_from(OPTIONS), st.lists(st.text(max_size=8), min_size=1, max_size=3))
 def test_arbitrary_values_raise_nothing_else(option, values):
     try:
-        found = from_options({option.name: values if option.repeatable else values[0]})
+        found = preferences_from_options({option.name: values if option.repeatable else values[0]})
     except PreferenceError as error:
         found = str(error)
     assert isinstance(found, Preferences) or found.startswith(f"--{option.name}: ")
 
 
 def test_every_option_is_documented():
-    assert len({option.name for option in OPTIONS}) == len({o.key for o in OPTIONS}) == 8
+    assert len({option.name for option in OPTIONS}) == len({o.key for o in OPTIONS}) == 12
     for option in OPTIONS:
         assert option.help.endswith(".")
         assert option.name.startswith(("no-variants", "variant"))
-        assert bool(option.metavar) is (option.name != "no-variants")
+        assert bool(option.metavar) is (option.name not in ("no-variants", "variant-switch"))

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pep_variants.errors import InvalidProperty
-from pep_variants.property import Property, Selector, iter_properties
+from pep_variants.model.property import Property, Selector, iter_properties
 
 PROPERTIES = {
     "nvidia": {"sm_arch": ("90_real", "90_virtual"), "cuda_version_lower_bound": ("12.8",)},
@@ -66,7 +66,8 @@ def test_selector(text, parsed):
 def test_malformed_part(text, quoted, kind):
     with pytest.raises(InvalidProperty) as raised:
         Selector.parse(text)
-    assert str(raised.value).startswith(f"{quoted} in {text!r} is no {kind}: it must match [a-z")
+    message = f"{quoted} in {text!r} is not a valid {kind}: it must match [a-z"
+    assert str(raised.value).startswith(message)
 
 
 def test_too_many_parts():

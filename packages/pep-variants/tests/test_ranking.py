@@ -21,11 +21,11 @@ from worlds import (
     some,
 )
 
-from pep_variants.metadata import Metadata
-from pep_variants.platform import Platform, Support
-from pep_variants.preferences import Preferences
-from pep_variants.property import Selector
-from pep_variants.ranking import Reason, rank
+from pep_variants.choose.preferences import Preferences
+from pep_variants.choose.ranking import Reason, rank
+from pep_variants.model.metadata import Metadata
+from pep_variants.model.platform import Platform, Support
+from pep_variants.model.property import Selector
 
 
 def variant(text):
@@ -185,7 +185,7 @@ def test_wishes_go_before_the_metadata():
     assert found.labels == ("m", "l")
 
 
-def test_abi_dependency_is_last():
+def test_abi_dependency_takes_no_part_in_the_order():
     variants = {
         "torch29": "abi_dependency.torch=2.9",
         "cpu": "a.f=1",
@@ -194,11 +194,11 @@ def test_abi_dependency_is_last():
         "b": "b.f=y",
     }
     found = ranking(variants, MACHINE + " abi_dependency.torch=2|2.9|2.9.1")
-    assert found.labels == ("cpu_torch29", "cpu", "b", "torch29")
+    assert found.labels == ("cpu", "cpu_torch29", "b", "torch29")
     assert found.rejected_labels == ("cpu_torch28",)
-    # The metadata may say otherwise, and so may the user.
+    # Not even where the metadata lists it, but for a user who prefers it.
     listed = ranking(variants, MACHINE + " abi_dependency.torch=2.9", "abi_dependency a b")
-    assert listed.labels == ("cpu_torch29", "torch29", "cpu", "b")
+    assert listed.labels == ("cpu", "cpu_torch29", "b", "torch29")
     wanted = ranking(
         variants,
         MACHINE + " abi_dependency.torch=2.9",

@@ -6,19 +6,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pep_variants import limits
 from pep_variants.errors import MetadataError, UnsupportedSchema
-from pep_variants.generation import GENERATIONS, V0_0_1, V0_0_2, V0_0_3, V0_1_0, V0_1_1, V0_2_0
-from pep_variants.metadata import ProviderInfo
-from pep_variants.reader import (
-    MAX_METADATA_BYTES,
-    metadata_from_tree,
-    read_metadata,
-    read_pyproject,
+from pep_variants.formats.reader import metadata_from_tree, read_metadata, read_pyproject
+from pep_variants.model.generation import (
+    GENERATIONS,
+    V0_0_1,
+    V0_0_2,
+    V0_0_3,
+    V0_1_0,
+    V0_1_1,
+    V0_2_0,
 )
+from pep_variants.model.metadata import ProviderInfo
 
-ANY = list(GENERATIONS.values())
 NO_SCHEMA = None
-UNKNOWN = "https://variants-schema.wheelnext.dev/v0.9.0.json"
+UNVERSIONED = "https://example.org/variants.json"
+MINOR = "https://variants-schema.wheelnext.dev/v0.9.0.json"
+PROMOTED = "https://packaging.python.org/schemas/variant-metadata-v1.2.0.schema.json"
+ANY = [*(known for known in GENERATIONS.values() if known.schema), PROMOTED]
 
 
 def tree(schema, variants=None, namespaces=("ns",), providers=None, **rest):
@@ -51,7 +57,7 @@ def shape(features):
 # What all generations have in common.
 
 
-@pytest.mark.parametrize("schema", [*ANY, NO_SCHEMA, UNKNOWN])
+@pytest.mark.parametrize("schema", [*ANY, NO_SCHEMA, UNVERSIONED, MINOR])
 def test_namespaces_and_variants(schema):
     found = read(
         schema,
@@ -84,7 +90,7 @@ def test_credentials_of_the_source_are_not_kept():
     assert "secret" not in str(raised.value)
 
 
-@pytest.mark.parametrize("schema", [*ANY, NO_SCHEMA, UNKNOWN])
+@pytest.mark.parametrize("schema", [*ANY, NO_SCHEMA, UNVERSIONED, MINOR])
 def test_unknown_keys_are_ignored(schema):
     plain = tree(schema, providers={"ns": {"requires": ["p"]}})
     extended = copy.deepcopy(plain)
@@ -111,7 +117,7 @@ def test_abi_dependency_needs_no_priority(schema):
 def test_bytes_text_and_trees_are_the_same():
     text = json.dumps(tree(V0_2_0, {"ü": 1}), ensure_ascii=False)
     for data in (text, text.encode(), json.loads(text)):
-        with pytest.raises(MetadataError, match="'ü' is no variant label"):
+        with pytest.raises(MetadataError, match="'ü' is not a valid variant label"):
             (metadata_from_tree if isinstance(data, dict) else read_metadata)(data, "")
     text = json.dumps(tree(V0_2_0))
     assert read_metadata(text, "") == read_metadata(text.encode(), "") == read(V0_2_0)
@@ -145,15 +151,17 @@ def test_what_is_equal_is_checked_wherever_it_stands():
 # The null variant.
 
 
-@pytest.mark.parametrize("schema", [V0_0_1, NO_SCHEMA])
+@pytest.mark.parametrize("schema", [V0_0_1, V0_0_2, V0_0_3, NO_SCHEMA, UNVERSIONED])
 def test_zeros_are_null(schema):
+    # Published in 0.0.2 and 0.0.3 as well (torch 2.8.0, torchvision 0.23.0).
     found = read(schema, {"00000000": {}, "x": {"ns": {"f": ["v"]}}})
     assert set(found.variants) == {"null", "x"}
     assert found.label_of("00000000") == "null"
     assert found.label_of("x") == "x"
+    assert read(schema).label_of("00000000") == "null"
 
 
-@pytest.mark.parametrize("schema", [V0_0_2, V0_0_3, V0_1_0, V0_1_1, V0_2_0, UNKNOWN])
+@pytest.mark.parametrize("schema", [V0_1_0, V0_1_1, V0_2_0, PROMOTED, MINOR])
 def test_zeros_are_a_label_like_any_other(schema):
     found = read(schema, {"00000000": {"ns": {"f": ["v"]}}})
     assert set(found.variants) == {"00000000"}
@@ -188,14 +196,14 @@ PRIORITIES = {
 }
 
 
-@pytest.mark.parametrize("schema", [V0_0_1, V0_0_2, V0_0_3, V0_1_0, NO_SCHEMA, UNKNOWN])
+@pytest.mark.parametrize("schema", [V0_0_1, V0_0_2, V0_0_3, V0_1_0, NO_SCHEMA, UNVERSIONED])
 def test_priorities(schema):
     found = read(schema, default_priorities=PRIORITIES)
     assert found.feature_priorities == {"ns": ("g", "f")}
     assert found.property_priorities == {"ns": {"f": ("2", "1"), "g": ()}}
 
 
-@pytest.mark.parametrize("schema", [V0_1_1, V0_2_0])
+@pytest.mark.parametrize("schema", [V0_1_1, V0_2_0, PROMOTED, MINOR])
 def test_no_priorities(schema):
     found = read(schema, default_priorities=PRIORITIES)
     assert found.feature_priorities == {}
@@ -204,10 +212,60 @@ def test_no_priorities(schema):
     read(schema, default_priorities={"namespace": ["ns"], "feature": 1, "property": "x"})
 
 
+# The first files, of May and June 2025.
+
+
+@pytest.mark.parametrize("schema", [V0_0_1, NO_SCHEMA, UNVERSIONED])
+def test_priorities_and_values_as_texts(schema):
+    priorities = {
+        "namespace": ["ns", "other"],
+        "feature": ["ns :: g", "other::x", "ns :: f"],
+        "property": ["ns :: f :: 2", "ns::f::1", "other :: x :: v"],
+    }
+    found = read(schema, {"x": {"ns": {"f": "1", "g": ["2", "1"]}}}, default_priorities=priorities)
+    assert found.feature_priorities == {"ns": ("g", "f"), "other": ("x",)}
+    assert found.property_priorities == {"ns": {"f": ("2", "1")}, "other": {"x": ("v",)}}
+    assert found.variants == {"x": {"ns": {"f": ("1",), "g": ("1", "2")}}}
+
+
+@pytest.mark.parametrize("schema", [V0_0_1, NO_SCHEMA, UNVERSIONED])
+def test_empty_priorities_as_texts(schema):
+    empty = {"namespace": ["ns"], "feature": [], "property": []}
+    found = read(schema, default_priorities=empty)
+    assert found.feature_priorities == {}
+    assert found.property_priorities == {}
+
+
+@pytest.mark.parametrize("schema", [V0_0_2, V0_0_3, V0_1_0])
+def test_later_generations_nest(schema):
+    with pytest.raises(MetadataError, match="expected an object"):
+        read(schema, default_priorities={"namespace": ["ns"], "feature": []})
+    with pytest.raises(MetadataError, match="expected a list"):
+        read(schema, {"x": {"ns": {"f": "1"}}})
+
+
+@pytest.mark.parametrize(
+    ("key", "item"),
+    [
+        ("feature", "ns"),
+        ("feature", "ns :: f :: 1"),
+        ("feature", "ns :: F"),
+        ("feature", 5),
+        ("property", "ns :: f"),
+        ("property", "ns :: f :: "),
+        ("property", None),
+    ],
+)
+def test_broken_priorities_as_texts(key, item):
+    with pytest.raises(MetadataError) as raised:
+        read(V0_0_1, default_priorities={"namespace": ["ns"], key: [item]})
+    assert raised.value.path.startswith(f"default-priorities.{key}")
+
+
 # Providers.
 
 
-@pytest.mark.parametrize("schema", [V0_0_1, V0_0_2, V0_0_3, NO_SCHEMA, UNKNOWN])
+@pytest.mark.parametrize("schema", [V0_0_1, V0_0_2, V0_0_3, NO_SCHEMA, UNVERSIONED])
 def test_provider(schema):
     assert provider(
         schema,
@@ -258,6 +316,13 @@ def test_plugin_use(raw, static):
     assert shape(found.static) == static
 
 
+def test_plugin_use_beside_a_schema_without_a_version():
+    # Published so in August and September 2025.
+    priorities = {"namespace": ["ns"], "property": {"ns": {"f": ["2", "1"]}}}
+    found = provider(V0_0_1, {"plugin-use": "none"}, default_priorities=priorities)
+    assert shape(found.static) == [("f", ("2", "1"))]
+
+
 def test_plugin_use_without_values():
     assert provider(V0_0_2, {"plugin-use": "none"}).static == {}
 
@@ -300,13 +365,15 @@ def test_ahead_of_time_without_values():
         # Keys of older generations mean nothing.
         ({"requires": ["p"], "install-time": False}, ProviderInfo(requires=("p",))),
         ({"requires": ["p"], "plugin-use": "none"}, ProviderInfo(requires=("p",))),
+        ({"requires": ["p"], "enable-if": "os_name == 'x'"}, ProviderInfo(requires=("p",))),
+        ({"requires": ["p"], "enable-if": 5}, ProviderInfo(requires=("p",))),
     ],
 )
 def test_exclusive_provider(raw, expected):
     assert provider(V0_2_0, raw, static_properties={"ns": {"f": ["9"]}}) == expected
 
 
-@pytest.mark.parametrize("schema", [V0_2_0, NO_SCHEMA, UNKNOWN])
+@pytest.mark.parametrize("schema", [V0_2_0, PROMOTED, MINOR, NO_SCHEMA, UNVERSIONED])
 @pytest.mark.parametrize("order", [["f", "g", "h"], ["h", "f", "g"], ["g", "h", "f"]])
 def test_feature_order(schema, order):
     raw = {"static-properties": {"g": ["2", "1"], "h": ["x"], "f": ["3"]}, "feature-order": order}
@@ -314,7 +381,7 @@ def test_feature_order(schema, order):
     assert shape(provider(schema, raw).static) == [(name, values[name]) for name in order]
 
 
-@pytest.mark.parametrize("schema", [V0_2_0, NO_SCHEMA, UNKNOWN])
+@pytest.mark.parametrize("schema", [V0_2_0, PROMOTED, MINOR, NO_SCHEMA, UNVERSIONED])
 @pytest.mark.parametrize("order", [None, [], ["f"], ["f", "g", "h"], ["f", "h"], ["f", "g", "g"]])
 def test_feature_order_must_name_all_features(schema, order):
     raw = {"static-properties": {"f": ["1"], "g": ["1"]}}
@@ -349,7 +416,7 @@ def test_contradictory_provider(raw, path):
     assert raised.value.path == path
 
 
-@pytest.mark.parametrize("schema", [NO_SCHEMA, UNKNOWN])
+@pytest.mark.parametrize("schema", [NO_SCHEMA, UNVERSIONED])
 def test_every_key_counts_by_shape(schema):
     found = read(
         schema,
@@ -379,28 +446,34 @@ def test_every_key_counts_by_shape(schema):
 
 @pytest.mark.parametrize(
     ("schema", "said"),
-    [(NO_SCHEMA, "no $schema"), (UNKNOWN, "v0.9.0.json"), ("urn:variants", "urn:variants")],
+    [
+        (NO_SCHEMA, "no $schema, format version inferred from its keys"),
+        ("urn:variants", "'urn:variants', format version inferred from its keys"),
+        (MINOR, "v0.9.0.json', read as format version 0.2.0"),
+        (PROMOTED, "v1.2.0.schema.json', read as format version 1.0.0"),
+    ],
 )
-def test_reading_by_shape_is_noted(schema, said, caplog):
+def test_reading_what_is_not_known_exactly_is_noted(schema, said, caplog):
     with caplog.at_level(logging.DEBUG, "pep_variants"):
         read(schema)
     (record,) = caplog.records
     assert record.levelno == logging.DEBUG
     assert said in record.getMessage()
-    assert "by its shape" in record.getMessage()
 
 
 def test_reading_a_known_generation_is_not_noted(caplog):
     with caplog.at_level(logging.DEBUG, "pep_variants"):
         for schema in ANY:
-            read(schema)
+            if schema != PROMOTED:
+                read(schema)
     assert not caplog.records
 
 
 @pytest.mark.parametrize(
     ("schema", "version"),
     [
-        ("https://packaging.python.org/schemas/variants/v1.0.0.json", "1.0.0"),
+        ("https://packaging.python.org/schemas/variants/v2.0.0.json", "2.0.0"),
+        ("https://packaging.python.org/schemas/variant-metadata-v2.1.0.schema.json", "2.1.0"),
         ("https://variants-schema.wheelnext.dev/peps/825/v2.1.3.json", "2.1.3"),
         ("https://variants-schema.wheelnext.dev/v10.json", "10.0.0"),
     ],
@@ -410,6 +483,11 @@ def test_unknown_major_version(schema, version):
         read(schema, {"whatever": 5})
     assert raised.value.path == "$schema"
     assert f"format version {version} ('{schema}') is not supported" in str(raised.value)
+
+
+def test_a_version_that_cannot_be_read_is_refused():
+    with pytest.raises(UnsupportedSchema, match="cannot be read"):
+        read("https://example.org/v\u0660.2.0.json")
 
 
 # pyproject.toml
@@ -449,6 +527,20 @@ def test_pyproject():
     assert read_pyproject(PYPROJECT.encode(), "pyproject.toml") == found
 
 
+def test_pyproject_that_lists_its_variants():
+    found = read_pyproject(
+        """
+        [variant.default-priorities]
+        namespace = ["x86_64"]
+        [variant.variants]
+        null = {}
+        v3 = {x86_64 = {level = ["v3"]}}
+        """,
+        "pyproject.toml",
+    )
+    assert found.variants == {"null": {}, "v3": {"x86_64": {"level": ("v3",)}}}
+
+
 def test_pyproject_without_variants():
     found = read_pyproject("[project]\nname = 'x'\n", "pyproject.toml")
     assert (found.namespaces, found.variants, found.providers) == ((), {}, {})
@@ -479,7 +571,8 @@ def test_pyproject_of_a_generation_with_exclusive_keys():
     ("text", "path"),
     [
         ("variant = 1", "variant"),
-        ("[variant.variants]\nx = {}", "variant.variants"),
+        ("[variant.variants]\nx = {}", "variant.variants.x"),
+        ("[variant.variants.x]\na = {f = ['1']}", "variant.variants.x.a"),
         ("[variant]\nproviders = 1", "variant.providers"),
         ("[variant.default-priorities]\nnamespace = 'a'", "variant.default-priorities.namespace"),
         ("[variant.providers.a]\noptional = 2020-01-01", "variant.providers.a.optional"),
@@ -580,7 +673,6 @@ def put(*path):
         (put("providers", "ns", "plugin-api", "-m x"), "providers.ns.plugin-api", "'-m x'"),
         (put("providers", "ns", "plugin-api", "a:b:c"), "providers.ns.plugin-api", "'a:b:c'"),
         (put("providers", "ns", "plugin-api", "a;b"), "providers.ns.plugin-api", "'a;b'"),
-        (put("providers", "ns", "enable-if", ["x"]), "providers.ns.enable-if", "['x']"),
         (put("providers", "ns", "optional", "yes"), "providers.ns.optional", "'yes'"),
         (put("providers", "ns", "optional", None), "providers.ns.optional", "None"),
     ],
@@ -596,7 +688,8 @@ def test_broken_metadata(change, path, quoted):
 @pytest.mark.parametrize(
     ("schema", "change", "path", "quoted"),
     [
-        (V0_0_1, put("default-priorities", "feature", []), "default-priorities.feature", "[]"),
+        (V0_0_2, put("default-priorities", "feature", []), "default-priorities.feature", "[]"),
+        (V0_0_2, put("providers", "ns", "enable-if", ["x"]), "providers.ns.enable-if", "['x']"),
         (
             V0_0_1,
             put("default-priorities", "feature", {"ns": "f"}),
@@ -688,6 +781,14 @@ def test_no_json(data):
     assert len(text) < 300
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32-be", "utf-32"])
+def test_json_is_utf_8(encoding):
+    text = json.dumps(tree(V0_1_1))
+    assert read_metadata(text.encode("utf-8-sig"), "x.json") == read_metadata(text, "x.json")
+    with pytest.raises(MetadataError, match=r"not (UTF-8|valid JSON)"):
+        read_metadata(text.encode(encoding), "x.json")
+
+
 def test_deep_trees():
     nested = {}
     for _ in range(100_000):
@@ -697,8 +798,8 @@ def test_deep_trees():
 
 
 def test_huge_files_are_not_read():
-    with pytest.raises(MetadataError, match="larger than 32 MiB"):
-        read_metadata(b" " * (MAX_METADATA_BYTES + 1), "x")
+    with pytest.raises(MetadataError, match="larger than 8 MiB"):
+        read_metadata(b" " * (limits.DOCUMENT_BYTES + 1), "x")
 
 
 def test_messages_are_one_printable_line_of_bounded_length():
@@ -755,7 +856,8 @@ anything = st.recursive(
     max_leaves=20,
 )
 schemas = st.sampled_from(
-    [generation.schema for generation in ANY] + [UNKNOWN, "urn:x", "https://x/v7.0.json", None]
+    [known.schema for known in GENERATIONS.values()]
+    + [MINOR, PROMOTED, "urn:x", "https://x/v7.0.json", None]
 )
 
 
@@ -836,7 +938,7 @@ def test_one_wrong_place(schema, path, value, remove):
         assert str(error).isprintable()
 
 
-@pytest.mark.parametrize("value", [object(), {"f": ["1", object()]}, {"f": {"1": "x"}}, {"f": "1"}])
+@pytest.mark.parametrize("value", [object(), {"f": ["1", object()]}, {"f": {"1": "x"}}, {"f": 1}])
 def test_what_no_json_has_in_a_variant(value):
     variants = {"a": {"x": {"f": ["1"]}}, "b": {"x": value}}
     with pytest.raises(MetadataError, match=r"variants\.b\.x"):

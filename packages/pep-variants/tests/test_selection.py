@@ -7,12 +7,12 @@ from packaging.tags import Tag
 from worlds import metadata as any_metadata
 from worlds import platforms
 
+from pep_variants.choose.markers import NON_VARIANT, VariantContext
+from pep_variants.choose.preferences import Preferences, preferences_from_options
+from pep_variants.choose.selection import File, missing_variant, select
 from pep_variants.errors import MetadataError, NoSuchVariant, VariantError
-from pep_variants.markers import NON_VARIANT, VariantContext
-from pep_variants.metadata import Metadata, ProviderInfo
-from pep_variants.platform import Platform, Support
-from pep_variants.preferences import Preferences, from_options
-from pep_variants.selection import File, missing_variant, select
+from pep_variants.model.metadata import Metadata, ProviderInfo
+from pep_variants.model.platform import Platform, Support
 
 INDEX = "https://index/simple/p/"
 OTHER = "https://other/simple/p/"
@@ -58,7 +58,7 @@ def chosen(files, *, metadata=METADATA, platform=CPU, tags=None, **options):
         files,
         metadata=read,
         platform=platform if callable(platform) else lambda _: platform,
-        preferences=from_options(values),
+        preferences=preferences_from_options(values),
         project="p",
         tags=tags,
     )
@@ -309,6 +309,53 @@ def test_sources_that_agree_are_one():
     ]  # fmt: skip
 
 
+MANYLINUX = "cp312-cp312-manylinux_2_28_x86_64"
+
+
+@pytest.mark.parametrize(
+    ("files", "order"),
+    [
+        # The null variant of an extra index does not beat what the main index has.
+        (
+            [wheel(None, INDEX, MANYLINUX), wheel("null", OTHER)],
+            [(None, INDEX), ("null", OTHER)],
+        ),
+        (
+            [wheel(None, INDEX), wheel("null", OTHER), wheel(None, OTHER)],
+            [(None, INDEX), ("null", OTHER), (None, OTHER)],
+        ),
+        # Nor is it taken for less than another wheel, where the client lists it first.
+        (
+            [wheel("null", OTHER, MANYLINUX), wheel(None, INDEX)],
+            [("null", OTHER), (None, INDEX)],
+        ),
+        # In one source the label counts, whatever the tag.
+        (
+            [wheel(None, INDEX, MANYLINUX), wheel("null", INDEX), wheel("null", OTHER)],
+            [("null", INDEX), (None, INDEX), ("null", OTHER)],
+        ),
+        # Variants with properties come first, from anywhere.
+        (
+            [wheel(None, INDEX, MANYLINUX), wheel("null", OTHER), wheel("v3", OTHER)],
+            [("v3", OTHER), (None, INDEX), ("null", OTHER)],
+        ),
+        # Wheels of three sources that are no variants stay in the client's order.
+        (
+            [wheel(None), wheel(None, OTHER), wheel(None), wheel("null", DIRECTORY)],
+            [(None, INDEX), (None, OTHER), (None, INDEX), ("null", DIRECTORY)],
+        ),
+    ],
+)
+def test_the_null_variant_outranks_plain_wheels_of_its_own_source_only(files, order):
+    found = chosen(files)
+    assert [(file.label, file.source) for file in found.files] == order
+
+
+def test_a_forced_null_variant_is_taken_from_any_source():
+    found = chosen([wheel(None), wheel("null", OTHER)], variant=["p=null"])
+    assert [(file.label, file.source) for file in found.files] == [("null", OTHER)]
+
+
 def test_what_one_source_says_is_not_about_the_wheels_of_another():
     part = Metadata(("gpu", "cpu"), {"v2": METADATA.variants["v2"]}, source="other")
     files = [wheel("v3", OTHER), wheel("v2", OTHER), wheel("v2")]
@@ -336,9 +383,11 @@ def test_sources_that_contradict_each_other_come_one_after_the_other(sources, or
     files += [wheel(None, sources[1]), wheel(None, sources[0])]
     found = chosen(files, metadata={INDEX: METADATA, OTHER: CONTRARY}, platform=WITH_GPU)
     assert [(file.label, file.source) for file in found.files] == [
-        *((label, sources[number]) for label, number in order),
+        *((label, sources[number]) for label, number in order if label != "null"),
+        ("null", sources[0]),
+        (None, sources[0]),  # before the null variant of the next source
+        ("null", sources[1]),
         (None, sources[1]),
-        (None, sources[0]),
     ]
     assert found.rankings[INDEX] is not found.rankings[OTHER]
     assert found.problems == {}
@@ -346,6 +395,26 @@ def test_sources_that_contradict_each_other_come_one_after_the_other(sources, or
     v3 = {file.source: file for file in found.files if file.label == "v3"}
     assert found.why(v3[INDEX]) == "cpu level v3"
     assert found.why(v3[OTHER]) == "cpu level v1"
+
+
+@pytest.mark.parametrize("sources", [(INDEX, OTHER), (OTHER, INDEX)])
+def test_properties_decide_between_equal_labels_of_different_builds(sources):
+    """Not the order of the sources: each of the two builds has its own place."""
+    other = Metadata(
+        METADATA.namespaces,
+        {"v2": {"cpu": {"level": ("v3",)}}, "v3": {"cpu": {"level": ("v2",)}}},
+        METADATA.providers,
+        source="other",
+    )
+    files = [wheel(label, source) for source in sources for label in ("v2", "v3")]
+    found = chosen(files, metadata={INDEX: METADATA, OTHER: other})
+    assert {(file.label, file.source) for file in found.files[:2]} == {("v3", INDEX), ("v2", OTHER)}
+    assert {(file.label, file.source) for file in found.files[2:]} == {("v2", INDEX), ("v3", OTHER)}
+    assert [found.why(file) for file in found.files] == ["cpu level v3"] * 2 + ["cpu level v2"] * 2
+    # Of equal properties the label decides, as it does within one source.
+    assert [file.label for file in found.files] == ["v2", "v3", "v2", "v3"]
+    assert found.rankings[INDEX].metadata is METADATA
+    assert found.rankings[OTHER].metadata is other
 
 
 def test_providers_that_differ_are_a_contradiction():
@@ -505,7 +574,12 @@ def test_every_compatible_file_once(found, platform, chance: random.Random):
     fitting = {*ranking.labels, "null", None}
     assert {file.label for file in selection.files} == fitting
     assert len(selection.files) == 2 * len(fitting)
+    for source in (INDEX, OTHER):
+        order = [file.label for file in selection.files if file.source == source]
+        assert order == [*(label for label in ranking.labels if label != "null"), "null", None]
     order = list(dict.fromkeys(labels(selection)))
     assert order[:-2] == [label for label in ranking.labels if label != "null"]
-    assert order[-2:] == ["null", None]
+    # Between the sources, the one that is listed first.
+    tail = [file for file in files if file.label in ("null", None)]
+    assert selection.files[-4].source == tail[0].source
     assert selection.unknown == ("unknown",)

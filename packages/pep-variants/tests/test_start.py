@@ -20,20 +20,21 @@ def test_the_package_itself_loads_nothing():
     assert loaded_by("pep_variants") <= {"pep_variants"}
 
 
-@pytest.mark.parametrize("module", ["pep_variants.label", "pep_variants.options"])
+@pytest.mark.parametrize("module", ["pep_variants.model.label", "pep_variants.choose.options"])
 def test_light_modules(module):
     ours = {name for name in loaded_by(module) if name.startswith("pep_variants")}
-    assert ours <= {"pep_variants", module, "pep_variants.errors"}
+    package = module.rpartition(".")[0]
+    assert ours <= {"pep_variants", package, module, "pep_variants.errors", "pep_variants.limits"}
 
 
-@pytest.mark.parametrize("module", ["pep_variants.label", "pep_variants.options"])
+@pytest.mark.parametrize("module", ["pep_variants.model.label", "pep_variants.choose.options"])
 def test_light_modules_load_nothing_heavy(module):
     heavy = {"packaging", "archspec", "pynvml", "platformdirs", "json", "logging", "pathlib"}
     assert not heavy & loaded_by(module)
 
 
 def test_detection_loads_nothing_that_it_does_not_need():
-    loaded = loaded_by("pep_variants.detection")
+    loaded = loaded_by("pep_variants.detect.detector")
     assert not {"packaging", "archspec", "pynvml", "ctypes", "json", "tomllib"} & loaded
-    providers = {name for name in loaded if name.startswith("pep_variants.providers.")}
-    assert providers == {"pep_variants.providers.base", "pep_variants.providers.known"}
+    providers = {name for name in loaded if name.startswith("pep_variants.detect.providers.")}
+    assert providers <= {"pep_variants.detect.providers.base"}

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from pep_variants.metadata import Metadata, ProviderInfo
-from pep_variants.platform import Platform, Support
-from pep_variants.preferences import Preferences
-from pep_variants.property import Selector
+from pep_variants.choose.preferences import Preferences
+from pep_variants.model.metadata import Metadata, ProviderInfo
+from pep_variants.model.platform import Platform, Support
+from pep_variants.model.property import Selector
 
 NAMESPACES = ("alpha", "beta", "gamma_2")
 FEATURES = ("one", "two", "three_3")
@@ -164,6 +164,8 @@ class SlowRanking(NamedTuple):
         """Steps 4 to 6: the best value per feature, as a triple of positions, in order."""
         keys = []
         for namespace, features in properties.items():
+            if namespace not in self.namespace_order:
+                continue
             for feature, values in features.items():
                 best = next(v for v in self.value_order[namespace, feature] if v in values)
                 keys.append(
@@ -183,7 +185,22 @@ class SlowRanking(NamedTuple):
                 return key < other_key
         if len(keys) != len(other_keys):
             return len(keys) > len(other_keys)
-        return one[0] < other[0]
+        return self.last_keys(*one) < self.last_keys(*other)
+
+    def last_keys(self, label, properties):
+        """What decides between equal keys: null last, then the releases, then the label."""
+        releases = [
+            (
+                list(self.feature_order["abi_dependency"]).index(feature),
+                min(
+                    self.value_order["abi_dependency", feature].index(value)
+                    for value in values
+                    if value in self.value_order["abi_dependency", feature]
+                ),
+            )
+            for feature, values in properties.get("abi_dependency", {}).items()
+        ]
+        return label == "null", sorted(releases), label
 
     def labels(self, variants):
         """The compatible labels, best first."""
@@ -220,4 +237,9 @@ def slow_ranking(metadata, platform, preferences):
                 + list(metadata.property_priorities.get(namespace, {}).get(feature, ())),
                 list(values),
             )
+    if "abi_dependency" not in (
+        *(s.namespace for s in preferences.prefer),
+        *preferences.namespace_priorities,
+    ):
+        namespaces.remove("abi_dependency")  # providers draft: not considered in ordering
     return SlowRanking(namespaces, feature_order, value_order)

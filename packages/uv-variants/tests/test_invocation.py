@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uv_variants.commands import Scope, scope_of
+from uv_variants.command_scope import Scope, scope_of
 from uv_variants.invocation import parse
 
 
@@ -19,7 +19,18 @@ from uv_variants.invocation import parse
         ("pip install --index=a=URL -- x", ("pip", "install"), [("index", "a=URL")], ("x",)),
         ("--config-file f sync", ("sync",), [("config-file", "f")], ()),
         ("run --with a cmd --index b", ("run",), [("with", "a")], ("cmd",)),
-        ("run -m module --index b", ("run",), [], ()),
+        ("run -m module --index b", ("run",), [], ("module",)),
+        ("run --index a -m module --index b", ("run",), [("index", "a")], ("module",)),
+        ("run --exclude-newer 2025-01-01 x", ("run",), [("exclude-newer", "2025-01-01")], ("x",)),
+        ("run --no-binary x --index b", ("run",), [], ("x",)),
+        ("run --editable x", ("run",), [], ("x",)),
+        ("add --editable ./x", ("add",), [], ("./x",)),
+        ("add -m MARKER x", ("add",), [("marker", "MARKER")], ("x",)),
+        ("pip install --editable ./x", ("pip", "install"), [("editable", "./x")], ()),
+        ("pip install --no-binary x y", ("pip", "install"), [("no-binary", "x")], ("y",)),
+        ("pip list -e --outdated", ("pip", "list"), [], ()),
+        ("pip compile --override o", ("pip", "compile"), [("overrides", "o")], ()),
+        ("tree -d 1", ("tree",), [("depth", "1")], ()),
         ("run --script s.py -i b", ("run",), [], ("s.py",)),
         ("run -- cmd -i b", ("run",), [], ()),
         ("tool run -p 3.12 cmd -i b", ("tool", "run"), [("python", "3.12")], ("cmd",)),
@@ -42,7 +53,7 @@ def test_command_lines(arguments, command, values, operands):
         ("pip install -qiURL torch", "pip install -qiNEW torch --added"),
         ("pip install --index-url=URL torch", "pip install --index-url=NEW torch --added"),
         ("run -i URL cmd -i URL", "run -i NEW --added cmd -i URL"),
-        ("run -m module -i URL", "run --added -m module -i URL"),
+        ("run -m module -i URL", "run -m --added module -i URL"),
         ("run -i URL -- cmd", "run -i NEW --added -- cmd"),
         ("pip install -- torch", "pip install --added -- torch"),
     ],

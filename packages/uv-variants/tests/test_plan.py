@@ -1,4 +1,4 @@
-"""What uv is told instead of what the user told it."""
+"""The arguments and variables that uv gets."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from uv_variants.commands import scope_of
+from uv_variants.command_scope import scope_of
 from uv_variants.invocation import parse
-from uv_variants.plan import Place, make_plan
+from uv_variants.place import Place
+from uv_variants.plan import make_plan
 
 
-def told(arguments, cwd, environ=None, files=None):
-    """Return uv's arguments, variables and the plan; shim URLs are the name of the index."""
+def rewritten(arguments, cwd, environ=None, files=None):
+    """Return uv's arguments, variables and the plan; the URL of an index is its name."""
     environ = {
         "XDG_CONFIG_HOME": str(cwd / "config"),
         "XDG_CONFIG_DIRS": "/none",
@@ -24,7 +25,7 @@ def told(arguments, cwd, environ=None, files=None):
         path.write_text(text)
     invocation = parse(arguments.split())
     plan = make_plan(invocation, scope_of(invocation), Place(cwd, cwd, environ))
-    found, variables = plan.told(invocation, lambda index: f"<{index.shim_name}>")
+    found, variables = plan.rewritten(invocation, lambda index: f"<{index.proxy_name}>")
     return " ".join(found), variables, plan
 
 
@@ -117,7 +118,7 @@ CORP = "https://me:secret@corp.example/simple/"
     ],
 )
 def test_indexes_keep_their_places(tmp_path: Path, arguments, environ, files, wanted, variables):
-    found, changed, _ = told(arguments, tmp_path, environ, files)
+    found, changed, _ = rewritten(arguments, tmp_path, environ, files)
     assert found == wanted
     assert changed == variables
 
@@ -133,26 +134,26 @@ def test_explicit_indexes_are_for_the_projects_that_name_them(tmp_path):
         + '[tool.uv.sources]\nc = { index = "own" }\n'
         + '[[tool.uv.index]]\nname = "own"\nurl = "https://own.example"\n',
     }
-    _, variables, plan = told("sync", tmp_path, {}, files)
+    _, variables, plan = rewritten("sync", tmp_path, {}, files)
     assert variables == {"UV_DEFAULT_INDEX": "<pypi>", "UV_INDEX": "gpu=<gpu> own=<own>"}
-    assert plan.only == {"gpu": {"torch", "b"}, "own": {"c"}}
+    assert plan.projects == {"gpu": {"torch", "b"}, "own": {"c"}}
     assert plan.order == ("gpu", "own", "pypi")
 
 
-def test_find_links_go_through_the_shim_if_they_may_have_variants(tmp_path):
+def test_find_links_go_through_the_proxy_if_they_may_have_variants(tmp_path):
     plain, variants = tmp_path / "plain", tmp_path / "variants"
     plain.mkdir()
     variants.mkdir()
     (plain / "a-1-py3-none-any.whl").touch()
     (variants / "a-1-py3-none-any-cu128.whl").touch()
-    found, _, plan = told("pip install -f plain -f variants -f https://a/links a", tmp_path)
+    found, _, plan = rewritten("pip install -f plain -f variants -f https://a/links a", tmp_path)
     first, second, third = plan.indexes
     assert (first.startswith("local-"), second.startswith("a-"), third) == (True, True, "pypi")
     assert found == f"pip install -f plain -f <{first}> -f <{second}> a"
 
 
 def test_names_are_the_same_everywhere_and_tell_no_secret(tmp_path):
-    _, _, plan = told("sync", tmp_path, {"UV_INDEX": CORP})
-    _, _, other = told("sync", tmp_path, {"UV_INDEX": "https://corp.example/simple"})
+    _, _, plan = rewritten("sync", tmp_path, {"UV_INDEX": CORP})
+    _, _, other = rewritten("sync", tmp_path, {"UV_INDEX": "https://corp.example/simple"})
     assert list(plan.indexes) == list(other.indexes)
     assert "secret" not in repr(plan)

@@ -14,12 +14,17 @@ import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
-from pep_variants.platform import Platform, Support, write_platform
-from pep_variants.providers.aarch64 import AArch64Provider
-from pep_variants.providers.cpu import known_cpus
-from pep_variants.providers.known import BUILTIN_NAMESPACES
-from pep_variants.providers.nvidia import CAPABILITY_OVERRIDE, DRIVER_OVERRIDE, NvidiaProvider
-from pep_variants.providers.x86_64 import X8664Provider
+from pep_variants.detect.providers.aarch64 import AArch64Provider
+from pep_variants.detect.providers.cpu import known_cpus
+from pep_variants.detect.providers.nvidia import (
+    CAPABILITY_OVERRIDE,
+    DRIVER_OVERRIDE,
+    NvidiaProvider,
+)
+from pep_variants.detect.providers.x86_64 import X8664Provider
+from pep_variants.detect.registry import BUILTIN_NAMESPACES
+from pep_variants.formats.platform_file import write_platform
+from pep_variants.model.platform import Platform, Support
 
 FOLDER = Path(__file__).parents[1] / "src" / "variants_cli" / "platforms"
 CPUS = {cpu.name: cpu for family in ("x86_64", "aarch64") for cpu in known_cpus(family)}

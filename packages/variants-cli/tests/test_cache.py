@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from resolvelib_variants.index.store import Store
+from variants_index.cache.store import Store
 
 
 @pytest.fixture

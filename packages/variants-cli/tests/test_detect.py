@@ -3,9 +3,11 @@ import subprocess
 import sys
 import zipfile
 
+import platformdirs
 import pytest
 
-from pep_variants.platform import read_platform
+from pep_variants.formats.platform_file import read_platform
+from variants_cli.commands.providers import measures_in_words
 
 
 @pytest.fixture(autouse=True)
@@ -168,6 +170,21 @@ def test_allowed_plugin(variants, acme):
     assert variants("providers", "--json").json["kept"] == []
 
 
+@pytest.mark.parametrize("command", [("detect", "--metadata"), ("rank",)])
+def test_allowed_plugin_that_fails(variants, acme, monkeypatch, command):
+    """It ends the command, with its name, cause and the way on."""
+    allow = ("--variant-allow-provider", "acme-provider")
+    monkeypatch.setenv("PIP_FIND_LINKS", "/nothing/there")
+    result = variants(*command, acme, *allow)
+    assert result.code == 1
+    assert "the provider plugin acme-provider>=1 cannot be used: " in result.err
+    assert "--variant-on-plugin-error skip" in result.err
+    assert not result.out
+    result = variants(*command, acme, *allow, "--variant-on-plugin-error", "skip")
+    assert result.code == 0
+    assert "the provider plugin acme-provider>=1 cannot be used: " in result.out + result.err
+
+
 def test_senseless_permission(variants, acme):
     result = variants("detect", "--metadata", acme, "--variant-allow-provider", "--pre")
     assert result.code != 0
@@ -176,7 +193,7 @@ def test_senseless_permission(variants, acme):
 
 def test_providers(variants, acme):
     listed = variants("providers", "--json").json
-    assert listed.keys() == {"built-in", "allowed", "kept"}
+    assert listed.keys() == {"built-in", "allowed", "kept", "sandbox", "limits"}
     assert {known["namespace"] for known in listed["built-in"]} == {
         *("aarch64", "amd", "ascend", "intel", "nvidia", "x86_64")
     }
@@ -189,7 +206,7 @@ def test_allowed_providers_and_who_allows_them(variants, monkeypatch, tmp_path):
         found = variants("providers", "--json", *options).json["allowed"]
         return [(entry["requirement"], entry["source"]) for entry in found]
 
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(platformdirs, "user_config_path", lambda *_, **_kwargs: tmp_path)
     configuration = tmp_path / "variants.toml"
     configuration.write_text('allow-provider = ["acme>=1", "b@https://me:secret@h/b.whl"]\n')
     file = str(configuration)
@@ -198,8 +215,28 @@ def test_allowed_providers_and_who_allows_them(variants, monkeypatch, tmp_path):
     assert allowed() == [(f"acme==2 --hash=sha256:{64 * '0'}", "VARIANTS_ALLOW_PROVIDER")]
     option = ("--variant-allow-provider", "acme <3")
     assert allowed(*option) == [("acme<3", "--variant-allow-provider")]
-    line = variants("providers", *option).out.splitlines()[-1]
-    assert line.split() == ["allowed", "acme<3", "--variant-allow-provider"]
+    lines = [line.split() for line in variants("providers", *option).out.splitlines()]
+    assert ["allowed", "acme<3", "--variant-allow-provider"] in lines
+
+
+def test_what_is_in_force(variants, acme):
+    """One line for each measure, from the kernel under the tests."""
+    listed = variants("providers", "--json").json
+    assert {"time", "output"} <= listed["limits"].keys()
+    lines = variants("providers").out.splitlines()
+    for name, words in {**listed["sandbox"], **listed["limits"]}.items():
+        assert any(line.split()[:2] == ["in", "force"] and words in line for line in lines), name
+    off = ("--variant-plugin-sandbox", "off")
+    assert variants("providers", "--json", *off).json["sandbox"] == {}
+    assert "none: it is switched off" in variants("providers", *off).out
+
+
+def test_measures_that_a_kernel_lacks_are_shown():
+    """Without Landlock, a plugin reads the user's files, whatever else confines it."""
+    found = measures_in_words({"network": "seccomp", "system calls": "seccomp"}, "auto")
+    assert found["files"] == found["signals"] == "none on this system"
+    assert found["network"] == "seccomp"
+    assert measures_in_words({}, "auto").keys() == {"sandbox"}
 
 
 def test_modules_that_cost_time_are_left_alone():
@@ -212,7 +249,7 @@ def test_modules_that_cost_time_are_left_alone():
     assert done.returncode == 0
     loaded = set(done.stderr.split())
     assert "variants_cli.commands.detect" in loaded
-    heavy = {"packaging", "pep_variants.reader", "pep_variants.plugins", "pynvml", "rich"}
+    heavy = {"packaging", "pep_variants.formats.reader", "variants_plugins", "pynvml", "rich"}
     # archspec reads JSON.
     assert not heavy & loaded
     assert ("json" in loaded) <= ("archspec" in loaded)

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urljoin
 import pytest
 from packaging.version import Version
 
-from pep_variants.reader import read_metadata
+from pep_variants.formats.reader import read_metadata
 from support.loopback import served_folder
 from variants_cli.inventory import FILENAME as INVENTORY
 
@@ -251,7 +251,7 @@ def test_source_distributions(tmp_path, dist, variants):
     (dist / "example_pkg-0.9.tar.gz").write_bytes(b"")
     result = variants("index", dist)
     assert result.code == 1
-    assert "example_pkg-0.9.tar.gz: is no usable archive" in result.err
+    assert "example_pkg-0.9.tar.gz: not a usable archive" in result.err
     (dist / "example_pkg-0.9.tar.gz").unlink()
     result = variants("index", dist)
     assert result.code == 0
@@ -290,11 +290,11 @@ def test_everything_wrong_is_said_and_nothing_written(dist, build_wheel, variant
     right_v3 = dist / "example_pkg-1.0-py3-none-any-x86_64_v3.whl"
     for parts in (
         [f"variants.x86_64_v3 differs: {right_v3}: ", f"{wrong_v3}: ", "v2", "v3"],
-        [f"{mislabelled}: the filename says label 'x', but variant.json describes 'y'"],
+        [f"{mislabelled}: the filename has label 'x', but variant.json describes 'y'"],
         [f"{unnamed}: the filename has no label, but variant.json describes 'y'"],
-        [f"{unlabelled}: the filename says label 'x', but there is no variant.json"],
+        [f"{unlabelled}: the filename has label 'x', but the wheel has no variant.json"],
         ["d-1-py3-none-any.whl: not a usable zip archive"],
-        ["'UPPER' is no variant label"],
+        ["'UPPER' is not a valid variant label"],
         [f"{dist / 'more' / twice.name} and {twice} have the same name"],
     ):
         assert [line for line in lines if all(part in line for part in parts)], parts
@@ -303,7 +303,7 @@ def test_everything_wrong_is_said_and_nothing_written(dist, build_wheel, variant
 
 def test_no_wheels(tmp_path, variants):
     result = variants("index", tmp_path)
-    assert result == (1, "", f"error: {tmp_path}: there are no wheels\n")
+    assert result == (1, "", f"error: {tmp_path}: no wheels found\n")
     assert variants("index", tmp_path / "missing").code == 2
 
 
@@ -449,3 +449,42 @@ def test_versions_are_in_order(tmp_path, build_wheel, variants):
     text = (tmp_path / "simple" / "p" / "index.html").read_text()
     found = re.findall(r">p-(.*?)-py3", text)
     assert found == sorted(versions, key=Version)
+
+
+ZEROS = {"$schema": f"{OLD}v0.0.3.json", "variants": {"00000000": {}}}
+
+
+def test_a_null_variant_that_is_labelled_in_zeros(tmp_path, build_wheel, variant_json, variants):
+    """As the field published torch 2.8.0: the document spells the label as the filename does."""
+    build = partial(build_wheel, folder=tmp_path / "dist")
+    zeros = build(
+        "example_pkg-1.0-py3-none-any-00000000.whl",
+        variant={**variant_json("00000000"), **ZEROS},
+    )
+    build(
+        "example_pkg-1.0-py3-none-any-x86_64_v3.whl",
+        variant={**variant_json("x86_64_v3", V3), "$schema": ZEROS["$schema"]},
+    )
+    result = variants("index", tmp_path / "dist")
+    assert result.code == 0, result.err
+    (path,) = (tmp_path / "dist").glob("*-variants.json")
+    tree = json.loads(path.read_text())
+    assert set(tree["variants"]) == {"00000000", "x86_64_v3"}
+    metadata = read_metadata(path.read_bytes(), path.name)
+    assert metadata.label_of("00000000") == "null"
+    done = variants("validate", tmp_path / "dist")
+    assert "label-mismatch" not in done.out, done.out
+    assert "problem" not in variants("inspect", zeros).out
+
+
+def test_zeros_beside_another_format_version(tmp_path, build_wheel, variant_json, variants):
+    build = partial(build_wheel, folder=tmp_path / "dist")
+    build(
+        "example_pkg-1.0-py3-none-any-00000000.whl",
+        variant={**variant_json("00000000"), **ZEROS},
+    )
+    build("example_pkg-1.0-py3-none-any-x86_64_v3.whl", variant=variant_json("x86_64_v3", V3))
+    result = variants("index", tmp_path / "dist")
+    assert result.code == 1
+    assert "variants.00000000: wheels of several format versions" in result.err
+    assert "label null" in result.err

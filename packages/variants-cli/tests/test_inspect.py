@@ -84,7 +84,7 @@ def test_providers_of_every_kind(build_wheel, variant_json, variants):
         (
             "example_pkg-1.0-py3-none-any-x86_64_v4.whl",
             "x86_64_v3",
-            "the filename says label 'x86_64_v4', but variant.json describes 'x86_64_v3'",
+            "the filename has label 'x86_64_v4', but variant.json describes 'x86_64_v3'",
         ),
         (
             "example_pkg-1.0-py3-none-any.whl",
@@ -94,7 +94,7 @@ def test_providers_of_every_kind(build_wheel, variant_json, variants):
         (
             "example_pkg-1.0-py3-none-any-x86_64_v4.whl",
             None,
-            "the filename says label 'x86_64_v4', but there is no variant.json in the wheel",
+            "the filename has label 'x86_64_v4', but the wheel has no variant.json",
         ),
     ],
 )

@@ -6,7 +6,6 @@ import time
 
 import pytest
 
-from variants_cli.atomic import replacing, write_if_changed
 from variants_cli.console import one_line
 
 COMMANDS = ["detect", "rank", "inspect", "make", "unmake", "index", "matrix", "validate"]
@@ -42,6 +41,32 @@ def test_wrong_usage_is_one_line(variants, arguments):
     assert len(result.err.splitlines()) == 1
 
 
+@pytest.mark.parametrize("command", ["resolve", "explain"])
+def test_no_variants_takes_no_value(variants, command):
+    result = variants(command, "--no-variants")
+    assert result.code == 2
+    assert "requires an argument" not in result.err
+
+
+def test_a_fault_of_our_own_is_reported_as_one(tmp_path):
+    """Bytecode that is cut off, as a full disk leaves it: importing it ends in an EOFError."""
+    bytecode = {"PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONDONTWRITEBYTECODE": ""}
+    command = [*RUN, "detect", "--help"]
+    subprocess.run(command, env={**os.environ, **bytecode}, check=True, capture_output=True)
+    (module,) = tmp_path.rglob("variants_cli/commands/detect.*.pyc")
+    module.write_bytes(module.read_bytes()[:100])
+    done = subprocess.run(command, env={**os.environ, **bytecode}, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (70, "")
+    assert "Traceback" in done.stderr
+    said = done.stderr.splitlines()[-1]
+    assert said.startswith("variants: internal error: EOFError: ")
+    assert said.endswith(
+        "; this is a bug: report it with the lines above, the command, and what "
+        "'variants --version' prints"
+    )
+    assert "interrupted" not in done.stderr
+
+
 def test_messages_are_printable():
     assert one_line("a\nb\x1b[31m\ud800\t c") == "a b?[31m? c"
 
@@ -66,45 +91,16 @@ def test_ascii_terminals_get_everything(tmp_path):
     assert result.stderr.startswith(b"error: ")
 
 
-def test_replacing_keeps_the_old_file_until_the_end(tmp_path):
-    path = tmp_path / "file"
-    path.write_bytes(b"old")
-    with replacing(path) as stream:
-        stream.write(b"new")
-        stream.flush()
-        assert path.read_bytes() == b"old"
-    assert path.read_bytes() == b"new"
-    with pytest.raises(RuntimeError), replacing(path) as stream:  # noqa: PT012
-        stream.write(b"half")
-        raise RuntimeError
-    assert path.read_bytes() == b"new"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_replacing_long_names(tmp_path):
-    path = tmp_path / ("x" * 250)
-    with replacing(path) as stream:
-        stream.write(b"new")
-    assert path.read_bytes() == b"new"
-
-
-def test_write_if_changed(tmp_path):
-    path = tmp_path / "folder" / "file"
-    assert write_if_changed(path, b"one")
-    assert not write_if_changed(path, b"one")
-    assert write_if_changed(path, b"on")
-    assert path.read_bytes() == b"on"
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signals_leave_nothing_half_written(tmp_path, build_wheel, number):
     wheel = build_wheel(files={"example_pkg/data.bin": os.urandom(300_000)})
     script = (
         "import signal, sys\n"
-        "from variants_cli import archive, main\n"
+        "from pep_variants.wheelfile import zip_rewriting\n"
+        "from variants_cli import main\n"
         # Who runs the tests in the background has it ignored.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "archive.CHUNK = 1\n"  # three hundred thousand writes take a while
+        "zip_rewriting.CHUNK = 1\n"  # three hundred thousand writes take a while
         "main.main(sys.argv[1:])"
     )
     command = subprocess.Popen(

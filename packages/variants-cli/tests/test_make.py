@@ -8,7 +8,8 @@ import zipfile
 import pytest
 from wheel_files import check_record, contents
 
-from pep_variants.wheel import read_wheel_metadata
+from pep_variants.wheelfile.rewriting import open_source
+from pep_variants.wheelfile.wheel import read_wheel_metadata
 
 PLAIN = "example_pkg-1.0-py3-none-any.whl"
 VARIANT = "example_pkg-1.0-py3-none-any-x86_64_v3.whl"
@@ -100,6 +101,35 @@ def test_namespaces_properties_and_providers(tmp_path, build_wheel, variants):
     }
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--property", "abi_dependency :: torch :: abc"], "abc: not a release"),
+        (["--property", "abi_dependency :: torch :: 2.9.0.1"], "2.9.0.1: not a release"),
+        (["--property", "abi_dependency :: torch__x :: 2"], "not a normalized project name"),
+        (
+            ["--property", "abi_dependency :: torch :: 2", "--namespace", "abi_dependency"],
+            "abi_dependency is reserved",
+        ),
+    ],
+)
+def test_abi_dependencies_that_match_nothing(build_wheel, variants, options, words):
+    result = variants(
+        *("make", build_wheel(), "--label", "x", "--property", "acme :: f :: 1"), *options
+    )
+    assert (result.code, result.out) == (1, "")
+    assert words in result.err
+
+
+def test_the_variants_that_a_pyproject_lists(tmp_path, build_wheel, variants):
+    pyproject = tmp_path / "pyproject.toml"
+    pyproject.write_text(PYPROJECT + "[variant.variants]\nmkl = { blas = { library = ['mkl'] } }\n")
+    result = variants("make", build_wheel(), "--label", "mkl", "--pyproject", pyproject)
+    assert result.code == 0, result.err
+    data = contents(result.out.strip())["example_pkg-1.0.dist-info/variant.json"]
+    assert json.loads(data)["variants"] == {"mkl": {"blas": {"library": ["mkl"]}}}
+
+
 PYPROJECT = """
 [project]
 name = "example-pkg"
@@ -155,7 +185,9 @@ def test_priorities_that_have_no_place_any_more_are_named(tmp_path, build_wheel,
     )
     result = variants("make", build_wheel(), "--label", "null", "--pyproject", pyproject)
     assert result.code == 0
-    assert result.err.startswith(f"warning: {pyproject}: default-priorities.feature has no place")
+    assert result.err.startswith(
+        f"warning: {pyproject}: default-priorities.feature does not exist in the current format"
+    )
 
 
 @pytest.mark.parametrize("provider", [[], ["--provider", "x86_64=provider-variant-x86-64"]])
@@ -165,7 +197,7 @@ def test_probable_slips_are_named(build_wheel, variants, provider):
     )
     assert result.code == 0
     assert result.err == (
-        "warning: variants.x.x86_64.level: 3 would be supported nowhere: "
+        "warning: variants.x.x86_64.level: 3 is not supported on any machine: "
         "the known values are v4, v3, v2, v1\n"
     )
 
@@ -173,30 +205,30 @@ def test_probable_slips_are_named(build_wheel, variants, provider):
 @pytest.mark.parametrize(
     ("arguments", "code", "problem"),
     [
-        (["--label", "X"], 1, "'X' is no variant label: it must match [0-9a-z_.]+"),
-        (["--label", "a/../../b"], 1, "'a/../../b' is no variant label"),
+        (["--label", "X"], 1, "'X' is not a valid variant label: it must match [0-9a-z_.]{1,128}"),
+        (["--label", "a/../../b"], 1, "'a/../../b' is not a valid variant label"),
         (["--label", "x"], 1, "variant 'x' has no properties: add at least one"),
         (["--label", "null"], 1, "name those of the other variants with --namespace"),
         (["--label", "null", "--property", LEVEL_3], 1, "the variant 'null' has no properties"),
         (["--label", "x", "--property", "x86_64::level"], 2, "is not a property: write 'namespace"),
         (["--label", "x", "--property", "x86_64::level::V3"], 2, "'V3' in 'x86_64::level::V3' is"),
         (["--property", LEVEL_3], 2, "Missing option '--label'"),
-        (["--label", "null", "--namespace", "A"], 1, "'A' is no namespace"),
-        (["--label", "x", "--property", LEVEL_3, "--provider", "x86_64"], 1, "is no 'namespace="),
+        (["--label", "null", "--namespace", "A"], 1, "'A' is not a valid namespace"),
+        (["--label", "x", "--property", LEVEL_3, "--provider", "x86_64"], 1, "is not 'namespace="),
         (
             ["--label", "x", "--property", LEVEL_3, "--provider", "nvidia=b"],
             1,
-            "no property and no --namespace names 'nvidia'",
+            "no property and no --namespace has 'nvidia'",
         ),
         (
             ["--label", "x", "--property", LEVEL_3, "--provider", "x86_64=-r evil"],
             1,
-            "'x86_64=-r evil' is no requirement: ",
+            "'x86_64=-r evil': not a valid requirement: ",
         ),
         (
             ["--label", "null", "--namespace", "a", "--namespace", "b", "--provider", "a=c"],
             1,
-            "providers.b: says neither requires nor builtin nor static-properties",
+            "providers.b: has none of requires, builtin and static-properties",
         ),
         (["--label", "null", "--namespace", "a", "--generation", "0.0.3"], 2, "'0.0.3' is not one"),
     ],
@@ -221,8 +253,8 @@ def test_wrong_requests(tmp_path, build_wheel, variants, arguments, code, proble
         (
             PYPROJECT,
             ["--property", "blas :: library :: atlas"],
-            "'blas :: library :: atlas' would fit nowhere: static-properties of 'blas' list "
-            "mkl, openblas for 'library'",
+            "'blas :: library :: atlas' is not supported on any machine: static-properties of "
+            "'blas' list mkl, openblas for 'library'",
         ),
         (
             PYPROJECT.replace('["mkl", "openblas"]', "[]").replace("library = []", ""),
@@ -253,7 +285,7 @@ def test_pyproject_and_namespaces_exclude_each_other(tmp_path, build_wheel, vari
         *("--namespace", "x86_64"),
     )
     assert result.code == 2
-    assert "--pyproject says what --namespace and --provider say" in result.err
+    assert "--pyproject cannot be combined with --namespace or --provider" in result.err
 
 
 def test_variant_wheels_are_refused(build_wheel, variant_json, variants):
@@ -263,7 +295,7 @@ def test_variant_wheels_are_refused(build_wheel, variant_json, variants):
     renamed = wheel.rename(wheel.with_name(PLAIN))
     result = variants(*v3(renamed))
     assert result.code == 1
-    assert "has variant metadata in it although its name has no label: unmake" in result.err
+    assert "has variant metadata in it although its filename has no label: unmake" in result.err
     assert list(renamed.parent.iterdir()) == [renamed]
 
 
@@ -296,7 +328,7 @@ def test_signatures_are_left_out(build_wheel, variants, signature):
     )
     result = variants(*v3(wheel))
     assert result.code == 0
-    assert result.err.startswith(f"note: {wheel}: its signature {signature} is left out")
+    assert result.err.startswith(f"note: {wheel}: {signature} is not copied")
     assert name not in contents(result.out.strip())
     check_record(result.out.strip())
 
@@ -397,7 +429,7 @@ def test_unmake_refuses_plain_wheels_and_existing_files(tmp_path, build_wheel, v
     assert result == (1, "", f"error: {wheel} exists: use --force to replace it\n")
     result = variants("unmake", wheel, "-o", tmp_path / "out")
     assert result.code == 1
-    assert result.err == f"error: {wheel} is no variant wheel: it has no variant.json\n"
+    assert result.err == f"error: {wheel}: not a variant wheel: it has no variant.json\n"
     assert not (tmp_path / "out").exists()
 
 
@@ -407,3 +439,21 @@ def test_unmake_of_a_renamed_variant_wheel(tmp_path, build_wheel, variant_json, 
     assert result.code == 0, result.err
     assert "example_pkg-1.0.dist-info/variant.json" not in contents(wheel)
     check_record(wheel)
+
+
+def test_files_are_copied_without_compressing_them(build_wheel):
+    """Only variant.json, RECORD and the central directory are new bytes."""
+    wheel = build_wheel(files={"example_pkg/data.bin": bytes(10_000_000)})
+    with open_source(wheel) as source:
+        rewrite = source.rewrite(b"{}")
+    new = sum(len(piece) for piece in rewrite.pieces if piece.data is not None)
+    assert new < 2_000
+    assert rewrite.size < wheel.stat().st_size + 2_000
+
+
+def test_names_that_readers_disagree_about(build_wheel, variants):
+    wheel = build_wheel(files={"example_pkg/data.bin": b""})
+    wheel.write_bytes(wheel.read_bytes().replace(b"example_pkg/data.bin", b"example_pkg/data\0bin"))
+    result = variants("make", wheel, "--label", "null", "--namespace", "x86_64")
+    assert result.code == 1
+    assert "readers disagree about a name in it" in result.err

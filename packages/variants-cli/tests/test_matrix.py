@@ -223,7 +223,7 @@ CPU = '[axes.cpu.v3]\nproperties = ["x86_64 :: level :: v3"]\n'
     [
         ("", "axes: there are none: add a table such as [axes.cpu.avx2] for each value"),
         ("[axes.cpu]", "axes.cpu: has no values: add one, or leave the axis out"),
-        ("[axes.CPU.a]", "axes: 'CPU' is no name of an axis: it must match [a-z][a-z0-9_-]*"),
+        ("[axes.CPU.a]", "axes: 'CPU' is not a valid axis name: it must match [a-z][a-z0-9_-]*"),
         ("axis = 1\n" + CPU, "variant: unknown key 'axis'; there are $schema, default-priorities"),
         (
             CPU + "[bild]",
@@ -232,23 +232,23 @@ CPU = '[axes.cpu.v3]\nproperties = ["x86_64 :: level :: v3"]\n'
         (CPU + "property = []", "axes.cpu.v3: unknown key 'property'; there are label, title"),
         (
             CPU + "[axes.cpu.V4]",
-            "axes.cpu.V4.label: 'V4' is no part of a label: it must match [0-9a-z_.]*; "
+            "axes.cpu.V4.label: 'V4' is not valid in a label: it must match [0-9a-z_.]*; "
             "add the key to have another one than the name",
         ),
-        (CPU + 'label = "a-b"', "axes.cpu.v3.label: 'a-b' is no part of a label"),
+        (CPU + 'label = "a-b"', "axes.cpu.v3.label: 'a-b' is not valid in a label"),
         (CPU + "title = 1", "axes.cpu.v3.title: expected a string, found 1"),
         (
             CPU + 'requires = { gpu = "a" }',
-            "axes.cpu.v3.requires: 'gpu' is no axis; there are cpu",
+            "axes.cpu.v3.requires: 'gpu' is not an axis; there are cpu",
         ),
-        (CPU + 'requires = { cpu = "v3" }', "axes.cpu.v3.requires: is about 'cpu' itself"),
+        (CPU + 'requires = { cpu = "v3" }', "axes.cpu.v3.requires: names the axis 'cpu' itself"),
         (
             CPU + '[axes.gpu.sm90]\nrequires = { cpu = ["v3", "v5"] }',
-            "axes.gpu.sm90.requires.cpu: 'v5' is no value of axis 'cpu'; there are v3",
+            "axes.gpu.sm90.requires.cpu: 'v5' is not a value of axis 'cpu'; there are v3",
         ),
         (
             CPU + '[axes.gpu.sm90]\nrequires = { cpu = ">=x" }',
-            "axes.gpu.sm90.requires.cpu: '>=x' is no set of versions such as '>=12.9,<14'",
+            "axes.gpu.sm90.requires.cpu: '>=x' is not a version specifier such as '>=12.9,<14'",
         ),
         (
             CPU + "[[exclude]]",
@@ -262,17 +262,17 @@ CPU = '[axes.cpu.v3]\nproperties = ["x86_64 :: level :: v3"]\n'
         ),
         (
             CPU + '[[exclude]]\ncpu = "v3"',
-            "axes: no combination is left: check 'requires' and 'exclude'",
+            "axes: no combination remains: check 'requires' and 'exclude'",
         ),
         (
             CPU + 'host = "arm"',
-            "axes.cpu.v3.host: 'arm' is no environment marker such as \"platform_machine == "
-            "'aarch64'\"",
+            "axes.cpu.v3.host: 'arm' is not a valid environment marker such as "
+            "\"platform_machine == 'aarch64'\"",
         ),
         (CPU + 'environment = "CFLAGS"', "axes.cpu.v3.environment: expected a table"),
         (
             CPU + 'environment."A B" = "x"',
-            "axes.cpu.v3.environment: 'A B' is no name of a variable",
+            "axes.cpu.v3.environment: 'A B' is not a valid variable name",
         ),
         (
             CPU + "environment.A = 1",
@@ -297,7 +297,10 @@ CPU = '[axes.cpu.v3]\nproperties = ["x86_64 :: level :: v3"]\n'
         ),
         (CPU + '[axes.cpu.null]\nproperties = ["x86_64 :: level :: v4"]', "cpu=null: "),
         ("[axes.cpu.v3]", "cpu=v3: variant 'v3' has no properties"),
-        ('[axes.cpu.v3]\nlabel = ""', "label: cpu=v3 has an empty label: give a value its part"),
+        (
+            '[axes.cpu.v3]\nlabel = ""',
+            "label: cpu=v3 has an empty label: give one of these values a label",
+        ),
         (
             CPU + '[axes.cpu.x]\nlabel = "v3"',
             "label: cpu=v3 and cpu=x both have the label 'v3': give their values different parts, "
@@ -305,8 +308,8 @@ CPU = '[axes.cpu.v3]\nproperties = ["x86_64 :: level :: v3"]\n'
         ),
         (
             CPU + '[axes.more.x]\nproperties = ["x86_64 :: level :: v4"]',
-            "cpu=v3, more=x: properties: axes 'cpu' and 'more' both give 'x86_64 :: level': "
-            "let one of them do it, or settle it with an [[override]]",
+            "cpu=v3, more=x: properties: axes 'cpu' and 'more' both set 'x86_64 :: level': "
+            "set it in one of them, or add an [[override]]",
         ),
         (
             CPU + 'environment.A = "1"\n[axes.more.x]\nenvironment.A = ["2"]',
@@ -328,7 +331,8 @@ CPU = '[axes.cpu.v3]\nproperties = ["x86_64 :: level :: v3"]\n'
         ),
         (
             CPU + '[build.repair]\nlinux = "x \'{wheel} {dest_dir}"',
-            'build.repair.linux: "x \'{wheel} {dest_dir}" is no command: No closing quotation',
+            'build.repair.linux: "x \'{wheel} {dest_dir}" is not a valid command: '
+            "No closing quotation",
         ),
         (
             CPU + '[build.repair]\nmacos = ""',
@@ -348,7 +352,7 @@ def test_errors_name_place_value_and_way_out(write, variants, body, message):
 @pytest.mark.parametrize(
     ("head", "message"),
     [
-        ('label = ["gpu"]\n', "label: 'gpu' is no axis; there are cpu"),
+        ('label = ["gpu"]\n', "label: 'gpu' is not an axis; there are cpu"),
         ('label = "cpu"\n', "label: expected a list of axes, found 'cpu'"),
         ("extends = 1\n", "extends: expected a path, found 1"),
         ('extends = "matrix.toml"\n', "extends: extends itself in a circle"),
@@ -461,7 +465,9 @@ def test_more_jobs_than_the_service_makes(write, variants):
         f'[axes.n.n{n}]\nproperties = ["nvidia :: sm_arch :: {n}_real"]\n' for n in numbers
     )
     result = variants("matrix", write(values), "--format", "github")
-    assert "warning: GitHub Actions makes at most 256 jobs of a matrix, here are 257" in result.err
+    assert (
+        "warning: GitHub Actions runs at most 256 jobs per matrix, this one has 257" in result.err
+    )
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from variants_cli.matrix import frontends
-from variants_cli.matrix.building import contents_digest
+from variants_cli.matrix.source_archive import contents_digest
 
 RUN = [sys.executable, "-c", "from variants_cli.main import main; main()"]
 
@@ -208,9 +208,9 @@ def test_variants_that_are_none_any_more(build, project, tmp_path):
     (project / "matrix.toml").write_text(MATRIX.partition("[axes.cpu.v3]")[0])
     result = build("--only", "v*", "--no-index")
     warnings = [line for line in result.err.splitlines() if line.startswith("warning: ")]
-    stranger = tmp_path / "dist" / name("v3")
+    outdated = tmp_path / "dist" / name("v3")
     assert warnings == [
-        f"warning: {stranger} is no variant of this matrix: remove it if it was one"
+        f"warning: {outdated} is not a variant of this matrix: remove it if it is outdated"
     ]
 
 
@@ -224,8 +224,8 @@ def test_a_failure_stops_no_other(build, project, tmp_path):
     assert f"error: v2: exit code 1: see {log}\n" in result.err
     assert "    no v2 today\n" in result.err
     assert result.err.splitlines()[-1] == (
-        "error: 1 of 3 variants could not be built: v2; nothing was indexed; "
-        "the same command goes on where this one ended"
+        "error: 1 of 3 variants could not be built: v2; no index was written; "
+        "run the same command again to continue"
     )
     assert result.out.splitlines() == [str(tmp_path / "dist" / name(x)) for x in ("null", "v3")]
     assert not (tmp_path / "dist" / "simple").exists()
@@ -264,8 +264,8 @@ def test_settings_that_do_not_reach_the_build(build, project):
     result = build()
     assert result.code == 0
     assert (
-        "warning: null and v2 and v3 install the same files: what distinguishes them does not "
-        "reach the build\n"
+        "warning: null and v2 and v3 install the same files: the build does not use what "
+        "distinguishes them\n"
     ) in result.err
 
 
@@ -276,10 +276,12 @@ def test_hosts(build, project):
     (project / "matrix.toml").write_text(text)
     result = build()
     assert progress(result) == dict.fromkeys(["null", "v3"], "built in")
-    assert "note: left for other machines: v2\n" in result.err
+    assert "note: not built on this machine: v2\n" in result.err
     result = build("--only", "v2")
     assert result.code == 1
-    assert result.err.endswith("error: none of these can be built on this machine\n")
+    assert result.err.endswith(
+        "error: none of the selected variants can be built on this machine\n"
+    )
 
 
 # Where the source comes from.
@@ -320,7 +322,7 @@ def test_nothing_to_build(build, project):
     assert result.code == 1
     place = project / "gone"
     assert result.err.endswith(
-        f"error: {place}: there is nothing to build: name it with --source\n"
+        f"error: {place}: no such file or directory: name the source with --source\n"
     )
 
 
@@ -462,7 +464,7 @@ def test_no_repair_command(build, project):
     result = build("--only", "v2")
     assert result.code == 1
     assert (
-        "error: v2: the repair: there is no no-such-tool: install it, or correct build.repair\n"
+        "error: v2: the repair: no-such-tool not found: install it, or correct build.repair\n"
     ) in result.err
 
 
@@ -493,7 +495,7 @@ def test_two_runs(build, project, tmp_path):
     assert result.code == 1
     dist = tmp_path / "dist"
     assert result.err.splitlines()[-1] == (
-        f"error: {dist}: another build writes there: wait for it, or choose another folder"
+        f"error: {dist}: another build is running: wait for it, or choose another folder"
     )
     (meeting / "go").touch()
     assert first.wait(30) == 0
@@ -549,7 +551,7 @@ def test_no_frontend(build, monkeypatch, tmp_path):
     result = build("--frontend", "uv")
     assert result.code == 1
     assert result.err.endswith(
-        "error: the source distribution: there is no uv: install it, or choose another --frontend\n"
+        "error: the source distribution: uv not found: install it, or choose another --frontend\n"
     )
     assert frontends.find_frontend(frontends.AUTO) == "build"
 

@@ -12,13 +12,17 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from pep_variants import toml
-from pep_variants.platform import load_platform, read_platform, write_platform
-from pep_variants.property import NAME, VALUE
-from pep_variants.providers.amd import ARCHITECTURE_OVERRIDE, VERSION_OVERRIDE, AmdProvider
-from pep_variants.providers.intel import DEVICE_OVERRIDE, IntelProvider
-from pep_variants.providers.known import BUILTIN_NAMESPACES
-from pep_variants.providers.nvidia import CAPABILITY_OVERRIDE, DRIVER_OVERRIDE, NvidiaProvider
+from pep_variants.detect.providers.amd import ARCHITECTURE_OVERRIDE, VERSION_OVERRIDE, AmdProvider
+from pep_variants.detect.providers.intel import DEVICE_OVERRIDE, IntelProvider
+from pep_variants.detect.providers.nvidia import (
+    CAPABILITY_OVERRIDE,
+    DRIVER_OVERRIDE,
+    NvidiaProvider,
+)
+from pep_variants.detect.registry import BUILTIN_NAMESPACES
+from pep_variants.formats import toml
+from pep_variants.formats.platform_file import load_platform, read_platform, write_platform
+from pep_variants.model.property import NAME, VALUE
 
 PROJECT = Path(__file__).parents[1]
 FOLDER = resources.files("variants_cli.platforms")

@@ -134,9 +134,9 @@ def test_index_that_takes_no_metadata(dist, index, variants):
     index.refuses = r"json"
     result = publish(variants, dist, index)
     assert result.code == 1
-    assert "does not take example_pkg-1.0-variants.json (status 400)" in result.err
+    assert "does not accept example_pkg-1.0-variants.json (status 400)" in result.err
     assert "--without-metadata" in result.err
-    # What everybody would take has not been uploaded.
+    # What every index accepts has not been uploaded.
     assert [name for name, *_ in index.received][2:] == []
     index.received.clear()
     assert publish(variants, dist, index, "--without-metadata").code == 0

@@ -152,7 +152,7 @@ def test_detected_platform(tmp_path, variant_json, variants, monkeypatch):
     [
         ("{", "not valid JSON"),
         ('{"variants": []}', "variants: expected an object"),
-        (" " * (33 * 1024 * 1024), "larger than 32 MiB"),
+        (" " * (9 * 1024 * 1024), "larger than 8 MiB"),
     ],
 )
 def test_broken_metadata(tmp_path, variants, content, problem):

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pep_variants.metadata import Metadata
-from pep_variants.platform import Platform, Support
-from pep_variants.ranking import rank
+from pep_variants.choose.ranking import rank
+from pep_variants.model.metadata import Metadata
+from pep_variants.model.platform import Platform, Support
 from variants_cli.checks.reachability import Offer, unreachable
 
 NAMESPACES = ("aot", "cpu", "gpu")

@@ -10,8 +10,9 @@ from packaging.metadata import Metadata
 from wheel_files import check_record, contents
 
 from pep_variants.errors import InvalidWheel
-from pep_variants.wheel import read_wheel_metadata
-from variants_cli.core_metadata import Edits, requirements_of
+from pep_variants.wheelfile.core_metadata import requirements_of
+from pep_variants.wheelfile.metadata_edits import Edits
+from pep_variants.wheelfile.wheel import read_wheel_metadata
 
 NVIDIA = "[variant.default-priorities]\nnamespace = ['nvidia', 'amd']\n"
 
@@ -149,7 +150,7 @@ def test_named_wheels_and_patterns_without_one(tmp_path, build_wheel, variants):
     other = build_wheel("other-1-py3-none-any.whl")
     result = variants("make", other, "--config", path)
     assert result.code == 1
-    assert "no [[wheel]] has a pattern for other-1-py3-none-any.whl" in result.err
+    assert "no [[wheel]] table matches other-1-py3-none-any.whl" in result.err
 
 
 def test_attestations_are_told(tmp_path, build_wheel, variants):
@@ -157,12 +158,12 @@ def test_attestations_are_told(tmp_path, build_wheel, variants):
     wheel.with_name(wheel.name + ".publish.attestation").write_text("{}")
     result = variants("make", wheel, "--label", "null", "--namespace", "x")
     assert result.code == 0
-    assert f"{wheel.name}.publish.attestation vouches for {wheel.name} alone" in result.err
+    assert f"{wheel.name}.publish.attestation attests to {wheel.name} only" in result.err
 
 
 WRONG = {
-    "is no TOML": "a b",
-    "typo: is no key of a recipe": "typo = 1\n[[wheel]]\nfiles=['*']\n",
+    "not valid TOML": "a b",
+    "typo: is not a recipe key": "typo = 1\n[[wheel]]\nfiles=['*']\n",
     "list wheels": "",
     "wheel[0].files: name the wheels": "[[wheel]]\nlabel = 'x'\n",
     "wheel[0].files: 'x': must be a list of strings": "[[wheel]]\nfiles = 'x'\n",
@@ -170,10 +171,10 @@ WRONG = {
     "wheel[0].properties": "[[wheel]]\nfiles = ['*']\nlabel = 'x'\nproperties = ['a::b']\n",
     "a wheel with properties needs a label": "[[wheel]]\nfiles = ['*']\n"
     "properties = ['nvidia :: b :: c']\n",
-    "project.name: '-': is no project name": "project.name = '-'\n[[wheel]]\nfiles = ['*']\n",
+    "'-': is not a valid project name": "project.name = '-'\n[[wheel]]\nfiles = ['*']\n",
     "must be true or false": "project.drop-local-version = 1\n[[wheel]]\nfiles = ['*']\n",
     "must not have line breaks": 'dependencies.add = ["a\\nName: b"]\n[[wheel]]\nfiles = ["*"]\n',
-    "is no requirement": "dependencies.add = ['a b']\n[[wheel]]\nfiles = ['*']\n",
+    "not a valid requirement": "dependencies.add = ['a b']\n[[wheel]]\nfiles = ['*']\n",
     "cannot evaluate": "dependencies.add = [\"a; variant_label > 'x'\"]\n[[wheel]]\nfiles=['*']\n",
     "is not listed in": "[[wheel]]\nfiles = ['*']\nlabel = 'x'\nproperties = ['zzz :: b :: c']\n",
     "would both become": "[[wheel]]\nfiles = ['*']\nlabel = 'null'\n" * 2,

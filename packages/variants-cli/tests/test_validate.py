@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pep_variants.wheelfile.record import digest_of
 from variants_cli.checks.document import check_document
-from variants_cli.record import digest_of
 
 V3 = {"x86_64": {"level": ["v3"]}}
 LABELLED = "example_pkg-1.0-py3-none-any-x86_64_v3.whl"
@@ -92,6 +92,18 @@ def test_good_document(variant_json, document, tmp_path, variants):
         (
             {"variants": {"a": {"x86_64": {"levle": ["v3"]}}}},
             ("warning", "unknown-value", "variants.a.x86_64.levle"),
+        ),
+        (
+            {"variants": {"a": {**V3, "abi_dependency": {"torch": ["2.9", "2.9.0.1"]}}}},
+            ("error", "abi-dependency-value", "variants.a.abi_dependency.torch"),
+        ),
+        (
+            {"variants": {"a": {**V3, "abi_dependency": {"torch__x": ["2.9"]}}}},
+            ("error", "abi-dependency-name", "variants.a.abi_dependency.torch__x"),
+        ),
+        (
+            {"default-priorities": {"namespace": ["x86_64", "abi_dependency"]}},
+            ("error", "abi-dependency-listed", "default-priorities.namespace"),
         ),
         (
             {"variants": {"null": {}}, "default-priorities": {"namespace": []}},
@@ -243,7 +255,7 @@ PATH = "example_pkg-1.0.dist-info/variant.json"
 @pytest.mark.parametrize(
     ("edit", "found", "message"),
     [
-        (lambda text: None, "record-missing", "there is no RECORD"),
+        (lambda text: None, "record-missing", "the wheel has no RECORD"),
         (lambda text: "x,y\n", "record-invalid", "line 1 has 2 columns instead of 3"),
         (edited(""), "record-incomplete", f"does not list {PATH}"),
         (

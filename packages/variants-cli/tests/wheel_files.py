@@ -2,7 +2,7 @@
 
 import zipfile
 
-from variants_cli.record import digest_of, read_record
+from pep_variants.wheelfile.record import digest_of, read_record
 
 
 def contents(path):

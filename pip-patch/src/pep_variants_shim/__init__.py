@@ -1,33 +1,42 @@
 """Makes the pip of this environment aware of wheel variants.
 
-Every interpreter start pays for this module, and for nothing else: it puts a finder there that
-waits for pip. Called from ``pep_variants_shim.pth``, and on Python 3.15 and newer from
+This module is imported at every interpreter start, and only this one: it adds a meta path finder
+that waits for pip. Called from ``pep_variants_shim.pth``, and on Python 3.15 and newer from
 ``pep_variants_shim.start`` (PEP 829); a pip with this built in calls it itself. Imports nothing but
 `sys`, never imports pip, never raises.
+
+``PEP_VARIANTS_SHIM=0`` (or ``false``, ``no``, ``off``) keeps pip as it is. It counts with
+``python -I`` and ``-E``, too, unlike other variables: it can only switch the shim off.
 """
 
 import sys
 
 BUILT_IN = __name__.startswith("pip.")
-"""This is part of a pip, which was built with it inside, not a guest beside any pip."""
+"""Whether this is built into a patched pip."""
 
 LOCAL = "+variants."
-"""How the version of such a pip goes on after that of the pip it was built from."""
+"""Prefix of the local version of a patched pip."""
+
+_OFF = ("0", "false", "f", "no", "n", "off")  # as pip reads its own variables
 
 
 class PipWatch:
-    """Meta path finder that finds nothing, but makes way for the patches when pip is imported."""
+    """Meta path finder that finds nothing; `PatchFinder` replaces it when pip is imported."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:  # noqa: ARG002
         """Find nothing."""
-        # "pip._internal" too: pip's own runner for subprocesses answers for "pip" before us.
-        # Two comparisons are the cheapest, and every import of every program pays for them.
+        # "pip._internal" too: pip's runner for subprocesses has a finder for "pip" before this one.
+        # Two comparisons are the fastest test; every import of every program makes them.
         if name == "pip" or name == "pip._internal":
             try:
+                import os
+
+                if os.environ.get("PEP_VARIANTS_SHIM", "").lower() in _OFF:
+                    return
                 from .hook import PatchFinder
 
                 sys.meta_path[sys.meta_path.index(self)] = PatchFinder()
-            except Exception:  # pip must start, whatever happens to us
+            except Exception:  # a fault of the shim must not break pip
                 if sys.flags.verbose:
                     import traceback
 
@@ -35,7 +44,7 @@ class PipWatch:
 
 
 def watch() -> None:
-    """Wait for pip. Safe to call twice."""
-    # pip itself has nothing that is patched.
+    """Add the finder. Safe to call twice."""
+    # The package "pip" itself is not patched.
     if "pip._internal" not in sys.modules and not any(type(f) is PipWatch for f in sys.meta_path):
         sys.meta_path.insert(0, PipWatch())

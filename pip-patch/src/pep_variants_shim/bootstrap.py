@@ -1,7 +1,7 @@
-"""Starts the shim in an interpreter that it is not installed for, see `patches.runner`.
+"""Starts the shim in an interpreter where it is not installed, see `patches.runner`.
 
-Run as a file, in which nothing else of the shim can be imported yet. Where the shim is installed
-as well, it has started already, and stays the one that acts.
+Run as a file: nothing else of the shim can be imported before. Where the shim is installed as well,
+it has started already, and stays active.
 """
 
 import os
@@ -13,7 +13,7 @@ _PLACE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PT
 
 
 class _ShimFinder:
-    """Finds the package of this file, and nothing else that lies beside it."""
+    """Finds the package of this file, and nothing else in the same folder."""
 
     @staticmethod
     def find_spec(fullname, path=None, target=None):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN205, ARG004
@@ -26,7 +26,7 @@ if _NAME not in sys.modules:
         from pep_variants_shim import watch
 
         watch()
-    except Exception:  # pip must start, whatever happens to us
+    except Exception:  # a fault of the shim must not break pip
         if sys.flags.verbose:
             import traceback
 

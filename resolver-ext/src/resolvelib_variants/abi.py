@@ -2,11 +2,11 @@
 
 It is a condition between two candidates, neither of which requires the other: whichever of them
 is pinned later is checked against the one that is pinned already, and refused if they do not go
-together. Whoever of the two is never needed never appears. So a resolver knows nothing of the
+together. One that is not needed never appears. So a resolver knows nothing of the
 condition but the conflicts it brings, which are conflicts like any other: the next variant is
 tried, then the next version, then the earlier pin is taken back.
 
-A conflict is told as a requirement of the candidate that is refused: an `AbiRequirement`, which
+A conflict is given as a requirement of the candidate that is refused: an `AbiRequirement`, which
 nothing satisfies, filed under the pinned one. Thereby it shows up among the causes of a failure.
 """
 
@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pep_variants.abi import AbiDependency
+from pep_variants.choose.abi import AbiDependency
 
-from .pins import Pins
+from .state import ResolutionState
 
 if TYPE_CHECKING:
-    from .arranger import Arranger
+    from .ordering import VariantOrdering
 
 RT = TypeVar("RT")
 CT = TypeVar("CT")
@@ -31,7 +31,7 @@ KT_co = TypeVar("KT_co", covariant=True)
 
 @dataclass(frozen=True, eq=False)
 class AbiRequirement(Generic[KT_co]):
-    """What a resolver is told of a condition between two candidates.
+    """What a resolver learns of a condition between two candidates.
 
     Attributes:
         identifier: identifier that it is a requirement on.
@@ -39,6 +39,7 @@ class AbiRequirement(Generic[KT_co]):
         text: what would satisfy it, in words: ``torch 2.9.*``, ``ext built against torch 2.8.0``.
         dependency: what candidates have to be, None for no condition on them.
         conflict: the candidate that is pinned is none of them, and is not to be changed.
+        refusal: there is no such condition; a provisional candidate is not the one that is chosen.
     """
 
     identifier: KT_co
@@ -46,6 +47,7 @@ class AbiRequirement(Generic[KT_co]):
     text: str
     dependency: AbiDependency | None
     conflict: bool
+    refusal: bool = False
 
     def allows(self, version: object) -> bool:
         """Return whether a candidate of *version* satisfies it."""
@@ -60,8 +62,8 @@ class AbiConditions(Generic[RT, CT, KT]):
 
     def __init__(
         self,
-        pins: Pins[CT, KT],
-        arranger: Arranger[Any],
+        state: ResolutionState[CT, KT],
+        ordering: VariantOrdering[Any],
         *,
         identify: Callable[[CT], KT],
         project: Callable[[KT], str],
@@ -72,16 +74,16 @@ class AbiConditions(Generic[RT, CT, KT]):
         """Set up.
 
         Args:
-            pins: what is pinned.
-            arranger: knows which projects variants are built against.
+            state: what is pinned.
+            ordering: knows which projects variants are built against.
             identify: gives the identifier of a candidate.
             project: gives the normalized project name of an identifier.
             version: gives the version of a candidate.
             dependencies: gives what a candidate of a project is built against.
             express: gives a requirement of the provider's own kind, a new one for each.
         """
-        self._pins = pins
-        self._arranger = arranger
+        self._state = state
+        self._ordering = ordering
         self._identify = identify
         self._project = project
         self._version = version
@@ -95,20 +97,34 @@ class AbiConditions(Generic[RT, CT, KT]):
 
     def dependencies(self, candidate: CT, others: Callable[[], Iterable[RT]]) -> Iterable[RT]:
         """Return the requirements of *candidate*, *others* among them unless it is refused."""
-        attempted = self._pins.expand(candidate)
-        if not self._arranger.abi_projects:
+        attempted = self._state.expand(candidate)
+        if not self._ordering.abi_projects:
             return others()
         identifier = self._identify(candidate)
         if not attempted:
             return self._connected(identifier, candidate, others())
-        conflict = self._conflict(identifier, candidate, self._pins)
+        conflict = self._conflict(identifier, candidate, self._state)
         return others() if conflict is None else (self._requirement(conflict),)
+
+    def refusal(self, candidate: CT) -> RT:
+        """Return a requirement that nothing meets, for a provisional *candidate*."""
+        identifier = self._identify(candidate)
+        project = self._project(identifier)
+        text = f"another variant of {project} {self._version(candidate)}"
+        return self._requirement(AbiRequirement(identifier, project, text, None, True, True))
+
+    def conflict(self, candidate: CT) -> Iterator[RT]:
+        """Yield what is wrong with *candidate* beside the pins, if anything is."""
+        if self._ordering.abi_projects:
+            found = self._conflict(self._identify(candidate), candidate, self._state)
+            if found is not None:
+                yield self._requirement(found)
 
     def clashes(self, candidate: CT) -> bool:
         """Return whether *candidate*, a pin that has come back, does not go with the others."""
-        if not self._arranger.abi_projects:
+        if not self._ordering.abi_projects:
             return False
-        pins = self._pins.before()
+        pins = self._state.before()
         return self._conflict(self._identify(candidate), candidate, pins) is not None
 
     def on(
@@ -116,7 +132,7 @@ class AbiConditions(Generic[RT, CT, KT]):
     ) -> Sequence[AbiRequirement[KT]]:
         """Return the conditions among the requirements on *identifier*."""
         self._searches += 1
-        if not self._pins.looking_back:
+        if not self._state.looking_back:
             self._required = requirements
         if not self._expressed:
             return ()
@@ -141,7 +157,7 @@ class AbiConditions(Generic[RT, CT, KT]):
         """Return what is wrong with *candidate* beside *pins*."""
         project, version = self._project(identifier), self._version(candidate)
         asked = {item.project: item for item in self._dependencies(project, candidate)}
-        if not asked and project not in self._arranger.abi_projects:
+        if not asked and project not in self._ordering.abi_projects:
             return None
         for other, pinned in pins:
             name = self._project(other)
@@ -169,7 +185,7 @@ class AbiConditions(Generic[RT, CT, KT]):
             return
         project = self._project(identifier)
         asked = {item.project: item for item in self._dependencies(project, candidate)}
-        if asked or project in self._arranger.abi_projects:
+        if asked or project in self._ordering.abi_projects:
             yield self._requirement(AbiRequirement(identifier, project, project, None, False))
         if self._searches != searches:
             return

@@ -18,9 +18,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from pep_variants.label import NULL_LABEL
-from pep_variants.metadata import Metadata
-from pep_variants.property import Features
+from pep_variants.model.label import NULL_LABEL
+from pep_variants.model.metadata import Metadata
+from pep_variants.model.property import Features
 
 
 class Installed(Protocol):

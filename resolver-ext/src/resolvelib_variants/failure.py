@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pep_variants.explanation import Verdict, verdicts
-from pep_variants.selection import Selection
+from pep_variants.choose.explanation import table_lines, verdicts
+from pep_variants.choose.selection import Selection
 
 if TYPE_CHECKING:
-    from .arranger import Arranger
+    from .ordering import VariantOrdering
 
 CT = TypeVar("CT")
 
@@ -19,7 +19,7 @@ MAX_VERSIONS = 3
 
 def explain(
     causes: Iterable[Any],
-    arranger: Arranger[CT],
+    ordering: VariantOrdering[CT],
     *,
     describe: Callable[[CT], str],
     projects: Callable[[Any], str],
@@ -28,19 +28,21 @@ def explain(
 
     Args:
         causes: of the resolver's `ResolutionImpossible`: pairs of requirement and parent.
-        arranger: what decided about variants.
+        ordering: what decided about variants.
         describe: gives a candidate in words, e.g. ``ext 1.0 (variant cu128)``.
         projects: gives the normalized project name of a requirement or candidate.
     """
     lines: list[str] = []
     named: dict[str, None] = {}
     for requirement, parent in causes:
+        if getattr(requirement, "refusal", False):
+            continue  # the variant that is chosen has a cause of its own
         who = "you asked for" if parent is None else f"{describe(parent)} needs"
         lines.append(f"{who} {requirement}")
         named.update(dict.fromkeys(projects(item) for item in (requirement, parent) if item))
     lines = list(dict.fromkeys(lines))
     for project in named:
-        judged = list(arranger.judged(project))
+        judged = list(ordering.judged(project))
         for version, selection in judged[:MAX_VERSIONS]:
             lines += variants_of(project, version, selection)
         if len(judged) > MAX_VERSIONS:
@@ -55,13 +57,8 @@ def variants_of(project: str, version: Hashable, selection: Selection[Any]) -> I
     yield f"variants of {project} {version}:"
     for problem in selection.problems.values():
         yield f"  unusable: {problem}"
-    rows: Sequence[Verdict] = [
-        row
-        for ranking in {id(item): item for item in selection.rankings.values()}.values()
-        for row in verdicts(ranking, None)
-    ]
-    width = max((len(row.label) for row in rows), default=0)
-    for row in rows:
-        yield f"  {row.label:{width}}  {row.verdict:10}  {row.why}"
+    rankings = selection.distinct_rankings.values()
+    rows = [row for ranking in rankings for row in verdicts(ranking, None)]
+    yield from (f"  {line}" for line in table_lines(rows))
     if any(file.label is None for file in selection.files):
-        yield "  and what is no variant"
+        yield "  and the non-variant files"

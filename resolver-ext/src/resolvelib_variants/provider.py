@@ -13,17 +13,19 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_check
 # The only module that imports resolvelib: bundlers rewrite these lines to a vendored copy.
 from resolvelib import AbstractProvider
 
-from pep_variants.label import split_label
-from pep_variants.markers import VariantContext, reduce_requirement, uses_variant_terms
-from pep_variants.metadata import Metadata
-from pep_variants.platform import Platform
-from pep_variants.preferences import Preferences
+from pep_variants.choose.markers import VariantContext, reduce_requirement, uses_variant_terms
+from pep_variants.choose.preferences import Preferences
+from pep_variants.model.label import split_label
+from pep_variants.model.metadata import Metadata
+from pep_variants.model.platform import Platform
 
 from .abi import AbiConditions, AbiRequirement
-from .arranger import CT, Arranger, CandidateFiles, CT_contra, Listener
 from .coherence import Installed
 from .failure import explain
-from .pins import Pins
+from .interfaces import KT_contra, Listener, ProviderFiles, RT_co
+from .matches import RepeatedMatches, WithoutConditions, repeatable
+from .ordering import VariantOrdering
+from .state import ResolutionState
 
 if TYPE_CHECKING:
     from resolvelib.providers import Preference
@@ -31,10 +33,8 @@ if TYPE_CHECKING:
     from resolvelib.structs import Matches
 
 RT = TypeVar("RT")
+CT = TypeVar("CT")
 KT = TypeVar("KT")
-T = TypeVar("T")
-RT_co = TypeVar("RT_co", covariant=True)
-KT_contra = TypeVar("KT_contra", contravariant=True)
 
 if TYPE_CHECKING:
     _Provider = AbstractProvider
@@ -44,41 +44,12 @@ else:
         """resolvelib 1.0 has no type parameters at run time."""
 
 
-class ProviderFiles(CandidateFiles[CT_contra], Protocol[RT_co, CT_contra, KT_contra]):
-    """What the wrapper has to know of the wrapped provider's objects."""
-
-    def has_variants(self, identifier: KT_contra) -> bool:
-        """Return whether any candidate of *identifier* may be a variant wheel.
-
-        Must be cheap; asked after each `find_matches` of the wrapped provider, which has seen
-        the index by then. When in doubt True: that costs little, see `Arranger.arrange`.
-        """
-        ...
-
-    def project(self, identifier: KT_contra) -> str:
-        """Return the normalized project name of *identifier*, without extras."""
-        ...
-
-    def dependencies(
-        self, candidate: CT_contra, reduce: Callable[[str], str | None]
-    ) -> Iterable[RT_co] | None:
-        """Return the requirements of *candidate*, None to have the wrapped provider asked.
-
-        Args:
-            candidate: a candidate, variant or not: the metadata of both may use variant markers.
-            reduce: takes a ``Requires-Dist`` value and returns it with a plain marker or none, or
-                None if it does not apply to this candidate. It raises `InvalidMarker` for variant
-                terms that make no sense: treat it as any other requirement that cannot be parsed.
-        """
-        ...
-
-
 @runtime_checkable
 class AbiRequirements(Protocol[RT_co, KT_contra]):
     """What a `ProviderFiles` may be besides, to word conditions between candidates.
 
     Otherwise they are `AbiRequirement` objects, which the wrapped provider never sees, but
-    reporters and whoever reads the causes of a failure do.
+    reporters and readers of `ResolutionImpossible.causes` do.
     """
 
     def abi_requirement(self, condition: AbiRequirement[KT_contra]) -> RT_co:
@@ -89,14 +60,14 @@ class AbiRequirements(Protocol[RT_co, KT_contra]):
 class VariantProvider(_Provider[RT, CT, KT]):
     """A resolvelib provider with wheel variants, around one without.
 
-    Candidates of one version that differ in their variant have to be different candidates, also
-    when the wrapped provider leaves out incompatible ones: then a conflict that one variant brings
-    is answered by the next variant of the version, before the next version.
+    Candidates of one version that differ in their variant have to be different candidates. The
+    resolver is offered one variant of each version, see `ordering`: a conflict that its
+    dependencies bring is answered by the next version.
 
     Attributes that are not a provider's are looked up in the wrapped one.
 
     Attributes:
-        arranger: decides and remembers; its `missing` tells which forced labels do not exist.
+        ordering: decides and remembers; its `missing` tells which forced labels do not exist.
     """
 
     def __init__(
@@ -108,7 +79,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
         preferences: Preferences | None = None,
         listener: Listener | None = None,
         installed: Installed | None = None,
-        arranger: Arranger[CT] | None = None,
+        ordering: VariantOrdering[CT] | None = None,
     ) -> None:
         """Wrap *base* for one resolution.
 
@@ -120,35 +91,35 @@ class VariantProvider(_Provider[RT, CT, KT]):
             preferences: what the user asked for; nothing by default.
             listener: hears decisions and faults.
             installed: what is installed, which variants are preferred to go with.
-            arranger: arranges already what *base* finds, for clients that arrange before they
+            ordering: arranges already what *base* finds, for clients that arrange before they
                 make candidates; by default the provider has one of its own, made of the others.
         """
         self._base = base
         self._files = files
-        self.arranger: Arranger[CT] = arranger or Arranger(
+        self.ordering: VariantOrdering[CT] = ordering or VariantOrdering(
             files,
             platform=platform,
             preferences=preferences or Preferences(),
             listener=listener,
             installed=installed,
         )
-        self._arranged = arranger is not None
-        self._forces = self.arranger.forces_any
+        self._arranged = ordering is not None
+        self._forces = self.ordering.forces_any
         self._following = False
-        self._pins: Pins[CT, KT] = Pins(self._identify)
+        self._state: ResolutionState[CT, KT] = ResolutionState(self._identify)
         self._own_requirements = not isinstance(files, AbiRequirements)
         self._abi: AbiConditions[RT, CT, KT] = AbiConditions(
-            self._pins,
-            self.arranger,
+            self._state,
+            self.ordering,
             identify=self._identify,
             project=files.project,
             version=files.version,
-            dependencies=self.arranger.abi_dependencies,
+            dependencies=self.ordering.abi_dependencies,
             express=_as_is if self._own_requirements else files.abi_requirement,  # type: ignore[attr-defined]
         )
-        self.arranger.chosen = self._chosen
-        self.arranger.abi_found = self._follow
-        if self._arranged or self.arranger.coherent:
+        self.ordering.chosen = self._chosen
+        self.ordering.abi_found = self._follow
+        if self._arranged or self.ordering.coherent:
             self._follow()
         else:
             self._step_aside()
@@ -169,23 +140,27 @@ class VariantProvider(_Provider[RT, CT, KT]):
         if conditions:
             if any(condition.conflict for condition in conditions):
                 return ()
-            requirements = _Ordinary(requirements, self._abi.condition)
+            requirements = WithoutConditions(requirements, self._abi.condition)
         matches = self._base.find_matches(
             identifier=identifier, requirements=requirements, incompatibilities=incompatibilities
         )
         if conditions:
             matches = self._allowed(matches, conditions)
         if self._arranged:
-            return matches
+            return self._anew(matches)
         # A forced label needs its say also where there are no variants at all.
         if not self._files.has_variants(identifier) and not (
-            self._forces and self.arranger.forces(self._files.project(identifier))
+            self._forces and self.ordering.forces(self._files.project(identifier))
         ):
             return matches
         project = self._files.project(identifier)
-        complete = not conditions and not any(True for _ in incompatibilities.get(identifier, ()))
-        again = _repeatable(matches)
-        return lambda: self.arranger.arrange(project, again(), complete=complete)
+        refused = tuple(incompatibilities.get(identifier, ()))
+        again = repeatable(matches)
+        return self._anew(
+            lambda: self.ordering.arrange(
+                project, again(), refused=refused, complete=not conditions
+            )
+        )
 
     def get_dependencies(self, candidate: CT) -> Iterable[RT]:
         """Return the requirements of *candidate*, with variant markers reduced.
@@ -193,9 +168,30 @@ class VariantProvider(_Provider[RT, CT, KT]):
         For one that does not go with what is pinned, see `abi`, a requirement that says so and
         that nothing satisfies.
         """
+        if self.ordering.has_provisional:
+            project = self._files.project(self._identify(candidate))
+            if self.ordering.provisional(project, candidate):
+                return self._provisional_dependencies(project, candidate)
+        return self._all_dependencies(candidate)
+
+    def _all_dependencies(self, candidate: CT) -> Iterable[RT]:
         if not self._following:
             return self._dependencies(candidate)
         return self._abi.dependencies(candidate, lambda: self._dependencies(candidate))
+
+    def _provisional_dependencies(self, project: str, candidate: CT) -> Iterator[RT]:
+        """Yield the dependencies of a provisional candidate, and a refusal if it is not chosen.
+
+        The resolver stops asking when one of them brings a conflict; then the variants of the
+        version need not be known.
+        """
+        if self.ordering.attempt(project, candidate):
+            yield from self._all_dependencies(candidate)
+        if not self.ordering.confirm(project, candidate):
+            self._follow()
+            yield self._abi.refusal(candidate)
+        elif self._following:
+            yield from self._abi.conflict(candidate)
 
     def explain(self, causes: Iterable[RequirementInformation[RT, CT]]) -> str:
         """Return why a resolution failed: the conflict, and what variants there would be.
@@ -207,7 +203,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
         def project(item: Any) -> str:  # noqa: ANN401 - requirement or candidate
             return self._files.project(self.identify(item))
 
-        return explain(causes, self.arranger, describe=self._describe, projects=project)
+        return explain(causes, self.ordering, describe=self._describe, projects=project)
 
     def _step_aside(self) -> None:
         """Have the resolver ask the wrapped provider itself, where there is nothing to add.
@@ -242,7 +238,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
                 if not uses_variant_terms(requirement):
                     return requirement
                 project = self._files.project(self._identify(candidate))
-                context = self.arranger.context(project, candidate)
+                context = self.ordering.context(project, candidate)
             return reduce_requirement(requirement, context)
 
         dependencies = self._files.dependencies(candidate, reduce)
@@ -254,13 +250,17 @@ class VariantProvider(_Provider[RT, CT, KT]):
         return self._base.identify(requirement_or_candidate=candidate)
 
     def _chosen(self) -> Iterator[tuple[str, CT]]:
-        for identifier, candidate in self._pins:
+        for identifier, candidate in self._state:
             yield self._files.project(identifier), candidate
+
+    def _anew(self, matches: Matches[CT]) -> Matches[CT]:
+        """Return *matches* in an order that follows what is pinned when they are gone through."""
+        return RepeatedMatches(matches) if callable(matches) and self.ordering.coherent else matches
 
     def _allowed(
         self, matches: Matches[CT], conditions: Sequence[AbiRequirement[KT]]
     ) -> Callable[[], Iterable[CT]]:
-        again = _repeatable(matches)
+        again = repeatable(matches)
         version = self._files.version
         return lambda: (
             candidate
@@ -289,9 +289,9 @@ class VariantProvider(_Provider[RT, CT, KT]):
     ) -> Preference:
         """Return what the wrapped provider says."""
         if self._following:
-            self._pins.choose()
+            self._state.choose()
             if self._own_requirements:
-                information = _Ordinary(information, self._condition_of)
+                information = WithoutConditions(information, self._condition_of)
                 backtrack_causes = self._ordinary(backtrack_causes)
         return self._base.get_preference(
             identifier=identifier,
@@ -311,9 +311,9 @@ class VariantProvider(_Provider[RT, CT, KT]):
     ) -> Iterable[KT]:
         """Return what the wrapped provider says; resolvelib asks this from 1.1 on."""
         if self._following:
-            self._pins.choose()
+            self._state.choose()
             if self._own_requirements:
-                information = _Ordinary(information, self._condition_of)
+                information = WithoutConditions(information, self._condition_of)
                 backtrack_causes = self._ordinary(backtrack_causes)
         return self._base.narrow_requirement_selection(
             identifiers=identifiers,
@@ -326,7 +326,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
     def is_satisfied_by(self, requirement: RT, candidate: CT) -> bool:
         """Return what the wrapped provider says."""
         if self._following:
-            if self._pins.confirm(candidate) and self._abi.clashes(candidate):
+            if self._state.confirm(candidate) and self._abi.clashes(candidate):
                 return False
             condition = self._abi.condition(requirement)
             if condition is not None:
@@ -355,29 +355,3 @@ _QUESTIONS = ("identify", "get_preference", "is_satisfied_by", "narrow_requireme
 
 def _as_is(condition: Any) -> Any:  # noqa: ANN401 - whatever it is
     return condition
-
-
-class _Ordinary(Mapping[KT, Iterator[T]]):
-    """A resolver's mapping of iterators, without the conditions in them."""
-
-    def __init__(self, mapping: Mapping[KT, Iterator[T]], condition: Callable[[T], object]) -> None:
-        self._mapping = mapping
-        self._condition = condition
-
-    def __getitem__(self, key: KT) -> Iterator[T]:
-        return (item for item in self._mapping[key] if not self._condition(item))
-
-    def __iter__(self) -> Iterator[KT]:
-        return iter(self._mapping)
-
-    def __len__(self) -> int:
-        return len(self._mapping)
-
-
-def _repeatable(matches: Matches[CT]) -> Callable[[], Iterable[CT]]:
-    """Return what gives *matches* from the start, each time it is called."""
-    if callable(matches):
-        return matches
-    # As resolvelib does: what is no sequence may be good for one iteration only.
-    items = matches if isinstance(matches, Sequence) else list(matches)
-    return lambda: items

@@ -9,8 +9,9 @@ TESTS = Path(__file__).resolve().parents[1]
 for folder in (TESTS / "resolution", TESTS.parents[1] / "integration-tests"):
     sys.path.insert(0, str(folder))
 
-from index_server import served  # noqa: E402
-from world import World  # noqa: E402
+from world import World
+
+from support.index_server import served
 
 
 @pytest.fixture

@@ -5,23 +5,22 @@ import json
 
 import pytest
 import tomli_w
-from index_server import Resource
 from packaging.pylock import Pylock
 from world import GPU, cuda, target
 
-from pep_variants import toml
-from pep_variants.detection import Detector
-from pep_variants.errors import InconsistentMetadata, NoSuchVariant
-from pep_variants.preferences import from_options
-from resolvelib_variants.index.errors import BadAnswer, NotFound
-from resolvelib_variants.lock.errors import LockError
-from resolvelib_variants.lock.reading import read_lock, select_locked
-from resolvelib_variants.lock.writing import lock
-from resolvelib_variants.resolution.downloading import Order, download_all
+from pep_variants.choose.preferences import preferences_from_options
+from pep_variants.detect.detector import Detector
+from pep_variants.errors import InconsistentMetadata, LockError, NoSuchVariant
+from pep_variants.formats import toml
 from resolvelib_variants.resolution.errors import NoSolution
-from resolvelib_variants.resolution.requirements import Wishes, parse_requirement
-from resolvelib_variants.resolution.target import make_target
-from support.wheels import Release, Wheel, metadata
+from resolvelib_variants.resolution.requirements import RequirementSet, parse_requirement
+from support.index_server import Resource
+from support.wheels import NVIDIA, Release, Wheel, metadata
+from variants_index.downloads import Download, download_files
+from variants_index.errors import BadResponse, NotFound
+from variants_index.lock.reading import read_lock, select_locked
+from variants_index.lock.writing import write_lock
+from variants_index.target import make_target
 
 REQUIRES = (
     "both",
@@ -44,16 +43,17 @@ def demo(world):
 def locked(world, *requirements, targets=None, every=False, folder=None):
     """Resolve and return the contents of the lock file."""
     world.publish()
-    wishes = Wishes(tuple(map(parse_requirement, requirements)))
+    requirement_set = RequirementSet(tuple(map(parse_requirement, requirements)))
     with world.resolver() as resolver:
         resolutions = [
-            resolver.resolve(wishes, one, every_variant=every) for one in targets or [target()]
+            resolver.resolve(requirement_set, one, every_variant=every)
+            for one in targets or [target()]
         ]
-        return lock(
+        return write_lock(
             resolutions,
             created_by="tests",
             folder=folder or world.folder,
-            document=resolver.variant_document,
+            documents=resolver.variant_documents,
             digests=lambda candidate: resolver.digests(candidate, ["sha256"]),
         )
 
@@ -68,7 +68,9 @@ def choose(data, folder, on=None, options=None):
 def chosen(path, on=None, options=None):
     on = on or target()
     detector = Detector(environment=on.environment, platform=on.platform)
-    return select_locked(read_lock(path), on, detector.platform, from_options(options or {}))
+    return select_locked(
+        read_lock(path), on, detector.platform, preferences_from_options(options or {})
+    )
 
 
 def names(found):
@@ -175,14 +177,14 @@ class TestWriting:
         world.links.mkdir()
         wheel = Wheel("demo", "1.0")
         (world.links / wheel.filename).write_bytes(wheel.build())
-        wishes = Wishes((parse_requirement("demo"),))
+        requirement_set = RequirementSet((parse_requirement("demo"),))
         with world.resolver(find_links=(str(world.links),)) as resolver:
             world.publish()
-            data = lock(
-                [resolver.resolve(wishes, target())],
+            data = write_lock(
+                [resolver.resolve(requirement_set, target())],
                 created_by="tests",
                 folder=tmp_path / "project",
-                document=resolver.variant_document,
+                documents=resolver.variant_documents,
                 digests=lambda candidate: resolver.digests(candidate, ["sha256"]),
             )
         (package,) = toml.loads(data.decode())["packages"]
@@ -194,6 +196,30 @@ class TestWriting:
         (tmp_path / "project" / "pylock.toml").write_bytes(data)
         (item,) = chosen(tmp_path / "project" / "pylock.toml")
         assert item.url == (tmp_path / "project/../links" / wheel.filename).as_uri()
+
+    @pytest.mark.parametrize("listed", [True, False], ids=["index", "wheels"])
+    @pytest.mark.parametrize(
+        "schema",
+        ["", "v0.0.2.json", "v0.0.3.json", "peps/825/v0.1.0.json", "peps/825/v0.1.1.json",
+         "v0.2.0.json", "v1.0.0.json"],
+    )  # fmt: skip
+    def test_every_generation_is_copied(self, world, schema, listed):
+        tree = metadata(
+            {"null": {}, "cu128": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}}},
+            namespaces=["nvidia"],
+            providers={} if "825" in schema else {"nvidia": NVIDIA},
+            schema=f"https://variants-schema.wheelnext.dev/{schema}",
+        )
+        if "825" in schema:
+            del tree["providers"]
+        world.add(Release("demo", "1.0", tree))
+        if not listed:
+            del world.files["demo"]["demo-1.0-variants.json"]
+        for every in (False, True):
+            (package,) = toml.loads(locked(world, "demo", every=every).decode())["packages"]
+            labels = ["cu128", "null"] if every else ["cu128"]
+            variants = {label: tree["variants"][label] for label in labels}
+            assert package["variants-json"] == {**tree, "variants": variants}
 
     def test_metadata_that_only_the_wheels_have(self, demo):
         del demo.files["demo"]["demo-1.0-variants.json"]
@@ -227,7 +253,7 @@ class TestChoosing:
             package["wheels"].reverse()
         assert choose(tomli_w.dumps(reversed_tree).encode(), demo.folder) == ON_GPU
 
-    def test_wishes_count(self, demo):
+    def test_requirements_count(self, demo):
         data = locked(demo, "demo", every=True)
         forced = choose(data, demo.folder, options={"variant": ["demo=cu126"]})
         assert forced == "both common demo-cu126 extra-fast fast"
@@ -291,54 +317,6 @@ class TestChoosing:
         }
 
 
-HEAD = 'lock-version = "1.0"\ncreated-by = "x"\n'
-PACKAGE = f'{HEAD}[[packages]]\nname = "demo"\nversion = "1.0"\n'
-WHEELS = (
-    'wheels = [{url = "https://h/demo-1.0-py3-none-any-cu128.whl", hashes = {sha256 = "00"}}]\n'
-)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "Missing required value in 'lock-version'"),
-        ("x", "not valid TOML"),
-        ('lock-version = "2.0"\ncreated-by = "x"\npackages = []', "2.0 is not supported"),
-        (HEAD + "packages = 3", "packages"),
-        (PACKAGE, "packages"),
-        (PACKAGE + WHEELS, "has variant wheels, but no variants-json"),
-        (PACKAGE + WHEELS + "[packages.variants-json]\nvariants = 3", "variants: "),
-        (PACKAGE + WHEELS.replace("demo-1.0", "other-1.0") + "[packages.variants-json]\n"
-         "default-priorities = {namespace = []}\nvariants = {}", "not consistent"),
-        (PACKAGE + WHEELS.replace('{sha256 = "00"}', "{}") + "[packages.variants-json]\n"
-         "default-priorities = {namespace = []}\nvariants = {}", "At least one hash"),
-    ],
-)  # fmt: skip
-def test_broken_locks(tmp_path, text, message):
-    path = tmp_path / "pylock.toml"
-    path.write_text(text)
-    with pytest.raises(LockError, match=message) as caught:
-        read_lock(path)
-    assert str(path) in str(caught.value)
-
-
-def test_no_lock(tmp_path):
-    with pytest.raises(LockError, match="cannot be read"):
-        read_lock(tmp_path / "pylock.toml")
-    (tmp_path / "pylock.toml").write_bytes(b"\xff")
-    with pytest.raises(LockError, match="not valid TOML"):
-        read_lock(tmp_path / "pylock.toml")
-
-
-@pytest.mark.parametrize("package", ["3", "{}", '{name = "Demo"}', '{name = "demo", wheels = 3}',
-                                     '{name = "demo", wheels = [3]}'])  # fmt: skip
-def test_broken_packages(tmp_path, package):
-    path = tmp_path / "pylock.toml"
-    path.write_text(f"{HEAD}packages = [{package}]")
-    with pytest.raises(LockError):
-        read_lock(path)
-
-
 class TestDownloading:
     def order(self, demo, label="cu128", **changes):
         demo.publish()
@@ -350,11 +328,11 @@ class TestDownloading:
             "hashes": {"sha256": digest(demo.files["demo"][filename]["body"])},
             "metadata": package.metadata,
         }
-        return Order(**{**given, **changes})
+        return Download(**{**given, **changes})
 
     def fetch(self, demo, order):
         with demo.resolver() as resolver:
-            return download_all(resolver.session, [order], demo.folder / "wheels")
+            return download_files(resolver.session, [order], demo.folder / "wheels")
 
     def test_verified_and_whole(self, demo):
         order = self.order(demo)
@@ -367,7 +345,7 @@ class TestDownloading:
             self.fetch(demo, order)
 
     def test_another_hash(self, demo):
-        with pytest.raises(BadAnswer, match="does not have the sha256 hash"):
+        with pytest.raises(BadResponse, match="does not match its sha256 hash"):
             self.fetch(demo, self.order(demo, hashes={"sha256": "0" * 64}))
         assert list((demo.folder / "wheels").iterdir()) == []
 
@@ -381,5 +359,5 @@ class TestDownloading:
 
     @pytest.mark.parametrize("filename", ["../demo.whl", "", "..", "a/b.whl"])
     def test_names_that_lead_elsewhere(self, demo, filename):
-        with pytest.raises(BadAnswer, match="is no filename"):
+        with pytest.raises(BadResponse, match="is not a filename"):
             self.fetch(demo, self.order(demo, filename=filename))

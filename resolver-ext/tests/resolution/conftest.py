@@ -9,8 +9,9 @@ HERE = Path(__file__).resolve().parent
 for folder in (HERE, HERE.parents[2] / "integration-tests"):  # `world` and `support`
     sys.path.insert(0, str(folder))
 
-from index_server import served  # noqa: E402
-from world import World  # noqa: E402
+from world import World
+
+from support.index_server import served
 
 
 @pytest.fixture

@@ -2,8 +2,9 @@
 
 import pytest
 
+from pep_variants import limits
 from resolvelib_variants.resolution.errors import RequirementError
-from resolvelib_variants.resolution.requirements import Wishes, parse_requirement, read_file
+from resolvelib_variants.resolution.requirements import RequirementSet, parse_requirement, read_file
 
 DIGEST = "a" * 64
 
@@ -14,8 +15,8 @@ def write(folder, text, name="requirements.txt"):
     return path
 
 
-def listed(wishes):
-    return [str(wanted) for wanted in wishes.requirements]
+def listed(requirement_set):
+    return [str(wanted) for wanted in requirement_set.requirements]
 
 
 @pytest.mark.parametrize(
@@ -76,6 +77,20 @@ def test_hashes(tmp_path, options, expected):
         assert wanted.hashes == expected
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://[x/a-1-py3-none-any.whl",
+        "file://[x/a",
+        "a @ https://[x/a-1.tar.gz",
+        "git+https://[x",
+    ],
+)
+def test_invalid_urls(tmp_path, text):
+    with pytest.raises(RequirementError, match=r"requirements.txt:1: .* is not a valid URL"):
+        read_file(write(tmp_path, text), {})
+
+
 def test_includes_and_options(tmp_path):
     (tmp_path / "more").mkdir()
     write(tmp_path / "more", "third\n--find-links wheels\n", "more.txt")
@@ -85,21 +100,21 @@ def test_includes_and_options(tmp_path):
         "-r more/more.txt\n-c constraints.txt\n-i https://a/\n--extra-index-url=https://b/\n"
         "--no-index\n--pre\n-fhttps://c/\nfirst\n",
     )
-    wishes = read_file(path, {})
-    assert listed(wishes) == ["third", "first"]
-    assert [str(wanted) for wanted in wishes.constraints] == ["second<9"]
-    assert wishes.index_url == "https://a/"
-    assert wishes.extra_index_urls == ("https://b/",)
-    assert wishes.find_links == (str(tmp_path / "more" / "wheels"), "https://c/")
-    assert wishes.no_index
-    assert wishes.pre
+    requirement_set = read_file(path, {})
+    assert listed(requirement_set) == ["third", "first"]
+    assert [str(wanted) for wanted in requirement_set.constraints] == ["second<9"]
+    assert requirement_set.index_url == "https://a/"
+    assert requirement_set.extra_index_urls == ("https://b/",)
+    assert requirement_set.find_links == (str(tmp_path / "more" / "wheels"), "https://c/")
+    assert requirement_set.no_index
+    assert requirement_set.pre
 
 
 def test_constraints(tmp_path):
     write(tmp_path, "inner", "inner.txt")
-    wishes = read_file(write(tmp_path, "demo<2\n-r inner.txt"), {}, constraints=True)
-    assert wishes.requirements == ()
-    assert [str(wanted) for wanted in wishes.constraints] == ["demo<2", "inner"]
+    requirement_set = read_file(write(tmp_path, "demo<2\n-r inner.txt"), {}, constraints=True)
+    assert requirement_set.requirements == ()
+    assert [str(wanted) for wanted in requirement_set.constraints] == ["demo<2", "inner"]
 
 
 @pytest.mark.parametrize(
@@ -107,11 +122,11 @@ def test_constraints(tmp_path):
     [
         ("-r requirements.txt", "includes itself"),
         ("-r none.txt", "none.txt: cannot be read"),
-        ("-r https://h/x.txt", "fetch https://h/x.txt yourself"),
+        ("-r https://h/x.txt", "download https://h/x.txt first"),
         ("-e .", "needs a build"),
-        ("--no-binary demo", "--no-binary has no meaning here"),
-        ("--no-index=1", "--no-index has no meaning here"),
-        ("-r", "-r has no meaning here"),
+        ("--no-binary demo", "--no-binary is not supported here"),
+        ("--no-index=1", "--no-index is not supported here"),
+        ("-r", "-r is not supported here"),
         ("-f 'a", "No closing quotation"),
         ("https://h/strange.whl", "strange.whl"),
         ("https://h/strange.zip", "strange"),
@@ -135,7 +150,32 @@ def test_credentials_stay_out_of_messages():
     assert "secret" not in str(caught.value)
 
 
-def test_wishes_add_up():
-    both = Wishes((parse_requirement("a"),), index_url="x") + Wishes((parse_requirement("b"),))
+def test_requirement_sets_add_up():
+    both = RequirementSet((parse_requirement("a"),), index_url="x") + RequirementSet(
+        (parse_requirement("b"),)
+    )
     assert listed(both) == ["a", "b"]
     assert both.index_url == "x"
+
+
+def test_files_beyond_the_limits(tmp_path):
+    path = tmp_path / "requirements.txt"
+    for text, problem in (
+        ("#" * (limits.REQUIREMENTS_BYTES + 1), "larger than 2097152 bytes"),
+        ("a\n" * (limits.REQUIREMENT_LINES + 1), "more than 10000 requirements"),
+        ("a; " + "x" * limits.REQUIREMENT_LENGTH, "at most 2000 are read"),
+        ("-f " + "x" * limits.URL_CHARACTERS, "at most 8192 are read"),
+    ):
+        path.write_text(text)
+        with pytest.raises(RequirementError, match=problem) as raised:
+            read_file(path, {})
+        assert len(str(raised.value)) < 500
+
+
+@pytest.mark.parametrize("text", ["a" + " " * 400_000 + "b", "a " + "\\\n" * 400_000 + "b"])
+def test_white_space_is_looked_at_once(tmp_path, text):
+    """A pattern that began at every blank took hours for this; the test would not end."""
+    path = tmp_path / "requirements.txt"
+    path.write_text(text)
+    with pytest.raises(RequirementError):
+        read_file(path, {})

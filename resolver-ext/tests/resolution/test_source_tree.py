@@ -4,9 +4,10 @@ import pytest
 from world import cuda, short
 
 from resolvelib_variants.resolution.errors import NoSolution, RequirementError
-from resolvelib_variants.resolution.requirements import Wishes, parse_requirement, read_file
-from resolvelib_variants.resolution.source_tree import read_source_tree
+from resolvelib_variants.resolution.requirements import RequirementSet, parse_requirement, read_file
 from support.wheels import Wheel
+from variants_index.errors import InvalidSourceTree
+from variants_index.source_tree import read_source_tree
 
 PROJECT = """
 [project]
@@ -71,13 +72,13 @@ def test_what_cannot_be_used(tmp_path, text, message):
     folder = write(tmp_path / "a", "")
     data = text if isinstance(text, bytes) else text.encode()
     (folder / "pyproject.toml").write_bytes(data)
-    with pytest.raises(RequirementError, match=message) as caught:
+    with pytest.raises(InvalidSourceTree, match=message) as caught:
         read_source_tree(folder)
     assert str(folder) in str(caught.value)
 
 
 def test_the_way_out_of_a_build(tmp_path):
-    with pytest.raises(RequirementError) as caught:
+    with pytest.raises(InvalidSourceTree) as caught:
         read_source_tree(tmp_path)
     assert str(caught.value) == (
         f"{tmp_path} needs a build (it has no pyproject.toml), and nothing is built here: "
@@ -128,7 +129,7 @@ def test_ways_that_lead_nowhere(tmp_path, text, message):
 def test_resolved_with_what_it_needs(world, project):
     world.add(cuda("tensors", "1.0", "12.8"), Wheel("nice", "1"), Wheel("plain", "1"))
     wanted = parse_requirement(f"{project}[nice-things]", editable=True)
-    resolution = world.resolve(wishes=Wishes((wanted,)))
+    resolution = world.resolve(requirement_set=RequirementSet((wanted,)))
     assert short(resolution) == "my-project-1.2 nice-1 plain-1 tensors-1.0-cu128"
     package = resolution.by_name["my-project"]
     assert package.to_tree() == {

@@ -3,15 +3,15 @@
 import hashlib
 import json
 
-from pep_variants.platform import read_platform
-from pep_variants.plugins.sources import Sources
-from pep_variants.preferences import from_options
-from resolvelib_variants.index.session import Session
-from resolvelib_variants.index.store import Store
-from resolvelib_variants.resolution.requirements import Wishes, parse_requirement
+from pep_variants.choose.preferences import preferences_from_options
+from pep_variants.formats.platform_file import read_platform
+from pep_variants.sources import Sources
+from resolvelib_variants.resolution.requirements import RequirementSet, parse_requirement
 from resolvelib_variants.resolution.resolver import IndexResolver
-from resolvelib_variants.resolution.target import make_target
 from support.wheels import NVIDIA, Release, Wheel, metadata
+from variants_index.cache.store import Store
+from variants_index.http.session import Session
+from variants_index.target import make_target
 
 GPU = """
 [[provider]]
@@ -36,7 +36,7 @@ def target(platform=GPU, name="gpu"):
         python_version="3.12",
         platforms=["manylinux_2_28_x86_64"],
         name=name,
-        platform=read_platform(platform, f"{name}.toml"),
+        platform=read_platform(f'[metadata]\nversion = "0.1"\n{platform}', f"{name}.toml"),
     )
 
 
@@ -85,19 +85,23 @@ class World:
         sources = sources or Sources(index_url=self.server.simple, **more)
         store = Store(self.folder / "cache") if cached else None
         session = Session(sources, store=store, environ={}, retries=1, first_pause=0.01)
-        return IndexResolver(sources, preferences=from_options(options or {}), session=session)
+        return IndexResolver(
+            sources, preferences=preferences_from_options(options or {}), session=session
+        )
 
-    def resolve(self, *requirements, on=None, constraints=(), pre=False, wishes=None, **options):
+    def resolve(
+        self, *requirements, on=None, constraints=(), pre=False, requirement_set=None, **options
+    ):
         """Publish and resolve; return the resolution."""
         self.publish()
-        wishes = wishes or Wishes(
+        requirement_set = requirement_set or RequirementSet(
             tuple(map(parse_requirement, requirements)),
             tuple(map(parse_requirement, constraints)),
             pre=pre,
         )
         every = options.pop("every_variant", False)
         with self.resolver(**options) as resolver:
-            return resolver.resolve(wishes, on or target(), every_variant=every)
+            return resolver.resolve(requirement_set, on or target(), every_variant=every)
 
     def names(self, *requirements, **options):
         """Resolve and return what is chosen, as ``name-version-label``."""
@@ -105,7 +109,7 @@ class World:
 
 
 def resource(body):
-    from index_server import Resource
+    from support.index_server import Resource
 
     return Resource(body, ranges=True)
 

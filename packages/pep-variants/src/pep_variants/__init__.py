@@ -1,16 +1,135 @@
 """The compatibility engine for wheel variants (PEP 817, PEP 825): no network, no installer.
 
-The way of the data, one module for each step:
+The names of ``__all__`` are the public interface, described in ``docs/stability.md``; every other
+module and name is internal and may change in any release. They are imported on first access:
+installers import this package at every start.
 
-* `filename`, `label`: which label a wheel has.
-* `reader` (all generations of the format) and `wheel` (what is inside a wheel) give `Metadata`;
-  `merging` combines it and holds wheels to what their index promised; `writer` writes it.
-* `detection` (with `providers`) or a platform file give a `Platform`.
-* `ranking` judges and orders the variants for it, with the wishes of `preferences`;
-  `explanation` puts that into words.
-* `selection` does all of this for the files of one version.
-* `markers` reduces the dependencies of the chosen wheel to plain ones.
+From files to a choice, one step after another:
 
-Every error is a `VariantError` of `errors`. Import from the modules: this package itself loads
-nothing, because installers pay for it at every start.
+1. `ReleaseReader` finds the variant metadata of a version, over any HTTP client.
+2. `read_metadata` reads variant metadata of every generation of the format into `Metadata`.
+3. `Detector` says which properties this machine supports, as a `Platform`; `load_platform` reads
+   the same from a platform file.
+4. `rank` judges and orders the variants, with the `Preferences` of the user; `verdicts` puts the
+   result into words.
+5. `select` does all of this for the `File`s of one version.
+6. `reduce_requirement` evaluates the variant markers of the chosen wheel's dependencies.
+
+Every error is a `VariantError`.
 """
+
+TYPE_CHECKING = False  # for type checkers; `typing` would take time at every start
+
+if TYPE_CHECKING:
+    from .choose.explanation import Verdict, verdicts
+    from .choose.markers import VariantContext, reduce_requirement
+    from .choose.preferences import Preferences, preferences_from_options
+    from .choose.ranking import Ranking, Reason, rank
+    from .choose.selection import File, Selection, select
+    from .detect.detector import Detector
+    from .errors import MetadataError, VariantError
+    from .fetch import Failed, ReleaseFile, read_response
+    from .formats.merging import merge
+    from .formats.platform_file import load_platform, write_platform
+    from .formats.reader import read_metadata
+    from .formats.writer import write_metadata
+    from .model.filename import WheelFilename, parse_filename
+    from .model.metadata import Metadata
+    from .model.platform import Platform, Support
+    from .model.property import Property
+    from .release import ReleaseReader
+    from .settings.loader import load_preferences
+    from .wheelfile.wheel import read_wheel_metadata
+
+    __version__: str
+
+__all__ = [
+    "Detector",
+    "Failed",
+    "File",
+    "Metadata",
+    "MetadataError",
+    "Platform",
+    "Preferences",
+    "Property",
+    "Ranking",
+    "Reason",
+    "ReleaseFile",
+    "ReleaseReader",
+    "Selection",
+    "Support",
+    "VariantContext",
+    "VariantError",
+    "Verdict",
+    "WheelFilename",
+    "__version__",
+    "load_platform",
+    "load_preferences",
+    "merge",
+    "parse_filename",
+    "preferences_from_options",
+    "rank",
+    "read_metadata",
+    "read_response",
+    "read_wheel_metadata",
+    "reduce_requirement",
+    "select",
+    "verdicts",
+    "write_metadata",
+    "write_platform",
+]
+
+_NAMES = {
+    "choose.explanation": ("Verdict", "verdicts"),
+    "choose.markers": ("VariantContext", "reduce_requirement"),
+    "choose.preferences": ("Preferences", "preferences_from_options"),
+    "choose.ranking": ("Ranking", "Reason", "rank"),
+    "choose.selection": ("File", "Selection", "select"),
+    "detect.detector": ("Detector",),
+    "errors": ("MetadataError", "VariantError"),
+    "fetch": ("Failed", "ReleaseFile", "read_response"),
+    "formats.merging": ("merge",),
+    "formats.platform_file": ("load_platform", "write_platform"),
+    "formats.reader": ("read_metadata",),
+    "formats.writer": ("write_metadata",),
+    "model.filename": ("WheelFilename", "parse_filename"),
+    "model.metadata": ("Metadata",),
+    "model.platform": ("Platform", "Support"),
+    "model.property": ("Property",),
+    "release": ("ReleaseReader",),
+    "settings.loader": ("load_preferences",),
+    "wheelfile.wheel": ("read_wheel_metadata",),
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import the public *name* from its module (PEP 562)."""
+    from importlib import import_module
+
+    value: object
+    if name == "__version__":
+        value = _version()
+    elif module := next((module for module, names in _NAMES.items() if name in names), ""):
+        value = getattr(import_module(f".{module}", __name__), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names, imported or not."""
+    return sorted(__all__)
+
+
+def _version() -> str:
+    parent = __name__.rpartition(".")[0]
+    if not parent:
+        from importlib.metadata import version
+
+        return version("pep-variants")
+    # A bundled copy has no metadata; the package that bundles it knows the version.
+    from importlib import import_module
+
+    bundled: str = import_module(parent).VERSION
+    return bundled

@@ -6,21 +6,53 @@ contain credentials: sources are passed through `redacted` first.
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Iterator, Mapping
 
 # A password may itself hold an '@': the last one before the host's end counts, as in `urllib`.
 _CREDENTIALS = re.compile(r"(?<=://)[^/?#\s]+@")
+# Query and fragment of a URL; urllib3 writes "Max retries exceeded with url: /path?query".
+_QUERY = re.compile(r"((?:://|url: /)[^\s?#\"<>]*)(\?[^\s#\"<>]*)?(#[^\s\"<>]*)?")
+_HASH = re.compile(r"(?:sha(?:1|224|256|384|512)|md5|blake2b)=[0-9A-Fa-f]+")
+_PUNCTUATION = ".,:;)]}'"
+
+EXIT_CODE = 70
+"""Exit code of a command after an internal error: EX_SOFTWARE of ``sysexits.h``."""
 
 
 def redacted(source: str) -> str:
-    """Return *source* with the user information of every URL in it replaced by ``****``."""
-    return _CREDENTIALS.sub("****@", source)
+    """Return *source* with what may be secret in the URLs in it replaced by ``****``.
+
+    That is the user information, the query (signatures and tokens of storage services are there),
+    and fragments other than hashes. For messages, logs and output for people only: a URL that is
+    data, in a lock file or a key, needs its query. See `without_userinfo`.
+    """
+    return _QUERY.sub(_without_query, _CREDENTIALS.sub("****@", source))
+
+
+def without_userinfo(source: str) -> str:
+    """Return *source* without the user information of the URLs in it."""
+    return _CREDENTIALS.sub("", source)
+
+
+def _without_query(match: re.Match[str]) -> str:
+    place, query, fragment = match.groups()
+    text = match[0]
+    # The sentence goes on after the URL.
+    end = text[len(text.rstrip(_PUNCTUATION)) :] if query or fragment else ""
+    if query:
+        place += "?****" if query.rstrip(_PUNCTUATION) != "?" else "?"
+    if fragment:
+        parts = fragment[1:].rstrip(_PUNCTUATION).split("&")
+        place += "#" + "&".join(part if _HASH.fullmatch(part) else "****" for part in parts)
+    return place + end
 
 
 def shortened(value: object, limit: int = 80) -> str:
     """Return a `repr` of *value* that is fit for a message: one line, at most *limit* characters.
 
-    Values come from files of strangers: huge ones must not flood a terminal.
+    Values come from untrusted files: huge ones must not flood a terminal.
     """
     try:
         # Slicing first keeps a value of many megabytes from being rendered whole.
@@ -28,6 +60,53 @@ def shortened(value: object, limit: int = 80) -> str:
     except (RecursionError, ValueError):  # deeply nested data, integers of thousands of digits
         text = f"<{type(value).__name__}>"
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def in_words(value: object, limit: int = 200) -> str:
+    """Return nested names as they are written in text: ``ns :: feature :: value``, with commas.
+
+    Args:
+        value: a string, a list of strings, mappings of them, or an object with a string form.
+        limit: the most characters.
+    """
+    words = printable(", ".join(itertools.islice(_flat(value), limit))) or "nothing"
+    return words if len(words) <= limit else words[: limit - 1] + "…"
+
+
+def _flat(value: object) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from (f"{key} :: {item}" for item in _flat(inner))
+    elif isinstance(value, (list, tuple)):
+        yield from map(str, value)
+    else:
+        yield str(value)
+
+
+def printable(text: str) -> str:
+    """Return *text* with every character that is not printable replaced by ``?``.
+
+    For paths, names and other text from files: control characters could make a terminal show
+    something else than what is there.
+    """
+    return "".join(char if char.isprintable() else "?" for char in text)
+
+
+def fault_report(program: str, fault: BaseException) -> str:
+    """Return what *program* prints of *fault*: its traceback, and a line with how to report it.
+
+    What may be secret in URLs is redacted. The error may quote a page or a file: all but the
+    ends of lines is printable.
+    """
+    import traceback
+
+    text = redacted("".join(traceback.format_exception(fault)))
+    lines = "\n".join(map(printable, text.split("\n")))
+    described = printable(" ".join(redacted(str(fault)).split()))
+    return (
+        f"{lines}{program}: internal error: {type(fault).__name__}: {described}; this is a bug: "
+        f"report it with the lines above, the command, and what '{program} --version' prints"
+    )
 
 
 class VariantError(Exception):
@@ -43,7 +122,7 @@ class InvalidProperty(VariantError):
 
 
 class InvalidWheelFilename(VariantError):
-    """A filename that is no wheel filename, with or without a label."""
+    """A filename that is not a valid wheel filename, with or without a label."""
 
 
 class InvalidMarker(VariantError):
@@ -52,6 +131,10 @@ class InvalidMarker(VariantError):
 
 class InvalidWheel(VariantError):
     """A wheel file whose contents cannot be used: no archive, no or several dist-info, bad data."""
+
+
+class InvalidSdist(VariantError):
+    """A source distribution that cannot be read: no archive, damaged, beyond the limits."""
 
 
 class MetadataError(VariantError):
@@ -88,9 +171,13 @@ class InconsistentMetadata(VariantError):
         self.path = path
         self.values = values
         super().__init__(
-            f"{path} differs: {self.sources[0]} says {shortened(values[0], 200)}, "
-            f"{self.sources[1]} says {shortened(values[1], 200)}"
+            f"{path} differs: {self.sources[0]} says {in_words(values[0])}, "
+            f"{self.sources[1]} says {in_words(values[1])}"
         )
+
+
+class LockError(VariantError):
+    """A lock file that cannot be written, read, or installed from; names file and package."""
 
 
 class PlatformFileError(VariantError):
@@ -98,11 +185,35 @@ class PlatformFileError(VariantError):
 
 
 class PreferenceError(VariantError):
-    """An option, environment variable or ``variants.toml`` entry that makes no sense."""
+    """A malformed option, environment variable or ``variants.toml`` entry."""
 
 
 class ProviderError(VariantError):
     """A provider that failed or answered nonsense. Its namespace counts as unsupported."""
+
+
+class PluginFailed(ProviderError):
+    """A provider plugin that the user allowed and that gave no usable answer.
+
+    It ends the command, unless the user asked to skip such plugins: what an allowed plugin would
+    have chosen must not silently become another wheel.
+
+    Attributes:
+        plugin: its package and, once that is known, its version and endpoint.
+        cause: what is wrong, a predicate to *plugin*.
+        output: the end of what it printed, on one line; empty if nothing.
+        problem: all of this in one sentence; the message has besides how to go on without it.
+    """
+
+    def __init__(self, plugin: str, cause: str, output: str = "") -> None:
+        self.plugin = plugin
+        self.cause = cause
+        self.output = output
+        printed = f"; it printed: {output}" if output else ""
+        self.problem = f"the provider plugin {plugin} {cause}{printed}"
+        super().__init__(
+            f"{self.problem} (to go on without its variants: --variant-on-plugin-error skip)"
+        )
 
 
 class NoSuchVariant(VariantError):

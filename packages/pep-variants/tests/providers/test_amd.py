@@ -6,13 +6,12 @@ import time
 
 import pytest
 
+from pep_variants.choose.ranking import rank
+from pep_variants.detect.providers.amd import AmdProvider
 from pep_variants.errors import ProviderError
-from pep_variants.metadata import Metadata
-from pep_variants.platform import Platform, Support
-from pep_variants.property import NAME, VALUE
-from pep_variants.providers.amd import AmdProvider
-from pep_variants.providers.base import Fact
-from pep_variants.ranking import rank
+from pep_variants.model.metadata import Metadata
+from pep_variants.model.platform import Fact, Platform, Support
+from pep_variants.model.property import NAME, VALUE
 
 ARCHITECTURE = "AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH"
 VERSION = "AMD_VARIANT_PROVIDER_FORCE_ROCM_VERSION"
@@ -411,15 +410,15 @@ def test_a_command_that_hangs_is_killed_with_what_it_started(machine, caplog):
     machine.device("dev/kfd")
     machine.environ["PATH"] += ":/bin:/usr/bin"
     child = machine.root / "child"
-    machine.command("usr/bin/rocminfo", f"sleep 60 &\necho $! > '{child}'\nwait")
+    machine.command("usr/bin/rocminfo", f"sleep 600 &\necho $! > '{child}'\nwait")
     machine.command("usr/bin/rocm_agent_enumerator", printing(ENUMERATOR))
     started = time.monotonic()
     assert machine.provider(time_limit=0.5).supported() == {}
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 60
     [record] = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert "rocminfo did not end within 0.5 s" in record.getMessage()
     assert ARCHITECTURE in record.getMessage()
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline and alive(int(child.read_text())):
         time.sleep(0.02)
     assert not alive(int(child.read_text()))

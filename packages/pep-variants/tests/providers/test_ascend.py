@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from pep_variants.property import NAME, VALUE
-from pep_variants.providers.ascend import AscendProvider
-from pep_variants.providers.base import Fact
+from pep_variants.detect.providers.ascend import AscendProvider
+from pep_variants.model.platform import Fact
+from pep_variants.model.property import NAME, VALUE
 
 NPU_TYPE = "ASCEND_VARIANT_PROVIDER_FORCE_NPU_TYPE"
 DRIVER = "ASCEND_VARIANT_PROVIDER_FORCE_DRIVER_VERSION"
@@ -172,10 +172,10 @@ def test_a_driver_that_fails_is_none(machine, command, script):
 
 
 def test_a_driver_that_hangs_is_none(machine, command, caplog):
-    command(machine.root / "bin/npu-smi", "exec sleep 60")
+    command(machine.root / "bin/npu-smi", "exec sleep 600")
     started = time.monotonic()
     assert AscendProvider(machine.environ, system="linux", time_limit=0.5).supported() == {}
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 60
     [record] = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert "npu-smi did not end within 0.5 s" in record.getMessage()
     assert NPU_TYPE in record.getMessage()

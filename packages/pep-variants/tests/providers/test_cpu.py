@@ -20,11 +20,11 @@ import archspec.cpu
 import archspec.cpu.detect
 import pytest
 
-from pep_variants.property import NAME, VALUE
-from pep_variants.providers.aarch64 import AArch64Provider
-from pep_variants.providers.base import Fact
-from pep_variants.providers.cpu import Cpu, detected_cpu
-from pep_variants.providers.x86_64 import X8664Provider
+from pep_variants.detect.providers.aarch64 import AArch64Provider
+from pep_variants.detect.providers.cpu import Cpu, detected_cpu
+from pep_variants.detect.providers.x86_64 import X8664Provider
+from pep_variants.model.platform import Fact
+from pep_variants.model.property import NAME, VALUE
 
 TARGETS = Path(str(importlib.resources.files("archspec"))) / "json" / "tests" / "targets"
 
@@ -267,7 +267,7 @@ def test_a_closed_error_stream_does_not_matter(tmp_path):
     write_tool(tmp_path / "sysctl", f"cat '{TARGETS / 'darwin-mojave-haswell'}'")
     code = (
         "import os, platform\n"
-        "from pep_variants.providers.x86_64 import X8664Provider\n"
+        "from pep_variants.detect.providers.x86_64 import X8664Provider\n"
         "platform.system = lambda: 'Darwin'\n"
         "os.close(2)\n"
         "print(X8664Provider().summary())\n"
@@ -374,7 +374,7 @@ def test_the_cpu_is_looked_for_once_and_late():
     provider.summary()
     assert asked == ["x86_64"]
     code = (
-        "import sys, pep_variants.providers.x86_64, pep_variants.providers.aarch64\n"
+        "import sys, pep_variants.detect.providers.x86_64, pep_variants.detect.providers.aarch64\n"
         "print('archspec' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,1 +1,1 @@
-"""Makes unmodified uv aware of wheel variants."""
+"""The command ``uv-variants``: unmodified uv with wheel variants. It has no public Python API."""

@@ -1,6 +1,6 @@
-"""What uv's configuration files say of indexes: project, user and system, read as uv reads them.
+"""Indexes and settings in uv's configuration files: project, user and system, as uv reads them.
 
-Nothing is written, and nothing is refused: uv complains itself about what it cannot read.
+Files are only read, and what is not valid is skipped: uv reports it itself.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pep_variants import toml
+from packaging.utils import canonicalize_name
+
+from pep_variants.files import read_text
+from pep_variants.formats import toml
+from pep_variants.limits import LOCK_BYTES, PYPROJECT_BYTES, REQUIREMENTS_BYTES
 
 from .indexes import UserIndex, index_at
-from .installed import normalized_name
 
 _SCRIPT = re.compile(r"(?m)^# /// script\s*$\s(?P<content>(^#(| .*)$\s)+?)^# ///\s*$")
 _REQUIREMENTS_OPTION = re.compile(
@@ -28,12 +31,12 @@ _MAX_FILES = 200
 
 @dataclass(frozen=True)
 class Configuration:
-    """What files say, the most important first.
+    """Settings of configuration files.
 
     Attributes:
-        indexes: all of them, find-links places included.
-        pinned: projects that a source names an index for, by the index's name.
-        scalars: other settings that count here, by key.
+        indexes: in the order in which uv asks them, find-links included.
+        pinned: projects with a source that names an index, by the index's name.
+        scalars: other settings that are needed here, by key.
     """
 
     indexes: tuple[UserIndex, ...] = ()
@@ -42,13 +45,13 @@ class Configuration:
 
     @property
     def default(self) -> UserIndex | None:
-        """What stands in place of PyPI, None if nothing does."""
+        """The index that replaces PyPI, None without one."""
         return next((index for index in self.indexes if index.default), None)
 
 
 @dataclass(frozen=True)
 class _Table:
-    """The settings of one file, and what paths in it are relative to."""
+    """The settings of one file, and the directory that its paths are relative to."""
 
     base: Path
     settings: Mapping[str, Any]
@@ -70,12 +73,12 @@ def read_configuration(
     Args:
         start: directory from which the project is looked for.
         environ: environment variables.
-        config_file: file in place of all others.
-        no_config: read none.
-        project: the project's file counts, too; for tools it does not.
-        pip: the command is one of ``uv pip``, for which the ``pip`` table counts first.
+        config_file: the only file to read, as ``--config-file`` has it.
+        no_config: read no file.
+        project: read the project's files, which uv does not do for tools.
+        pip: the command is one of ``uv pip``, for which the ``pip`` table comes first.
         script: with inline metadata.
-        requirements: files that may name indexes themselves.
+        requirements: requirement files, which may name indexes.
     """
     tables: list[_Table] = []
     if script is not None:
@@ -98,8 +101,8 @@ def read_configuration(
             for key in ("cache-dir", "no-index", "keyring-provider", "allow-insecure-host"):
                 if key in level:
                     scalars.setdefault(key, level[key])
-    # Indexes of workspace members, and of the project where configuration is switched off, are
-    # there for the sources that name them.
+    # Indexes of workspace members, and of the project with --no-config, are used only by the
+    # sources that name them.
     names = {index.name for index in found if index.name}
     pinned: dict[str, set[str]] = {}
     for table in own:
@@ -143,7 +146,7 @@ def workspace_root(start: Path) -> Path | None:
 
 
 def project_table(root: Path) -> Mapping[str, Any]:
-    """Return what is in ``[project]`` of the project in *root*."""
+    """Return the table ``[project]`` of the project in *root*, empty without one."""
     tree = _toml(root / "pyproject.toml")
     return _table(tree.get("project")) if tree else {}
 
@@ -187,7 +190,7 @@ def _uv_settings(folder: Path) -> Mapping[str, Any]:
 
 def _script(path: Path) -> list[_Table]:
     try:
-        text = path.read_text("utf-8", "replace")
+        text = read_text(path, LOCK_BYTES, errors="replace")
     except (OSError, ValueError):
         return []
     match = _SCRIPT.search(text.replace("\r\n", "\n"))
@@ -232,7 +235,7 @@ def _sources(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         for each in source if isinstance(source, list) else [source]:
             name = _table(each).get("index")
             if isinstance(name, str):
-                yield name, normalized_name(project)
+                yield name, canonicalize_name(project)
 
 
 def _requirements(paths: Iterable[Path], environ: Mapping[str, str]) -> list[UserIndex]:
@@ -246,7 +249,7 @@ def _requirements(paths: Iterable[Path], environ: Mapping[str, str]) -> list[Use
             continue
         seen.add(path)
         try:
-            lines = path.read_text("utf-8", "replace").splitlines()
+            lines = read_text(path, REQUIREMENTS_BYTES, errors="replace").splitlines()
         except (OSError, ValueError):
             continue
         for line in lines:
@@ -277,7 +280,8 @@ def _toml_table(path: Path) -> list[_Table]:
 
 def _toml(path: Path) -> Mapping[str, Any] | None:
     try:
-        return toml.loads(path.read_text("utf-8"))
+        # In a checkout it may be a device, which never ends, or a pipe, which uv has to read.
+        return toml.loads(read_text(path, PYPROJECT_BYTES))
     except (OSError, ValueError, RecursionError):
         return None
 

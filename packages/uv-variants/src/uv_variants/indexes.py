@@ -1,4 +1,4 @@
-"""The indexes that uv would use, in the order in which it would, and how the shim calls them."""
+"""The indexes of the user, and their names in URLs of the proxy."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
+from typing import TYPE_CHECKING
 
-PYPI = "https://pypi.org/simple"
-PYPI_NAME = "pypi"
+from variants_proxy.upstream_options import absolute_url, upstream_name
 
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)
-_UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
+if TYPE_CHECKING:
+    from variants_proxy import Upstream
+    from variants_proxy.settings import Kind
 
 
 @dataclass(frozen=True)
 class UserIndex:
-    """One index of the user's, as uv knows it.
+    """An index that uv is configured for.
 
     Attributes:
-        url: of the simple API's root or, of a find-links place, of the page or directory.
-        name: uv's name of it, empty for none.
-        default: it stands in place of PyPI.
-        explicit: only for the projects that name it.
-        links: a find-links place.
-        legacy: of ``index-url`` or ``extra-index-url``, which uv asks after all others.
-        username, password: what ``UV_INDEX_…`` variables say.
+        url: of the simple API's root or, for find-links, of the page or directory.
+        name: name that the user gave it, empty without one.
+        default: replaces PyPI.
+        explicit: only used for projects that name it.
+        links: a find-links page or directory.
+        legacy: of ``index-url`` or ``extra-index-url``, which uv asks last.
+        username, password: of ``UV_INDEX_…`` variables.
     """
 
     url: str = field(repr=False)  # may have a password in it
@@ -41,37 +41,38 @@ class UserIndex:
     password: str = field(default="", repr=False)
 
     @property
-    def shim_name(self) -> str:
-        """What the shim calls it: the same for the same index, on every machine."""
-        if self.name:
-            return _UNFIT.sub("-", self.name).strip("-._") or "index"
-        bare = bare_url(self.url)
-        if not self.links and bare.rstrip("/") == PYPI:
-            return PYPI_NAME
-        host = _UNFIT.sub("-", urlsplit(bare).hostname or "local").strip("-._") or "local"
-        return f"{host[:80]}-{hashlib.sha256(bare.encode()).hexdigest()[:10]}"
+    def proxy_name(self) -> str:
+        """Name in URLs of the proxy: the same for the same index on every machine."""
+        return upstream_name(self.url, self.name, "find-links" if self.links else "simple")
+
+    def upstream(self) -> Upstream:
+        """Return the index as an upstream of the proxy.
+
+        Raises:
+            InvalidSetting: its URL is not valid.
+        """
+        from variants_index.http.credentials import Credentials
+        from variants_proxy import Upstream
+
+        credentials = None
+        if self.username or self.password:
+            credentials = Credentials(self.username, self.password)
+        kind: Kind = "find-links" if self.links else "simple"
+        return Upstream(self.proxy_name, self.url, kind, credentials, explicit=self.explicit)
 
     @property
     def digest(self) -> str:
-        """Hash of everything that decides what is read, credentials included."""
+        """Hash of URL and credentials: indexes with the same one have the same files."""
         parts = (self.url, str(self.links), self.username, self.password)
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
-
-
-def bare_url(url: str) -> str:
-    """Return *url* without user name and password, and without the last slash."""
-    parts = urlsplit(url)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])).rstrip("/")
 
 
 def index_at(
     place: str, base: Path, environ: Mapping[str, str], **attributes: str | bool
 ) -> UserIndex:
     """Return the index at *place*, a URL or a path relative to *base*, with its credentials."""
-    url = place.strip()
-    if not _SCHEME.match(url) or (os.name == "nt" and url[1:2] == ":"):
-        url = Path(base, os.path.expanduser(url)).absolute().as_uri()  # noqa: PTH111
-    elif "$" in url:
+    url = absolute_url(place, base)
+    if url == place.strip() and "$" in url:
         url = os.path.expandvars(url)
     index = UserIndex(url, **attributes)  # type: ignore[arg-type]
     if not index.name:
@@ -87,7 +88,7 @@ def index_at(
 def named_index_at(
     text: str, base: Path, environ: Mapping[str, str], *, default: bool = False
 ) -> UserIndex:
-    """Return the index that ``--index`` or ``UV_INDEX`` means: a place, or ``name=place``."""
+    """Return the index in a value of ``--index`` or ``UV_INDEX``: ``place`` or ``name=place``."""
     name, equals, place = text.partition("=")
     if equals and re.fullmatch(r"[A-Za-z0-9._-]+", name):
         return index_at(place, base, environ, name=name, default=default)
@@ -95,8 +96,8 @@ def named_index_at(
 
 
 def distinct(indexes: Iterable[UserIndex]) -> dict[str, UserIndex]:
-    """Return indexes by the name the shim has for them: the first one of a name counts."""
+    """Return indexes by their names in the proxy; of two with the same name the first one."""
     found: dict[str, UserIndex] = {}
     for index in indexes:
-        found.setdefault(index.shim_name, index)
+        found.setdefault(index.proxy_name, index)
     return found

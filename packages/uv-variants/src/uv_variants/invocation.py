@@ -1,9 +1,7 @@
-"""uv's command line, understood as far as it matters: the command, and options about indexes.
+"""uv's command line: its command, and its options with their values.
 
-Imports next to nothing: commands that need no index are handed to uv at once.
-
-uv's own parser has the last word; nothing here refuses anything. What is not known is taken for a
-flag, and passed on as it is.
+Nothing is rejected here: options that are not known count as flags, and uv's own parser reports
+errors. The module imports very little, because commands without an index become uv at once.
 """
 
 from __future__ import annotations
@@ -11,58 +9,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-# Every option of uv 0.5 to 0.13 that takes a value, by every spelling. They have to be known to
-# tell where `uv run` ends and the command that it runs begins.
-_LONG_NAMES = (
-    "add-bounds allow-insecure-host annotation-style bounds branch build-constraint build- "
-    "constraints cache-dir cert color config-file config-setting config-settings config-settings- "
-    "package constraint constraints default-index directory editable env-file exclude exclude- "
-    "newer exclude-newer-package excludes extra extra-index-url find-links fork-strategy format "
-    "from group index index-strategy index-url keyring-provider link-mode marker module no-binary "
-    "no-binary-package no-build-isolation-package no-build-package no-editable-package no-emit- "
-    "package no-extra no-group no-install-package no-sources-package only-binary only-group "
-    "optional out-dir output-file output-format override overrides package preview-features "
-    "prefix prerelease prerelease-package project prompt prune python python-platform python- "
-    "preference python-version refresh-package reinstall-package requirement requirements "
-    "resolution rev script tag target torch-backend trusted-host unsafe-package upgrade-group "
-    "upgrade-package with with-editable with-executables-from with-requirements"
-)
-_LONG = frozenset(_LONG_NAMES.split())
-_SHORT = {
-    "C": "config-setting",
-    "P": "upgrade-package",
-    "b": "build-constraints",
-    "c": "constraints",
-    "e": "editable",
-    "f": "find-links",
-    "i": "index-url",
-    "m": "module",
-    "o": "output-file",
-    "p": "python",
-    "r": "requirements",
-    "t": "target",
-    "w": "with",
-}
-_SAME = {
-    "requirement": "requirements",
-    "constraint": "constraints",
-    "trusted-host": "allow-insecure-host",
-}
+from .uv_options import long_name, short_option, takes_value
+
 _NESTED = frozenset(("pip", "tool", "python", "cache", "self", "auth", "workspace"))
 _RUNS = (("run",), ("tool", "run"))
-"""Commands whose first operand is a command line of its own."""
+"""Commands whose first operand begins another command line."""
 
 
 class Given(NamedTuple):
-    """An option with its value, as it was given.
+    """An option with its value.
 
     Attributes:
         name: long name without dashes.
-        value: what it was given.
-        spelling: how it was written, up to the value, which follows it in the same argument if
-            `glued`.
+        value: the value.
+        spelling: the text before the value, which is in the same argument if `glued`.
         glued: option and value are one argument.
-        start: its place among the arguments.
+        start: index of its first argument.
     """
 
     name: str
@@ -72,20 +34,20 @@ class Given(NamedTuple):
     start: int
 
     def with_value(self, value: str) -> list[str]:
-        """Return the arguments that give *value* in its place."""
+        """Return the arguments for the same option with another *value*."""
         return [self.spelling + value] if self.glued else [self.spelling, value]
 
 
 class Invocation(NamedTuple):
-    """A command line of uv's.
+    """A command line of uv.
 
     Attributes:
-        arguments: all of it, without the program.
-        command: the command's words, ``("pip", "install")``; empty if there is none.
+        arguments: all arguments, without the program.
+        command: words of the command, ``("pip", "install")``; empty without one.
         given: options with values, in order.
         flags: flags, long ones without dashes, short ones as letters.
-        operands: the rest, up to where another command line begins.
-        end: where uv's own arguments end.
+        operands: positional arguments, up to the command line of a program that uv runs.
+        end: index at which uv's own arguments end.
     """
 
     arguments: tuple[str, ...]
@@ -112,7 +74,7 @@ class Invocation(NamedTuple):
 
         Args:
             values: new values by `Given.start`.
-            added: further arguments, put behind the options of the command.
+            added: further arguments, inserted where uv's own arguments end.
         """
         places = {item.start: item for item in self.given if item.start in values}
         result: list[str] = []
@@ -131,7 +93,7 @@ class Invocation(NamedTuple):
 
 
 def parse(arguments: Sequence[str]) -> Invocation:
-    """Understand *arguments*, those after ``uv``."""
+    """Parse *arguments*, those after ``uv``."""
     command: list[str] = []
     operands: list[str] = []
     given: list[Given] = []
@@ -147,8 +109,6 @@ def parse(arguments: Sequence[str]) -> Invocation:
             option, flag, taken = _option(arguments, position, tuple(command))
             flags += flag
             if option is not None:
-                if option.name == "module" and tuple(command) in _RUNS:
-                    break  # what follows belongs to the module
                 given.append(option)
             position += taken
             continue
@@ -168,25 +128,25 @@ def parse(arguments: Sequence[str]) -> Invocation:
 def _option(
     arguments: Sequence[str], position: int, command: tuple[str, ...]
 ) -> tuple[Given | None, list[str], int]:
-    """Return the option at *position*, the flags there, and how many arguments they take."""
+    """Return the option at *position*, the flags there, and the number of arguments used."""
     text = arguments[position]
     following = arguments[position + 1] if position + 1 < len(arguments) else ""
     if text.startswith("--"):
         name, equals, value = text[2:].partition("=")
-        name = _SAME.get(name, name)
-        takes = name in _LONG and not (name == "script" and command in _RUNS)
+        takes = takes_value(name, command)
+        name = long_name(name)
         if equals and takes:
             return Given(name, value, f"{text.partition('=')[0]}=", True, position), [], 1
         if not takes:
             return None, [name], 1
         return Given(name, following, text, False, position), [], 2
     for place, letter in enumerate(text[1:], 1):
-        if letter in _SHORT:
+        option = short_option(letter, command)
+        if option is not None:
             value = text[place + 1 :]
             flags = list(text[1:place])
-            name = _SHORT[letter]
             if value:
                 spelling = text[: place + 1] + ("=" if value.startswith("=") else "")
-                return Given(name, value.removeprefix("="), spelling, True, position), flags, 1
-            return Given(name, following, text, False, position), flags, 2
+                return Given(option, value.removeprefix("="), spelling, True, position), flags, 1
+            return Given(option, following, text, False, position), flags, 2
     return None, list(text[1:]), 1

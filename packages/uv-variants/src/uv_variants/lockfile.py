@@ -1,19 +1,25 @@
-"""Lock files: for whom one was made, which is a part of the URLs in it.
+"""uv.lock: the platform key in its URLs, and the projects and variants that it names.
 
-*Pinned*: the platform key of the machine that made the lock is in its URLs. Everybody who uses the
-lock uses that key: the same files, with the same hashes, on every machine.
+*Pinned*: the URLs have the platform key of the machine that made the lock. All machines that use it
+get the same files, with the same hashes.
 
-*Floating*: in the key's place is `HERE`, and every shim knows for itself what that means. The lock
-has neither labels nor hashes of variant wheels; the shim checks them against the upstream's.
+*Floating*: the URLs have `HERE` in place of a key, which each proxy resolves to its own machine.
+The lock has neither labels nor hashes of variant wheels; the proxy checks the upstream's hashes.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
+from pep_variants.files import read_text
+from pep_variants.limits import LOCK_TEXT_BYTES
+
+from .daemon.address import RESERVED_URL
+
 HERE = "here"
-"""Floating name of this machine."""
+"""Name that stands for the platform key of the machine at hand."""
 
 
 def lock_path(root: Path | None, script: Path | None) -> Path | None:
@@ -23,34 +29,45 @@ def lock_path(root: Path | None, script: Path | None) -> Path | None:
     return root / "uv.lock" if root is not None else None
 
 
-def locked_key(path: Path | None, base: str) -> str | None:
+def locked_key(path: Path | None, base: str, warn: Callable[[str], None]) -> str | None:
     """Return the platform key in the lock file at *path*.
 
     Args:
-        path: of the lock file; there may be none.
-        base: URL of the shim, without the last slash.
+        path: of the lock file, None for commands without one; the file may not exist.
+        base: URL of the proxy, without the last slash.
+        warn: called with the error if the file cannot be read.
 
     Returns:
-        The key, None if there is no lock file or nothing in it comes from this shim.
+        The key, None without a lock file or URLs of this proxy in it.
     """
     if path is None:
         return None
     try:
-        text = path.read_text("utf-8")
-    except (OSError, ValueError):
+        text = read_text(path, LOCK_TEXT_BYTES)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        problem = getattr(error, "strerror", None) or "is not UTF-8"
+        warn(f"{path}: {problem}: the platform key of the lock is not known")
         return None
     match = re.search(rf'"{re.escape(base)}/p/([^/"\s]+)/', text)
     return match[1] if match else None
 
 
+def files_without_hash(text: str) -> int:
+    """Return how many files of the proxy are in the lock file *text* without a hash."""
+    entries = re.findall(rf'\{{ url = "{re.escape(RESERVED_URL)}/[^"\n]*"[^{{}}\n]*\}}', text)
+    return sum("hash = " not in entry for entry in entries)
+
+
 def locked_variants(text: str) -> tuple[str, ...]:
-    """Return the projects (normalized names) of which a lock file with that *text* has variants."""
+    """Return the projects (normalized names) with variants in the lock file *text*."""
     found = re.findall(r"/p/[^/\s\"]+/files/[^/\s\"]+/([a-z0-9-]+)/[0-9a-z_.~]+/", text)
     return tuple(dict.fromkeys(found))
 
 
 def locked_versions(text: str) -> dict[str, set[str]]:
-    """Return the versions of every project in a lock file with that *text*."""
+    """Return the versions of every project in the lock file *text*."""
     found: dict[str, set[str]] = {}
     for name, version in re.findall(
         r'(?m)^\[\[package\]\]\nname = "([^"]+)"\nversion = "([^"]+)"', text

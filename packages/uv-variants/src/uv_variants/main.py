@@ -6,53 +6,69 @@ import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
-from pep_variants.errors import VariantError, redacted
-
-from .errors import UvVariantsError
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FAILURE = 2
-"""Exit code when uv could not be started as it was asked for; uv's own for the like."""
-
-OWN_COMMANDS = ("serve", "config", "status", "stop")
+"""Exit code if uv was not started; uv's own for the same errors."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command and exit, with uv's exit code where uv ran."""
+    """Run the command and exit, with uv's exit code where uv ran.
+
+    Other codes: 2 for errors in the user's input or files, 130 after an interrupt, 70 for a bug in
+    this program, with its traceback and how to report it.
+    """
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         code = _run(arguments)
-    except (UvVariantsError, VariantError) as error:
-        print(f"uv-variants: {redacted(str(error))}", file=sys.stderr)
-        code = FAILURE
     except KeyboardInterrupt:
         code = 130
+    except Exception as error:
+        code = _report(error)
     sys.exit(code)
 
 
+def _report(error: Exception) -> int:
+    """Print *error*; return the exit code."""
+    # Imported here: commands that become uv at once need none of it.
+    from pep_variants.errors import redacted
+
+    from .errors import USER_ERRORS
+
+    if isinstance(error, USER_ERRORS):
+        print(f"uv-variants: {redacted(str(error))}", file=sys.stderr)
+        return FAILURE
+    if isinstance(error, OSError):
+        place = f"{error.filename}: " if error.filename is not None else ""
+        print(f"uv-variants: {redacted(place)}{error.strerror or error}", file=sys.stderr)
+        return FAILURE
+    from pep_variants.errors import EXIT_CODE, fault_report
+
+    print(fault_report("uv-variants", error), file=sys.stderr)
+    return EXIT_CODE
+
+
 def _run(arguments: Sequence[str]) -> int:
-    from .wishes import read_wishes
+    from .own_options import OWN_COMMANDS, print_help, read_options
 
-    wishes = read_wishes(arguments, os.environ)
-    if wishes.rest[:1] and wishes.rest[0] in OWN_COMMANDS:
-        from .service import run_own
+    options = read_options(arguments, os.environ)
+    rest = options.uv_arguments
+    if rest and rest[0] in OWN_COMMANDS:
+        from .own_commands import run_own_command
 
-        return run_own(wishes, os.environ)
-    if wishes.rest[:1] in (("--help",), ("-h",), ()):
-        from .help import print_help
-
+        return run_own_command(options, os.environ)
+    if rest[:1] in (("--help",), ("-h",), ()):
         print_help()
-    from .commands import Scope, scope_of
+    from .command_scope import Scope, scope_of
     from .invocation import parse
-    from .uv import become_uv, find_uv
+    from .uv_program import become_uv, find_uv
 
     uv = find_uv(os.environ)
-    invocation = parse(wishes.rest)
+    invocation = parse(rest)
     scope = scope_of(invocation)
     if scope is Scope.NOTHING:
-        return become_uv([uv, *wishes.rest], os.environ)
-    from .session import run
+        return become_uv([uv, *rest], os.environ)
+    from .run import run
 
-    return run(uv, invocation, scope, wishes, os.environ)
+    return run(uv, invocation, scope, options, os.environ)

@@ -1,24 +1,27 @@
-"""What uv is to be told instead of what the user told it, so that it comes to the shim.
+"""The arguments and variables with which uv reads its indexes through the proxy.
 
-uv's own sources of settings stay as they are: options and variables are rewritten where they
-stand, and what files say of indexes is outranked by a variable. So everything keeps its place:
-what counts before what, names, and which index stands in place of PyPI.
+Options and variables that name indexes are rewritten in place, and a variable overrides the indexes
+of configuration files. So the order of the indexes, their names and the default index are the
+user's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
-from .commands import Scope
+from pep_variants.urls import is_local, local_path
+from variants_proxy.upstream_options import PYPI
+
+from .command_scope import Scope
 from .configuration import Configuration, read_configuration
-from .indexes import PYPI, UserIndex, distinct, index_at, named_index_at
+from .indexes import UserIndex, distinct, index_at, named_index_at
 
 if TYPE_CHECKING:
     from .invocation import Given, Invocation
+    from .place import Place
 
 _VARIABLES = {
     "default-index": "UV_DEFAULT_INDEX",
@@ -30,33 +33,6 @@ _VARIABLES = {
 _SEPARATORS = {"find-links": ","}
 _KEPT = ("default-index", "index")
 _ONE = ("default-index", "index-url")
-_NO = ("", "0", "false", "no", "off", "f", "n")
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where something happens.
-
-    Attributes:
-        cwd: working directory of uv.
-        project: directory from which uv looks for the project.
-        environ: environment variables of the user.
-    """
-
-    cwd: Path
-    project: Path
-    environ: Mapping[str, str] = field(repr=False)
-
-    @classmethod
-    def of(cls, invocation: Invocation, cwd: Path, environ: Mapping[str, str]) -> Place:
-        """Return the place of *invocation*, started in *cwd*."""
-        there = cwd / (invocation.last("directory") or environ.get("UV_WORKING_DIR") or "")
-        project = there / (invocation.last("project") or environ.get("UV_PROJECT") or "")
-        return cls(there, project, environ)
-
-    def switched_on(self, variable: str) -> bool:
-        """Return whether *variable* is set and not to a word for no."""
-        return self.environ.get(variable, "").strip().lower() not in _NO
 
 
 @dataclass(frozen=True)
@@ -64,13 +40,13 @@ class Plan:
     """The indexes of one command.
 
     Attributes:
-        indexes: everything the shim stands before, by its name there.
-        only: projects of the explicit ones among them, by that name.
-        configuration: what files say.
+        indexes: all that the proxy serves, by their names in its URLs.
+        projects: of the explicit ones among them, by that name.
+        configuration: the indexes and settings of files.
     """
 
     indexes: Mapping[str, UserIndex]
-    only: Mapping[str, frozenset[str]]
+    projects: Mapping[str, frozenset[str]]
     configuration: Configuration
     _given: tuple[tuple[Given, tuple[UserIndex | str, ...]], ...] = ()
     _variables: Mapping[str, tuple[UserIndex | str, ...]] = field(default_factory=dict)
@@ -84,13 +60,13 @@ class Plan:
 
     @property
     def persistent(self) -> tuple[UserIndex, ...]:
-        """The indexes that the user gave in the way in which `uv add` keeps them."""
+        """The indexes of options and variables that `uv add` writes into the project."""
         values = [items for item, items in self._given if item.name in _KEPT]
         values += [items for name, items in self._variables.items() if name in _KEPT]
         found = (item for items in values for item in items if isinstance(item, UserIndex))
         return tuple(sorted(found, key=lambda index: not index.default))
 
-    def told(
+    def rewritten(
         self,
         invocation: Invocation,
         url: Callable[[UserIndex], str],
@@ -99,8 +75,8 @@ class Plan:
         """Return uv's new arguments, and the variables that change.
 
         Args:
-            invocation: what the plan was made of.
-            url: gives where the shim has an index.
+            invocation: from which the plan was made.
+            url: returns the proxy's URL of an index.
             more: further options.
         """
 
@@ -147,12 +123,12 @@ def make_plan(invocation: Invocation, scope: Scope, place: Place) -> Plan:
     ]
     added = _added(configuration, known, names | set(variables), _no_index(invocation, place))
     indexes = distinct([*known, *(index for items in added.values() for index in items)])
-    only = {
+    projects = {
         name: configuration.pinned.get(index.name, frozenset())
         for name, index in indexes.items()
         if index.explicit
     }
-    return Plan(indexes, only, configuration, given, variables, added)
+    return Plan(indexes, projects, configuration, given, variables, added)
 
 
 def _configuration(invocation: Invocation, scope: Scope, place: Place) -> Configuration:
@@ -168,7 +144,7 @@ def _configuration(invocation: Invocation, scope: Scope, place: Place) -> Config
         start=place.project.absolute(),
         environ=place.environ,
         config_file=invocation.last("config-file") or place.environ.get("UV_CONFIG_FILE") or None,
-        no_config=invocation.has("no-config") or place.switched_on("UV_NO_CONFIG"),
+        no_config=invocation.has("no-config") or place.is_on("UV_NO_CONFIG"),
         project=scope is not Scope.TOOL,
         pip=invocation.command[:1] == ("pip",),
         script=place.cwd / script if script else None,
@@ -177,30 +153,30 @@ def _configuration(invocation: Invocation, scope: Scope, place: Place) -> Config
 
 
 def _no_index(invocation: Invocation, place: Place) -> bool:
-    return invocation.has("no-index") or place.switched_on("UV_NO_INDEX")
+    return invocation.has("no-index") or place.is_on("UV_NO_INDEX")
 
 
 def _added(
     configuration: Configuration,
     known: Iterable[UserIndex],
-    told: Iterable[str],
+    given: Iterable[str],
     no_index: bool,
 ) -> dict[str, tuple[UserIndex, ...]]:
-    """Return what has to be added to what the user gave, by option."""
+    """Return the indexes of files, by the option with which uv gets them."""
     names = {index.name for index in known if index.name}
     rest = [
         index
         for index in configuration.indexes
-        if (not index.name or index.name not in names) and (not index.links or _worth_it(index))
+        if (not index.name or index.name not in names) and (not index.links or _may_vary(index))
     ]
     default = configuration.default
     added: dict[str, tuple[UserIndex, ...]] = {}
-    told = set(told)
+    given = set(given)
     without = no_index or configuration.scalars.get("no-index") is True
-    # Of what files say, an `index` outranks `--index-url`, and that an `index-url`.
-    outranked = "index-url" in told and (default is None or default.legacy)
+    # In files, `index` takes precedence over `--index-url`, and that over `index-url`.
+    overridden = "index-url" in given and (default is None or default.legacy)
     shadowed = default is not None and default.name in names
-    if not (without or outranked or shadowed or "default-index" in told):
+    if not (without or overridden or shadowed or "default-index" in given):
         added["default-index"] = (default or UserIndex(PYPI, default=True),)
     added["index"] = tuple(
         index for index in rest if not index.links and not index.legacy and index is not default
@@ -213,13 +189,13 @@ def _added(
 
 
 def _read(name: str, value: str, place: Place) -> tuple[UserIndex | str, ...]:
-    """Return the indexes in the value of an option; texts are left to uv as they are."""
+    """Return the indexes in the value of an option, and as texts what is left to uv."""
     environ = place.environ
     if name == "find-links":
         found = (index_at(text, place.cwd, environ, links=True) for text in value.split(","))
         texts = value.split(",")
         return tuple(
-            index if _worth_it(index) else text for index, text in zip(found, texts, strict=True)
+            index if _may_vary(index) else text for index, text in zip(found, texts, strict=True)
         )
     parts = [value] if name in _ONE else value.split()
     default = name in _ONE
@@ -230,19 +206,17 @@ def _read(name: str, value: str, place: Place) -> tuple[UserIndex | str, ...]:
     return tuple(named_index_at(part, place.cwd, environ, default=default) for part in parts)
 
 
-def _worth_it(index: UserIndex) -> bool:
-    """Return whether a find-links place may have variants: a local one without needs no shim.
+def _may_vary(index: UserIndex) -> bool:
+    """Return whether a find-links place may have variants.
 
-    The lock file has local places with their path, and keeps it that way.
+    A local one without is left to uv, so that the lock file keeps its path.
     """
-    if not index.url.startswith("file:"):
+    if not is_local(index.url):
         return True
-    from urllib.request import url2pathname
-
-    from pep_variants.label import split_label
+    from pep_variants.model.label import split_label
 
     try:
-        names = [path.name for path in Path(url2pathname(urlsplit(index.url).path)).iterdir()]
+        names = [path.name for path in local_path(index.url).iterdir()]
     except OSError:
         return False
     return any(split_label(unquote(name))[1] for name in names if name.endswith(".whl"))

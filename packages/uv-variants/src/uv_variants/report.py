@@ -1,71 +1,75 @@
-"""What is said of the variants that were taken, in the words that every client has."""
+"""Lines about the variants that were chosen, printed beside uv's output."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, TextIO
 
-from .decisions import Decision, decision_on
-from .installed import Installed
-
 if TYPE_CHECKING:
-    from pep_variants.platform import Platform
+    from pep_variants.model.platform import Platform
+
+    from .proxy_client import Choices, VersionChoice
+    from .site_packages import Installed
 
 _STYLES = {"chosen": "32", "compatible": "", "rejected": "2"}
+_DIM = "2"
 
 
-def report(
+def warn(text: str) -> None:
+    """Print *text* as a line of uv-variants."""
+    print(f"uv-variants: {text}", file=sys.stderr)
+
+
+def report_variants(
     taken: Iterable[Installed],
-    decisions: Mapping[str, Mapping[str, Decision]],
+    choices: Choices,
     *,
     verbose: bool,
     stream: TextIO | None = None,
 ) -> None:
-    """Say which variants were taken, and why; with *verbose* also what of the others.
+    """Print which variants were taken, and why; with *verbose* also the other ones.
 
     Args:
         taken: what is installed now, or locked.
-        decisions: by project and version.
-        verbose: show the table of every version.
+        choices: of the proxy.
+        verbose: print the verdicts on all variants of every version.
         stream: where to, standard error by default.
     """
     stream = stream or sys.stderr
     colored = stream.isatty() and not os.environ.get("NO_COLOR")
-    said: set[str] = set()
+    printed: set[str] = set()
     for each in taken:
-        decision = decision_on(decisions, each)
-        why = ""
-        if decision is not None:
-            why = next((row.why for row in decision.verdicts if row.label == each.label), "")
-        if verbose and decision is not None:
+        choice = choices.of_installed(each)
+        if verbose and choice is not None:
             print(f"Variants of {each.name} {each.version}:", file=stream)
-            width = max(len(row.label) for row in decision.verdicts)
-            for row in decision.verdicts:
-                line = f"  {row.label:<{width}}  {row.verdict:<10}  {row.why}"
-                print(_styled(line, _STYLES.get(row.verdict, ""), on=colored), file=stream)
+            from pep_variants.choose.explanation import table_lines
+
+            for row, line in zip(choice.verdicts, table_lines(choice.verdicts), strict=True):
+                style = _STYLES.get(row.verdict, "")
+                print(_styled(f"  {line}", style, on=colored), file=stream)
+            for text in choice.notices:
+                if text not in printed:
+                    printed.add(text)
+                    print(f"uv-variants: {text}", file=stream)
         elif each.label is not None:
+            why = choice.reason_for(each.label) if choice is not None else ""
             reason = f": {why}" if why else ""
             line = f"Variant {each.label} for {each.name} {each.version}{reason}"
-            print(_styled(line, "2", on=colored), file=stream)
-        if decision is not None:
-            for text in (*decision.problems, *(decision.notices if verbose else ())):
-                if text not in said:
-                    said.add(text)
-                    print(f"uv-variants: {text}", file=stream)
+            print(_styled(line, _DIM, on=colored), file=stream)
 
 
 def report_platform(platform: Platform, stream: TextIO | None = None) -> None:
-    """Say what is known of the machine, and who said so.
+    """Print what is known of the machine, and where it is from.
 
     Args:
-        platform: of it.
+        platform: of the machine.
         stream: where to, standard error by default.
     """
     stream = stream or sys.stderr
     if platform.source:
-        print(f"uv-variants: the machine is the one of {platform.source}", file=stream)
+        print(f"uv-variants: the machine is described by {platform.source}", file=stream)
         return
     for namespace, support in platform.namespaces.items():
         facts = [
@@ -77,33 +81,33 @@ def report_platform(platform: Platform, stream: TextIO | None = None) -> None:
             print(f"uv-variants: {namespace}: {', '.join(facts)}", file=stream)
 
 
-def why_missing(name: str, label: str, versions: Mapping[str, Decision]) -> str | None:
+def why_missing(name: str, label: str, versions: dict[str, VersionChoice]) -> str | None:
     """Return why no version of a project has the variant that was asked for, None if one has.
 
     Args:
         name: normalized project name.
         label: that was forced; empty for the non-variant wheel.
-        versions: decisions by version, newest first.
+        versions: choices by version, newest first.
     """
-    asked = f"--variant {name}={label}"
-    for version, decision in versions.items():
-        if decision.labels:
+    option = f"--variant {name}={label}"
+    for version, choice in versions.items():
+        if choice.labels:
             return None
         if not label:
-            return f"{name} {version} has no non-variant wheel, which {asked} asks for"
-        labels = sorted(row.label for row in decision.verdicts)
-        fitting = [row.label for row in decision.verdicts if row.verdict != "rejected"]
-        why = next((row.why for row in decision.verdicts if row.label == label), None)
+            return f"{name} {version} has no non-variant wheel, which {option} asks for"
+        labels = sorted(row.label for row in choice.verdicts)
+        fitting = [row.label for row in choice.verdicts if row.verdict != "rejected"]
+        why = next((row.why for row in choice.verdicts if row.label == label), None)
         if why is None:
             return (
-                f"{name} {version} has no variant {label!r}, which {asked} asks for; "
+                f"{name} {version} has no variant {label!r}, which {option} asks for; "
                 f"there are: {', '.join(labels) or 'none'}"
             )
         return (
-            f"variant {label!r} of {name} {version}, which {asked} asks for, does not fit: {why}. "
+            f"variant {label!r} of {name} {version}, which {option} asks for, does not fit: {why}. "
             f"Variants that fit: {', '.join(fitting) or 'none'}"
         )
-    return f"{name} has no variants, of which {asked} asks for one" if label else None
+    return f"{name} has no variants, but {option} asks for one" if label else None
 
 
 def _styled(text: str, style: str, *, on: bool) -> str:

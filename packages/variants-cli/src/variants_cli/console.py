@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def one_line(text: str) -> str:
-    """Return *text* on one line and printable: names and values of strangers end up in it."""
+    """Return *text* on one line and printable; it may contain values from untrusted files."""
     return printable(" ".join(text.split()))
 
 

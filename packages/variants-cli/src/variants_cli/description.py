@@ -1,4 +1,4 @@
-"""The metadata that `variants make` puts into a wheel, from options or from pyproject.toml."""
+"""The metadata that `variants make` writes into a wheel, from options or pyproject.toml."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from typing import TYPE_CHECKING
 
 from packaging.requirements import InvalidRequirement, Requirement
 
+from pep_variants.detect.registry import find_known
 from pep_variants.errors import MetadataError, VariantError, shortened
-from pep_variants.generation import V0_1_1, V0_2_0, Generation
-from pep_variants.label import NULL_LABEL, check_label
-from pep_variants.metadata import Metadata, ProviderInfo
-from pep_variants.property import ABI_DEPENDENCY, NAME, Property
-from pep_variants.providers.known import find_known
-from pep_variants.reader import read_metadata, read_pyproject
-from pep_variants.writer import write_metadata
+from pep_variants.formats.reader import read_metadata, read_pyproject
+from pep_variants.formats.writer import write_metadata
+from pep_variants.model.generation import V0_1_1, V0_2_0, Generation
+from pep_variants.model.label import NULL_LABEL, check_label
+from pep_variants.model.metadata import Metadata, ProviderInfo
+from pep_variants.model.property import ABI_DEPENDENCY, NAME, Property
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 
 class DescriptionError(VariantError):
-    """What was asked for describes no variant."""
+    """Options that do not describe a valid variant."""
 
 
 def from_options(
     namespaces: Sequence[str], properties: Iterable[Property], providers: Iterable[str]
 ) -> Metadata:
-    """Return what a project says of its variants, without any variant.
+    """Return the metadata of a project without variants.
 
     Args:
         namespaces: priority order; namespaces of *properties* that are missing are appended in
@@ -42,30 +42,32 @@ def from_options(
     for namespace in namespaces:
         if not NAME.fullmatch(namespace):
             raise DescriptionError(
-                f"{shortened(namespace)} is no namespace: it must match {NAME.pattern}"
+                f"{shortened(namespace)} is not a valid namespace: it must match {NAME.pattern}"
             )
     order = tuple(dict.fromkeys((*namespaces, *used)))
     return Metadata(order, providers=_providers(providers, order))
 
 
 def from_pyproject(data: bytes, source: str) -> Metadata:
-    """Return what the ``[variant]`` table of a ``pyproject.toml`` says.
+    """Return the metadata in the ``[variant]`` table of a ``pyproject.toml``.
 
     Raises:
-        MetadataError: it breaks the format, or there is no such table.
+        MetadataError: the table is missing or not valid.
     """
     metadata = read_pyproject(data, source)
     if not metadata.namespaces:
         raise MetadataError(
             source,
             "variant.default-priorities.namespace",
-            "lists no namespaces: add the [variant] table, or leave out --pyproject",
+            "lists no namespaces: add the [variant] table, or do not use --pyproject",
         )
     return metadata
 
 
 def add_variant(project: Metadata, label: str, properties: Sequence[Property]) -> Metadata:
     """Return the metadata of a wheel with this label and these properties.
+
+    Without properties, those that *project* lists for the label (``[variant.variants]``).
 
     Raises:
         InvalidLabel: a malformed label.
@@ -76,12 +78,14 @@ def add_variant(project: Metadata, label: str, properties: Sequence[Property]) -
     if label == NULL_LABEL and properties:
         raise DescriptionError(
             f"the variant {NULL_LABEL!r} has no properties: choose another label, "
-            "or leave out the properties"
+            "or remove the properties"
         )
+    if not properties and label in project.variants:
+        return replace(project, variants={label: project.variants[label]})
     if label != NULL_LABEL and not properties:
         raise DescriptionError(
             f"variant {label!r} has no properties: add at least one, "
-            f"or use the label {NULL_LABEL!r} for the variant that fits everywhere"
+            f"or use the label {NULL_LABEL!r} for the variant that is compatible with every machine"
         )
     if not project.namespaces:
         raise DescriptionError(
@@ -117,7 +121,7 @@ def write_description(metadata: Metadata, generation: Generation | None) -> byte
     generation = generation or (V0_2_0 if metadata.providers else V0_1_1)
     if generation is V0_2_0:
         for namespace, provider in metadata.providers.items():
-            # The index merges wheels, and they must agree: no wheel may guess for all of them.
+            # The index merges the metadata of wheels, so a single wheel must not guess the values.
             if provider.static is not None and not provider.static:
                 raise MetadataError(
                     metadata.source,
@@ -126,12 +130,12 @@ def write_description(metadata: Metadata, generation: Generation | None) -> byte
                 )
     text = write_metadata(metadata, generation)
     written = read_metadata(text, "variant.json")
-    assert written.variants == metadata.variants, "what was written reads as something else"
+    assert written.variants == metadata.variants, "the written metadata reads back differently"
     return text.encode()
 
 
 def lost_priorities(metadata: Metadata) -> tuple[str, ...]:
-    """Return the keys of *metadata* that no generation we write has a place for."""
+    """Return the keys of *metadata* that do not exist in the generations that are written."""
     found = []
     if metadata.feature_priorities:
         found.append("default-priorities.feature")
@@ -145,10 +149,10 @@ def _providers(texts: Iterable[str], namespaces: Sequence[str]) -> Mapping[str, 
     for text in texts:
         namespace, equals, requirement = (part.strip() for part in text.partition("="))
         if not equals or not NAME.fullmatch(namespace):
-            raise DescriptionError(f"{shortened(text)} is no 'namespace=requirement'")
+            raise DescriptionError(f"{shortened(text)} is not 'namespace=requirement'")
         if namespace not in namespaces:
             raise DescriptionError(
-                f"{shortened(text)}: no property and no --namespace names {namespace!r}"
+                f"{shortened(text)}: no property and no --namespace has {namespace!r}"
             )
         if namespace in providers:
             raise DescriptionError(f"{shortened(text)}: namespace {namespace!r} has a provider")
@@ -156,13 +160,15 @@ def _providers(texts: Iterable[str], namespaces: Sequence[str]) -> Mapping[str, 
             Requirement(requirement)
         except InvalidRequirement as error:
             problem = str(error).partition("\n")[0]
-            raise DescriptionError(f"{shortened(text)} is no requirement: {problem}") from None
+            raise DescriptionError(
+                f"{shortened(text)}: not a valid requirement: {problem}"
+            ) from None
         provider = ProviderInfo(requires=(requirement,))
-        # Without its marker: it is not about this machine.
+        # Without its marker, which does not have to hold on this machine.
         plain = ProviderInfo(requires=(requirement.partition(";")[0],))
         known = find_known(namespace, plain, {})
         if known is not None:
-            # Some installers know these packages by their full endpoint alone.
+            # Some installers know these packages only by their full endpoint.
             provider = replace(provider, plugin_api=known.plugin_apis[0])
         providers[namespace] = provider
     return providers
@@ -175,6 +181,6 @@ def _check_static(project: Metadata, item: Property) -> None:
     values = provider.static.get(item.feature, ())
     if item.value not in values:
         raise DescriptionError(
-            f"{project.source}: '{item}' would fit nowhere: static-properties of "
+            f"{project.source}: '{item}' is not supported on any machine: static-properties of "
             f"{item.namespace!r} list {', '.join(values) or 'nothing'} for {item.feature!r}"
         )

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from pep_variants.detection import Detector
-from pep_variants.platform import load_platform
+from pep_variants.detect.detector import Detector
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pep_variants.metadata import Metadata
-    from pep_variants.preferences import Preferences
+    from pep_variants.choose.preferences import Preferences
+    from pep_variants.model.metadata import Metadata
+    from variants_plugins import PluginRunner
 
 
 def detector_for(preferences: Preferences) -> Detector:
@@ -22,19 +22,17 @@ def detector_for(preferences: Preferences) -> Detector:
 
     Raises:
         PlatformFileError: the platform file cannot be read.
-        PreferenceError: an allowed provider makes no sense.
-    """
-    path = preferences.platform_file
-    runner = None
-    if preferences.allow_providers and path is None:
-        from pep_variants.plugins import PluginRunner, Sources
+        PreferenceError: an allowed provider is malformed.
 
-        runner = PluginRunner(preferences.allow_providers, Sources.from_environ(os.environ))
-    return Detector(
-        enabled=preferences.enable,
-        platform=load_platform(path) if path is not None else None,
-        runner=runner,
-    )
+    Asking the detector raises `PluginFailed` where an allowed plugin fails.
+    """
+
+    def runner() -> PluginRunner:
+        from variants_plugins import PluginRunner, Sources
+
+        return PluginRunner.of(preferences, Sources.from_environ(os.environ))
+
+    return Detector.of(preferences, runner=runner)
 
 
 def read_metadata_file(path: Path) -> Metadata:
@@ -44,8 +42,9 @@ def read_metadata_file(path: Path) -> Metadata:
         MetadataError: it is broken.
         OSError: it cannot be opened.
     """
-    # Imported late: detection alone needs none of it.
-    from pep_variants.reader import MAX_METADATA_BYTES, read_metadata
+    # Imported late: detection does not need it.
+    from pep_variants.formats.reader import read_metadata
+    from pep_variants.limits import DOCUMENT_BYTES
 
     with path.open("rb") as stream:
-        return read_metadata(stream.read(MAX_METADATA_BYTES + 1), str(path))
+        return read_metadata(stream.read(DOCUMENT_BYTES + 1), str(path))

@@ -1,8 +1,7 @@
-"""What is known of the distributions of a directory from the last time they were read.
+"""A cache of the properties of distributions in a directory.
 
-Reading means hashing all of every file. A file whose size and modification time are those of the
-last time is not read again. The inventory is safe to delete, and anything odd about it makes it
-count as absent.
+Reading a distribution hashes the whole file. A file whose size and modification time are those of
+the last run is not read again. The inventory is safe to delete, and is ignored if it is not valid.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from pep_variants.errors import VariantError
+from pep_variants.files import replacing
 
-from .atomic import replacing
 from .wheelhouse import CoreMetadata, Distribution, VariantFile, identified
 
 if TYPE_CHECKING:
@@ -26,12 +25,12 @@ FORMAT = 1
 FILENAME = ".inventory.json"
 
 _SETTLED = 2_000_000_000
-"""Nanoseconds: a file that was changed so shortly before it was read may change again without
-another modification time, on file systems that count in whole seconds."""
+"""Nanoseconds: a file that changed this shortly before it was read may change again without
+another modification time, on file systems with a resolution of seconds."""
 
 
 class Inventory:
-    """The distributions that were read before, by path relative to the directory."""
+    """Distributions of earlier runs, by path relative to the directory."""
 
     def __init__(self, path: Path, directory: Path) -> None:
         """Read the inventory at *path*, of the distributions in *directory*."""
@@ -45,17 +44,17 @@ class Inventory:
             if tree["format"] == FORMAT and tree["sha256"] == _digest(body):
                 self._entries, self._variants = body["files"], body["variants"]
         except (OSError, ValueError, KeyError, TypeError):
-            pass  # it is not there, or somebody else's
+            pass  # missing, or not written by us
 
     def find(self, path: Path, metadata: Path | None) -> Distribution | None:
-        """Return what is known of the distribution *path*, None if it has to be read.
+        """Return the distribution *path*, None if it has to be read.
 
         Args:
             path: of the distribution.
-            metadata: where its METADATA lies, if it was written before; None if nobody wants it.
+            metadata: path of its METADATA file, if one is to be written; None otherwise.
 
         Raises:
-            OSError: there is no such file.
+            OSError: the file does not exist.
         """
         entry = self._entries.get(self._key(path))
         if entry is None:
@@ -91,7 +90,7 @@ class Inventory:
         )
 
     def write(self, distributions: Iterable[Distribution]) -> None:
-        """Remember *distributions*, and nothing else.
+        """Replace the inventory with *distributions*.
 
         Raises:
             OSError: it cannot be written.

@@ -38,6 +38,7 @@ COMMANDS = (
     "publish",
     "rank",
     "resolve",
+    "trust",
     "unmake",
     "validate",
 )
@@ -71,17 +72,18 @@ def cli(context: click.Context) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command and exit: 0 for success, 1 for failure, 2 for wrong usage.
+    """Run the command and exit.
 
-    What is wrong with the user's input is one line on stderr. Only a fault of our own shows a
-    traceback.
+    Exit codes are 0 for success, 1 for failure, 2 for wrong usage, 70 for a bug in this
+    command, 130 and 143 after an interrupt and SIGTERM. An error in the user's input is one line
+    on stderr; a bug also shows its traceback, for a report.
     """
-    if arguments is None:  # the process is ours alone
-        # Most of what a command makes, its modules above all, stays to the end: looking through
-        # it for garbage takes longer than many a command, and once more at the end.
+    if arguments is None:  # called as the command, not from Python code
+        # Most objects of a command, such as its modules, live until the end. Collecting garbage
+        # among them takes longer than many commands, and runs once more at exit.
         gc.set_threshold(100_000, 50, 100)
         atexit.register(gc.freeze)
-    # So that files half-written at that moment are removed.
+    # Raises SystemExit, so that partly written files are removed.
     signal.signal(signal.SIGTERM, _terminate)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -104,10 +106,23 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         place = f"{error.filename}: " if error.filename is not None else ""
         fail(f"{place}{error.strerror or error}")
         sys.exit(FAILURE)
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as error:
+        # Click also turns EOFError into Abort, although it is not an interrupt.
+        if isinstance(error.__cause__, EOFError):
+            _report(error.__cause__)
         fail("interrupted")
         sys.exit(INTERRUPTED)
+    except Exception as error:
+        _report(error)
     sys.exit(code or 0)
+
+
+def _report(fault: Exception) -> NoReturn:
+    """Print the report of a bug, and exit."""
+    from pep_variants.errors import EXIT_CODE, fault_report
+
+    click.echo(fault_report("variants", fault), err=True)
+    sys.exit(EXIT_CODE)
 
 
 def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:

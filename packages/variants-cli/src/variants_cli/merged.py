@@ -1,4 +1,4 @@
-"""The index-level metadata of one version, put together from its wheels."""
+"""The index-level metadata of one version, merged from its wheels."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pep_variants.errors import MetadataError
-from pep_variants.generation import V0_1_1, V0_2_0
-from pep_variants.merging import merge_all
-from pep_variants.writer import write_metadata
+from pep_variants.formats.merging import merge_all
+from pep_variants.formats.writer import write_metadata
+from pep_variants.model.generation import V0_1_1, V0_2_0
+from pep_variants.model.label import NULL_LABEL, ZERO_LABEL
 
 from .description import lost_priorities
 
@@ -21,18 +22,27 @@ if TYPE_CHECKING:
 def write_merged(files: Sequence[VariantFile]) -> bytes:
     """Return the ``*-variants.json`` of *files*.
 
-    It is written in the newest generation that can say the same: 0.2.0 if there are providers,
-    0.1.1 otherwise. Where neither can, it is of the generation that the wheels have.
+    It is written in the newest generation that can represent it: 0.2.0 with providers,
+    0.1.1 otherwise. If neither can, in the generation of the wheels: also if
+    null is spelled ``00000000``, the label in the names of these wheels.
 
     Raises:
         InconsistentMetadata: two of them contradict each other.
-        MetadataError: no generation can say the same as the wheels of several together.
+        MetadataError: no generation can represent the metadata of wheels of several generations.
     """
-    # The same wheel for other Pythons says the same: read it once.
+    # Wheels for several Pythons have the same metadata: read it once.
     files = list({file.data: file for file in files}.values())
     merged = merge_all(file.metadata for file in files)
     lost = lost_priorities(merged)
-    if not lost:
+    if any(map(_in_zeros, files)):
+        if not _one_generation(files):
+            raise MetadataError(
+                merged.source,
+                f"variants.{ZERO_LABEL}",
+                f"wheels of several format versions cannot be merged with this label: make "
+                f"its wheels again with the label {NULL_LABEL}",
+            )
+    elif not lost:
         try:
             return write_metadata(merged, V0_2_0 if merged.providers else V0_1_1).encode()
         except MetadataError:
@@ -42,9 +52,15 @@ def write_merged(files: Sequence[VariantFile]) -> bytes:
         raise MetadataError(
             merged.source,
             lost[0],
-            "wheels of several format versions cannot be put together with such priorities",
+            "wheels of several format versions cannot be merged with "
+            "priorities that the current format does not have",
         )
     return _joined(files)
+
+
+def _in_zeros(file: VariantFile) -> bool:
+    """Return whether *file* is of a null variant that is labelled in zeros."""
+    return NULL_LABEL in file.metadata.variants and ZERO_LABEL in json.loads(file.data)["variants"]
 
 
 def _one_generation(files: Sequence[VariantFile]) -> bool:
@@ -52,7 +68,7 @@ def _one_generation(files: Sequence[VariantFile]) -> bool:
 
 
 def _joined(files: Sequence[VariantFile]) -> bytes:
-    # Longest list of namespaces first: what is there already stays.
+    # Longest list of namespaces first: existing keys are kept.
     ordered = sorted(files, key=lambda file: -len(file.metadata.namespaces))
     tree: dict[str, Any] = {}
     for file in ordered:

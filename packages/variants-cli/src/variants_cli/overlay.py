@@ -1,7 +1,7 @@
-"""Index-level metadata for a project on an index that has none, without touching that index.
+"""Index-level metadata for a project on an index that does not provide it.
 
-The wheels stay where they are: a page of ours lists them with their URLs there, and beside it the
-metadata that was read from them.
+The wheels stay on that index: a generated page lists them with their URLs, and beside it is the
+metadata that was read from the wheels.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from urllib.parse import quote, urlsplit
 from packaging.utils import canonicalize_name
 
 from pep_variants.errors import InvalidWheel, InvalidWheelFilename, VariantError, redacted
-from pep_variants.filename import metadata_filename, parse_filename
-from pep_variants.label import METADATA_SUFFIX, split_label
-from pep_variants.wheel import VARIANT_FILE, open_wheel
-from resolvelib_variants.index.errors import IndexProblem
-from resolvelib_variants.index.pages import ACCEPT, Page, PageFile, read_page
-from resolvelib_variants.index.ranges import opened
+from pep_variants.model.filename import metadata_filename, parse_filename
+from pep_variants.model.label import METADATA_SUFFIX, split_label
+from pep_variants.wheelfile.wheel import VARIANT_FILE, open_wheel
+from variants_index.errors import PackageIndexError
+from variants_index.http.ranges import opened
+from variants_index.pages import Page, PageFile
 
 from .merged import write_merged
 from .wheelhouse import VariantFile
@@ -31,20 +31,19 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from resolvelib_variants.index.session import Session
+    from variants_index.http.session import Session
 
-MAX_PAGE_BYTES = 128 * 1024 * 1024
 THREADS = 8
 
 
 @dataclass(frozen=True)
 class Overlay:
-    """What is to be served in place of a project's page.
+    """The files to serve instead of a project's page.
 
     Attributes:
-        page: the project's files where they are, and the metadata beside the page.
+        page: the project's files at their URLs, and the metadata beside the page.
         documents: the metadata by filename.
-        wheels: how many wheels there are.
+        wheels: number of wheels.
     """
 
     page: Page
@@ -53,7 +52,7 @@ class Overlay:
 
 
 class OverlayError(VariantError):
-    """A page for which no metadata can be made."""
+    """A page that is not a project page."""
 
 
 def read_overlay(
@@ -61,23 +60,23 @@ def read_overlay(
 ) -> Overlay:
     """Return the overlay for the project page at *url*.
 
-    Of every variant wheel its metadata is fetched, as a part of the file where the server can.
+    Fetches the metadata of every variant wheel, with range requests if the server supports them.
 
     Args:
         url: of a project page.
-        session: what fetches.
-        progress: is told the names of files.
+        session: HTTP session.
+        progress: called with the name of each file.
 
     Raises:
-        OverlayError: the page names no project.
-        IndexProblem: something cannot be had.
-        VariantError: a wheel is broken, or two contradict each other.
+        OverlayError: *url* does not name a project.
+        PackageIndexError: a file cannot be fetched.
+        VariantError: a wheel is not valid, or two contradict each other.
     """
     parts = [part for part in urlsplit(url).path.split("/") if part]
     if not parts:
-        raise OverlayError(f"{redacted(url)}: is no page of a project, like …/simple/torch/")
-    answer = session.fetch(url, limit=MAX_PAGE_BYTES, accept=ACCEPT, revalidate=True)
-    page = read_page(answer.body, answer.content_type, answer.url, canonicalize_name(parts[-1]))
+        raise OverlayError(f"{redacted(url)}: not a project page such as …/simple/torch/")
+    session.add_index(url)
+    page = session.fetch_page(url, canonicalize_name(parts[-1]))
     files = [file for file in page.files if not file.filename.endswith(METADATA_SUFFIX)]
     releases: dict[tuple[NormalizedName, Version], list[PageFile]] = {}
     for file in files:
@@ -86,7 +85,7 @@ def read_overlay(
         try:
             name = parse_filename(file.filename)
         except InvalidWheelFilename:
-            continue  # no installer looks at it
+            continue  # installers ignore it
         releases.setdefault((name.name, name.version), []).append(file)
 
     def read(file: PageFile) -> VariantFile:
@@ -118,7 +117,7 @@ def _read(file: PageFile, session: Session) -> VariantFile:
         with opened(session, file.url, file.hashes) as stream, open_wheel(stream, place) as wheel:
             data = wheel.read(VARIANT_FILE)
     except OSError as error:
-        raise IndexProblem(f"{place}: {error.strerror or error}") from None
+        raise PackageIndexError(f"{place}: {error.strerror or error}") from None
     if data is None:
-        raise InvalidWheel(f"{place}: the filename has a label, but there is no {VARIANT_FILE}")
+        raise InvalidWheel(f"{place}: the wheel has no {VARIANT_FILE}, but its name has a label")
     return VariantFile(data, f"{place}: {VARIANT_FILE}")

@@ -1,9 +1,9 @@
-"""In which order a release is uploaded, and by what.
+"""The order in which a release is uploaded, and the commands that upload it.
 
-Whoever looks at the index while an upload is under way must see nothing of the new version, or
-the file that is right for them in the end. So variant wheels go first, which nobody takes without
-index-level metadata; then that metadata; then what is taken where no variant fits, the null
-variant before the non-variant wheel before the source distribution.
+An installer that reads the index during an upload must not find the new version, or find the
+file that it will choose in the end. So variant wheels are first, which are ignored without
+index-level metadata; then that metadata; then the fallbacks: the null variant before the
+non-variant wheel before the source distribution.
 """
 
 from __future__ import annotations
@@ -21,13 +21,9 @@ from typing import TYPE_CHECKING
 import httpx
 
 from pep_variants.errors import VariantError, redacted
-from pep_variants.filename import parse_metadata_filename
-from pep_variants.label import METADATA_SUFFIX, NULL_LABEL, ZERO_LABEL, split_label
-from resolvelib_variants.index.credentials import (
-    Credentials,
-    find_credentials,
-    split_credentials,
-)
+from pep_variants.model.filename import parse_metadata_filename
+from pep_variants.model.label import METADATA_SUFFIX, NULL_LABEL, ZERO_LABEL, split_label
+from variants_index.http.credentials import Credentials, find_credentials, split_credentials
 
 from .wheelhouse import SDIST_SUFFIXES, sdist_name
 
@@ -41,7 +37,7 @@ _REFUSED = (400, 404, 405, 415, 422)
 
 
 class PublishError(VariantError):
-    """An upload that failed, or cannot be tried."""
+    """An upload that failed or is not possible."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +45,8 @@ class Step:
     """Files that are uploaded together, after those of the steps before.
 
     Attributes:
-        what: they are, for people.
-        files: by name.
+        what: description of the files.
+        files: sorted by name.
     """
 
     what: str
@@ -63,7 +59,7 @@ class Step:
 
 
 def steps_of(files: Iterable[Path]) -> list[Step]:
-    """Return *files* in the order of their upload; what is no distribution is left out."""
+    """Return the distributions among *files* in the order of their upload."""
     kinds: dict[str, list[Path]] = {
         "variant wheels": [],
         "index-level metadata": [],
@@ -95,9 +91,9 @@ def find_tool(wanted: str | None, environ: Mapping[str, str]) -> list[str]:
         environ: environment variables.
 
     Raises:
-        PublishError: there is none.
+        PublishError: no upload tool is installed.
     """
-    # What is installed beside this command is there, also where it is not on PATH.
+    # The environment of this command may not be on PATH.
     places = os.pathsep.join((str(Path(sys.executable).parent), environ.get("PATH", os.defpath)))
     for name in TOOLS if wanted is None else (wanted,):
         if name == "twine" and importlib.util.find_spec("twine") is not None:
@@ -118,7 +114,7 @@ def upload_command(
 
 
 def run_tool(command: Sequence[str], environ: Mapping[str, str]) -> None:
-    """Run an upload; what it prints goes where ours does.
+    """Run an upload with the output of this process.
 
     Raises:
         PublishError: it fails.
@@ -130,7 +126,7 @@ def run_tool(command: Sequence[str], environ: Mapping[str, str]) -> None:
     if done.returncode:
         raise PublishError(
             f"{Path(command[0]).name} failed with exit code {done.returncode}: "
-            "what comes later in the order was not uploaded; correct the cause and run it again"
+            "later steps were not uploaded: correct the cause and run it again"
         )
 
 
@@ -158,7 +154,7 @@ def upload_metadata(path: Path, url: str, credentials: Credentials | None) -> No
     """
     release = parse_metadata_filename(path.name)
     if release is None:
-        raise PublishError(f"{path}: no installer looks for metadata under this name")
+        raise PublishError(f"{path}: installers do not look for metadata under this name")
     data = path.read_bytes()
     target = split_credentials(url)[0]
     shown = redacted(target)
@@ -185,11 +181,11 @@ def upload_metadata(path: Path, url: str, credentials: Credentials | None) -> No
         return
     if answer.status_code in _REFUSED:
         raise PublishError(
-            f"{shown} does not take {path.name} (status {answer.status_code}): where the index "
+            f"{shown} does not accept {path.name} (status {answer.status_code}): where the index "
             "makes this file itself, or installers are to read the wheels instead, publish with "
             "--without-metadata; or serve the directory as static files, see variants index"
         )
     raise PublishError(
-        f"{shown}: {path.name} could not be uploaded: status {answer.status_code}; what comes "
-        "later in the order was not uploaded"
+        f"{shown}: {path.name} could not be uploaded: status {answer.status_code}; later "
+        "steps were not uploaded"
     )

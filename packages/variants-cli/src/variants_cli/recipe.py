@@ -1,4 +1,4 @@
-"""A recipe: which wheels become which variants, and what changes in them, as a TOML file.
+"""Recipes: TOML files that list the variants to make from wheels, and changes to their metadata.
 
 It says for many wheels at once what the options of `variants make` say for one. ``[variant]`` is
 the table of pyproject.toml; the other tables are described in the README.
@@ -13,37 +13,37 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidName, canonicalize_name
 
+from pep_variants.choose.markers import VariantContext, reduce_requirement
 from pep_variants.errors import InvalidMarker, InvalidProperty, VariantError, shortened
-from pep_variants.filename import parse_filename
-from pep_variants.label import LABEL
-from pep_variants.markers import VariantContext, reduce_requirement
-from pep_variants.property import Property
-from pep_variants.toml import loads
+from pep_variants.formats.toml import loads
+from pep_variants.model.filename import parse_filename
+from pep_variants.model.label import LABEL
+from pep_variants.model.property import Property
+from pep_variants.wheelfile.metadata_edits import Edits
 
-from .core_metadata import Edits
 from .description import add_variant, from_pyproject, write_description
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from pep_variants.generation import Generation
-    from pep_variants.metadata import Metadata
+    from pep_variants.model.generation import Generation
+    from pep_variants.model.metadata import Metadata
 
 
 class RecipeError(VariantError):
-    """A recipe that cannot be followed."""
+    """A recipe that is not valid, or does not match the wheels."""
 
 
 @dataclass(frozen=True)
 class WheelRecipe:
-    """What becomes of some wheels.
+    """One ``[[wheel]]`` table: the variant to make of the wheels that match.
 
     Attributes:
-        patterns: of their filenames, as in a shell.
-        label: of the variant, None for a wheel that stays without one.
+        patterns: shell patterns of filenames.
+        label: of the variant, None for a non-variant wheel.
         properties: of the variant.
-        edits: what else changes.
+        edits: other changes.
         place: in the file, for messages.
     """
 
@@ -54,18 +54,18 @@ class WheelRecipe:
     place: str
 
     def matches(self, filename: str) -> bool:
-        """Return whether the wheel *filename* is meant."""
+        """Return whether a pattern matches the wheel *filename*."""
         return any(fnmatchcase(filename, pattern) for pattern in self.patterns)
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A whole recipe.
+    """The contents of a recipe file.
 
     Attributes:
         source: the file.
         metadata: namespaces and providers of the project, without variants.
-        wheels: what becomes of which.
+        wheels: the ``[[wheel]]`` tables.
     """
 
     source: str
@@ -78,10 +78,10 @@ class Job:
     """One wheel to write.
 
     Attributes:
-        wheel: the one to read.
+        wheel: the existing wheel.
         name: filename of the new one.
-        variant_json: its metadata, None if it is to have none.
-        edits: what else changes.
+        variant_json: its metadata, None for a non-variant wheel.
+        edits: other changes.
     """
 
     wheel: Path
@@ -99,16 +99,16 @@ def target_name(filename: str, label: str | None, edits: Edits) -> str:
 
 
 def plan(recipe: Recipe, wheels: Sequence[Path], generation: Generation | None) -> list[Job]:
-    """Return what has to be written to follow *recipe* for *wheels*.
+    """Return the wheels to write for *recipe* and *wheels*.
 
     Args:
-        recipe: what to do; a wheel that it names several times becomes several.
+        recipe: a wheel that several of its tables match becomes several wheels.
         wheels: plain wheels.
-        generation: format to write, None for the newest that will do.
+        generation: format to write, None for the newest that is sufficient.
 
     Raises:
-        RecipeError: a wheel that the recipe does not name, or two that get the same name.
-        VariantError: labels, properties or dependencies make no sense.
+        RecipeError: no table matches a wheel, or two new wheels have the same name.
+        VariantError: labels, properties or dependencies are not valid.
     """
     documents = {
         number: write_description(
@@ -122,8 +122,8 @@ def plan(recipe: Recipe, wheels: Sequence[Path], generation: Generation | None) 
         meant = [pair for pair in enumerate(recipe.wheels) if pair[1].matches(wheel.name)]
         if not meant:
             raise RecipeError(
-                f"{recipe.source}: no [[wheel]] has a pattern for {wheel.name}: add one, or leave "
-                "the file out"
+                f"{recipe.source}: no [[wheel]] table matches {wheel.name}: add one, or do not "
+                "pass the file"
             )
         if parse_filename(wheel.name).label is not None:
             raise RecipeError(f"{wheel} is a variant wheel: unmake it first")
@@ -139,7 +139,7 @@ def plan(recipe: Recipe, wheels: Sequence[Path], generation: Generation | None) 
 
 
 def unused(recipe: Recipe, wheels: Iterable[Path]) -> list[WheelRecipe]:
-    """Return the parts of *recipe* that none of *wheels* matches."""
+    """Return the parts of *recipe* that match none of *wheels*."""
     names = [wheel.name for wheel in wheels]
     return [item for item in recipe.wheels if not any(map(item.matches, names))]
 
@@ -169,13 +169,13 @@ class _Reader:
         try:
             tree = loads(data.decode())
         except ValueError as error:
-            raise RecipeError(f"{self._source}: is no TOML: {error}") from None
+            raise RecipeError(f"{self._source}: not valid TOML: {error}") from None
         self._check_keys(tree, {"pyproject", "project", "dependencies", "variant", "wheel"}, "")
         pyproject = self._text(tree, "pyproject", "")
         if pyproject is None:
             metadata = from_pyproject(data, self._source)
         elif "variant" in tree:
-            self._fail("pyproject", pyproject, "has a [variant] table, too: leave one of them out")
+            self._fail("pyproject", pyproject, "also has a [variant] table: remove one of the two")
         else:
             path = folder / pyproject
             metadata = from_pyproject(path.read_bytes(), str(path))
@@ -187,7 +187,7 @@ class _Reader:
             try:
                 canonicalize_name(name, validate=True)
             except InvalidName:
-                self._fail("project.name", name, "is no project name")
+                self._fail("project.name", name, "is not a valid project name")
         drop = project.get("drop-local-version", False)
         if not isinstance(drop, bool):
             self._fail("project.drop-local-version", drop, "must be true or false")
@@ -230,14 +230,14 @@ class _Reader:
         context = VariantContext(label or "", values)
         for requirement in edits.add:
             try:
-                plain = reduce_requirement(requirement, context)
+                plain = reduce_requirement(requirement, context, publishing=True)
                 if plain is not None:
                     Requirement(plain)
             except (InvalidMarker, InvalidRequirement) as error:
                 problem = str(error).partition("\n")[0]
                 raise RecipeError(
-                    f"{self._source}: dependencies.add: {shortened(requirement, 200)} is no "
-                    f"requirement: {problem}"
+                    f"{self._source}: dependencies.add: {shortened(requirement, 200)}: not "
+                    f"a valid requirement: {problem}"
                 ) from None
         return WheelRecipe(patterns, label, tuple(properties), edits, place)
 
@@ -276,7 +276,9 @@ class _Reader:
         for key in table:
             if key not in known:
                 self._fail(
-                    _joined(place, key), None, f"is no key of a recipe; {', '.join(sorted(known))}"
+                    _joined(place, key),
+                    None,
+                    f"is not a recipe key; {', '.join(sorted(known))}",
                 )
 
     def _fail(self, place: str, value: object, problem: str) -> NoReturn:

@@ -1,22 +1,20 @@
-"""The distributions of a directory, read once: all that pages and metadata are made from."""
+"""The distributions of a directory, read once, for pages and metadata."""
 
 from __future__ import annotations
 
 import hashlib
-import tarfile
-import zipfile
-import zlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
-from packaging.metadata import parse_email
-from packaging.utils import InvalidSdistFilename, canonicalize_name, parse_sdist_filename
+from packaging.utils import canonicalize_name, parse_sdist_filename
 
-from pep_variants.errors import InvalidWheel, VariantError
-from pep_variants.filename import parse_filename
-from pep_variants.reader import read_metadata
-from pep_variants.wheel import VARIANT_FILE, open_wheel
+from pep_variants.errors import InvalidWheel
+from pep_variants.formats.reader import read_metadata
+from pep_variants.model.filename import parse_filename
+from pep_variants.wheelfile.core_metadata import METADATA_FILE, first_field
+from pep_variants.wheelfile.sdist import read_pkg_info
+from pep_variants.wheelfile.wheel import VARIANT_FILE, open_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,16 +23,11 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from pep_variants.metadata import Metadata
+    from pep_variants.model.metadata import Metadata
 
 SDIST_SUFFIXES = (".tar.gz", ".zip")
 
 _CHUNK = 1024 * 1024
-_MAX_PKG_INFO_BYTES = 16 * 1024 * 1024
-
-
-class InvalidSdist(VariantError):
-    """A source distribution that cannot be used."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +36,7 @@ class VariantFile:
 
     Attributes:
         data: the file as it is.
-        source: where it is, for messages.
+        source: its place, for messages.
     """
 
     data: bytes
@@ -51,10 +44,10 @@ class VariantFile:
 
     @cached_property
     def metadata(self) -> Metadata:
-        """What it says.
+        """The parsed metadata.
 
         Raises:
-            MetadataError: it breaks the format.
+            MetadataError: it is not valid.
         """
         return read_metadata(self.data, self.source)
 
@@ -66,7 +59,7 @@ class CoreMetadata:
     Attributes:
         sha256: hexadecimal.
         size: in bytes.
-        data: the file, None if it need not be written: it lies beside the wheel already.
+        data: the file, None if it already exists beside the wheel.
     """
 
     sha256: str
@@ -79,15 +72,15 @@ class Distribution:
     """One wheel or source distribution of the directory.
 
     Attributes:
-        path: where it is.
+        path: of the file.
         project: its normalized name.
         version: its version.
-        label: variant label, None for everything that is no variant wheel.
+        label: variant label, None for anything but a variant wheel.
         size: in bytes.
         sha256: hexadecimal.
-        requires_python: from its metadata, None if that does not say.
+        requires_python: from its metadata, None if missing.
         core_metadata: METADATA of a wheel, None for a source distribution.
-        variant: variant metadata in a wheel, None if there is none.
+        variant: variant metadata in a wheel, None without it.
     """
 
     path: Path
@@ -107,9 +100,9 @@ class Distribution:
 
 
 def find_distributions(directory: Path, leave_out: Path) -> list[Path]:
-    """Return what is to be read in *directory* and below, but not in *leave_out*, by name.
+    """Return the distributions in *directory* and below, except in *leave_out*, by name.
 
-    Archives that are no distributions are left alone.
+    Other archives are skipped.
     """
     leave_out = leave_out.resolve()
     found = [
@@ -133,15 +126,15 @@ def sdist_name(filename: str) -> tuple[NormalizedName, Version] | None:
     """Return project and version of a source distribution, None for any other filename."""
     try:
         return parse_sdist_filename(filename)
-    except InvalidSdistFilename:
+    except ValueError:  # InvalidSdistFilename; `int` of thousands of digits
         return None
 
 
 def identified(path: Path) -> tuple[NormalizedName, Version, str | None]:
-    """Return project, version and label, from the filename alone.
+    """Return project, version and label from the filename.
 
     Raises:
-        InvalidWheelFilename: it is no wheel filename.
+        InvalidWheelFilename: not a wheel filename.
     """
     if path.name.endswith(SDIST_SUFFIXES):
         found = sdist_name(path.name)
@@ -152,12 +145,12 @@ def identified(path: Path) -> tuple[NormalizedName, Version, str | None]:
 
 
 def read_distribution(path: Path) -> Distribution:
-    """Read the distribution *path*, all of it, for its hash.
+    """Read the distribution *path* completely, to hash it.
 
     Raises:
-        InvalidWheelFilename: its name is no wheel filename.
-        InvalidWheel: it is no usable wheel or has no METADATA.
-        InvalidSdist: it is no usable archive.
+        InvalidWheelFilename: its name is not a wheel filename.
+        InvalidWheel: the wheel is not usable or has no METADATA.
+        InvalidSdist: the archive is not usable.
         MetadataError: its variant metadata breaks the format.
         OSError: it cannot be read.
     """
@@ -167,19 +160,19 @@ def read_distribution(path: Path) -> Distribution:
         if path.name.endswith(".whl"):
             data = None
             with open_wheel(stream, str(path)) as contents:
-                metadata = contents.read("METADATA")
+                metadata = contents.read(METADATA_FILE)
                 if metadata is None:
-                    raise InvalidWheel(f"{path}: has no {contents.dist_info}/METADATA")
+                    raise InvalidWheel(f"{path}: has no {contents.dist_info}/{METADATA_FILE}")
                 data = contents.read(VARIANT_FILE)
                 source = f"{path}: {contents.dist_info}/{VARIANT_FILE}"
             if data is not None:
                 variant = VariantFile(data, source)
-                _ = variant.metadata  # a broken one is an error now
+                _ = variant.metadata  # report errors now
             digest = hashlib.sha256(metadata).hexdigest()
             core_metadata = CoreMetadata(digest, len(metadata), metadata)
         else:
-            metadata = _read_pkg_info(stream, path)
-        requires_python = parse_email(metadata)[0].get("requires_python")
+            metadata = read_pkg_info(stream, path.name, str(path)) or b""
+        requires_python = first_field(metadata, "requires-python")
         stream.seek(0)
         digest_of_all = hashlib.sha256()
         while chunk := stream.read(_CHUNK):
@@ -196,29 +189,6 @@ def read_distribution(path: Path) -> Distribution:
         core_metadata,
         variant,
     )
-
-
-def _read_pkg_info(stream: IO[bytes], path: Path) -> bytes:
-    """Return the metadata of a source distribution, empty if there is none."""
-    try:
-        if path.name.endswith(".zip"):
-            with zipfile.ZipFile(stream) as archive:
-                for info in archive.infolist():
-                    if _is_pkg_info(info.filename) and info.file_size <= _MAX_PKG_INFO_BYTES:
-                        return archive.read(info)[:_MAX_PKG_INFO_BYTES]
-            return b""
-        with tarfile.open(fileobj=stream, mode="r:gz") as tar:
-            for member in tar:
-                if _is_pkg_info(member.name) and member.size <= _MAX_PKG_INFO_BYTES:
-                    file = tar.extractfile(member)
-                    return b"" if file is None else file.read(_MAX_PKG_INFO_BYTES)
-    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, KeyError) as error:
-        raise InvalidSdist(f"{path}: is no usable archive: {error}") from None
-    return b""
-
-
-def _is_pkg_info(name: str) -> bool:
-    return name.count("/") == 1 and name.endswith("/PKG-INFO")
 
 
 def by_version(

@@ -1,5 +1,5 @@
-"""What is changed in pip, a module of patches per part of pip.
+"""Patches of pip, a module per part of pip.
 
-A patch replaces a function by one that calls it, see `hook.replace`. Patches only adapt; deciding
-is the business of `session`.
+A patch replaces a function by one that calls it, see `guard.replace`. Patches only adapt: the
+modules beside this package decide.
 """

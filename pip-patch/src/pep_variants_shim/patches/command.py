@@ -1,4 +1,4 @@
-"""Commands: our options, a session per command, and what is printed at the end."""
+"""Commands: the variant options, a session per command, and the summary of ``pip install``."""
 
 from __future__ import annotations
 
@@ -10,24 +10,29 @@ from typing import Any
 from pip._internal.exceptions import CommandError
 from pip._vendor.packaging.utils import canonicalize_name
 
-from pep_variants.options import OPTIONS
+from pep_variants.choose.options import OPTIONS, Option
 
-from ..hook import complete, replace, switch
-from ..session import Session, Use, current_labels
+from ..build_requirements import note_options
+from ..guard import replace, switch
+from ..hook import complete
+from ..session import Session, Use, last_session
+from ..variant_options import VariantOptions, forces_a_label
 
-# Options by which a command works for another machine than this one.
+# Options that make another machine the target.
 _FOREIGN = ("platforms", "abis", "implementation", "python_version")
 
 
 def patch_commands(module: ModuleType) -> None:
-    """Give the commands that install our options, and their finder a session."""
+    """Add the variant options to commands that resolve, and a session to their finder."""
 
     @replace(module.RequirementCommand, "__init__")
     def init(original: Callable[..., None], self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
-        # Registered like pip's own, they get pip.conf keys and PIP_… variables as all options do.
+        # Registered like pip's own, they can be set in pip.conf and by PIP_… variables.
         group = optparse.OptionGroup(self.parser, "Variant Options")
         for option in OPTIONS:
+            if option.installs and self.name != "install":
+                continue
             kind: dict[str, Any] = {"action": "store_true"}
             if option.repeatable:
                 kind = {"action": "append", "metavar": option.metavar, "default": []}
@@ -35,8 +40,9 @@ def patch_commands(module: ModuleType) -> None:
                 kind = {"metavar": option.metavar}
             group.add_option(f"--{option.name}", dest=_dest(option.name), help=option.help, **kind)
         self.parser.insert_option_group(1, group)
+        self.variant_options = group.option_list
 
-    # Also if something was found missing since: options that are given must not be lost.
+    # Also after variants were switched off: options must not be ignored silently.
     @replace(module.RequirementCommand, "_build_package_finder", always=True)
     def build_package_finder(
         original: Callable[..., Any],
@@ -45,19 +51,35 @@ def patch_commands(module: ModuleType) -> None:
         *args: Any,
         **kwargs: Any,
     ) -> Any:
+        values = {option.name: _value(options, option) for option in OPTIONS}
+        switch.explicit = forces_a_label(values)
+        switch.wanted = not values["no-variants"]
+        note_options(values)
         finder = original(self, options, *args, **kwargs)
-        values = {option.name: getattr(options, _dest(option.name), None) for option in OPTIONS}
         given = [f"--{name}" for name, value in values.items() if value]
+        if switch.explicit and not values["variant"]:
+            given.append("VARIANTS_VARIANT")
         if not complete():
-            if given:
-                raise CommandError(f"{given[0]} has no effect: {switch.reason}")
+            if given and not values["no-variants"]:
+                raise CommandError(
+                    f"{given[0]} has no effect: {switch.reason}; to continue without variants, "
+                    "set PEP_VARIANTS_SHIM=0 and remove the variant options"
+                )
         elif not values["no-variants"]:
             legacy = self.determine_resolver_variant(options) == "legacy"
             if given and legacy:
                 raise CommandError(f"{given[0]} has no effect with the legacy resolver")
             foreign = any(getattr(options, name, None) for name in _FOREIGN)
-            use = Use.CHECK if legacy else Use.CHOOSE
-            Session(values, finder, use=use, foreign=foreign)
+            use = Use.CHECK if legacy else Use.RESOLVE
+            isolated = bool(getattr(options, "isolated_mode", False))
+
+            def repeated() -> list[str]:
+                from ..switching import repeated_options
+
+                return repeated_options(self.parser, options, self.variant_options)
+
+            variant_options = VariantOptions(values, isolated=isolated, repeated=repeated)
+            Session(variant_options, finder, use=use, foreign=foreign)
         return finder
 
 
@@ -65,12 +87,19 @@ def _dest(name: str) -> str:
     return "pep_variants_" + name.replace("-", "_")
 
 
-def patch_summary(module: ModuleType) -> None:
-    """Show labels in what ``pip install`` prints last."""
+def _value(options: optparse.Values, option: Option) -> Any:
+    """Return the value of *option*; pip has flags of its configuration as 0 and 1."""
+    value = getattr(options, _dest(option.name), None)
+    return value if option.metavar or value is None else bool(value)
 
-    @replace(module, "write_output")
+
+def patch_summary(module: ModuleType) -> None:
+    """Show labels in the last line of ``pip install``."""
+
+    @replace(module, "write_output", shows=True)
     def write_output(original: Callable[..., None], msg: Any, *args: Any) -> None:
-        labels = current_labels()
+        session = last_session()
+        labels = {} if session is None else session.labels
         text = str(msg)
         if labels and text.startswith(("Would install", "Successfully installed")):
             original("%s", _with_labels(text % args if args else text, labels))

@@ -1,32 +1,36 @@
-"""Links of index pages: variant wheels and metadata files that a session knows what to do with."""
+"""Links of index pages: variant wheels and metadata files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-from pep_variants.label import METADATA_SUFFIX, split_label
+from pep_variants.model.label import METADATA_SUFFIX, split_label
 
-from ..hook import replace
+from ..guard import Original, replace
 from ..session import Session, Use, session_of
+from ..variant_options import VariantOptions
 
 
 def patch_finder(module: ModuleType) -> None:
-    """Tell the session what there is, and hide variant wheels where there is none."""
+    """Note variant wheels and metadata files, and hide the former without a session."""
 
     @replace(module.PackageFinder, "evaluate_links")
     def evaluate_links(
-        original: Callable[..., Any],
+        original: Original,
         self: Any,
         link_evaluator: Any,
         links: Iterable[Any],
     ) -> Any:
         session = session_of(self)
         resolving = session if session is not None and session.resolving else None
+        links = list(links)
+        original.after_fault(self, link_evaluator, links)  # iterators are read once
         kept = []
         for link in links:
-            # Every link of every page passes here: look at the text before anything is parsed.
+            # Called with every link of every page: test the text before parsing anything.
             url = link.url
             if METADATA_SUFFIX in url:
                 if resolving is not None:
@@ -39,9 +43,26 @@ def patch_finder(module: ModuleType) -> None:
             kept.append(link)
         return original(self, link_evaluator, kept)
 
+    with suppress(AttributeError):  # only other programs need it
+        _patch_candidates(module.PackageFinder)
+
+
+def _patch_candidates(finder: Any) -> None:
+    """After a resolution, return only files of the chosen variants."""
+    cached = finder.find_all_candidates
+
+    @replace(finder, "find_all_candidates", shows=True)
+    def find_all_candidates(original: Original, self: Any, project_name: str) -> Any:
+        found = original(self, project_name)
+        session = session_of(self)
+        return found if session is None else session.of_chosen(project_name, found)
+
+    if hasattr(cached, "cache_clear"):  # older pips; pip-tools calls it
+        finder.find_all_candidates.cache_clear = cached.cache_clear
+
 
 def patch_listing(module: ModuleType) -> None:
-    """Let commands that only list versions see those that there are variant wheels of."""
+    """Have commands that list versions include those with only variant wheels."""
     command = getattr(module, "IndexCommand", None) or module.ListCommand
 
     @replace(command, "_build_package_finder")
@@ -53,5 +74,6 @@ def patch_listing(module: ModuleType) -> None:
         **kwargs: Any,
     ) -> Any:
         finder = original(self, options, *args, **kwargs)
-        Session({}, finder, use=Use.LIST)
+        isolated = bool(getattr(options, "isolated_mode", False))
+        Session(VariantOptions({}, isolated=isolated), finder, use=Use.LIST)
         return finder

@@ -1,4 +1,4 @@
-"""Installation: what was decided about a variant is kept with it, where markers need it."""
+"""Installation: records the choice of a variant in its dist-info folder, where markers need it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from typing import Any
 
 from pip._vendor.packaging.utils import canonicalize_name
 
-from ..decision import keep_decision
-from ..hook import replace
-from ..session import current_session, logger
+from ..choice_record import record_choice
+from ..errors import logger
+from ..guard import replace
+from ..session import current_session
 
 
 def patch_install(module: ModuleType) -> None:
-    """Keep the decision in the dist-info folder that pip has just filled."""
+    """Record the choice in the dist-info folder that pip has just written."""
 
-    @replace(module, "install_wheel")
+    @replace(module, "install_wheel", shows=True)
     def install_wheel(
         original: Callable[..., None],
         name: str,
@@ -29,7 +30,7 @@ def patch_install(module: ModuleType) -> None:
     ) -> None:
         original(name, wheel_path, scheme, *args, **kwargs)
         session = current_session()
-        text = session.decisions.get(canonicalize_name(name)) if session is not None else None
+        text = session.choice_records.get(canonicalize_name(name)) if session is not None else None
         if text is None:
             return
         try:
@@ -37,6 +38,6 @@ def patch_install(module: ModuleType) -> None:
                 for found in glob.glob(os.path.join(glob.escape(folder), "*.dist-info")):  # noqa: PTH118, PTH207
                     project = os.path.basename(found).partition("-")[0]  # noqa: PTH119
                     if canonicalize_name(project) == canonicalize_name(name):
-                        keep_decision(found, text)
-        except OSError:  # the wheel is installed, and that is what matters
-            logger.debug("the decision about %s is not kept", name, exc_info=True)
+                        record_choice(found, text)
+        except OSError:  # the wheel is installed all the same
+            logger.debug("the choice of %s cannot be recorded", name, exc_info=True)

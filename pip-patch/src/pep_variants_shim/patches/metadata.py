@@ -1,26 +1,32 @@
-"""Metadata: markers that depend on the variant are reduced before pip parses requirements.
+"""Metadata: variant markers are reduced before pip parses requirements.
 
-Files of wheels are reduced when they are read, those of installed distributions when their
-metadata is parsed, for both of pip's metadata backends. Nothing is changed on disk.
+METADATA of wheels is reduced when it is read, that of installed distributions when it is parsed,
+for both metadata backends of pip. Nothing is changed on disk.
 """
 
 from __future__ import annotations
 
 import email.message
+import os
 from collections.abc import Callable, Mapping
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pep_variants.label import VARIANT_FILE
+from pep_variants.limits import DOCUMENT_BYTES
+from pep_variants.model.label import VARIANT_FILE
 
-from ..hook import replace
+from ..guard import replace, switch
 from ..reduction import reduce_contents, reduce_message
+
+if TYPE_CHECKING:
+    import zipfile
 
 _METADATA_FILE = "METADATA"
 
 
 def patch_importlib(module: ModuleType) -> None:
     """Patch the ``importlib.metadata`` backend."""
+    _limit_variant_file(module)
 
     @replace(module.WheelDistribution, "__init__")
     def wheel_init(
@@ -39,18 +45,20 @@ def patch_importlib(module: ModuleType) -> None:
         *args: Any,
         **kwargs: Any,
     ) -> Any:
-        # A PEP 658 file says nothing of the variant: what the index promised of it counts.
+        # A PEP 658 file comes without variant.json: the metadata of the index has the variant.
         return original(cls, reduce_contents(metadata_contents, None), *args, **kwargs)
 
-    @replace(module.Distribution, "_metadata_impl")
+    @replace(module.Distribution, "_metadata_impl", always=True, shows=True)
     def metadata_impl(original: Callable[..., Any], self: Any) -> email.message.Message:
         message: email.message.Message = original(self)
-        reduce_message(message, self._dist.read_text)
+        if switch.on or switch.failed:
+            reduce_message(message, self._dist.read_text)
         return message
 
 
 def patch_pkg_resources(module: ModuleType) -> None:
     """Patch the ``pkg_resources`` backend, pip's default on Python 3.10."""
+    _limit_variant_file(module)
 
     @replace(module.InMemoryMetadata, "__init__")
     def memory_init(
@@ -61,20 +69,34 @@ def patch_pkg_resources(module: ModuleType) -> None:
     ) -> None:
         original(self, _reduced_files(metadata), wheel_name)
 
-    @replace(module.Distribution, "_metadata_impl")
+    @replace(module.Distribution, "_metadata_impl", always=True, shows=True)
     def metadata_impl(original: Callable[..., Any], self: Any) -> email.message.Message:
         message: email.message.Message = original(self)
-        reduce_message(message, lambda name: _read(self._dist, name))
+        if switch.on or switch.failed:
+            reduce_message(message, lambda name: _read(self._dist, name))
         return message
 
-    # What dependencies are computed from.
-    @replace(module.pkg_resources.DistInfoDistribution, "_parsed_pkg_info")
+    # Dependencies are computed from it.
+    @replace(module.pkg_resources.DistInfoDistribution, "_parsed_pkg_info", always=True, shows=True)
     def parsed_pkg_info(original: Callable[..., Any], self: Any) -> email.message.Message:
-        fresh = not hasattr(self, "_pkg_info")  # where the result is kept
+        fresh = not hasattr(self, "_pkg_info")  # caches the result
         message: email.message.Message = original(self)
-        if fresh:
+        if fresh and (switch.on or switch.failed):
             reduce_message(message, lambda name: _read(self, name))
         return message
+
+
+def _limit_variant_file(module: ModuleType) -> None:
+    """Limit the size of ``variant.json``; pip reads all files of dist-info into memory."""
+
+    @replace(module, "read_wheel_metadata_file")
+    def read_file(original: Callable[..., bytes], source: zipfile.ZipFile, path: str) -> bytes:
+        if path.partition("/")[2] != VARIANT_FILE:
+            return original(source, path)
+        from pep_variants.wheelfile.zip_reading import read_entry
+
+        wheel = os.path.basename(source.filename or "")  # noqa: PTH119
+        return read_entry(source, source.getinfo(path), DOCUMENT_BYTES, wheel)
 
 
 def _read(dist: Any, name: str) -> str | None:
@@ -83,7 +105,7 @@ def _read(dist: Any, name: str) -> str | None:
 
 def _reduced_files(files: Mapping[Any, bytes]) -> Mapping[Any, bytes]:
     """Return the dist-info *files* of a wheel, by name, with reduced METADATA."""
-    # The names are text or pure paths, which do not compare equal.
+    # The names are str or PurePath, which do not compare equal.
     by_name = {str(name): name for name in files}
     name = by_name.get(_METADATA_FILE)
     if name is None:

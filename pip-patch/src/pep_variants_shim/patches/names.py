@@ -1,4 +1,4 @@
-"""Wheel filenames: a name with a label is the wheel of the plain name."""
+"""Wheel filenames with labels."""
 
 from __future__ import annotations
 
@@ -6,18 +6,28 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from pep_variants.label import split_label
+from pep_variants.model.label import split_label
 
-from ..hook import replace
+from ..guard import replace, switch
 
 
 def patch_wheel(module: ModuleType) -> None:
-    """Make ``Wheel`` accept labels. Its ``filename`` stays what it was given."""
+    """Make ``Wheel`` accept labels; its ``filename`` keeps the label."""
 
-    @replace(module.Wheel, "__init__")
+    # Labels stay accepted after a fault: pip parses the collected filenames again.
+    @replace(module.Wheel, "__init__", always=True)
     def init(original: Callable[..., None], self: Any, filename: str) -> None:
-        original(self, split_label(filename)[0])
+        if not (switch.on or switch.used):
+            return original(self, filename)
+        plain, label = split_label(filename)
+        if label is not None:
+            switch.used = True
+        try:
+            original(self, plain)
+        except ValueError as error:  # from `int`, for thousands of digits
+            raise module.InvalidWheelFilename(f"{filename[:200]}: {error}") from None
         self.filename = filename
+        return None
 
 
 def patch_sources(module: ModuleType) -> None:

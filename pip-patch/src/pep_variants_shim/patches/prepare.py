@@ -1,4 +1,4 @@
-"""Preparation: pip gets hold of a file; its markers are reduced, its promises are checked."""
+"""Preparation of files: variant markers are reduced, variant metadata is checked."""
 
 from __future__ import annotations
 
@@ -8,21 +8,23 @@ from typing import Any
 
 from pip._internal.exceptions import InstallationError
 
-from pep_variants.label import split_label
+from pep_variants.model.label import split_label
 
-from ..hook import replace
-from ..session import preparing, session_of
+from ..errors import VariantsOff
+from ..guard import replace, switch
+from ..preparation import preparing
+from ..session import session_of
 
 
 def patch_prepare(module: ModuleType) -> None:
-    """Tell the reduction which file is at work, and check wheels against what was promised."""
+    """Set which file is prepared, and check wheels against the metadata of the index."""
 
     @replace(module.RequirementPreparer, "_fetch_metadata_only")
     def fetch_metadata(original: Callable[..., Any], self: Any, req: Any) -> Any:
         with preparing(req.link):
             return original(self, req)
 
-    @replace(module.RequirementPreparer, "_prepare_linked_requirement")
+    @replace(module.RequirementPreparer, "_prepare_linked_requirement", always=True, checks=True)
     def prepare_linked(
         original: Callable[..., Any],
         self: Any,
@@ -30,15 +32,20 @@ def patch_prepare(module: ModuleType) -> None:
         *args: Any,
         **kwargs: Any,
     ) -> Any:
+        if not (switch.on or switch.used):
+            return original(self, req, *args, **kwargs)
         link = req.link  # pip may replace it by the one of a cached or downloaded file
         with preparing(link):
             dist = original(self, req, *args, **kwargs)
         label = split_label(link.filename)[1]
         if label is not None:
             session = session_of(self.finder)
+            if not switch.on:
+                raise VariantsOff(switch.reason)
             if session is None:
                 raise InstallationError(
-                    f"{link.filename} is a variant wheel, and variants are switched off"
+                    f"{link.filename} is a variant wheel, and variants are switched off: "
+                    "use a non-variant wheel, or run pip without --no-variants"
                 )
-            session.check(link, label, dist.read_text)
+            session.get_ordering().check(link, label, dist.read_text)
         return dist

@@ -1,39 +1,48 @@
-"""Resolution: candidate infos are arranged by the session before pip builds candidates of them."""
+"""Resolution: the session orders candidate infos before pip makes candidates of them."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
 from pip._vendor.packaging.utils import canonicalize_name
 
-from pep_variants.label import split_label
+from pep_variants.model.label import split_label
 
-from ..hook import replace, require, switch
+from ..candidate_info import Info, label_in
+from ..errors import VariantsOff, logger
+from ..guard import fault, iterated, replace, require, switch
+from ..resolution_result import explained, note_result, resolved
 from ..session import session_of
 
 
 def patch_factory(module: ModuleType) -> None:
-    """Look whether candidates are made where and with what we expect; name them in errors."""
+    """Check that candidates are made with the expected parameters; name variants in errors."""
     require(module.Factory, "_iter_found_candidates")
     require(module.Factory, "_make_candidate_from_link", "link", "name")
 
-    @replace(module.Factory, "get_installation_error")
+    @replace(module.Factory, "get_installation_error", shows=True)
     def get_installation_error(
         original: Callable[..., Any], self: Any, e: Any, *args: Any, **kwargs: Any
     ) -> Any:
-        if session_of(self._finder) is not None:
-            e.causes = [
-                cause if cause.parent is None else cause._replace(parent=_labelled(cause.parent))
-                for cause in e.causes
-            ]
-        return original(self, e, *args, **kwargs)
+        session = session_of(self._finder)
+        if session is None or session.ordering is None:
+            return original(self, e, *args, **kwargs)
+        by_marker = session.ordering.required_by_marker(e.causes)
+        e.causes = [
+            cause if cause.parent is None else cause._replace(parent=_labelled(cause.parent))
+            for cause in e.causes
+            if not getattr(cause.requirement, "refusal", False)
+        ]
+        error = original(self, e, *args, **kwargs)
+        for text in by_marker:
+            logger.critical("%s", text)
+        return error
 
 
 class _Labelled:
-    """A candidate whose version says which variant it is, for messages."""
+    """A candidate whose version names its variant, for messages."""
 
     def __init__(self, candidate: Any, label: str) -> None:
         self._candidate = candidate
@@ -50,9 +59,10 @@ def _labelled(candidate: Any) -> Any:
 
 
 def patch_found_candidates(module: ModuleType) -> None:
-    """Arrange what ``FoundCandidates`` gets, lazily, as pip itself does it."""
+    """Order the infos of ``FoundCandidates``, lazily as pip itself."""
 
-    @replace(module.FoundCandidates, "__init__")
+    # Also when variants were switched off since: there may be variant wheels among the infos.
+    @replace(module.FoundCandidates, "__init__", always=True)
     def init(
         original: Callable[..., None],
         self: Any,
@@ -60,35 +70,44 @@ def patch_found_candidates(module: ModuleType) -> None:
         *args: Any,
         **kwargs: Any,
     ) -> None:
-        original(self, lambda: _arranged(get_infos()), *args, **kwargs)
+        original(self, lambda: _ordered(get_infos()), *args, **kwargs)
 
 
-def _arranged(infos: Iterator[Any]) -> Iterator[Any]:
-    # Nothing may happen before pip asks for the first one: what is installed often has to do, and
-    # the index is not even asked. The finder, and with it the session, is only to be had from an
-    # info: each holds a partial of the factory's method that makes a candidate of a link.
+def _ordered(infos: Iterator[Info]) -> Iterator[Info]:
+    # Nothing may happen before pip asks for the first one: often the installed distribution
+    # satisfies the requirement, and pip sends no request.
     first = next(infos, None)
     if first is None:
         return
-    infos = itertools.chain((first,), infos)
-    build = first[1]
-    try:
+    if switch.used or (switch.on and switch.explicit):
+        yield from iterated(_variants_ordered([first, *infos]))
+    else:
+        yield first
+        yield from infos
+
+
+def _variants_ordered(infos: list[Info]) -> Iterator[Info]:
+    """Yield *infos* as their session orders them, without variants if there is no session."""
+    session = None
+    if switch.on:
+        # Only an info leads to the session: it has a partial of the factory's method.
+        build: Any = infos[0][1]
         session, project = session_of(build.func.__self__._finder), build.keywords["name"]
-    except (AttributeError, KeyError) as error:
-        switch.off(f"this pip is not as expected, its candidates have no {error}")
-        session = None
-    yield from infos if session is None else session.arrange(project, infos)
+    if session is None:
+        yield from (info for info in infos if label_in(info) is None)
+    else:
+        yield from session.ordered(project, iter(infos))
 
 
 def patch_resolver(module: ModuleType) -> None:
-    """Let variants in where this resolver is at work, and see what comes of it."""
+    """Let variants in where this resolver is at work, and note its result."""
 
     @replace(module.Resolver, "__init__")
     def init(original: Callable[..., None], self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         session = session_of(self.factory._finder)
         if session is not None:
-            session.resolving = True
+            session.start_resolving()
 
     @replace(module.PipProvider, "__init__")
     def init_provider(original: Callable[..., None], self: Any, *args: Any, **kwargs: Any) -> None:
@@ -104,10 +123,18 @@ def patch_resolver(module: ModuleType) -> None:
         session = session_of(self.factory._finder)
         if session is None:
             return original(self, root_reqs, *args, **kwargs)
-        with session.explaining():
-            requirements = original(self, root_reqs, *args, **kwargs)
-        wanted = {
-            canonicalize_name(req.name) for req in root_reqs if req.name and req.user_supplied
-        }
-        session.note_result(self._result.mapping, requirements.requirements, wanted)
+        try:
+            with explained(session):
+                requirements = resolved(
+                    session, self, lambda: original(self, root_reqs, *args, **kwargs)
+                )
+            try:
+                named = [req for req in root_reqs if req.name and req.user_supplied]
+                wanted = {canonicalize_name(req.name) for req in named}
+                note_result(session, self._result.mapping, requirements.requirements, wanted)
+            except Exception as error:
+                fault(error)  # the choices of variants could not be kept
+        except VariantsOff:  # nothing is installed yet
+            switch.tell()
+            return original(self, root_reqs, *args, **kwargs)
         return requirements

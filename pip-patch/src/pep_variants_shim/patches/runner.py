@@ -1,7 +1,7 @@
-"""``pip --python OTHER``: the shim goes along to where it is not installed.
+"""``pip --python OTHER``: the shim is also active where it is not installed.
 
-pip starts the other interpreter on its own files. In whose environment the shim is not: it is
-found by a few lines of code that run before pip does.
+pip runs its own files with the other interpreter. The shim may not be in that environment, so a
+few lines of code start it before pip.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import ModuleType
 
 from .. import BUILT_IN
-from ..hook import replace
+from ..guard import replace
 
 _BOOTSTRAP = os.path.join(os.path.dirname(os.path.dirname(__file__)), "bootstrap.py")  # noqa: PTH118, PTH120
 
@@ -26,18 +26,18 @@ runpy.run_path({runner!r}, run_name='__main__')
 
 
 def patch_runner(module: ModuleType) -> None:
-    """Make pip run the shim's bootstrap first, then itself."""
+    """Run the shim's bootstrap before pip."""
     if BUILT_IN:
-        return  # it is in the files that are run
+        return  # the files that are run include it
 
-    @replace(module, "get_runnable_pip")
+    @replace(module, "get_runnable_pip", shows=True)
     def get_runnable_pip(original: Callable[[], str]) -> str:
         runner = original()
-        # Old pips define it where it is patched first, and import it from there.
+        # Older pips import it from the module where it is patched already.
         patched = runner.startswith("-c")
         if patched or not os.path.isfile(_BOOTSTRAP):  # noqa: PTH113 - text; may be in a zip file
             return runner
-        # Where Python would look first if it were given the runner: beside a file, in a zip file.
+        # The first entry of sys.path if Python ran the runner: its folder, or the zip file.
         folder = os.path.dirname(runner) if runner.endswith(".py") else runner  # noqa: PTH120
         code = _CODE.format(folder=folder, bootstrap=_BOOTSTRAP, runner=runner)
-        return f"-c{code}"  # one argument, in the place of one
+        return f"-c{code}"  # one argument instead of one

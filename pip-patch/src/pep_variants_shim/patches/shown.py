@@ -1,6 +1,6 @@
-"""What pip shows of installed distributions and of what it installs: the label of variants.
+"""Variant labels in the output of ``pip list``, ``show``, ``inspect`` and installation reports.
 
-Without variants around every output stays what it is, byte for byte.
+Without installed variants the output does not change.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
-from pep_variants.label import split_label
+from pep_variants.model.label import split_label
 
-from ..hook import replace
-from ..session import label_of
+from ..distributions import label_of
+from ..guard import guarded, replace
 from .finder import patch_listing
 
 KEY = "variant_label"
-"""Name of the label in JSON, which is that of the marker variable."""
+"""Key of the label in JSON, named after the marker variable."""
 
 
 def patch_list(module: ModuleType) -> None:
-    """Show labels in ``pip list``, as a column and in JSON, and updates that are variants."""
+    """Show labels in ``pip list``, as a column and in JSON, and count variants as updates."""
     patch_listing(module)
 
-    @replace(module, "format_for_columns")
+    @replace(module, "format_for_columns", shows=True)
     def format_for_columns(
         original: Callable[..., Any], pkgs: Any, options: Any
     ) -> tuple[list[list[str]], list[str]]:
@@ -37,7 +37,7 @@ def patch_list(module: ModuleType) -> None:
                 row.insert(place, label)
         return rows, header
 
-    @replace(module, "format_for_json")
+    @replace(module, "format_for_json", shows=True)
     def format_for_json(original: Callable[..., str], packages: Any, options: Any) -> str:
         text = original(packages, options)
         labels = [label_of(dist) for dist in packages]
@@ -51,20 +51,28 @@ def patch_list(module: ModuleType) -> None:
 
 
 def patch_show(module: ModuleType) -> None:
-    """Show the label in ``pip show``, below the version."""
+    """Show the label in ``pip show``, after the version."""
     label = ""
 
-    @replace(module, "search_packages_info")
+    def remember(_nothing: object, info: Any) -> None:
+        nonlocal label
+        label = ""
+        label = label_of(module.get_default_environment().get_distribution(info.name))
+
+    note = guarded(lambda _info: None, remember, shows=True)
+
+    def noted(infos: Iterator[Any]) -> Iterator[Any]:
+        for info in infos:
+            note(info)  # pip prints one before it takes the next
+            yield info
+
+    @replace(module, "search_packages_info", shows=True)
     def search_packages_info(
         original: Callable[..., Iterator[Any]], query: Any, *args: Any, **kwargs: Any
     ) -> Iterator[Any]:
-        nonlocal label
-        for info in original(query, *args, **kwargs):
-            # pip prints one before it asks for the next.
-            label = label_of(module.get_default_environment().get_distribution(info.name))
-            yield info
+        return noted(original(query, *args, **kwargs))
 
-    @replace(module, "write_output")
+    @replace(module, "write_output", shows=True)
     def write_output(original: Callable[..., None], msg: Any, *args: Any) -> None:
         original(msg, *args)
         if label and str(msg).startswith("Version:"):
@@ -74,7 +82,7 @@ def patch_show(module: ModuleType) -> None:
 def patch_inspect(module: ModuleType) -> None:
     """Show labels in ``pip inspect``."""
 
-    @replace(module.InspectCommand, "_dist_to_dict")
+    @replace(module.InspectCommand, "_dist_to_dict", shows=True)
     def dist_to_dict(original: Callable[..., dict[str, Any]], self: Any, dist: Any) -> Any:
         return _labelled(original(self, dist), label_of(dist))
 
@@ -82,9 +90,9 @@ def patch_inspect(module: ModuleType) -> None:
 def patch_report(module: ModuleType) -> None:
     """Show labels in the installation report."""
 
-    @replace(module.InstallationReport, "_install_req_to_dict")
+    @replace(module.InstallationReport, "_install_req_to_dict", shows=True)
     def install_req_to_dict(original: Callable[..., dict[str, Any]], cls: Any, ireq: Any) -> Any:
-        # What is in pip's cache of built wheels has the link of its source.
+        # A wheel from pip's cache has the link of its source.
         link = getattr(ireq, "link", None)
         label = split_label(link.filename)[1] if link is not None else None
         return _labelled(original(cls, ireq), label or "")

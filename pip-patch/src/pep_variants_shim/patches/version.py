@@ -1,4 +1,4 @@
-"""``pip --version`` names the shim."""
+"""``pip --version`` with the version of the shim."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Callable
 from types import ModuleType
 
 from .. import BUILT_IN
-from ..hook import replace
+from ..guard import replace
 
 
 def patch_version(module: ModuleType) -> None:
-    """Patch ``utils.misc``."""
+    """Add the version of the shim to that of pip."""
     if BUILT_IN:
-        return  # pip's own version says it
+        return  # the local version of this pip has it
 
-    @replace(module, "get_pip_version")
+    @replace(module, "get_pip_version", shows=True)
     def get_pip_version(original: Callable[[], str]) -> str:
         return f"{original()} with pep-variants-shim {own_version()}"
 
@@ -23,9 +23,9 @@ def patch_version(module: ModuleType) -> None:
 def own_version() -> str:
     """Return the version of the installed shim.
 
-    pip asks at every start: `importlib.metadata` would cost as much as all the patches.
+    pip calls it at every start: `importlib.metadata` would take as long as all the patches.
     """
-    package = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120 - as cheap as it gets
+    package = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120 - faster
     for entry in os.listdir(os.path.dirname(package)):  # noqa: PTH120, PTH208
         if entry.startswith("pep_variants_shim-") and entry.endswith(".dist-info"):
             return entry[len("pep_variants_shim-") : -len(".dist-info")]

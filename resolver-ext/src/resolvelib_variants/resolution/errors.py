@@ -1,4 +1,6 @@
-"""Errors of resolving; those of indexes are in `resolvelib_variants.index.errors`."""
+"""Errors of resolving; those of indexes are in `variants_index.errors`."""
+
+# Size: the errors of this package, in one place as in the others.
 
 from __future__ import annotations
 
@@ -8,15 +10,7 @@ class ResolverError(Exception):
 
 
 class RequirementError(ResolverError):
-    """A requirement, or a file of requirements, that makes no sense."""
-
-
-class TargetError(ResolverError):
-    """A target that cannot be described that way."""
-
-
-class UnusableFile(ResolverError):
-    """A distribution that cannot be used: broken, or it would have to be built."""
+    """Invalid requirement, or file of requirements."""
 
 
 class NoSolution(ResolverError):

@@ -7,19 +7,22 @@ from dataclasses import dataclass
 
 from packaging.version import Version
 
-from pep_variants.explanation import Verdict, verdicts
-from pep_variants.ranking import Ranking
-from pep_variants.selection import Selection
+from pep_variants.choose.explanation import Verdict, verdicts
+from pep_variants.choose.ranking import Ranking
+from pep_variants.choose.selection import Selection
+from pep_variants.choose.unfit import passed_over
+from variants_index.candidate import Candidate
+from variants_index.evaluator import CandidateEvaluator
+from variants_index.target import Target
 
-from ..arranger import Arranger
-from .candidate import Candidate
+from ..ordering import VariantOrdering
 from .errors import NoSolution
 from .failure import none_wanted
-from .provider import IndexProvider, Need
+from .provider import IndexProvider
+from .reporting import Notes
 from .requirements import Wanted
-from .resolver import IndexResolver, Notes
-from .shelf import Shelf
-from .target import Target
+from .resolver import IndexResolver
+from .resolver_requirements import SpecifierRequirement
 
 
 @dataclass(frozen=True)
@@ -47,10 +50,7 @@ class Explanation:
     @property
     def rankings(self) -> Mapping[str, Ranking]:
         """The judgements by source; sources that agree are one."""
-        if self.selection is None:
-            return {}
-        found = {id(ranking): source for source, ranking in self.selection.rankings.items()}
-        return {source: self.selection.rankings[source] for source in found.values()}
+        return {} if self.selection is None else self.selection.distinct_rankings
 
     def files(self, source: str, label: str) -> tuple[str, ...]:
         """Return the filenames of a variant in a source that are for the target."""
@@ -91,15 +91,15 @@ def explain(
 
     Raises:
         NoSolution: there is no such project or version.
-        IndexProblem: an index does not answer.
+        PackageIndexError: an index does not answer.
         VariantError: a platform file or preference makes no sense.
     """
-    shelf = Shelf(resolver.catalog, target)
+    evaluator = CandidateEvaluator(resolver.finder, target)
     plain = IndexProvider(
-        resolver.session, resolver.ahead, resolver.catalog, shelf, target, pre=pre
+        resolver.session, resolver.prefetcher, resolver.finder, evaluator, target, pre=pre
     )
     notes = Notes()
-    arranger: Arranger[Candidate] = Arranger(
+    ordering: VariantOrdering[Candidate] = VariantOrdering(
         plain,
         platform=resolver.detector(target).platform,
         preferences=resolver.preferences,
@@ -108,28 +108,31 @@ def explain(
     if progress is not None:
         progress(f"looking for {wanted}")
     roots = plain.roots([wanted])
-    needs = [need for need in roots if isinstance(need, Need) and not need.extra]
+    needs = [need for need in roots if isinstance(need, SpecifierRequirement) and not need.extra]
     if not needs:
         raise NoSolution(f"{wanted} does not apply to {target.name}")
     project = wanted.project
     matches = plain.find_matches(project, {project: iter(needs)}, {})
     offered = list(matches()) if callable(matches) else list(matches)
-    chosen = next(arranger.arrange(project, offered), None)
+    chosen = next(ordering.arrange(project, offered), None)
     shown = chosen or next((item for item in offered if item.label is not None), None)
     if shown is None:
         shown = offered[0] if offered else None
     if shown is None:
-        raise NoSolution(none_wanted(project, needs, plain, shelf, resolver.catalog))
+        raise NoSolution(none_wanted(project, needs, plain, evaluator, resolver.finder))
     candidates = tuple(item for item in offered if item.version == shown.version)
     warnings = [*plain.warnings, *notes.warnings]
-    if project in arranger.missing:
-        warnings.append(str(arranger.missing[project]))
+    if chosen is not None:
+        newer = [item for item in ordering.judged(project) if item[0] > chosen.version]  # type: ignore[operator] # versions
+        warnings += filter(None, [passed_over(project, newer, chosen.version)])
+    if project in ordering.missing:
+        warnings.append(str(ordering.missing[project]))
     return Explanation(
         project,
         shown.version,
         target,
         chosen,
         candidates,
-        arranger.selection(project, shown),
+        ordering.selection(project, shown),
         tuple(dict.fromkeys(warnings)),
     )

@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
 
-from pep_variants.explanation import notices
+from pep_variants.choose.explanation import notices
+from pep_variants.choose.marker_requirements import required_by_marker
+from pep_variants.choose.markers import uses_variant_terms
+from pep_variants.choose.selection import File
+from pep_variants.choose.unfit import is_unfit, nothing_fits
+from variants_index.candidate import Candidate
+from variants_index.evaluator import CandidateEvaluator, is_pinned
+from variants_index.finder import PackageFinder
 
 from ..failure import MAX_VERSIONS, variants_of
-from .candidate import Candidate
-from .catalog import Catalog
 from .errors import NoSolution
-from .provider import IndexProvider, Need, Never, split_identifier
-from .shelf import Shelf, is_pinned
+from .provider import IndexProvider
+from .resolver_requirements import SpecifierRequirement, UnsatisfiableRequirement, split_identifier
 
 if TYPE_CHECKING:
     from ..provider import VariantProvider
@@ -26,8 +31,8 @@ def explain_failure(
     causes: Iterable[Any],
     provider: VariantProvider[Any, Candidate, str],
     plain: IndexProvider,
-    shelf: Shelf,
-    catalog: Catalog,
+    evaluator: CandidateEvaluator,
+    finder: PackageFinder,
 ) -> NoSolution:
     """Return the error for what resolvelib found to be in the way.
 
@@ -35,43 +40,65 @@ def explain_failure(
         causes: its `RequirementInformation`s.
         provider: the wrapped provider, which remembers what it decided.
         plain: the provider inside.
-        shelf: the files of the target.
-        catalog: all files.
+        evaluator: the files of the target.
+        finder: all files.
     """
     details: list[str] = []
-    wanted: dict[str, list[Need]] = {}
+    wanted: dict[str, list[SpecifierRequirement]] = {}
     parents: dict[str, None] = {}
     for cause in sorted(causes, key=lambda item: (str(item.parent or ""), str(item.requirement))):
         requirement, parent = cause.requirement, cause.parent
+        if getattr(requirement, "refusal", False):
+            continue  # the variant that is chosen has a cause of its own
         project = split_identifier(provider.identify(requirement))[0]
         needs = wanted.setdefault(project, [])
-        if isinstance(requirement, Never):
+        if isinstance(requirement, UnsatisfiableRequirement):
             continue  # said below
-        if isinstance(requirement, Need):
+        if isinstance(requirement, SpecifierRequirement):
             needs.append(requirement)
         details.append(
             f"you asked for {requirement}" if parent is None else f"{parent} needs {requirement}"
         )
         if parent is not None:
             parents.setdefault(parent.project)
+            details += _by_marker(parent, project, provider, plain)
     lacking = []
     for project, needs in sorted(wanted.items()):
-        facts = list(_facts(project, needs, plain, shelf, catalog))
-        unfit = all(not selection.files for _, selection in provider.arranger.judged(project))
-        if facts or (unfit and any(True for _ in provider.arranger.judged(project))):
+        facts = list(_facts(project, needs, plain, evaluator, finder))
+        unfit = all(not selection.files for _, selection in provider.ordering.judged(project))
+        if facts or (unfit and any(True for _ in provider.ordering.judged(project))):
             lacking.append(project)
         details += facts
     for project in dict.fromkeys((*sorted(wanted), *sorted(parents))):
-        details += _variants(project, provider, shelf)
+        details += _variants(project, provider, evaluator)
     if lacking:
-        message = f"nothing fits of {', '.join(lacking)}"
+        message = f"no version fits of {', '.join(lacking)}"
     else:
         message = f"these requirements contradict each other: {', '.join(sorted(wanted))}"
     return NoSolution(message, tuple(dict.fromkeys(details)))
 
 
+def _by_marker(
+    parent: Candidate,
+    wanted: str,
+    provider: VariantProvider[Any, Candidate, str],
+    plain: IndexProvider,
+) -> Iterator[str]:
+    """Yield which markers make the variant *parent* require the project *wanted*."""
+    selection = provider.ordering.selection(parent.project, parent)
+    if selection is None or parent.label is None:
+        return
+    file = File(parent.filename, parent.source, parent)
+    requires = filter(uses_variant_terms, plain.core_metadata(parent).requires)
+    yield from required_by_marker(parent.project, parent.version, selection, file, requires, wanted)
+
+
 def _facts(
-    project: str, needs: Sequence[Need], plain: IndexProvider, shelf: Shelf, catalog: Catalog
+    project: str,
+    needs: Sequence[SpecifierRequirement],
+    plain: IndexProvider,
+    evaluator: CandidateEvaluator,
+    finder: PackageFinder,
 ) -> Iterator[str]:
     """Yield what keeps versions of *project* from being looked at, variants aside."""
     unusable = [
@@ -86,61 +113,92 @@ def _facts(
     versions = plain.matching(project, specifiers)
     if not versions:
         if not all(plain.matching(project, [specifier]) for specifier in specifiers):
-            yield none_wanted(project, needs, plain, shelf, catalog)
+            yield none_wanted(project, needs, plain, evaluator, finder)
         return  # else every single one can be met: they contradict each other
     pinned = is_pinned(specifiers)
-    if any(shelf.candidates(project, version, pinned=pinned) for version in versions):
+    if any(evaluator.candidates(project, version, pinned=pinned) for version in versions):
         return
-    facts = [f"{project} {version}: {_rejected(shelf, project, version)}" for version in versions]
+    facts = [
+        f"{project} {version}: {_rejected(evaluator, project, version)}" for version in versions
+    ]
     yield from facts[:_MAX_LISTED]
     if len(facts) > _MAX_LISTED:
         yield f"… and {len(facts) - _MAX_LISTED} more versions"
 
 
 def _variants(
-    project: str, provider: VariantProvider[Any, Candidate, str], shelf: Shelf
+    project: str, provider: VariantProvider[Any, Candidate, str], evaluator: CandidateEvaluator
 ) -> Iterator[str]:
     """Yield what was decided about the variants of *project*."""
     judged = [
         (version, selection)
-        for version, selection in provider.arranger.judged(project)
+        for version, selection in provider.ordering.judged(project)
         if selection.rankings or selection.problems
     ]
+    unfit = [item for item in judged if is_unfit(item[1])]
+    if unfit and not any(selection.files for _, selection in judged):
+        version, selection = unfit[0]
+        said = nothing_fits(
+            project,
+            version,
+            selection,
+            plain=_plain_versions(project, evaluator),
+            more="variants explain",
+        )
+        yield from str(said).splitlines()
+        if len(judged) > 1:
+            yield f"… and {len(judged) - 1} more versions of {project}"
+        return
     for version, selection in judged[:MAX_VERSIONS]:
         yield from variants_of(project, version, selection)
         if selection.unknown:
-            yield f"  the index does not know of {', '.join(selection.unknown)}"
+            yield f"  not listed in the variant metadata: {', '.join(selection.unknown)}"
         for ranking in selection.rankings.values():
             for notice in notices(ranking):
                 if notice.actionable:
                     yield f"  {notice.text}"
         assert isinstance(version, Version)
         if not selection.files and all(
-            item.label is not None for item in shelf.candidates(project, version)
+            item.label is not None for item in evaluator.candidates(project, version)
         ):
-            yield "  and there is no file that is no variant"
+            yield "  and there is no non-variant file"
     if len(judged) > MAX_VERSIONS:
         yield f"… and {len(judged) - MAX_VERSIONS} more versions of {project}"
 
 
+def _plain_versions(project: str, evaluator: CandidateEvaluator) -> list[Version]:
+    """Return the versions of *project* with a non-variant file, newest first."""
+    return [
+        version
+        for version in sorted(evaluator.project(project).versions, reverse=True)
+        if any(item.label is None for item in evaluator.candidates(project, version))
+    ]
+
+
 def none_wanted(
-    project: str, needs: Sequence[Need], plain: IndexProvider, shelf: Shelf, catalog: Catalog
+    project: str,
+    needs: Sequence[SpecifierRequirement],
+    plain: IndexProvider,
+    evaluator: CandidateEvaluator,
+    finder: PackageFinder,
 ) -> str:
     """Return why there is no file of *project* that can be looked at."""
-    known = shelf.project(project)
+    known = evaluator.project(project)
     if not known.places:
-        return f"{project} is not known to {_listed(catalog.places) or 'any source: there is none'}"
+        if not finder.places:
+            return f"{project} is not found: no index or directory is configured to search"
+        return f"{project} is not found on {_listed(finder.places)}"
     if not known.versions:
         return f"{project} has no wheel or source distribution on {_listed(known.places)}"
     wanted = plain.matching(project, [need.specifier for need in needs])
     if wanted:
-        return f"{project} {wanted[0]}: {_rejected(shelf, project, wanted[0])}"
+        return f"{project} {wanted[0]}: {_rejected(evaluator, project, wanted[0])}"
     versions = _listed(map(str, known.versions))
-    return f"{project} has none of the versions wanted; there are: {versions}"
+    return f"{project} has none of the requested versions; available are: {versions}"
 
 
-def _rejected(shelf: Shelf, project: str, version: Version) -> str:
-    counts = shelf.rejected.get((project, version))
+def _rejected(evaluator: CandidateEvaluator, project: str, version: Version) -> str:
+    counts = evaluator.rejected.get((project, version))
     if not counts:
         return "no file"
     return ", ".join(

@@ -1,96 +1,56 @@
-"""The resolvelib provider over a shelf: plain, until `VariantProvider` is wrapped around it.
+"""The resolvelib provider over the files of indexes; `VariantProvider` adds the variants.
 
 A project is one identifier and each of its extras another, whose candidates require the very
 file they are an extra of. A distribution that turns out to be unusable requires something that
-nobody can give, so that the resolver goes on to the next one.
+nothing satisfies, so that the resolver goes on to the next one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
-from packaging.markers import Marker
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 from resolvelib import AbstractProvider
 
+from pep_variants.choose.markers import NON_VARIANT, reduce_requirement
 from pep_variants.errors import InvalidMarker, redacted
-from pep_variants.markers import NON_VARIANT, reduce_requirement
-from pep_variants.metadata import Metadata
+from pep_variants.model.metadata import Metadata
+from pep_variants.urls import is_local
+from variants_index.candidate import Candidate
+from variants_index.core_metadata import CoreMetadata
+from variants_index.errors import UnusableDistribution
+from variants_index.evaluator import CandidateEvaluator, is_pinned
+from variants_index.finder import PackageFinder
+from variants_index.http.session import Session
+from variants_index.metadata_source import fetch_core_metadata
+from variants_index.pages.links import Links
+from variants_index.prefetch import Prefetcher
+from variants_index.release_metadata import ReleaseMetadata
+from variants_index.target import Target
 
-from ..index.pages import PageFile
-from ..index.session import Session, local_path
-from .ahead import Ahead
-from .candidate import Candidate
-from .catalog import Catalog
-from .core_metadata import CoreMetadata, fetch_core_metadata
-from .errors import RequirementError, UnusableFile
-from .requirements import Wanted, distribution_name, is_directory
-from .shelf import Shelf, is_pinned
-from .source_tree import read_source_tree
-from .target import Target
-from .variant_metadata import fetch_variant_metadata
+from .direct_candidates import DirectCandidates
+from .errors import RequirementError
+from .requirements import Wanted, distribution_name
+from .resolver_requirements import (
+    ExplicitRequirement,
+    SpecifierRequirement,
+    UnsatisfiableRequirement,
+    split_identifier,
+)
+from .target_markers import TargetMarkers
+from .version_matcher import VersionMatcher
+
+Reduce = Callable[[str], "str | None"]
 
 if TYPE_CHECKING:
     from resolvelib.resolvers import RequirementInformation
 
-Reduce = Callable[[str], "str | None"]
-Information = Any  # of resolvelib, whose type parameters differ between releases
-
-
-@dataclass(frozen=True)
-class Need:
-    """A project, or one of its extras, in some versions.
-
-    Attributes:
-        project: normalized name.
-        extra: normalized name, empty for the project itself.
-        specifier: of versions, as text; the same text means the same.
-        url: the very file that is wanted, None for any.
-        order: place among what the user asked for, None for what something else needs.
-        text: for messages.
-    """
-
-    project: str
-    extra: str
-    specifier: str
-    url: str | None = None
-    order: int | None = None
-    text: str = field(default="", compare=False)
-
-    def __str__(self) -> str:
-        return self.text or f"{self.project}{self.specifier}"
-
-
-@dataclass(frozen=True)
-class Exactly:
-    """The file that an extra belongs to."""
-
-    candidate: Candidate
-
-    def __str__(self) -> str:
-        return f"{self.candidate.project}=={self.candidate.version}"
-
-
-@dataclass(frozen=True)
-class Never:
-    """What cannot be met, and why: the way to say that a candidate is unusable."""
-
-    candidate: Candidate
-    reason: str
-
-    def __str__(self) -> str:
-        return self.reason
-
-
-if TYPE_CHECKING:
-    Requires = Need | Exactly | Never
+    Requires = SpecifierRequirement | ExplicitRequirement | UnsatisfiableRequirement
     _Base = AbstractProvider[Any, Candidate, str]
 else:
     _Base = AbstractProvider  # resolvelib 1.0 has no type parameters at run time
@@ -107,9 +67,9 @@ class IndexProvider(_Base):
     def __init__(
         self,
         session: Session,
-        ahead: Ahead,
-        catalog: Catalog,
-        shelf: Shelf,
+        prefetcher: Prefetcher,
+        finder: PackageFinder,
+        evaluator: CandidateEvaluator,
         target: Target,
         *,
         constraints: Sequence[Wanted] = (),
@@ -119,9 +79,9 @@ class IndexProvider(_Base):
 
         Args:
             session: what fetches.
-            ahead: remembers what was fetched, also for other targets.
-            catalog: all files.
-            shelf: those for the target.
+            prefetcher: remembers what was fetched, also for other targets.
+            finder: all files.
+            evaluator: those for the target.
             target: what is resolved for.
             constraints: what has to hold for whatever is chosen.
             pre: take pre-releases as readily as final ones.
@@ -129,23 +89,19 @@ class IndexProvider(_Base):
         self.warnings: dict[str, None] = {}
         self.unusable: dict[Candidate, str] = {}
         self._session = session
-        self._ahead = ahead
-        self._catalog = catalog
-        self._shelf = shelf
+        self._prefetcher = prefetcher
+        self._finder = finder
+        self._evaluator = evaluator
         self._target = target
-        self._pre = pre
+        self._markers = TargetMarkers(target.environment)
         self._constraints: dict[str, list[Wanted]] = {}
         for wanted in constraints:
-            if self.applies(wanted.requirement.marker):
+            if self._markers.apply(wanted.requirement.marker):
                 self._constraints.setdefault(wanted.project, []).append(wanted)
         self._ranks: dict[str, tuple[bool, int, str]] = {}
-        self._direct: dict[str, Candidate] = {}
-        # The same texts come up thousands of times, and `packaging` takes its time.
-        self._specifiers: dict[str, SpecifierSet] = {}
-        self._matching: dict[tuple[str, frozenset[str]], tuple[list[Version], list[Version]]] = {}
-        self._contained: dict[tuple[str, Version], bool] = {}
+        self._direct = DirectCandidates()
+        self._versions = VersionMatcher(lambda project: evaluator.project(project).versions, pre)
         self._satisfied: dict[tuple[str, str], bool] = {}
-        self._holds: dict[tuple[str, str], bool] = {}
         self._parsed: dict[str, Requirement] = {}
 
     # --- what resolvelib asks
@@ -153,9 +109,9 @@ class IndexProvider(_Base):
     def identify(self, requirement_or_candidate: Requires | Candidate) -> str:
         """Return ``project``, ``project[extra]``, or something unique for what cannot be."""
         item = requirement_or_candidate
-        if isinstance(item, Exactly):
+        if isinstance(item, ExplicitRequirement):
             return item.candidate.project
-        if isinstance(item, Never):
+        if isinstance(item, UnsatisfiableRequirement):
             return f"{item.candidate.project}!{item.candidate.file.url}"
         return f"{item.project}[{item.extra}]" if item.extra else item.project
 
@@ -186,7 +142,10 @@ class IndexProvider(_Base):
             for cause in backtrack_causes
             for item in (cause.requirement, cause.parent)
             # The wrapper has requirements of its own.
-            if isinstance(item, (Need, Exactly, Never, Candidate))
+            if isinstance(
+                item,
+                (SpecifierRequirement, ExplicitRequirement, UnsatisfiableRequirement, Candidate),
+            )
         }
         found = list(identifiers)
         return [identifier for identifier in found if identifier in guilty] or found
@@ -199,16 +158,18 @@ class IndexProvider(_Base):
     ) -> Callable[[], Iterator[Candidate]] | Sequence[Candidate]:
         """Return what meets all requirements, newest version first; versions one by one."""
         wanted = list(requirements[identifier])
-        if any(isinstance(item, Never) for item in wanted):
+        if any(isinstance(item, UnsatisfiableRequirement) for item in wanted):
             return []
         excluded = set(incompatibilities.get(identifier, ()))
         project, extra = split_identifier(identifier)
-        needs = [item for item in wanted if isinstance(item, Need)]
+        needs = [item for item in wanted if isinstance(item, SpecifierRequirement)]
         self._rank(identifier, needs)
-        exact = next((item.candidate for item in wanted if isinstance(item, Exactly)), None)
+        exact = next(
+            (item.candidate for item in wanted if isinstance(item, ExplicitRequirement)), None
+        )
         url = next((item.url for item in needs if item.url is not None), None)
         if exact is None and url is not None:
-            exact = self.direct_candidate(url)
+            exact = self._direct.find(url)
         if exact is not None:
             exact = exact.with_extra(extra)
             met = exact not in excluded and all(
@@ -219,28 +180,28 @@ class IndexProvider(_Base):
         texts += [str(item.requirement.specifier) for item in self._constraints.get(project, ())]
         find = partial(self._offered, project, extra, frozenset(texts), is_pinned(texts), excluded)
         # Look at the index now: whether there are variants is asked next.
-        self._shelf.project(project)
+        self._evaluator.project(project)
         return find
 
     def is_satisfied_by(self, requirement: Requires, candidate: Candidate) -> bool:
         """Return whether *candidate* is of a version, or the file, that is required."""
         # Resolvers ask this of every pin in every round: millions of times in large resolutions.
-        if type(requirement) is Need and requirement.url is None:
+        if type(requirement) is SpecifierRequirement and requirement.url is None:
             known = self._satisfied.get((requirement.specifier, candidate.version_text))
             if known is not None:
                 return known
-        if isinstance(requirement, Never):
+        if isinstance(requirement, UnsatisfiableRequirement):
             return False
-        if isinstance(requirement, Exactly):
+        if isinstance(requirement, ExplicitRequirement):
             return requirement.candidate.with_extra(candidate.extra) == candidate
         if requirement.url is not None:
-            return self.direct_candidate(requirement.url).filename == candidate.filename
-        satisfied = self._contains(requirement.specifier, candidate.version)
+            return self._direct.find(requirement.url).filename == candidate.filename
+        satisfied = self._versions.contains(requirement.specifier, candidate.version)
         self._satisfied[requirement.specifier, candidate.version_text] = satisfied
         return satisfied
 
     def get_dependencies(self, candidate: Candidate) -> list[Requires]:
-        """Return the requirements of a candidate that is no variant."""
+        """Return the requirements of a non-variant candidate."""
         return self.dependencies(candidate, lambda text: reduce_requirement(text, NON_VARIANT))
 
     # --- what the wrapper asks
@@ -266,45 +227,49 @@ class IndexProvider(_Base):
         project = split_identifier(identifier)[0]
         if "!" in identifier:
             return False
-        if any(item.project == project and item.label for item in self._direct.values()):
+        direct = self._direct.of(project)
+        if any(item.label for item in direct):
             return True
         # A project that is only wanted by the URL of a file need not be on any index.
-        return not self._is_direct(project) and self._shelf.project(project).has_variants
+        return not direct and self._evaluator.project(project).has_variants
+
+    def metadata_hash(self, candidate: Candidate) -> tuple[tuple[str, str], ...] | None:
+        """Return the hashes of METADATA that its page gives, None if it gives none."""
+        return tuple(sorted((candidate.file.core_metadata or {}).items())) or None
 
     def metadata(self, project: str, candidate: Candidate) -> Metadata:  # noqa: ARG002
         """Return the variant metadata beside *candidate*; raises VariantError."""
-        plain = candidate.base
-        key = ("variants", plain.project, plain.version, plain.source)
-        return self._ahead.result(key, partial(self._variant_metadata, plain))
+        return self.release_metadata(candidate).metadata
+
+    def release_metadata(self, candidate: Candidate) -> ReleaseMetadata:
+        """Return the variant metadata of the version of *candidate*; raises VariantError."""
+        return self._evaluator.release_metadata(candidate)
 
     def dependencies(self, candidate: Candidate, reduce: Reduce) -> list[Requires]:
         """Return what *candidate* requires in the target's environment."""
         if candidate.extra:
             base = candidate.base
-            found: list[Requires] = [Exactly(base)]
+            found: list[Requires] = [ExplicitRequirement(base)]
         else:
             base, found = candidate, []
         try:
             core = self.core_metadata(base)
-            if not self._shelf.supports_python(core.requires_python):
+            if not self._evaluator.supports_python(core.requires_python):
                 # As when the index says it: nothing to warn of.
                 self.unusable[base] = f"it needs Python {core.requires_python}"
-                return [Never(base, self.unusable[base])]
+                return [UnsatisfiableRequirement(base, self.unusable[base])]
             if candidate.extra and candidate.extra not in core.extras:
                 self._warn(f"{base} has no extra {candidate.extra!r}")
             for text in core.requires:
                 reduced = reduce(text)
                 if reduced is not None:
-                    found += self._needs(reduced, candidate.extra)
-        except (UnusableFile, InvalidMarker, InvalidRequirement, RequirementError) as error:
+                    found += self._needs(reduced, candidate.extra, base.file.url)
+        except (UnusableDistribution, InvalidMarker, InvalidRequirement, RequirementError) as error:
             reason = redacted(" ".join(str(error).split()))
             self._warn(f"{base} is left out: {reason}")
             self.unusable[base] = reason
-            return [Never(base, reason)]
-        for need in found:
-            if isinstance(need, Need) and need.url is None:
-                self._prepare(need)
-        return found
+            return [UnsatisfiableRequirement(base, reason)]
+        return self._prefetched(found)
 
     # --- what others ask
 
@@ -312,39 +277,20 @@ class IndexProvider(_Base):
         """Return what the user asked for, as far as it applies to the target."""
         found: list[Requires] = []
         for order, item in enumerate(wanted):
-            if self.applies(item.requirement.marker):
+            if self._markers.apply(item.requirement.marker):
                 found += self._expanded(item.requirement, str(item), order)
-        for need in found:
-            if isinstance(need, Need) and need.url is None:
-                self._prepare(need)
-        return found
+        return self._prefetched(found)
 
     def core_metadata(self, candidate: Candidate) -> CoreMetadata:
-        """Return what a file says of itself; raises UnusableFile, IndexProblem."""
+        """Return what a file says of itself; raises UnusableDistribution, PackageIndexError."""
         plain = candidate.base
-        return self._ahead.result(
+        return self._prefetcher.result(
             ("core", plain), partial(fetch_core_metadata, self._session, plain)
         )
 
-    def applies(self, marker: Marker | None, extra: str = "") -> bool:
-        """Return whether *marker* holds for the target.
-
-        With an *extra*: whether it holds because of it.
-        """
-        if marker is None:
-            return not extra
-        key = (str(marker), extra)
-        if key not in self._holds:
-            environment = dict(self._target.environment)
-            held = marker.evaluate({**environment, "extra": extra})
-            if held and extra:
-                held = not marker.evaluate({**environment, "extra": ""})
-            self._holds[key] = held
-        return self._holds[key]
-
     def matching(self, project: str, specifiers: Iterable[str]) -> list[Version]:
         """Return the versions that meet all *specifiers*, newest first; pre-releases last."""
-        finals, others = self._matching_versions(project, frozenset(specifiers))
+        finals, others = self._versions.matching(project, frozenset(specifiers))
         return [*finals, *others]
 
     def alternatives(self, candidate: Candidate) -> tuple[Candidate, ...]:
@@ -356,16 +302,16 @@ class IndexProvider(_Base):
             return (candidate.base,)
         return tuple(
             item
-            for item in self._shelf.candidates(candidate.project, candidate.version, pinned=True)
+            for item in self._evaluator.candidates(
+                candidate.project, candidate.version, pinned=True
+            )
             if item.source == candidate.source and (item.is_wheel or item == candidate.base)
         )
 
     def look_ahead(self, candidate: Candidate) -> None:
         """Begin to fetch what *candidate* says of itself."""
         plain = candidate.base
-        self._ahead.start(("core", plain), partial(fetch_core_metadata, self._session, plain))
-
-    # --- inside
+        self._prefetcher.start(("core", plain), partial(fetch_core_metadata, self._session, plain))
 
     def _offered(
         self,
@@ -375,67 +321,42 @@ class IndexProvider(_Base):
         pinned: bool,
         excluded: set[Candidate],
     ) -> Iterator[Candidate]:
-        finals, others = self._matching_versions(project, texts)
+        finals, others = self._versions.matching(project, texts)
         anything = False
         for version in (*finals, *others):
             # Pre-releases only if nothing else is there, whatever has been found to conflict.
             if anything and others and version is others[0]:
                 return
-            for candidate in self._shelf.candidates(project, version, pinned=pinned):
+            for candidate in self._evaluator.candidates(project, version, pinned=pinned):
                 anything = True
                 offered = candidate.with_extra(extra)
                 if offered not in excluded:
                     yield offered
 
-    def _matching_versions(
-        self, project: str, texts: frozenset[str]
-    ) -> tuple[list[Version], list[Version]]:
-        """Return matching versions, newest first, and those for when there are none of these."""
-        key = (project, texts)
-        if key not in self._matching:
-            fitting = [
-                version
-                for version in self._shelf.project(project).versions
-                if all(self._contains(text, version) for text in texts)
-            ]
-            if self._pre or any(self._specifier(text).prereleases for text in texts):
-                self._matching[key] = fitting, []
-            else:
-                self._matching[key] = (
-                    [version for version in fitting if not version.is_prerelease],
-                    [version for version in fitting if version.is_prerelease],
-                )
-        return self._matching[key]
-
-    def _contains(self, text: str, version: Version) -> bool:
-        key = (text, version)
-        if key not in self._contained:
-            self._contained[key] = self._specifier(text).contains(version, prereleases=True)
-        return self._contained[key]
-
-    def _specifier(self, text: str) -> SpecifierSet:
-        if text not in self._specifiers:
-            self._specifiers[text] = SpecifierSet(text)
-        return self._specifiers[text]
-
     def _meets_constraints(self, candidate: Candidate) -> bool:
         return all(
-            self._contains(str(item.requirement.specifier), candidate.version)
+            self._versions.contains(str(item.requirement.specifier), candidate.version)
             for item in self._constraints.get(candidate.project, ())
         )
 
-    def _rank(self, identifier: str, needs: Sequence[Need]) -> None:
+    def _rank(self, identifier: str, needs: Sequence[SpecifierRequirement]) -> None:
         orders = [need.order for need in needs if need.order is not None]
         pinned = len(needs) == 0 or is_pinned([need.specifier for need in needs])
         self._ranks[identifier] = (not pinned, min(orders, default=1 << 30), identifier)
 
-    def _needs(self, text: str, extra: str) -> list[Requires]:
+    def _needs(self, text: str, extra: str, source: str) -> list[Requires]:
+        """Return what a dependency of the file at *source* asks for; raises RequirementError."""
         if text not in self._parsed:
             self._parsed[text] = Requirement(text)
         requirement = self._parsed[text]
-        if not self.applies(requirement.marker, extra):
+        if not self._markers.apply(requirement.marker, extra):
             return []
-        return self._expanded(requirement, redacted(text.partition(";")[0].strip()), None)
+        place = redacted(text.partition(";")[0].strip())
+        if requirement.url is not None:
+            if is_local(requirement.url) and Links(source).join(requirement.url) is None:
+                raise RequirementError(f"{place}: only a local file may require a local file")
+            self._session.addresses.allow_links(source, (requirement.url,))
+        return self._expanded(requirement, place, None)
 
     def _expanded(self, requirement: Requirement, text: str, order: int | None) -> list[Requires]:
         """Return the need for a project and one for each extra of it."""
@@ -443,27 +364,29 @@ class IndexProvider(_Base):
         if requirement.url is not None:
             named = distribution_name(requirement.url)[0]
             if named != project:
-                raise RequirementError(f"{text}: that is of {named}")
+                raise RequirementError(f"{text}: the file is of {named}")
         specifier = str(requirement.specifier)
         extras = sorted(map(canonicalize_name, requirement.extras))
         return [
-            Need(project, extra, specifier, requirement.url, order, text) for extra in ("", *extras)
+            SpecifierRequirement(project, extra, specifier, requirement.url, order, text)
+            for extra in ("", *extras)
         ]
 
-    def _prepare(self, need: Need) -> None:
-        """Begin to fetch what will be asked for next: page, then metadata of the best version."""
-        if need.extra:
-            return
-        key = ("prepared", need.project, need.specifier, self._target.name)
-        self._ahead.start(key, partial(self._prefetch, need))
+    def _prefetched(self, needs: list[Requires]) -> list[Requires]:
+        """Return *needs*, whose pages and metadata of the best version begin to be fetched."""
+        for need in needs:
+            if isinstance(need, SpecifierRequirement) and need.url is None and not need.extra:
+                key = ("prepared", need.project, need.specifier, self._target.name)
+                self._prefetcher.start(key, partial(self._prefetch, need))
+        return needs
 
-    def _prefetch(self, need: Need) -> None:
-        project = self._catalog.project(need.project)
+    def _prefetch(self, need: SpecifierRequirement) -> None:
+        project = self._finder.project(need.project)
         specifier = SpecifierSet(need.specifier)
         version = next(specifier.filter(project.versions), None)
         if version is None:
             return
-        candidates = self._shelf.candidates(
+        candidates = self._evaluator.candidates(
             need.project, version, pinned=is_pinned([need.specifier])
         )
         variant = next((item for item in candidates if item.label is not None), None)
@@ -472,37 +395,5 @@ class IndexProvider(_Base):
         elif candidates:
             self.core_metadata(candidates[0])
 
-    def _variant_metadata(self, candidate: Candidate) -> Metadata:
-        wheels = [
-            item
-            for item in self._shelf.candidates(candidate.project, candidate.version, pinned=True)
-            if item.source == candidate.source and item.label is not None
-        ]
-        return fetch_variant_metadata(self._session, self._ahead, candidate, wheels)
-
-    def direct_candidate(self, url: str) -> Candidate:
-        """Return the candidate for a file that is wanted by its URL; raises RequirementError."""
-        if url not in self._direct:
-            name, version = distribution_name(url)
-            core = read_source_tree(local_path(url)).core if is_directory(url) else None
-            plain, _, fragment = url.partition("#")
-            algorithm, equals, digest = fragment.partition("=")
-            hashes = {algorithm: digest} if equals else {}
-            filename = unquote(plain.partition("?")[0].rstrip("/").rpartition("/")[2])
-            file = PageFile(filename, plain, hashes)
-            self._direct[url] = Candidate(
-                name, Version(version), filename, redacted(plain), file=file, direct=True, core=core
-            )
-        return self._direct[url]
-
-    def _is_direct(self, project: str) -> bool:
-        return any(item.project == project for item in self._direct.values())
-
     def _warn(self, text: str) -> None:
         self.warnings.setdefault(text)
-
-
-def split_identifier(identifier: str) -> tuple[str, str]:
-    """Return project and extra of what `IndexProvider.identify` returned."""
-    project, _, extra = identifier.partition("!")[0].partition("[")
-    return project, extra.rstrip("]")

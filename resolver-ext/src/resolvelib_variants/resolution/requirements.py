@@ -9,24 +9,32 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name, parse_sdist_filename
 
 from pep_variants.errors import InvalidWheelFilename, redacted, shortened
-from pep_variants.filename import parse_filename
+from pep_variants.limits import (
+    REQUIREMENT_LENGTH,
+    REQUIREMENT_LINES,
+    REQUIREMENTS_BYTES,
+    URL_CHARACTERS,
+)
+from pep_variants.model.filename import parse_filename
+from pep_variants.urls import filename_of_url, is_local, local_path
+from variants_index.errors import InvalidSourceTree
+from variants_index.source_tree import read_source_tree
 
-from ..index.session import is_local, local_path
 from .errors import RequirementError
-from .source_tree import read_source_tree
 
-_MAX_BYTES = 16 * 1024 * 1024
 _VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)\}")
-_COMMENT = re.compile(r"(^|\s+)#.*$")
+# White space is only looked at from where it begins, or a long run of it takes quadratic time.
+_COMMENT = re.compile(r"(^|(?<!\s)\s+)#.*$")
+_OPTIONS = re.compile(r"(?<!\s)\s+(?=--[a-z])")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)
 _VCS = re.compile(r"(git|hg|svn|bzr)\+", re.IGNORECASE)
 _EXTRAS = re.compile(r"\[[^\[\]]*\]$")
@@ -60,7 +68,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Wishes:
+class RequirementSet:
     """All requirements and what was said along with them.
 
     Attributes:
@@ -79,8 +87,8 @@ class Wishes:
     no_index: bool = False
     pre: bool = False
 
-    def __add__(self, other: Wishes) -> Wishes:
-        return Wishes(
+    def __add__(self, other: RequirementSet) -> RequirementSet:
+        return RequirementSet(
             self.requirements + other.requirements,
             self.constraints + other.constraints,
             other.index_url or self.index_url,
@@ -103,12 +111,13 @@ def parse_requirement(
         editable: it has to be a directory, to be installed in place.
 
     Raises:
-        RequirementError: it is none.
+        RequirementError: it is not valid.
     """
     bare, separator, marker = text.partition(" ;") if ";" in text else (text, "", "")
     bare, extras = _split_extras(bare.strip())
     url = ""
     if _SCHEME.match(bare):
+        _check_url(bare, origin)
         if bare.endswith(_ARCHIVES) or _VCS.match(bare) or is_directory(bare):
             url = bare
     elif bare.endswith(_ARCHIVES) and "@" not in bare:
@@ -125,7 +134,7 @@ def parse_requirement(
     except InvalidRequirement as error:
         reason = str(error).splitlines()[0]
         raise RequirementError(
-            f"{_place(origin)}{shortened(redacted(text), 200)} is no requirement: {reason}"
+            f"{_place(origin)}{shortened(redacted(text), 200)} is not a valid requirement: {reason}"
         ) from None
     found = wanted.requirement.url
     if found is not None and not url:
@@ -141,6 +150,7 @@ def distribution_name(url: str, origin: str = "") -> tuple[str, str]:
     Raises:
         RequirementError: its filename is that of neither, or the directory needs a build.
     """
+    _check_url(url, origin)
     if _VCS.match(url):
         raise RequirementError(
             f"{_place(origin)}{redacted(url)}: nothing is checked out of version control here: "
@@ -150,10 +160,10 @@ def distribution_name(url: str, origin: str = "") -> tuple[str, str]:
     if is_directory(url):
         try:
             tree = read_source_tree(local_path(url))
-        except RequirementError as error:
+        except InvalidSourceTree as error:
             raise RequirementError(f"{_place(origin)}{error}") from None
         return tree.name, str(tree.version)
-    filename = unquote(urlsplit(url).path.rpartition("/")[2])
+    filename = filename_of_url(url)
     try:
         if filename.endswith(".whl"):
             wheel = parse_filename(filename)
@@ -162,6 +172,16 @@ def distribution_name(url: str, origin: str = "") -> tuple[str, str]:
     except (InvalidWheelFilename, ValueError) as error:
         raise RequirementError(f"{_place(origin)}{redacted(url)}: {error}") from None
     return name, str(version)
+
+
+def _check_url(url: str, origin: str) -> None:
+    """Raise RequirementError if *url* cannot be split into its parts."""
+    try:
+        urlsplit(url)
+    except ValueError as error:
+        raise RequirementError(
+            f"{_place(origin)}{shortened(redacted(url), 200)} is not a valid URL: {error}"
+        ) from None
 
 
 def is_directory(url: str) -> bool:
@@ -182,7 +202,9 @@ def _is_path(text: str) -> bool:
     return ("/" in text or os.sep in text) and "@" not in text and "://" not in text
 
 
-def read_file(path: Path, environ: Mapping[str, str], *, constraints: bool = False) -> Wishes:
+def read_file(
+    path: Path, environ: Mapping[str, str], *, constraints: bool = False
+) -> RequirementSet:
     """Read a requirements file, or a file of constraints.
 
     Args:
@@ -198,20 +220,32 @@ def read_file(path: Path, environ: Mapping[str, str], *, constraints: bool = Fal
 
 def _read(
     path: Path, environ: Mapping[str, str], constraints: bool, above: tuple[Path, ...]
-) -> Wishes:
+) -> RequirementSet:
     path = Path(os.path.abspath(path))  # noqa: PTH100 - links stay as they are
+    if "\0" in str(path):
+        raise RequirementError(f"{shortened(str(path), 200)}: not a valid path")
     if path in above:
         raise RequirementError(f"{path}: includes itself")
     try:
         with path.open("rb") as stream:
-            text = stream.read(_MAX_BYTES).decode("utf-8-sig")
+            data = stream.read(REQUIREMENTS_BYTES + 1)
+        if len(data) > REQUIREMENTS_BYTES:
+            raise RequirementError(f"{path}: larger than {REQUIREMENTS_BYTES} bytes")
+        text = data.decode("utf-8-sig")
     except OSError as error:
         raise RequirementError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise RequirementError(f"{path}: is not UTF-8: {error}") from None
-    wishes = Wishes()
-    for number, line in _lines(text):
+    requirement_set = RequirementSet()
+    listed: list[Wanted] = []  # apart, or adding each would copy all before it
+    for count, (number, line) in enumerate(_lines(text), 1):
         origin = f"{path}:{number}"
+        if count > REQUIREMENT_LINES:
+            raise RequirementError(f"{origin}: more than {REQUIREMENT_LINES} requirements")
+        if line.startswith("-") and len(line) > URL_CHARACTERS:
+            raise RequirementError(
+                f"{origin}: an option of {len(line)} characters, at most {URL_CHARACTERS} are read"
+            )
         line = _VARIABLE.sub(lambda match: environ.get(match[1], match[0]), line)
         try:
             words = shlex.split(line) if line.startswith("-") else []
@@ -219,7 +253,7 @@ def _read(
             raise RequirementError(f"{origin}: {error}") from None
         if not words:
             wanted = _listed(line, origin, path.parent)
-            wishes += Wishes(() if constraints else (wanted,), (wanted,) if constraints else ())
+            listed.append(wanted)
             continue
         option, equals, value = words[0].partition("=")
         if not option.startswith("--"):  # -rFILE is -r FILE
@@ -228,32 +262,43 @@ def _read(
         values = [value, *words[1:]] if equals else words[1:]
         if option in ("-e", "--editable") and len(values) == 1:
             wanted = parse_requirement(values[0], origin, path.parent, editable=True)
-            wishes += Wishes(() if constraints else (wanted,), (wanted,) if constraints else ())
+            listed.append(wanted)
             continue
         if option in ("-r", "--requirement", "-c", "--constraint") and len(values) == 1:
             if "://" in values[0]:
-                raise RequirementError(f"{origin}: fetch {redacted(values[0])} yourself first")
+                raise RequirementError(
+                    f"{origin}: a file at a URL is not supported: "
+                    f"download {redacted(values[0])} first"
+                )
             inner = constraints or option in ("-c", "--constraint")
-            wishes += _read(path.parent / values[0], environ, inner, (*above, path))
+            requirement_set += _of(listed, constraints)  # what is included comes in its place
+            listed.clear()
+            requirement_set += _read(path.parent / values[0], environ, inner, (*above, path))
         else:
-            wishes += _option(option, values, origin, path.parent)
-    return wishes
+            requirement_set += _option(option, values, origin, path.parent)
+    return requirement_set + _of(listed, constraints)
 
 
-def _option(option: str, values: list[str], origin: str, folder: Path) -> Wishes:
-    flags = {"--no-index": Wishes(no_index=True), "--pre": Wishes(pre=True)}
+def _of(listed: Sequence[Wanted], constraints: bool) -> RequirementSet:
+    return RequirementSet(
+        () if constraints else tuple(listed), tuple(listed) if constraints else ()
+    )
+
+
+def _option(option: str, values: list[str], origin: str, folder: Path) -> RequirementSet:
+    flags = {"--no-index": RequirementSet(no_index=True), "--pre": RequirementSet(pre=True)}
     if option in flags and not values:
         return flags[option]
     if len(values) == 1:
         value = values[0]
         if option in ("-i", "--index-url"):
-            return Wishes(index_url=value)
+            return RequirementSet(index_url=value)
         if option == "--extra-index-url":
-            return Wishes(extra_index_urls=(value,))
+            return RequirementSet(extra_index_urls=(value,))
         if option in ("-f", "--find-links"):
             place = value if _SCHEME.match(value) else str(folder / value)
-            return Wishes(find_links=(place,))
-    raise RequirementError(f"{origin}: {option} has no meaning here")
+            return RequirementSet(find_links=(place,))
+    raise RequirementError(f"{origin}: {option} is not supported here")
 
 
 def _lines(text: str) -> Iterable[tuple[int, str]]:
@@ -278,7 +323,12 @@ def _lines(text: str) -> Iterable[tuple[int, str]]:
 
 
 def _listed(line: str, origin: str, folder: Path) -> Wanted:
-    text, *options = re.split(r"\s+(?=--[a-z])", line)
+    text, *options = _OPTIONS.split(line)
+    if len(text) > REQUIREMENT_LENGTH:
+        raise RequirementError(
+            f"{origin}: {shortened(text)} has {len(text)} characters, "
+            f"at most {REQUIREMENT_LENGTH} are read"
+        )
     hashes: dict[str, set[str]] = {}
     for option in options:
         name, _, value = option.replace(" ", "=", 1).partition("=")

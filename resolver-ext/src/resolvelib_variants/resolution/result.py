@@ -11,12 +11,11 @@ from typing import Any
 
 from packaging.version import Version
 
-from pep_variants.metadata import Metadata
-from pep_variants.property import Properties
-
-from ..index.pages import PageFile
-from .candidate import Candidate
-from .target import Target
+from pep_variants.model.metadata import Metadata
+from pep_variants.model.property import Properties, properties_tree
+from variants_index.candidate import Candidate
+from variants_index.pages import PageFile
+from variants_index.target import Target
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class Package:
         version: of the release.
         candidate: the file.
         extras: normalized names of the extras that are wanted, ascending.
-        properties: of the variant; None for what is no variant wheel, empty for the null variant.
+        properties: of the variant; None for a non-variant file, empty for the null variant.
         why: why this file and no other variant, in a few words; empty where there was no choice.
         requires: what it depends on, variant markers reduced for this file, the rest as it is.
         requires_dist: the same before it was reduced; by variant label, empty for non-variant
@@ -36,7 +35,7 @@ class Package:
         depends: names of the packages of this resolution that it depends on, ascending.
         alternatives: with all variants kept, every file of the version that the target can use,
             by tag; otherwise this one alone.
-        metadata: the variant metadata it was chosen by, None for what is no variant wheel.
+        metadata: the variant metadata it was chosen by, None for a non-variant file.
         requested: whether the user asked for the project, rather than something else.
         editable: whether it is a directory that is to be installed in place.
     """
@@ -62,7 +61,7 @@ class Package:
 
     @property
     def label(self) -> str | None:
-        """Variant label, None for what is no variant wheel."""
+        """Variant label, None for a non-variant file."""
         return self.candidate.label
 
     @property
@@ -86,7 +85,9 @@ class Package:
             "size": file.size,
             "yanked": file.yanked,
             "label": self.label,
-            "properties": _plain(self.properties),
+            "properties": None
+            if self.properties is None
+            else properties_tree(self.properties, ascending=True),
             "why": self.why,
             "requires": list(self.requires),
         }
@@ -101,12 +102,14 @@ class Resolution:
         packages: by name, ascending.
         warnings: what the user should know.
         requested: extras by name of what the user asked for; the project itself is the empty one.
+        seen: variant metadata of all versions that were decided about.
     """
 
     target: Target
     packages: tuple[Package, ...]
     warnings: tuple[str, ...] = ()
     requested: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    seen: tuple[Metadata, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def by_name(self) -> Mapping[str, Package]:
@@ -121,12 +124,3 @@ class Resolution:
             "packages": [package.to_tree() for package in self.packages],
             "warnings": list(self.warnings),
         }
-
-
-def _plain(properties: Properties | None) -> dict[str, dict[str, list[str]]] | None:
-    if properties is None:
-        return None
-    return {
-        namespace: {feature: list(values) for feature, values in sorted(features.items())}
-        for namespace, features in sorted(properties.items())
-    }

@@ -1,4 +1,4 @@
-"""What can be wrong with published variants: metadata, wheels, and directories of both.
+"""Checks of published variants: documents, wheels, directories, index pages and live indexes.
 
-Checks return findings instead of raising, so that one run tells everything.
+Checks return findings instead of raising, so that one run reports all of them.
 """

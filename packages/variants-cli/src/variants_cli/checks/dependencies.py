@@ -8,28 +8,33 @@ from typing import TYPE_CHECKING
 
 from packaging.requirements import InvalidRequirement, Requirement
 
+from pep_variants.choose.markers import (
+    NON_VARIANT,
+    VariantContext,
+    reduce_requirement,
+    variant_terms,
+)
 from pep_variants.errors import InvalidMarker, shortened
-from pep_variants.markers import NON_VARIANT, VariantContext, reduce_requirement, variant_terms
-from pep_variants.property import Property, iter_properties
+from pep_variants.model.property import Property, iter_properties
 
 from .finding import Finding, error, warning
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from pep_variants.metadata import Metadata
-    from pep_variants.property import Features
+    from pep_variants.model.metadata import Metadata
+    from pep_variants.model.property import Features
 
 _TRIPLE = re.compile(r"['\"]([^'\"]*::[^'\"]*::[^'\"]*)['\"]")
 _MANY = 6
-"""Properties in one marker whose combinations are tried; with more, any may hold."""
+"""Maximum number of properties in a marker whose combinations are tested."""
 
 
 def check_requirements(requirements: Iterable[str], file: str, place: str) -> Iterator[Finding]:
-    """Yield what cannot be read of the ``Requires-Dist`` values of a wheel."""
+    """Yield findings about ``Requires-Dist`` values that are not valid."""
     for requirement in requirements:
         try:
-            plain = reduce_requirement(requirement, NON_VARIANT)
+            plain = reduce_requirement(requirement, NON_VARIANT, publishing=True)
             if plain is not None:
                 Requirement(plain)
         except (InvalidMarker, InvalidRequirement) as problem:
@@ -38,7 +43,7 @@ def check_requirements(requirements: Iterable[str], file: str, place: str) -> It
                 file,
                 place,
                 f"Requires-Dist: {shortened(requirement, 200)}: {str(problem).splitlines()[0]}",
-                "correct it: nobody can install this wheel",
+                "correct it: installers refuse the wheel or drop the dependency",
             )
 
 
@@ -62,12 +67,12 @@ def check_markers(
             continue
         try:
             holds = any(
-                reduce_requirement(requirement, possible) is not None
+                reduce_requirement(requirement, possible, publishing=True) is not None
                 for context in contexts
                 for possible in _possible(context, requirement)
             )
         except InvalidMarker:
-            continue  # it has its own finding
+            continue  # reported elsewhere
         if not holds:
             yield warning(
                 "marker-never-true",
@@ -79,7 +84,7 @@ def check_markers(
 
 
 def _possible(context: VariantContext, requirement: str) -> Iterator[VariantContext]:
-    """Yield what the marker of *requirement* may see of a variant.
+    """Yield the contexts in which the marker of *requirement* may be evaluated for a variant.
 
     Only properties that the machine supports count, at least one of every feature. So all
     combinations of those that the marker names are possible.

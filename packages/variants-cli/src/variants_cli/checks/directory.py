@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from pep_variants.errors import InconsistentMetadata
-from pep_variants.filename import metadata_filename, parse_metadata_filename
-from pep_variants.label import METADATA_SUFFIX, NULL_LABEL
-from pep_variants.merging import merge
-from pep_variants.metadata import Metadata
+from pep_variants.formats.merging import merge
+from pep_variants.model.filename import metadata_filename, parse_metadata_filename
+from pep_variants.model.label import METADATA_SUFFIX, NULL_LABEL
+from pep_variants.model.metadata import Metadata
 
 from .dependencies import check_markers
 from .document import check_index_metadata
 from .finding import Finding, error, warning
-from .pages import Digests, check_page, find_pages, local_path
-from .wheel import CheckedWheel, check_wheel
+from .index_pages import Digests, check_page, find_pages, path_of
+from .wheel_file import CheckedWheel, check_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -34,8 +34,8 @@ def check_directory(directory: Path) -> tuple[int, list[Finding]]:
     """Check everything in *directory* and below.
 
     Returns:
-        How many files were checked, and what was found: first file by file, then what does not
-        fit together.
+        The number of checked files, and the findings: first those of single files, then
+        contradictions between files.
     """
     wheels = [check_wheel(path) for path in _files(directory, ".whl")]
     findings = [finding for wheel in wheels for finding in wheel.findings]
@@ -62,7 +62,7 @@ def check_directory(directory: Path) -> tuple[int, list[Finding]]:
                     "index-metadata-missing",
                     str(directory),
                     "",
-                    f"there is no {name} for the variant wheels of {release[0]} {release[1]}",
+                    f"no {name} for the variant wheels of {release[0]} {release[1]}",
                     f"write it before publishing: variants index {directory}",
                 )
             )
@@ -155,14 +155,18 @@ def _check_pages(
             unreadable.add((path.name, path.parent.name))
         else:
             here = listed.setdefault(path.name, set())
-            here.update(place.resolve() for file in page.files if (place := local_path(file)))
+            here.update(place.resolve() for file in page.files if (place := path_of(file)))
     for name, places in sorted(listed.items()):
         # Pages of files that are elsewhere say nothing about those here.
         for file in files if places else ():
             project = canonicalize_name(file.name.partition("-")[0])
             if file.resolve() not in places and (name, project) not in unreadable:
                 yield error(
-                    "not-listed", str(file), "", f"no {name} lists it: nobody can see it", remedy
+                    "not-listed",
+                    str(file),
+                    "",
+                    f"no {name} lists it, so installers do not find it",
+                    remedy,
                 )
 
 
@@ -217,13 +221,13 @@ def check_index(
                 place,
                 "variants",
                 f"does not list label {label!r} of {names.get(label, 'a wheel')}: "
-                "installers take it for incompatible",
+                "installers treat it as incompatible",
                 remedy,
             )
     for wheel in wheels:
-        if wheel.filename is None or wheel.metadata is None:
+        if wheel.filename is None or wheel.filename.label is None or wheel.metadata is None:
             continue
-        if set(wheel.metadata.variants) != {wheel.filename.label}:
+        if not wheel.metadata.lists_only(wheel.filename.label):
             continue
         first, second = index, wheel.metadata
         if index.schema != wheel.metadata.schema:
@@ -238,7 +242,7 @@ def check_index(
             "label-without-wheel",
             place,
             f"variants.{label}",
-            "there is no wheel of this label here",
+            "no wheel here has this label",
             "add the wheel, or leave out the label if it is not published elsewhere",
         )
 

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from packaging.markers import InvalidMarker, Marker
 from packaging.requirements import InvalidRequirement, Requirement
 
 from pep_variants.errors import MetadataError, UnsupportedSchema, shortened
-from pep_variants.filename import metadata_filename, parse_metadata_filename
-from pep_variants.generation import GENERATIONS, Generation, schema_version
-from pep_variants.label import METADATA_SUFFIX
-from pep_variants.property import ABI_DEPENDENCY
-from pep_variants.providers.known import BUILTIN_NAMESPACES, KnownProvider, find_known
-from pep_variants.reader import MAX_METADATA_BYTES, read_metadata, read_pyproject
+from pep_variants.formats.reader import read_metadata, read_pyproject
+from pep_variants.limits import DOCUMENT_BYTES
+from pep_variants.model.filename import metadata_filename, parse_metadata_filename
+from pep_variants.model.generation import GENERATIONS, Generation, schema_version
+from pep_variants.model.label import METADATA_SUFFIX
+from pep_variants.model.property import ABI_DEPENDENCY
 
 from .finding import Finding, error, warning
-from .reachability import Offer, unreachable
+from .variants import check_abi_dependencies, check_variants
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from pep_variants.metadata import Metadata
+    from pep_variants.model.metadata import Metadata
 
 _WRITE_CURRENT = "write format 0.1.1, or 0.2.0 if there are providers"
 
@@ -45,7 +44,11 @@ def check_pyproject(path: Path) -> list[Finding]:
         metadata = read_pyproject(_read(path), file)
     except MetadataError as problem:
         return [_unreadable(problem, file, "")]
-    return [*_check_namespaces(metadata, file, "variant."), *_check_markers(metadata, file, "")]
+    return [
+        *_check_namespaces(metadata, file, "variant."),
+        *_check_markers(metadata, file, ""),
+        *check_abi_dependencies(metadata, file, "variant."),
+    ]
 
 
 def check_document(
@@ -72,10 +75,8 @@ def check_document(
         *_check_schema(metadata, generation, file, prefix),
         *_check_namespaces(metadata, file, prefix),
         *_check_markers(metadata, file, prefix),
-        *_check_values(metadata, file, prefix),
-        *_check_raw_values(tree, file, prefix),
-        *_check_equal_variants(metadata, file, prefix),
-        *_check_reachable(metadata, file, prefix),
+        *check_abi_dependencies(metadata, file, prefix),
+        *check_variants(metadata, tree, file, prefix),
     ]
     if generation is not None:
         findings += _check_keys(tree, generation, file, prefix)
@@ -86,7 +87,7 @@ def check_document(
 
 def _read(path: Path) -> bytes:
     with path.open("rb") as stream:
-        return stream.read(MAX_METADATA_BYTES + 1)  # one more than allowed shows that it is more
+        return stream.read(DOCUMENT_BYTES + 1)  # one more than allowed shows that it is more
 
 
 class _KeyCounter:
@@ -107,8 +108,8 @@ class _KeyCounter:
                             "duplicate-key",
                             self._file,
                             self._prefix.rstrip(". "),
-                            f"key {shortened(key)} is in one object {count} times",
-                            "keep one of them: readers disagree on which one counts",
+                            f"key {shortened(key)} occurs {count} times in one object",
+                            "keep one of them: readers disagree on which one they use",
                         )
                     )
         return tree
@@ -123,7 +124,7 @@ def _unreadable(problem: MetadataError, file: str, prefix: str) -> Finding:
         file,
         place,
         problem.problem,
-        "correct it: until then installers ignore the variants of this version",
+        "correct it: installers ignore the variants of this version",
     )
 
 
@@ -135,7 +136,7 @@ def _check_name(path: Path) -> Iterator[Finding]:
             "index-filename",
             str(path),
             "",
-            "installers do not find metadata under this name",
+            "installers do not look for metadata under this name",
             f"rename it to {expected}",
         )
 
@@ -144,15 +145,13 @@ def _check_schema(
     metadata: Metadata, generation: Generation | None, file: str, prefix: str
 ) -> Iterator[Finding]:
     if metadata.schema is None:
-        yield warning(
-            "schema-missing", file, f"{prefix}$schema", "there is no $schema", _WRITE_CURRENT
-        )
+        yield warning("schema-missing", file, f"{prefix}$schema", "no $schema", _WRITE_CURRENT)
     elif generation is None:
         yield warning(
             "schema-unknown",
             file,
             f"{prefix}$schema",
-            f"{shortened(metadata.schema, 120)} is no known format version",
+            f"{shortened(metadata.schema, 120)} is not a known format version",
             _WRITE_CURRENT,
         )
 
@@ -163,20 +162,20 @@ def _check_namespaces(metadata: Metadata, file: str, prefix: str) -> Iterator[Fi
             "namespaces-missing",
             file,
             f"{prefix}default-priorities.namespace",
-            "lists no namespaces",
+            "is empty",
             "list every namespace that variants of this project use, most important first",
         )
 
 
 def _check_providers(metadata: Metadata, file: str, prefix: str) -> Iterator[Finding]:
     for namespace in metadata.namespaces:
-        if namespace not in metadata.providers:
+        if namespace not in metadata.providers and namespace != ABI_DEPENDENCY:
             yield error(
                 "provider-missing",
                 file,
                 f"{prefix}providers",
-                f"nothing says what knows namespace {namespace!r}: "
-                "its variants would be supported nowhere",
+                f"no provider for namespace {namespace!r}: "
+                "its variants are not supported on any machine",
                 f"add providers.{namespace} with requires, builtin or static-properties",
             )
 
@@ -212,109 +211,6 @@ def _first_line(problem: Exception) -> str:
     return str(problem).partition("\n")[0]
 
 
-def _check_values(metadata: Metadata, file: str, prefix: str) -> Iterator[Finding]:
-    """Check that there is a system every variant could fit."""
-    offered = _offered(metadata)
-    judged: set[tuple[str, str, tuple[str, ...]]] = set()
-    for label, properties in metadata.variants.items():
-        for namespace, features in properties.items():
-            if namespace not in offered or namespace == ABI_DEPENDENCY:
-                continue
-            for feature, values in features.items():
-                known = offered[namespace].get(feature, ())
-                if (namespace, feature, values) in judged or set(values) & set(known):
-                    continue
-                judged.add((namespace, feature, values))
-                found = f"{', '.join(known[:6])}{', …' * (len(known) > 6)}" or "nothing"
-                provider = metadata.providers.get(namespace)
-                static = provider is not None and provider.static is not None
-                judge = error if static else warning
-                yield judge(
-                    "never-compatible" if static else "unknown-value",
-                    file,
-                    f"{prefix}variants.{label}.{namespace}.{feature}",
-                    f"{', '.join(values)} would be supported nowhere: "
-                    + ("static-properties list " if static else "the known values are ")
-                    + found,
-                    "correct the value" + (", or add it to static-properties" if static else ""),
-                )
-
-
-def _offered(metadata: Metadata) -> dict[str, Mapping[str, tuple[str, ...]]]:
-    """Return all values that there can be by namespace, for namespaces where that is known."""
-    offered: dict[str, Mapping[str, tuple[str, ...]]] = {}
-    for namespace in metadata.namespaces:
-        provider = metadata.providers.get(namespace)
-        if provider is not None and provider.static:
-            offered[namespace] = provider.static
-        elif (stand_in := _known_provider(namespace, metadata)) is not None:
-            offered[namespace] = stand_in.factory().known()
-    return offered
-
-
-def _known_provider(namespace: str, metadata: Metadata) -> KnownProvider | None:
-    provider = metadata.providers.get(namespace)
-    if provider is None:
-        return None if metadata.providers else BUILTIN_NAMESPACES.get(namespace)
-    # Without markers: this is not about the machine that it is checked on.
-    requires = tuple(text.partition(";")[0] for text in provider.requires)
-    return find_known(namespace, replace(provider, requires=requires), {})
-
-
-def _check_raw_values(tree: dict[str, Any], file: str, prefix: str) -> Iterator[Finding]:
-    """Check what reading evens out: the order of values, and values listed twice."""
-    for label, properties in tree.get("variants", {}).items():
-        for namespace, features in properties.items():
-            for feature, values in features.items():
-                if values != sorted(set(values)):
-                    yield warning(
-                        "values-unsorted",
-                        file,
-                        f"{prefix}variants.{label}.{namespace}.{feature}",
-                        f"{shortened(values)} is not sorted or lists a value twice",
-                        "sort the values, each once",
-                    )
-
-
-def _check_equal_variants(metadata: Metadata, file: str, prefix: str) -> Iterator[Finding]:
-    labels: dict[str, str] = {}
-    for label, properties in sorted(metadata.variants.items()):
-        key = json.dumps(properties, sort_keys=True)
-        first = labels.setdefault(key, label)
-        if first != label:
-            yield warning(
-                "same-properties",
-                file,
-                f"{prefix}variants.{label}",
-                f"has the properties of {first!r}: where both have a fitting wheel, "
-                "it is never taken",
-                "give different builds different properties, or equal builds one label",
-            )
-
-
-def _check_reachable(metadata: Metadata, file: str, prefix: str) -> Iterator[Finding]:
-    offers = {}
-    for namespace, features in _offered(metadata).items():
-        provider = metadata.providers.get(namespace)
-        certain = (
-            provider is not None
-            and provider.static
-            and not provider.optional
-            and provider.enable_if is None
-        )
-        offers[namespace] = Offer(tuple(features), features if certain else None)
-    for label, other in unreachable(metadata, offers):
-        # Nobody lists null, but everybody has it.
-        if label in metadata.variants:
-            yield warning(
-                "unreachable",
-                file,
-                f"{prefix}variants.{label}",
-                f"is never chosen: wherever it fits, {other!r} fits and comes first",
-                "leave it out, or give it a property that sets it apart",
-            )
-
-
 def _check_keys(
     tree: dict[str, Any], generation: Generation, file: str, prefix: str
 ) -> Iterator[Finding]:
@@ -343,9 +239,10 @@ def _check_keys(
     if not generation.providers:
         return
     provider = {"requires", "plugin-api", "optional"}
-    provider |= {"builtin", "static-properties", "feature-order"} if generation.exclusive else {
-        "enable-if"
-    }  # fmt: skip
+    if generation.own_static:
+        provider |= {"builtin", "static-properties", "feature-order"}
+    if generation.enable_if:
+        provider.add("enable-if")
     if generation.plugin_use:
         provider.add("plugin-use")
     if generation.install_time:

@@ -1,4 +1,4 @@
-"""One thing that a check found."""
+"""Findings of checks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WARNING: Final = "warning"
 
 @dataclass(frozen=True)
 class Finding:
-    """Something wrong, or probably not meant so.
+    """An error, or a warning about a probable mistake.
 
     Attributes:
         severity: ``error`` for what breaks the format or makes variants unusable, else

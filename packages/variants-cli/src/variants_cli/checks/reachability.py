@@ -1,26 +1,26 @@
-"""Variants that no machine would ever choose, because another one always comes before them."""
+"""Variants that no machine chooses, because another one always comes first."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pep_variants.label import NULL_LABEL
-from pep_variants.property import ABI_DEPENDENCY
+from pep_variants.model.label import NULL_LABEL
+from pep_variants.model.property import ABI_DEPENDENCY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pep_variants.metadata import Metadata
-    from pep_variants.property import Features
+    from pep_variants.model.metadata import Metadata
+    from pep_variants.model.property import Features
 
 
 @dataclass(frozen=True)
 class Offer:
-    """What is certain about the provider of a namespace, whatever the machine.
+    """What is known of the provider of a namespace on every machine.
 
     Attributes:
-        order: its features, most preferred first; empty if nobody knows.
+        order: its features, most preferred first; empty if unknown.
         always: values by feature that every machine supports, in preference order: static
             properties. None for a provider whose answer depends on the machine.
     """
@@ -30,10 +30,10 @@ class Offer:
 
 
 def unreachable(metadata: Metadata, offers: Mapping[str, Offer]) -> Iterator[tuple[str, str]]:
-    """Yield every label that another one outranks wherever it fits, and the other one.
+    """Yield each label that another label outranks on every compatible machine, and that label.
 
-    Without wishes of the user, that is, and where both have a wheel for the same platform tags.
-    Nothing is claimed that is not certain. Variants that fit nowhere are left out.
+    This holds without preferences of the user, and if both have a wheel for the same platform tags.
+    Only certain results are returned. Variants that no machine supports are skipped.
 
     Args:
         metadata: of one version.
@@ -47,7 +47,7 @@ def unreachable(metadata: Metadata, offers: Mapping[str, Offer]) -> Iterator[tup
     outranked: dict[str, str] = {}
     for label, properties in sorted(variants.items()):
         for other, others in sorted(variants.items()):
-            # Of two that outrank each other's inferiors, name one that may be chosen itself.
+            # Name a variant that can be chosen itself.
             if other == label or other in outranked or properties == others:
                 continue
             if judge.always_before((other, others), (label, properties)):
@@ -62,7 +62,7 @@ class _Judge:
         self._offers = offers
 
     def never_fits(self, properties: Mapping[str, Features]) -> bool:
-        """Return whether static properties rule out that *properties* fit any machine."""
+        """Return whether static properties exclude every machine for *properties*."""
         for namespace, features in properties.items():
             always = self._offers.get(namespace, Offer()).always
             if always is not None and any(
@@ -77,13 +77,15 @@ class _Judge:
         first: tuple[str, Mapping[str, Features]],
         second: tuple[str, Mapping[str, Features]],
     ) -> bool:
-        """Return whether *first* fits and comes first wherever *second* fits.
+        """Return whether *first* is compatible and comes first wherever *second* is compatible.
 
         Walks along both keys as the ranking would compare them (PEP 825, "Variant ordering").
         """
         if not self._fits_wherever(first[1], second[1]):
             return False
-        for namespace in (*self._metadata.namespaces, ABI_DEPENDENCY):
+        for namespace in self._metadata.namespaces:
+            if namespace == ABI_DEPENDENCY:
+                continue  # not part of the order
             ours, theirs = first[1].get(namespace, {}), second[1].get(namespace, {})
             if not ours and not theirs:
                 continue
@@ -95,7 +97,7 @@ class _Judge:
             offer = self._offers.get(namespace, Offer())
             for feature in order:
                 if feature not in ours:
-                    return False  # whoever has more features comes first
+                    return False  # the variant with more features comes first
                 if feature not in theirs:
                     return True
                 if offer.always is not None:

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have, and checks of them."""
+"""Arguments and options of several commands, and checks of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pep_variants.options import OPTIONS
+from pep_variants.choose.options import OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -25,7 +25,7 @@ output_option = click.option(
     "--output",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where to write. Default: beside the wheel.",
+    help="Output directory. Default: that of the wheel.",
 )
 
 force_option = click.option("--force", is_flag=True, help="Replace files that exist.")
@@ -33,8 +33,16 @@ force_option = click.option("--force", is_flag=True, help="Replace files that ex
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
 
+PLUGIN_OPTIONS = (
+    "variant-on-plugin-error",
+    "variant-plugin-variable",
+    "variant-plugin-sandbox",
+)
+"""Those of the options of every client that say how allowed provider plugins run."""
+
+
 class PathOrURL(click.Path):
-    """A path that exists, or a URL, as it is."""
+    """Parameter type: an existing path, or a URL."""
 
     def __init__(self, *, file_okay: bool = True) -> None:
         super().__init__(exists=True, file_okay=file_okay, path_type=Path)
@@ -54,14 +62,14 @@ class PathOrURL(click.Path):
 def preference_options(
     *names: str, aliases: Mapping[str, str] | None = None
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that adds these of the options that every client has.
+    """Return a decorator that adds options which all clients have.
 
     Args:
         names: which of `OPTIONS`.
         aliases: shorter names by name.
 
-    The command gets them as keyword arguments, which `option_values` turns into what
-    `load_preferences` wants.
+    The command gets them as keyword arguments, which `option_values` converts for
+    `load_preferences`.
     """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -72,7 +80,8 @@ def preference_options(
             command = click.option(
                 option.name.replace("-", "_"),
                 *spellings,
-                metavar=option.metavar,
+                is_flag=not option.metavar,
+                metavar=option.metavar or None,
                 multiple=option.repeatable,
                 callback=_as_list if option.repeatable else None,
                 help=option.help,
@@ -98,7 +107,7 @@ def check_targets(targets: Iterable[tuple[Path, Path]], *, force: bool) -> None:
 
     Args:
         targets: path to read and path to write, of each.
-        force: files that exist may be replaced.
+        force: allow replacing existing files.
     """
     sources: dict[Path, Path] = {}
     for source, target in targets:

@@ -1,4 +1,4 @@
-"""`variants cache`: what is kept of indexes, and how to be rid of it."""
+"""`variants cache`: shows and clears the cache of package indexes."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from ..console import counted, print_json, print_table
 from .arguments import json_option
 
 if TYPE_CHECKING:
-    from resolvelib_variants.index.eviction import Usage
+    from variants_index.cache.eviction import Usage
 
 
-@click.command(short_help="Show or clear what is kept of indexes.")
-@click.option("--clear", is_flag=True, help="Remove all of it.")
+@click.command(short_help="Show or clear the cache of package indexes.")
+@click.option("--clear", is_flag=True, help="Remove all cached data.")
 @json_option
 def cache(clear: bool, as_json: bool) -> None:
-    """Show or clear what is kept of indexes: pages and metadata, no wheels.
+    """Show or clear the cache of package indexes: pages and metadata, not wheels.
 
-    It never needs clearing: what was used longest ago makes room for what is new.
+    It never needs clearing: the least recently used entries make room for new ones.
     VARIANTS_CACHE_SIZE (default 1GiB) and VARIANTS_CACHE_DAYS (default 30) say how much is kept and
     for how long, VARIANTS_CACHE_DIR where.
     """
-    from resolvelib_variants.index.eviction import Bounds, Usage
-    from resolvelib_variants.index.store import Store, default_directory
+    from pep_variants.settings.cache_directory import cache_directory
+    from variants_index.cache.eviction import Bounds, Usage
+    from variants_index.cache.store import Store
 
-    store = Store(default_directory(os.environ), Bounds.from_environ(os.environ))
+    store = Store(cache_directory(os.environ, "index"), Bounds.from_environ(os.environ))
     if clear:
         removed = store.clear()
         if as_json:

@@ -1,9 +1,10 @@
-"""`variants check`: which installed variants are not the best ones for this machine."""
+"""`variants check`: lists installed packages that have a better variant for this machine."""
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -13,11 +14,11 @@ import click
 
 from ..console import counted, print_json, print_table, warn
 from .arguments import json_option, option_values
-from .index_options import index_options, places, progress, resolving
+from .index_options import index_options, places, progress, repeated_options, resolving
 
 if TYPE_CHECKING:
-    from pep_variants.advice import Advice
-    from pep_variants.installed import Installed
+    from pep_variants.choose.advice import Advice
+    from pep_variants.wheelfile.installed import Installed
 
 _PROBE = (
     "import json, sys, sysconfig; "
@@ -27,25 +28,25 @@ _PROBE = (
 
 
 class _Environment(NamedTuple):
-    """What the Python of an environment says of it: its version, and where packages are."""
+    """Python version of an environment, and its package folders."""
 
     version: str
     paths: tuple[str, ...]
 
 
-@click.command(short_help="List installed packages of which a better variant exists.")
+@click.command(short_help="List installed packages that have a better variant.")
 @click.option(
     "--python",
     "python",
     metavar="PATH",
     type=click.Path(exists=True, path_type=Path),
-    help="An interpreter or a virtual environment. Default: the one that is active.",
+    help="An interpreter or a virtual environment. Default: the active one.",
 )
 @click.option(
     "--all",
     "every",
     is_flag=True,
-    help="Look also for variants of what is installed without: a page of the index for each.",
+    help="Also check packages that are installed without a variant; fetches one page for each.",
 )
 @index_options
 @json_option
@@ -55,12 +56,12 @@ def check(
     as_json: bool,
     **options: Any,  # noqa: ANN401
 ) -> None:
-    """List installed packages of which a better variant exists.
+    """List installed packages that have a better variant.
 
-    Better for this machine, of the version that is installed; newer versions are another matter.
+    Compares variants of the installed version for this machine; newer versions do not matter.
     Changes nothing. Exits with 1 if there are any.
     """
-    from pep_variants.installed import find_installed
+    from pep_variants.wheelfile.installed import find_installed
 
     environment = _environment(python)
     found = list(find_installed(environment.paths))
@@ -70,6 +71,7 @@ def check(
     looked_at = [item for item in found if item.label is not None or every]
     if options["python_version"] is None and not options["targets"]:
         options["python_version"] = environment.version
+    repeated = repeated_options(options)
     advices = _advices(looked_at, options)
     if as_json:
         print_json(
@@ -93,13 +95,12 @@ def check(
                 for item, advice in advices
             ],
         )
-        wanted = " ".join(f"{item.project}=={item.version}" for item, _ in advices)
-        click.echo(f"To switch: pip install --force-reinstall --no-deps {wanted}")
+        click.echo(f"To switch: {_command(python, repeated, [item for item, _ in advices])}")
     click.get_current_context().exit(1 if advices else 0)
 
 
 def _advices(looked_at: list[Installed], options: dict[str, Any]) -> list[tuple[Installed, Advice]]:
-    from pep_variants.advice import advise
+    from pep_variants.choose.advice import advise
     from resolvelib_variants.resolution.errors import NoSolution
     from resolvelib_variants.resolution.explanation import explain
     from resolvelib_variants.resolution.requirements import parse_requirement
@@ -123,6 +124,14 @@ def _advices(looked_at: list[Installed], options: dict[str, Any]) -> list[tuple[
     return advices
 
 
+def _command(python: Path | None, options: list[str], items: list[Installed]) -> str:
+    """Return pip's command that switches *items*, with *options*, in the environment *python*."""
+    words = ["pip", "install", "--variant-switch", *options, *(item.project for item in items)]
+    if python is not None:
+        words[1:1] = ["--python", str(python)]
+    return " ".join(map(shlex.quote, words))
+
+
 def _why(advice: Advice) -> str:
     if advice.unfit:
         return f"does not fit: {'; '.join(advice.unfit)}"
@@ -141,7 +150,7 @@ def _tree(item: Installed, advice: Advice) -> dict[str, Any]:
 
 
 def _environment(python: Path | None) -> _Environment:
-    """Return what *python*, an interpreter or an environment, says of itself."""
+    """Return the environment of *python*, an interpreter or a virtual environment."""
     if python is None:
         active = os.environ.get("VIRTUAL_ENV")
         python = Path(active or sys.executable)
@@ -156,5 +165,5 @@ def _environment(python: Path | None) -> _Environment:
         version, *paths = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         reason = getattr(error, "stderr", None) or str(error)
-        raise click.ClickException(f"{python} is no Python that works: {reason}") from None
+        raise click.ClickException(f"{python} is not a working Python: {reason}") from None
     return _Environment(version, tuple(dict.fromkeys(paths)))

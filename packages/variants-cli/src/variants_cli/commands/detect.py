@@ -1,4 +1,4 @@
-"""`variants detect`: what this machine supports."""
+"""`variants detect`: shows what this machine supports."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pep_variants.platform import Platform
-from pep_variants.preferences import load_preferences
+from pep_variants.model.platform import Platform
+from pep_variants.settings.loader import load_preferences
 
-from ..console import note, print_json, print_table
+from ..console import note, print_json, print_table, warn
 from ..detection import detector_for
-from .arguments import json_option, option_values, preference_options
+from .arguments import PLUGIN_OPTIONS, json_option, option_values, preference_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pep_variants.platform import Support
-    from pep_variants.property import Features
+    from pep_variants.model.platform import Support
+    from pep_variants.model.property import Features
 
 _SHOWN = 8
 """So many values of a feature are shown to people; JSON has all."""
@@ -32,17 +32,17 @@ _SHOWN = 8
     "metadata_file",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Ask the providers that this *-variants.json names, not the built-in ones.",
+    help="Use the providers listed in this *-variants.json, not the built-in ones.",
 )
-@preference_options("variant-enable", "variant-allow-provider")
-@click.option("-v", "--verbose", is_flag=True, help="Show who said so, and what was forced.")
+@preference_options("variant-enable", "variant-allow-provider", *PLUGIN_OPTIONS)
+@click.option("-v", "--verbose", is_flag=True, help="Show the source of each value, and overrides.")
 @json_option
 @click.option(
     "-o",
     "--output",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Also write a platform file, for --variant-platform; one that exists is replaced.",
+    help="Also write a platform file for --variant-platform; an existing file is replaced.",
 )
 def detect(
     namespaces: tuple[str, ...],
@@ -59,7 +59,8 @@ def detect(
 
     Example: variants detect -o platform.toml
     """
-    detector = detector_for(load_preferences(option_values(options), os.environ))
+    preferences = load_preferences(option_values(options), os.environ, warn=warn)
+    detector = detector_for(preferences)
     if metadata_file is not None:
         from ..detection import read_metadata_file
 
@@ -70,9 +71,8 @@ def detect(
     if output is not None:
         from importlib.metadata import version
 
-        from pep_variants.platform import write_platform
-
-        from ..atomic import replacing
+        from pep_variants.files import replacing
+        from pep_variants.formats.platform_file import write_platform
 
         text = write_platform(platform, f"variants-cli {version('variants-cli')}")
         with replacing(output) as stream:
@@ -140,7 +140,7 @@ def _described(support: Support) -> Iterator[tuple[str, str]]:
     for feature, values in _valued(support.features).items():
         yield feature, _some(values)
     flags = [feature for feature, values in support.features.items() if values == ("on",)]
-    # Some namespaces have dozens of features that are just there.
+    # Some namespaces have dozens of features with one value each.
     for start in range(0, len(flags), _SHOWN):
         yield ("on" if start == 0 else ""), " ".join(flags[start : start + _SHOWN])
 

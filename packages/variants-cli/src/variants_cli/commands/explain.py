@@ -1,4 +1,4 @@
-"""`variants explain`: every variant of a version on an index, with its verdict."""
+"""`variants explain`: shows all variants of a version on an index, with reasons."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pep_variants.choose.explanation import ranking_tree
+
 from ..console import note, print_json, print_table, warn
 from .arguments import json_option, option_values
 from .index_options import index_options, places, progress, resolving
-from .rank import ranking_tree
 
 if TYPE_CHECKING:
     from resolvelib_variants.resolution.explanation import Explanation
 
 
-@click.command(short_help="Show every variant on an index: chosen, or why not.")
+@click.command(short_help="Show all variants on an index, and why each is chosen or not.")
 @click.argument("requirement")
 @index_options
 @json_option
 def explain(requirement: str, as_json: bool, **options: Any) -> None:  # noqa: ANN401
-    """Show every variant on an index: chosen, or why not.
+    """Show all variants on an index, and why each is chosen or not.
 
-    Of the newest version that REQUIREMENT admits and that fits. Dependencies do not count:
-    `variants resolve` takes them in.
+    Shows the newest compatible version for REQUIREMENT. Dependencies are not considered:
+    use `variants resolve` for them.
 
     Example: variants explain 'torch==2.9.*' --target h100.toml
     """

@@ -1,4 +1,4 @@
-"""Options of the commands that look at indexes, and what they mean."""
+"""Options of the commands that read package indexes."""
 
 from __future__ import annotations
 
@@ -11,57 +11,57 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from pep_variants.options import OPTIONS
-from pep_variants.plugins.sources import BEST_MATCH, FIRST_INDEX
+from pep_variants.choose.options import OPTIONS
+from pep_variants.sources import BEST_MATCH, FIRST_INDEX
 
 from .arguments import preference_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pep_variants.plugins.sources import Sources
-    from resolvelib_variants.resolution.requirements import Wishes
+    from pep_variants.sources import Sources
+    from resolvelib_variants.resolution.requirements import RequirementSet
     from resolvelib_variants.resolution.resolver import IndexResolver
-    from resolvelib_variants.resolution.target import Target
+    from variants_index.target import Target
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 _OPTIONS = (
-    click.option("-i", "--index-url", metavar="URL", help="The index. Default: PyPI."),
+    click.option("-i", "--index-url", metavar="URL", help="Base URL of the index. Default: PyPI."),
     click.option(
         "--extra-index-url", "extra_index_urls", metavar="URL", multiple=True,
-        help="Another index, asked before the main one; repeatable.",
+        help="Additional index, searched before the main one; repeatable.",
     ),
     click.option(
         "-f", "--find-links", metavar="PLACE", multiple=True,
-        help="Also look at this directory, or page with links; repeatable.",
+        help="Additional directory or page with links; repeatable.",
     ),
-    click.option("--no-index", is_flag=True, help="Look at --find-links only."),
+    click.option("--no-index", is_flag=True, help="Ignore indexes, use --find-links only."),
     click.option(
         "--index-strategy", type=click.Choice([FIRST_INDEX, BEST_MATCH]), default=FIRST_INDEX,
         show_default=True,
-        help="Whether the first index that has a project counts, or all of them together.",
+        help="Use only the first index that has a project, or all indexes together.",
     ),
-    click.option("--pre", is_flag=True, help="Take pre-releases as readily as final versions."),
+    click.option("--pre", is_flag=True, help="Allow pre-releases."),
     click.option(
         "--target", "targets", metavar="FILE", type=_FILE, multiple=True,
-        help="For the machine in this target or platform file, not this one; repeatable.",
+        help="Target or platform file to resolve for; repeatable. Default: this machine.",
     ),
-    click.option("--python-version", metavar="X.Y", help="For this version of Python."),
+    click.option("--python-version", metavar="X.Y", help="Python version to resolve for."),
     click.option(
         "--python-platform", "platforms", metavar="TAG", multiple=True,
-        help="For this platform, e.g. linux, macos, windows, manylinux_2_28_x86_64; repeatable.",
+        help="Platform to resolve for: linux, macos, windows or a platform tag; repeatable.",
     ),
-    click.option("--no-cache", is_flag=True, help="Neither read nor write the cache of indexes."),
+    click.option("--no-cache", is_flag=True, help="Disable the cache of package indexes."),
 )  # fmt: skip
 
 
 class Places(NamedTuple):
-    """What the options of `index_options` say.
+    """Values of the options of `index_options`.
 
     Attributes:
         sources: where files come from.
-        targets: for which machines, one at least.
+        targets: machines to resolve for, at least one.
         pre: take pre-releases.
         cached: use the cache.
     """
@@ -74,36 +74,36 @@ class Places(NamedTuple):
 
 def index_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options for indexes and targets, and all those about variants, to *command*."""
-    command = preference_options(*(option.name for option in OPTIONS))(command)
+    command = preference_options(*(item.name for item in OPTIONS if not item.installs))(command)
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
-def places(options: dict[str, Any], wishes: Wishes | None = None) -> Places:
-    """Return what the options say, and take them out of *options*.
+def places(options: dict[str, Any], requirement_set: RequirementSet | None = None) -> Places:
+    """Remove the options about indexes and targets from *options*; return their values.
 
     Options replace pip's ``PIP_...`` variables, and those replace what requirements files say.
     """
-    from pep_variants.plugins.sources import Sources
-    from resolvelib_variants.resolution.requirements import Wishes
+    from pep_variants.sources import Sources
+    from resolvelib_variants.resolution.requirements import RequirementSet
 
-    wishes = wishes or Wishes()
+    requirement_set = requirement_set or RequirementSet()
     environment = Sources.from_environ(os.environ)
-    no_index = options.pop("no_index") or environment.no_index or wishes.no_index
-    index_url = options.pop("index_url") or environment.index_url or wishes.index_url
+    no_index = options.pop("no_index") or environment.no_index or requirement_set.no_index
+    index_url = options.pop("index_url") or environment.index_url or requirement_set.index_url
     sources = replace(
         environment,
         index_url=index_url,
         extra_index_urls=(
             *options.pop("extra_index_urls"),
             *environment.extra_index_urls,
-            *wishes.extra_index_urls,
+            *requirement_set.extra_index_urls,
         ),
         find_links=(
             *options.pop("find_links"),
             *environment.find_links,
-            *wishes.find_links,
+            *requirement_set.find_links,
         ),
         no_index=no_index,
         index_strategy=options.pop("index_strategy"),
@@ -111,16 +111,39 @@ def places(options: dict[str, Any], wishes: Wishes | None = None) -> Places:
     return Places(
         sources,
         _targets(options.pop("targets"), options.pop("python_version"), options.pop("platforms")),
-        options.pop("pre") or wishes.pre,
+        options.pop("pre") or requirement_set.pre,
         not options.pop("no_cache"),
     )
+
+
+def repeated_options(options: Mapping[str, Any]) -> list[str]:
+    """Return those *options* as pip's, for a command line that finds and chooses the same.
+
+    Passwords in URLs are not shown. Options about another machine are left out.
+    """
+    from pep_variants.errors import redacted
+
+    names = {"index_url": "--index-url", "extra_index_urls": "--extra-index-url"}
+    names |= {"no_index": "--no-index", "find_links": "--find-links", "pre": "--pre"}
+    names |= {
+        item.name.replace("-", "_"): f"--{item.name}" for item in OPTIONS if not item.installs
+    }
+    words = []
+    for name, option in names.items():
+        value = options.get(name)
+        if value is True:
+            words.append(option)
+        elif value:
+            for each in value if isinstance(value, (list, tuple)) else [value]:
+                words += [option, redacted(str(each))]
+    return words
 
 
 def _targets(
     files: Sequence[Path], python_version: str | None, platforms: Sequence[str]
 ) -> tuple[Target, ...]:
-    from resolvelib_variants.resolution.errors import TargetError
-    from resolvelib_variants.resolution.target import load_target, make_target
+    from variants_index.errors import TargetError
+    from variants_index.target import load_target, make_target
 
     try:
         if not files:
@@ -138,36 +161,36 @@ def _targets(
 
 @contextmanager
 def resolving(places: Places, values: Mapping[str, Any]) -> Iterator[IndexResolver]:
-    """Yield a resolver for *places*; what goes wrong with indexes becomes a message.
+    """Yield a resolver for *places*; errors of indexes become messages.
 
     Args:
         places: from `places`.
         values: option values about variants, by name.
     """
-    from pep_variants.preferences import load_preferences
-    from resolvelib_variants.index.errors import IndexProblem
-    from resolvelib_variants.index.eviction import Bounds
-    from resolvelib_variants.index.store import Store, default_directory
+    from pep_variants.settings.cache_directory import cache_directory
+    from pep_variants.settings.loader import load_preferences
     from resolvelib_variants.resolution.errors import NoSolution, ResolverError
     from resolvelib_variants.resolution.resolver import IndexResolver
+    from variants_index.cache.eviction import Bounds
+    from variants_index.cache.store import Store
+    from variants_index.errors import PackageIndexError
 
-    from ..console import note
+    from ..console import note, warn
 
+    preferences = load_preferences(values, os.environ, warn=warn)
     store = None
     if places.cached:
-        store = Store(default_directory(os.environ), Bounds.from_environ(os.environ))
+        store = Store(cache_directory(os.environ, "index"), Bounds.from_environ(os.environ))
     try:
-        with IndexResolver(
-            places.sources, preferences=load_preferences(values, os.environ), store=store
-        ) as resolver:
+        with IndexResolver(places.sources, preferences=preferences, store=store) as resolver:
             yield resolver
     except NoSolution as error:
         raise Unsolved(str(error), error.details) from None
-    except (IndexProblem, ResolverError) as error:
+    except (PackageIndexError, ResolverError) as error:
         raise click.ClickException(str(error)) from None
     finally:
         if store is not None and store.problem:
-            note(f"{store.problem}; going on without it")
+            note(f"{store.problem}; continuing without a cache")
 
 
 class Unsolved(click.ClickException):
@@ -180,7 +203,7 @@ class Unsolved(click.ClickException):
 
 @contextmanager
 def progress() -> Iterator[Callable[[str], None] | None]:
-    """Yield what shows a few words on the terminal, each in place of those before."""
+    """Yield a function that shows a status text on the terminal, replacing the last one."""
     import sys
 
     if not sys.stderr.isatty():

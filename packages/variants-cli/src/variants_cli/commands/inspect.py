@@ -1,4 +1,4 @@
-"""`variants inspect`: what one wheel says of itself."""
+"""`variants inspect`: shows the variant metadata of a wheel."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pep_variants.filename import parse_filename
-from pep_variants.property import iter_properties
-from pep_variants.wheel import read_wheel_metadata
+from pep_variants.model.filename import parse_filename
+from pep_variants.model.property import iter_properties, properties_tree
+from pep_variants.wheelfile.wheel import read_wheel_metadata
 
 from ..console import print_json, print_table
 from .arguments import json_option
 
 if TYPE_CHECKING:
-    from pep_variants.filename import WheelFilename
-    from pep_variants.metadata import Metadata, ProviderInfo
+    from pep_variants.model.filename import WheelFilename
+    from pep_variants.model.metadata import Metadata, ProviderInfo
 
 
 @click.command(short_help="Show label, properties and providers of a wheel.")
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def inspect(wheel: Path, as_json: bool) -> None:
     """Show label, properties and providers of a wheel.
 
-    Says so if filename and contents disagree.
+    Reports disagreements of filename and contents.
     """
     filename = parse_filename(wheel.name)
     metadata = read_wheel_metadata(wheel, str(wheel))
@@ -37,16 +37,16 @@ def inspect(wheel: Path, as_json: bool) -> None:
 
 
 def disagreements(label: str | None, metadata: Metadata | None) -> tuple[str, ...]:
-    """Return in words where the label in a filename and the metadata in the wheel disagree."""
+    """Return messages about disagreements of a filename's label and the metadata in the wheel."""
     if metadata is None:
         if label is None:
             return ()
-        return (f"the filename says label {label!r}, but there is no variant.json in the wheel",)
+        return (f"the filename has label {label!r}, but the wheel has no variant.json",)
     found = ", ".join(map(repr, sorted(metadata.variants))) or "no label at all"
     if label is None:
         return (f"the filename has no label, but variant.json describes {found}",)
-    if set(metadata.variants) != {label}:
-        return (f"the filename says label {label!r}, but variant.json describes {found}",)
+    if not metadata.lists_only(label):
+        return (f"the filename has label {label!r}, but variant.json describes {found}",)
     return ()
 
 
@@ -75,10 +75,7 @@ def _tree(
                 for namespace, provider in sorted(metadata.providers.items())
             },
             "variants": {
-                label: {
-                    namespace: {feature: list(values) for feature, values in features.items()}
-                    for namespace, features in sorted(properties.items())
-                }
+                label: properties_tree(dict(sorted(properties.items())))
                 for label, properties in sorted(metadata.variants.items())
             },
         }
@@ -130,7 +127,7 @@ def _rows(
 
 
 def describe(provider: ProviderInfo) -> str:
-    """Return in words where a provider takes its supported values from."""
+    """Return a description of where a provider gets its supported values from."""
     if provider.static is not None:
         text = "the values in the metadata: " + (
             "; ".join(f"{feature} {', '.join(v)}" for feature, v in provider.static.items())

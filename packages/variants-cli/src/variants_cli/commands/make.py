@@ -1,4 +1,4 @@
-"""`variants make`: plain wheels and properties into variant wheels."""
+"""`variants make`: turns plain wheels into variant wheels."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 import click
 
 from pep_variants.errors import InvalidProperty
-from pep_variants.filename import parse_filename
-from pep_variants.generation import V0_1_1, V0_2_0
-from pep_variants.label import split_label
-from pep_variants.property import Property
+from pep_variants.files import replacing
+from pep_variants.model.filename import parse_filename
+from pep_variants.model.generation import V0_1_1, V0_2_0
+from pep_variants.model.label import split_label
+from pep_variants.model.property import Property
+from pep_variants.wheelfile.metadata_edits import Edits
+from pep_variants.wheelfile.rewriting import open_source
 
-from ..atomic import replacing
 from ..checks.document import check_document
 from ..checks.finding import ERROR
 from ..console import note, warn
-from ..core_metadata import Edits
 from ..description import (
     add_variant,
     from_options,
@@ -26,14 +27,22 @@ from ..description import (
     write_description,
 )
 from ..recipe import Job, plan, read_recipe, target_name, unused
-from ..rewriting import attestations_of, open_source
 from .arguments import check_targets, force_option, output_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pep_variants.generation import Generation
-    from pep_variants.metadata import Metadata
+    from pep_variants.model.generation import Generation
+    from pep_variants.model.metadata import Metadata
+
+_ATTESTATION_SUFFIXES = (
+    ".asc",
+    ".provenance",
+    ".publish.attestation",
+    ".sigstore",
+    ".sigstore.json",
+)
+"""Of files beside a wheel that attest to its bytes (PEP 740, Sigstore, OpenPGP)."""
 
 GENERATIONS = {"0.1.1": V0_1_1, "0.2.0": V0_2_0}
 
@@ -61,8 +70,8 @@ def _parsed(
     callback=_parsed,
     metavar="PROPERTY",
     multiple=True,
-    help="What the wheel needs, as 'namespace :: feature :: value'. Repeatable; of several "
-    "values of one feature the system needs any one.",
+    help="Property of the variant: 'namespace :: feature :: value'. Repeatable; of several "
+    "values of one feature, one has to be supported.",
 )
 @click.option(
     "--namespace",
@@ -77,7 +86,7 @@ def _parsed(
     "providers",
     metavar="NAMESPACE=REQUIREMENT",
     multiple=True,
-    help="The plugin package that knows what a system supports. Repeatable.",
+    help="The provider plugin package of a namespace. Repeatable.",
 )
 @click.option(
     "--pyproject",
@@ -87,8 +96,8 @@ def _parsed(
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Follow this recipe, a TOML file that says what becomes of many wheels. Without WHEELs "
-    "those beside the file are taken that its patterns match.",
+    help="Recipe: a TOML file with the variants of many wheels. Without WHEELs, "
+    "uses those beside the file that its patterns match.",
 )
 @click.option(
     "--generation",
@@ -121,7 +130,9 @@ def make(
     wanted = GENERATIONS[generation] if generation else None
     if config is not None:
         if label or properties or namespaces or providers or pyproject:
-            raise click.UsageError("--config says all of --label, --property, and so on")
+            raise click.UsageError(
+                "--config cannot be combined with --label, --property and other options of variants"
+            )
         jobs = _from_recipe(config, wheels, wanted)
     else:
         if label is None:
@@ -130,7 +141,9 @@ def make(
             raise click.UsageError("Missing argument 'WHEEL...'.")
         if pyproject is not None:
             if namespaces or providers:
-                raise click.UsageError("--pyproject says what --namespace and --provider say")
+                raise click.UsageError(
+                    "--pyproject cannot be combined with --namespace or --provider"
+                )
             project = from_pyproject(pyproject.read_bytes(), str(pyproject))
         else:
             project = from_options(namespaces, properties, providers)
@@ -142,7 +155,7 @@ def make(
 def _labelled(
     wheels: Sequence[Path], metadata: Metadata, label: str, generation: Generation | None
 ) -> list[Job]:
-    """Return what has to be written to give all *wheels* one label."""
+    """Return the wheels to write to give all *wheels* one label."""
     variant_json = write_description(metadata, generation)
     _tell_lost(metadata)
     for wheel in wheels:
@@ -155,7 +168,7 @@ def _labelled(
 
 
 def _from_recipe(config: Path, wheels: Sequence[Path], generation: Generation | None) -> list[Job]:
-    """Return what has to be written to follow the recipe *config*."""
+    """Return the wheels to write for the recipe *config*."""
     recipe = read_recipe(config)
     if not wheels:
         wheels = sorted(
@@ -166,8 +179,7 @@ def _from_recipe(config: Path, wheels: Sequence[Path], generation: Generation | 
         )
         if not wheels:
             raise click.ClickException(
-                f"{config}: there are no plain wheels beside it that its patterns match: name "
-                "the wheels"
+                f"{config}: no plain wheel beside it matches its patterns: name the wheels"
             )
     for item in unused(recipe, wheels):
         warn(f"{config}: {item.place}: no wheel matches {', '.join(item.patterns)}")
@@ -177,11 +189,11 @@ def _from_recipe(config: Path, wheels: Sequence[Path], generation: Generation | 
 
 def _tell_lost(metadata: Metadata) -> None:
     for lost in lost_priorities(metadata):
-        warn(f"{metadata.source}: {lost} has no place in current metadata and is left out")
+        warn(f"{metadata.source}: {lost} does not exist in the current format and is not written")
 
 
 def _check_documents(jobs: Sequence[Job]) -> None:
-    """Say what is wrong with the metadata of *jobs*, and fail for what nobody could use."""
+    """Print findings about the metadata of *jobs*; fail for errors."""
     for document in dict.fromkeys(job.variant_json for job in jobs if job.variant_json):
         name = next(job.name for job in jobs if job.variant_json == document)
         label = split_label(name)[1]
@@ -200,20 +212,23 @@ def _write(jobs: Sequence[Job], output: Path | None, *, force: bool) -> None:
         with open_source(job.wheel) as source:
             if source.is_variant:
                 raise click.ClickException(
-                    f"{job.wheel} has variant metadata in it although its name has no label: "
+                    f"{job.wheel} has variant metadata in it although its filename has no label: "
                     "unmake it first"
                 )
             for signature in source.signatures:
+                note(f"{job.wheel}: {signature} is not copied: it does not sign the new RECORD")
+            for attestation in _attestations_of(job.wheel):
                 note(
-                    f"{job.wheel}: its signature {signature} is left out, it would not hold any "
-                    "more"
-                )
-            for attestation in attestations_of(job.wheel):
-                note(
-                    f"{attestation.name} vouches for {job.wheel.name} alone: sign the new wheel "
+                    f"{attestation.name} attests to {job.wheel.name} only: sign the new wheel "
                     "before you publish it"
                 )
             target.parent.mkdir(parents=True, exist_ok=True)
             with replacing(target) as stream:
                 source.write(stream, job.variant_json, job.edits)
         click.echo(target)
+
+
+def _attestations_of(wheel: Path) -> list[Path]:
+    """Return the files beside *wheel* that attest to its bytes, and to nothing else."""
+    candidates = (wheel.with_name(wheel.name + suffix) for suffix in _ATTESTATION_SUFFIXES)
+    return [path for path in candidates if path.exists()]

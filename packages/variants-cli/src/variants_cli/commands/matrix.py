@@ -1,4 +1,4 @@
-"""`variants matrix`: the variants of a build matrix, shown, given to CI services, or built."""
+"""`variants matrix`: shows the variants of a build matrix, plans CI jobs, or builds them."""
 
 from __future__ import annotations
 
@@ -15,25 +15,22 @@ from pep_variants.errors import VariantError
 from ..checks.document import check_document
 from ..checks.finding import ERROR
 from ..console import counted, fail, note, one_line, print_table, warn
-from ..matrix.building import (
+from ..matrix.build_plan import BuildError, Plan
+from ..matrix.build_results import (
     KEPT,
     PACKED,
-    BuildError,
     Built,
     Failed,
-    Plan,
-    alone,
-    build_all,
-    for_this_machine,
-    make_sdist,
     same_contents,
-    strangers,
+    unrelated_wheels,
 )
+from ..matrix.building import build_all, for_this_machine, locked
 from ..matrix.combination import combine, select
 from ..matrix.frontends import AUTO, FRONTENDS, find_frontend
 from ..matrix.model import Matrix, Variant
 from ..matrix.output import LIMITS, TEXTS, metadata, table
 from ..matrix.reading import read_matrix
+from ..matrix.source_archive import make_sdist
 from .index import index
 
 if TYPE_CHECKING:
@@ -58,9 +55,9 @@ TABLE, METADATA = "table", "metadata"
     "--only",
     metavar="WHICH",
     multiple=True,
-    help="Only these: a label, a pattern such as 'sm90_*', or AXIS=VALUE. Repeatable.",
+    help="Select variants: a label, a pattern such as 'sm90_*', or AXIS=VALUE. Repeatable.",
 )
-@click.option("--build", is_flag=True, help="Build them here, pack them and index them.")
+@click.option("--build", is_flag=True, help="Build variant wheels on this machine, and index them.")
 @click.option(
     "-o",
     "--output",
@@ -68,7 +65,7 @@ TABLE, METADATA = "table", "metadata"
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("dist"),
     show_default=True,
-    help="Where the wheels and the index go.",
+    help="Directory for the wheels and the index.",
 )
 @click.option(
     "--source",
@@ -83,24 +80,24 @@ TABLE, METADATA = "table", "metadata"
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="Builds at a time.",
+    help="Number of parallel builds.",
 )
 @click.option(
     "--frontend",
     type=click.Choice([AUTO, *FRONTENDS]),
     default=AUTO,
     show_default=True,
-    help="What builds; 'auto' is uv if it is there.",
+    help="Build frontend; 'auto' is uv if it is installed.",
 )
 @click.option(
     "--isolation/--no-isolation",
     default=True,
     show_default=True,
-    help="Build in environments of their own, or in the running one.",
+    help="Build in isolated environments, or in the current one.",
 )
-@click.option("--fresh", is_flag=True, help="Build again what is done already.")
+@click.option("--fresh", is_flag=True, help="Rebuild wheels that are up to date.")
 @click.option(
-    "--index/--no-index", "indexed", default=True, show_default=True, help="Index what was built."
+    "--index/--no-index", "indexed", default=True, show_default=True, help="Index the built wheels."
 )
 def matrix(
     file: Path,
@@ -120,8 +117,8 @@ def matrix(
     FILE lists axes, such as GPU architectures and CPU instruction sets, and what each value needs
     and builds with; every combination is a variant.
 
-    With --build each variant becomes a wheel, from a tree of its own. What is done already is not
-    built again. Logs are in DIR-build.
+    With --build, builds a wheel of each variant in a separate source tree. Wheels that are up to
+    date are not built again. Logs are in DIR-build.
 
     Example: variants matrix torch.toml --only 'gpu=sm90' --build -o dist
     """
@@ -145,7 +142,7 @@ def matrix(
     else:
         service, limit = LIMITS.get(form, ("", len(chosen)))
         if len(chosen) > limit:
-            warn(f"{service} makes at most {limit} jobs of a matrix, here are {len(chosen)}: "
+            warn(f"{service} runs at most {limit} jobs per matrix, this one has {len(chosen)}: "
                  "split it with --only")  # fmt: skip
         click.echo(TEXTS[form](chosen))
 
@@ -161,13 +158,13 @@ def _check(read: Matrix, variants: Sequence[Variant]) -> None:
 def _build(plan: Plan, chosen: Sequence[Variant], variants: Sequence[Variant]) -> None:
     here, elsewhere = for_this_machine(chosen)
     if elsewhere:
-        note(f"left for other machines: {', '.join(variant.label for variant in elsewhere)}")
+        note(f"not built on this machine: {', '.join(variant.label for variant in elsewhere)}")
     if not here:
-        raise click.ClickException("none of these can be built on this machine")
+        raise click.ClickException("none of the selected variants can be built on this machine")
     built: list[Built] = []
     failed: list[Failed] = []
     note(f"building with {plan.frontend} from {plan.matrix.build_source}")
-    with alone(plan), _Progress(len(here)) as progress:
+    with locked(plan), _Progress(len(here)) as progress:
         try:
             sdist = make_sdist(plan)
         except BuildError as error:
@@ -193,17 +190,20 @@ def _build(plan: Plan, chosen: Sequence[Variant], variants: Sequence[Variant]) -
     for labels in same_contents(built):
         warn(
             f"{' and '.join(labels)} install the same files: "
-            "what distinguishes them does not reach the build"
+            "the build does not use what distinguishes them"
         )
-    for stranger in strangers(plan.output, built, variants):
-        warn(f"{plan.output / stranger} is no variant of this matrix: remove it if it was one")
+    for unrelated in unrelated_wheels(plan.output, built, variants):
+        warn(
+            f"{plan.output / unrelated} is not a variant of this matrix: "
+            "remove it if it is outdated"
+        )
     for item in built:
         click.echo(plan.output / item.wheel)
     if failed:
         left_out = ", ".join(sorted((item.label for item in failed), key=order.__getitem__))
         raise click.ClickException(
             f"{len(failed)} of {counted(len(here), 'variant')} could not be built: {left_out}; "
-            "nothing was indexed; the same command goes on where this one ended"
+            "no index was written; run the same command again to continue"
         )
 
 
@@ -219,7 +219,7 @@ def _show_log(error: VariantError) -> None:
 
 
 class _Progress:
-    """On a terminal, a line on stderr that shows what is running."""
+    """A status line on stderr with the running builds, on a terminal only."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -231,7 +231,7 @@ class _Progress:
         if sys.stderr.isatty():
             from rich.console import Console
 
-            self._status = Console(stderr=True).status("making the source distribution")
+            self._status = Console(stderr=True).status("building the source distribution")
             self._status.start()
         return self
 
@@ -246,7 +246,7 @@ class _Progress:
 
     @contextmanager
     def ending(self, label: str) -> Iterator[str]:
-        """Show *label* no more; yield which of all it is, for a line to be printed meanwhile."""
+        """Remove *label* from the status line; yield its number, to print with a line meanwhile."""
         self._running.remove(label)
         self._ended += 1
         with self.paused():
@@ -255,7 +255,7 @@ class _Progress:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Take the line away while others are printed."""
+        """Hide the status line while other lines are printed."""
         if self._status is None:
             yield
             return

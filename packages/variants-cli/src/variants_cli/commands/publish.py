@@ -1,4 +1,4 @@
-"""`variants publish`: upload a release in the order that never shows half of it."""
+"""`variants publish`: uploads a release in a safe order."""
 
 from __future__ import annotations
 
@@ -36,15 +36,19 @@ from ..publishing import (
     required=True,
     envvar=["TWINE_REPOSITORY_URL", "UV_PUBLISH_URL"],
     metavar="URL",
-    help="Where the index takes uploads; also TWINE_REPOSITORY_URL or UV_PUBLISH_URL.",
+    help="Upload URL of the index; also TWINE_REPOSITORY_URL or UV_PUBLISH_URL.",
 )
-@click.option("--tool", type=click.Choice(TOOLS), help="What uploads. Default: what is installed.")
+@click.option(
+    "--tool", type=click.Choice(TOOLS), help="Upload tool. Default: the one that is installed."
+)
 @click.option(
     "--without-metadata",
     is_flag=True,
-    help="Leave out *-variants.json: the index makes it, or installers read the wheels.",
+    help="Do not upload *-variants.json: the index creates it, or installers read the wheels.",
 )
-@click.option("--dry-run", is_flag=True, help="Print what would be uploaded, in order.")
+@click.option(
+    "--dry-run", is_flag=True, help="Print the uploads in their order, without uploading."
+)
 def publish(
     directory: Path,
     tool_arguments: tuple[str, ...],
@@ -55,10 +59,11 @@ def publish(
 ) -> None:
     """Upload the wheels, source distributions and metadata in a directory to an index.
 
-    First the variant wheels, which nobody takes without the metadata, then that, then the null
-    variants, the non-variant wheels and the source distributions. So everybody sees nothing of a
-    version, or what is right for them. The directory is validated before. twine or uv publish
-    upload, with their own configuration and credentials; arguments after -- are theirs.
+    First the variant wheels, which installers ignore without metadata, then that, then the null
+    variants, the non-variant wheels and the source distributions. So installers that read
+    the index meanwhile do not find the version, or find the file that they will choose in the end.
+    The directory is validated first. twine or uv publish upload the files, with their own
+    configuration and credentials; arguments after -- are passed to them.
 
     Example: variants publish dist --repository-url https://index.example/legacy/ -- --skip-existing
     """
@@ -66,7 +71,7 @@ def publish(
     files = [path for path in directory.rglob("*") if path.is_file()]
     steps = [step for step in steps_of(files) if not (without_metadata and step.is_metadata)]
     if not steps:
-        raise click.ClickException(f"{directory}: there is nothing to publish")
+        raise click.ClickException(f"{directory}: no distributions to publish")
     if dry_run:
         for step in steps:
             click.echo(f"{step.what}:")

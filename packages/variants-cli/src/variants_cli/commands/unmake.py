@@ -1,4 +1,4 @@
-"""`variants unmake`: variant wheels back into plain ones."""
+"""`variants unmake`: turns variant wheels into plain ones."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pep_variants.filename import parse_filename
-from pep_variants.label import split_label
+from pep_variants.files import replacing
+from pep_variants.model.filename import parse_filename
+from pep_variants.model.label import split_label
+from pep_variants.wheelfile.rewriting import open_source
 
-from ..atomic import replacing
 from ..console import note
-from ..rewriting import open_source
 from .arguments import check_targets, force_option, output_option, wheels_argument
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def unmake(wheels: tuple[Path, ...], output: Path | None, force: bool) -> None:
     """Turn variant wheels back into plain ones.
 
-    The inverse of make: the label leaves the name, variant.json the dist-info, and everything
+    The inverse of make: removes the label from the name and variant.json from dist-info; everything
     else is copied as it is. The paths of the new wheels are printed.
     """
     targets = {}
@@ -37,9 +37,9 @@ def unmake(wheels: tuple[Path, ...], output: Path | None, force: bool) -> None:
     for wheel, target in targets.items():
         with open_source(wheel) as source:
             if not source.is_variant:
-                raise click.ClickException(f"{wheel} is no variant wheel: it has no variant.json")
+                raise click.ClickException(f"{wheel}: not a variant wheel: it has no variant.json")
             for signature in source.signatures:
-                note(f"{wheel}: its signature {signature} is left out, it would not hold any more")
+                note(f"{wheel}: {signature} is not copied: it does not sign the new RECORD")
             target.parent.mkdir(parents=True, exist_ok=True)
             with replacing(target) as stream:
                 source.write(stream, None)

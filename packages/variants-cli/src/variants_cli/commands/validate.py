@@ -1,4 +1,4 @@
-"""`variants validate`: what is wrong with variant wheels and metadata, and what to do."""
+"""`variants validate`: checks variant wheels and metadata."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import click
 from ..checks.directory import check_directory
 from ..checks.document import check_index_metadata, check_pyproject
 from ..checks.finding import ERROR, WARNING, Finding
-from ..checks.recipe import check_recipe, is_recipe
-from ..checks.wheel import check_wheel
+from ..checks.recipe_file import check_recipe, is_recipe
+from ..checks.wheel_file import check_wheel
 from ..console import counted, one_line, print_json
 from .arguments import PathOrURL, json_option
 from .index_options import progress
 
 
-@click.command(short_help="Check wheels, metadata and directories of both.")
+@click.command(short_help="Check wheels, metadata, directories, recipes and live indexes.")
 @click.argument("files", metavar="FILE...", type=PathOrURL(), nargs=-1, required=True)
 @click.option(
     "--every-wheel",
     is_flag=True,
-    help="Of a live index, look into all variant wheels, not just one of every label.",
+    help="Check all variant wheels of a live index, not only one of each label.",
 )
 @json_option
 @click.pass_context
@@ -33,7 +33,7 @@ def validate(
 
     A FILE is a wheel, a *-variants.json or variant.json, a pyproject.toml, a recipe, a directory,
     whose wheels and metadata must also fit each other, or the URL of a project's page on an index.
-    Every finding comes with what to do about it. Exits with 1 if there are errors; warnings alone
+    Every finding names a remedy. Exits with 1 if there are errors; warnings alone
     are none.
     """
     checked = 0
@@ -68,17 +68,17 @@ def validate(
 
 
 def _check_url(url: str, *, every_wheel: bool) -> tuple[int, list[Finding]]:
-    from pep_variants.plugins.sources import Sources
-    from resolvelib_variants.index.errors import IndexProblem
-    from resolvelib_variants.index.session import Session
+    from pep_variants.sources import Sources
+    from variants_index.errors import PackageIndexError
+    from variants_index.http.session import Session
 
-    from ..checks.live import check_live
+    from ..checks.live_index import check_live
 
     session = Session(Sources.from_environ(os.environ))
     try:
         with progress() as show:
             return check_live(url, session, every_wheel=every_wheel, progress=show)
-    except IndexProblem as problem:
+    except PackageIndexError as problem:
         raise click.ClickException(str(problem)) from None
     finally:
         session.close()

@@ -1,4 +1,4 @@
-"""Build backends that write variant metadata themselves, and how they are told to.
+"""Build backends that write variant metadata themselves, and their options for it.
 
 All others build plain wheels, which are wrapped afterwards. What the backends accept:
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pep_variants.label import NULL_LABEL
+from pep_variants.model.label import NULL_LABEL
 
 from .model import Variant
 
@@ -22,7 +22,7 @@ BACKENDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "meson-python": {},
     "scikit-build-core": {"experimental": ("true",)},
 }
-"""What each of them wants besides, by name."""
+"""Additional settings by backend."""
 
 
 def config_settings(backend: str, variant: Variant) -> dict[str, tuple[str, ...]]:

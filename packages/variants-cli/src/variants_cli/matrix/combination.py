@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 from typing import TypeVar
 
 from pep_variants.errors import VariantError, shortened
-from pep_variants.metadata import Metadata
-from pep_variants.property import Properties, Property
+from pep_variants.model.metadata import Metadata
+from pep_variants.model.property import Properties, Property
 
 from ..description import add_variant
 from .model import Matrix, MatrixError, Override, Settings, Value, Variant, Where
@@ -37,7 +37,7 @@ def combine(matrix: Matrix) -> tuple[Variant, ...]:
             )
     if not variants:
         raise MatrixError(
-            matrix.source, "axes", "no combination is left: check 'requires' and 'exclude'"
+            matrix.source, "axes", "no combination remains: check 'requires' and 'exclude'"
         )
     return tuple(variants.values())
 
@@ -66,7 +66,7 @@ def select(variants: Sequence[Variant], wanted: Iterable[str]) -> tuple[Variant,
         if not found:
             labels = ", ".join(variant.label for variant in variants[:8])
             raise VariantError(
-                f"{shortened(text)} matches none of the variants: {labels}"
+                f"{shortened(text)} matches no variant: {labels}"
                 + (", …" if len(variants) > 8 else "")
             )
     selected = tuple(
@@ -97,7 +97,7 @@ def metadata_of(matrix: Matrix, variants: Iterable[Variant]) -> Metadata:
 
 
 def _combinations(matrix: Matrix) -> list[dict[str, Value]]:
-    """Return what is left of the product of the axes; what is ruled out does not grow first."""
+    """Return the combinations of the axes, pruned as soon as a condition excludes them."""
     combinations: list[dict[str, Value]] = [{}]
     for axis, values in matrix.axes.items():
         longer = ({**chosen, axis: value} for chosen in combinations for value in values)
@@ -106,7 +106,7 @@ def _combinations(matrix: Matrix) -> list[dict[str, Value]]:
 
 
 def _possible(matrix: Matrix, values: Mapping[str, Value]) -> bool:
-    """Tell whether nothing is known against *values*, which need not be of all axes."""
+    """Return whether no condition excludes *values*, which may be of some axes only."""
     return all(
         condition.matches(values[axis].name)
         for value in values.values()
@@ -128,7 +128,9 @@ def _variant(matrix: Matrix, values: Mapping[str, Value]) -> Variant:
         label = override.label or label
     if not label:
         raise MatrixError(
-            matrix.source, "label", f"{_named(values)} has an empty label: give a value its part"
+            matrix.source,
+            "label",
+            f"{_named(values)} has an empty label: give one of these values a label",
         )
     return Variant(label, values, _settings(matrix, values, overrides))
 
@@ -148,7 +150,7 @@ def _settings(
         "environment", {a: s.environment for a, s in given.items()}, [s.environment for s in last]
     )
     for name in set_by_override:
-        flags.pop(name, None)  # it is replaced as a whole
+        flags.pop(name, None)  # replaced as a whole
     if both := sorted(environment.keys() & flags.keys()):
         raise MatrixError(
             matrix.source,
@@ -174,7 +176,7 @@ def _settings(
 
 
 class _Joiner:
-    """Puts together what several values give; knows how to name a contradiction."""
+    """Combines settings of several values, and reports contradictions."""
 
     def __init__(self, source: str, values: Mapping[str, Value]) -> None:
         self._source = source
@@ -183,7 +185,7 @@ class _Joiner:
     def joined(
         self, what: str, given: Mapping[str, Mapping[str, T]], overrides: Sequence[Mapping[str, T]]
     ) -> dict[str, T]:
-        """Return all of *given* with *overrides* over it.
+        """Return the combination of *given*, with *overrides* applied.
 
         Raises:
             MatrixError: two axes give one name different things and no override settles it.
@@ -197,8 +199,8 @@ class _Joiner:
                     raise MatrixError(
                         self._source,
                         _named(self._values),
-                        f"{what}: axes {giver[name]!r} and {axis!r} both give {name!r}: "
-                        "let one of them do it, or settle it with an [[override]]",
+                        f"{what}: axes {giver[name]!r} and {axis!r} both set {name!r}: "
+                        "set it in one of them, or add an [[override]]",
                     )
                 joined[name] = item
                 giver[name] = axis

@@ -12,7 +12,7 @@ AUTO = "auto"
 
 
 def find_frontend(name: str) -> str:
-    """Return the frontend *name*; for `AUTO` uv if it is there, because it is faster."""
+    """Return the frontend *name*; for `AUTO`, uv if it is installed, because it is faster."""
     if name == AUTO:
         return "uv" if _uv() else "build"
     return name
@@ -34,20 +34,20 @@ def command(
         kind: ``wheel`` or ``sdist``.
         source: the source tree.
         target: the folder that gets the result.
-        config_settings: what the backend is told.
-        isolated: build in an environment of its own.
+        config_settings: for the build backend.
+        isolated: build in an isolated environment.
     """
     if frontend == "uv":
         line = [_uv() or "uv", "build", "--python", sys.executable, "--out-dir", str(target)]
         line += [] if isolated else ["--no-build-isolation"]
     else:
         line = [sys.executable, "-m", "build", "--outdir", str(target)]
-        # What is there is taken as it is, as uv takes it.
+        # Like uv, without checking the installed dependencies.
         line += [] if isolated else ["--no-isolation", "--skip-dependency-check"]
     settings = (f"-C{key}={text}" for key, texts in config_settings.items() for text in texts)
     return [*line, f"--{kind}", *settings, str(source)]
 
 
 def _uv() -> str | None:
-    # The one of the environment that we run in, if there is one.
+    # Prefer the one in the current environment.
     return shutil.which("uv", path=str(Path(sys.executable).parent)) or shutil.which("uv")

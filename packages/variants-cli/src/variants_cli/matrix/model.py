@@ -1,4 +1,4 @@
-"""What a matrix file says, checked and without its syntax."""
+"""The contents of a matrix file, validated."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from pep_variants.errors import VariantError, redacted
-from pep_variants.metadata import Metadata
-from pep_variants.property import Property
+from pep_variants.model.metadata import Metadata
+from pep_variants.model.property import Property
 
 
 class MatrixError(VariantError):
@@ -21,7 +21,7 @@ class MatrixError(VariantError):
     Attributes:
         source: the file.
         path: place inside it, e.g. ``axes.gpu.sm90.requires``; empty for the whole file.
-        problem: what is wrong, with the value and the way out.
+        problem: what is wrong, with the value and what to do.
     """
 
     def __init__(self, source: str, path: str, problem: str) -> None:
@@ -33,18 +33,18 @@ class MatrixError(VariantError):
 
 @dataclass(frozen=True)
 class Condition:
-    """Which values of an axis are meant.
+    """A condition on the value of an axis.
 
     Attributes:
-        names: any of these; empty if `versions` says it.
-        versions: those whose name is a version in this set.
+        names: matching values; empty if `versions` is used.
+        versions: matches values whose name is a version in this set.
     """
 
     names: tuple[str, ...] = ()
     versions: SpecifierSet | None = None
 
     def matches(self, name: str) -> bool:
-        """Tell whether the value *name* is meant. What is no version is in no set of versions."""
+        """Return whether the value *name* matches. A set of versions contains only versions."""
         if self.versions is None:
             return name in self.names
         try:
@@ -59,14 +59,14 @@ Where = Mapping[str, Condition]
 
 @dataclass(frozen=True)
 class Settings:
-    """What a value of an axis, or an override, gives the variants that have it.
+    """Settings that a value of an axis, or an override, contributes to its variants.
 
     Attributes:
-        properties: what the wheel needs; several values of one feature are alternatives.
-        environment: variables of the build that are set.
-        flags: words that are appended to a variable of the build (``CFLAGS``).
-        config_settings: what the build backend is told (PEP 517); a key may have several values.
-        ci: what a CI service is told of the job, e.g. which machine it runs on.
+        properties: of the wheel; several values of one feature are alternatives.
+        environment: environment variables of the build.
+        flags: words that are appended to a variable, such as ``CFLAGS``.
+        config_settings: for the build backend (PEP 517); a key may have several values.
+        ci: options of the CI job, e.g. the machine that it runs on.
     """
 
     properties: tuple[Property, ...] = ()
@@ -81,12 +81,12 @@ class Value:
     """One value of an axis.
 
     Attributes:
-        name: as other parts of the file call it; a version, perhaps.
-        label: its part of the label; empty for none.
-        title: what it is, for people; may be empty.
-        requires: which values of other axes it goes with.
-        host: a marker that has to hold on the machine that builds; None for any machine.
-        settings: what it gives.
+        name: its name in the file; may be a version.
+        label: its part of the label; may be empty.
+        title: description; may be empty.
+        requires: conditions on the values of other axes.
+        host: environment marker of machines that can build it; None for any machine.
+        settings: its settings.
     """
 
     name: str
@@ -99,12 +99,12 @@ class Value:
 
 @dataclass(frozen=True)
 class Override:
-    """What replaces the settings of the values where several of them come together.
+    """Settings for a combination of values, which replace those of the single values.
 
     Attributes:
-        where: for which variants; empty for all.
+        where: conditions on the values; empty for all variants.
         label: their label instead of the joined one, None to keep it.
-        settings: what replaces that of the values, feature by feature and name by name.
+        settings: replacements, by feature and by name.
     """
 
     where: Where
@@ -118,11 +118,11 @@ class Matrix:
 
     Attributes:
         source: the file, for messages.
-        project: what all variants have in common: namespaces and providers.
+        project: namespaces and providers of all variants.
         axes: values by name of the axis, both in their order.
         label: axes whose parts are joined to the label, in order.
-        exclude: combinations that there are not.
-        override: corrections, later ones count.
+        exclude: combinations that are not variants.
+        override: overrides; later ones win.
         build_source: source tree or source distribution to build.
         backend: build backend that writes variant metadata itself, empty if none does.
         repair: words of the command that repairs a wheel before it is packed, by `sys.platform`,
@@ -147,7 +147,7 @@ class Variant:
     Attributes:
         label: its label.
         values: the value of each axis.
-        settings: what they give together.
+        settings: combined settings of the values.
     """
 
     label: str
@@ -156,10 +156,10 @@ class Variant:
 
     @property
     def title(self) -> str:
-        """What it is, for people; may be empty."""
+        """Description, may be empty."""
         return "; ".join(value.title for value in self.values.values() if value.title)
 
     @property
     def hosts(self) -> tuple[Marker, ...]:
-        """The markers that have to hold on the machine that builds it."""
+        """Environment markers of machines that can build it."""
         return tuple(value.host for value in self.values.values() if value.host is not None)

@@ -8,17 +8,17 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pep_variants.explanation import why_chosen
-from pep_variants.property import Property
+from pep_variants.choose.phrases import why_chosen
+from pep_variants.model.property import Property
 
 from ..description import write_description
 from .combination import metadata_of
 from .model import Matrix, Variant
 
 GITHUB_JOBS = 256
-"""The most jobs that GitHub Actions makes of one matrix."""
+"""Maximum number of jobs of a matrix on GitHub Actions."""
 GITLAB_JOBS = 200
-"""The most jobs that GitLab makes of one matrix."""
+"""Maximum number of jobs of a matrix on GitLab."""
 
 
 def table(variants: Sequence[Variant]) -> list[tuple[str, str, str]]:
@@ -27,7 +27,7 @@ def table(variants: Sequence[Variant]) -> list[tuple[str, str, str]]:
         (
             variant.label,
             variant.title,
-            why_chosen(_grouped(variant.settings.properties)) or "fits everywhere",
+            why_chosen(_grouped(variant.settings.properties)) or "any machine",
         )
         for variant in variants
     ]
@@ -69,7 +69,7 @@ def github(variants: Sequence[Variant]) -> str:
 
 
 def gitlab(variants: Sequence[Variant]) -> str:
-    """Return a hidden GitLab job ``.variants`` to extend, in the JSON that is YAML as well."""
+    """Return a hidden GitLab job ``.variants`` to extend, as JSON, which is also YAML."""
     jobs = [
         {
             "VARIANT": variant.label,
@@ -106,10 +106,10 @@ TEXTS: Mapping[str, Callable[[Sequence[Variant]], str]] = {
     "github": github,
     "gitlab": gitlab,
 }
-"""What is printed, by format."""
+"""Functions that make the output, by format."""
 
 LIMITS = {"github": ("GitHub Actions", GITHUB_JOBS), "gitlab": ("GitLab", GITLAB_JOBS)}
-"""Service and the most jobs that it makes of one matrix, by format."""
+"""Service and its maximum number of jobs of a matrix, by format."""
 
 
 def _exports(variant: Variant) -> list[str]:

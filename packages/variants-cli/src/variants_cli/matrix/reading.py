@@ -10,12 +10,12 @@ from typing import Any
 from packaging.markers import InvalidMarker, Marker
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from pep_variants import toml
 from pep_variants.errors import InvalidLabel, InvalidProperty, shortened
-from pep_variants.label import check_label
-from pep_variants.metadata import Metadata
-from pep_variants.property import Property
-from pep_variants.reader import metadata_from_tree
+from pep_variants.formats import toml
+from pep_variants.formats.reader import metadata_from_tree
+from pep_variants.model.label import check_label
+from pep_variants.model.metadata import Metadata
+from pep_variants.model.property import Property
 
 from .backends import BACKENDS
 from .model import Condition, Matrix, MatrixError, Override, Settings, Value, Where
@@ -38,7 +38,7 @@ def read_matrix(path: Path) -> Matrix:
     """Read the matrix file *path* and those that it extends.
 
     Raises:
-        MatrixError: it is no TOML, has unknown keys or wrong values, or says nothing sensible.
+        MatrixError: it is not valid TOML, has unknown keys or wrong values, or is inconsistent.
         MetadataError: its ``variant`` table breaks the format.
         OSError: it, or what it extends, cannot be read.
     """
@@ -64,7 +64,7 @@ def _load(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
         return _over(_load(path.parent / base, (*seen, resolved)), tree)
     except FileNotFoundError:
         raise MatrixError(
-            source, "extends", f"{path.parent / base} is not there: name it relative to this file"
+            source, "extends", f"{path.parent / base} does not exist: name it relative to this file"
         ) from None
 
 
@@ -100,7 +100,7 @@ class _Reader:
             if not _AXIS.fullmatch(name):
                 raise self._error(
                     "axes",
-                    f"{shortened(name)} is no name of an axis: it must match {_AXIS.pattern}",
+                    f"{shortened(name)} is not a valid axis name: it must match {_AXIS.pattern}",
                 )
             values = self._table(tables, name, "axes")
             if not values:
@@ -156,7 +156,7 @@ class _Reader:
         try:
             words = tuple(shlex.split(text))
         except ValueError as error:
-            raise self._error(path, f"{shortened(text)} is no command: {error}") from None
+            raise self._error(path, f"{shortened(text)} is not a valid command: {error}") from None
         for name in PLACEHOLDERS:
             if not any(name in word for word in words):
                 raise self._error(
@@ -193,12 +193,14 @@ class _Reader:
         if not _PART.fullmatch(label):
             raise self._error(
                 f"{path}.label",
-                f"{shortened(label)} is no part of a label: it must match {_PART.pattern}"
+                f"{shortened(label)} is not valid in a label: it must match {_PART.pattern}"
                 + ("" if "label" in table else "; add the key to have another one than the name"),
             )
         requires = self._where(self._table(table, "requires", path), f"{path}.requires")
         if axis in requires:
-            raise self._error(f"{path}.requires", f"is about {axis!r} itself: name other axes")
+            raise self._error(
+                f"{path}.requires", f"names the axis {axis!r} itself: name other axes"
+            )
         return Value(
             name=name,
             label=label,
@@ -234,7 +236,7 @@ class _Reader:
                 return Condition(versions=SpecifierSet(value))
             except InvalidSpecifier:
                 raise self._error(
-                    path, f"{shortened(value)} is no set of versions such as '>=12.9,<14'"
+                    path, f"{shortened(value)} is not a version specifier such as '>=12.9,<14'"
                 ) from None
         names = [value] if isinstance(value, str) else value
         if not isinstance(names, list) or not names or not all(isinstance(n, str) for n in names):
@@ -247,7 +249,7 @@ class _Reader:
             if name not in self._axes[axis]:
                 raise self._error(
                     path,
-                    f"{shortened(name)} is no value of axis {axis!r}; "
+                    f"{shortened(name)} is not a value of axis {axis!r}; "
                     f"there are {', '.join(self._axes[axis])}",
                 )
         return Condition(names=tuple(names))
@@ -258,7 +260,7 @@ class _Reader:
         for name, value in self._table(table, "environment", path).items():
             place = f"{path}.environment"
             if not _VARIABLE.fullmatch(name):
-                raise self._error(place, f"{shortened(name)} is no name of a variable")
+                raise self._error(place, f"{shortened(name)} is not a valid variable name")
             if isinstance(value, str):
                 environment[name] = value
             else:
@@ -295,7 +297,7 @@ class _Reader:
         except InvalidMarker:
             raise self._error(
                 f"{path}.host",
-                f"{shortened(text)} is no environment marker such as "
+                f"{shortened(text)} is not a valid environment marker such as "
                 "\"platform_machine == 'aarch64'\"",
             ) from None
 
@@ -304,7 +306,7 @@ class _Reader:
     def _check_axis(self, axis: str, path: str) -> None:
         if axis not in self._axes:
             raise self._error(
-                path, f"{shortened(axis)} is no axis; there are {', '.join(self._axes)}"
+                path, f"{shortened(axis)} is not an axis; there are {', '.join(self._axes)}"
             )
 
     def _check_keys(self, table: dict[str, Any], path: str, known: tuple[str, ...]) -> None:

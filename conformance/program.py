@@ -1,0 +1,111 @@
+"""Programs that runners start: once per case, or forked from one that has imported everything."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import NamedTuple
+
+from . import FOLDER
+
+SECONDS = 120
+
+
+class Finished(NamedTuple):
+    """A run that ended: its exit code, and all that was printed."""
+
+    code: int
+    output: str
+
+
+def execute(
+    command: Sequence[str], variables: Mapping[str, str], directory: Path, seconds: int = SECONDS
+) -> Finished:
+    """Run *command*."""
+    try:
+        done = subprocess.run(
+            list(command),
+            env=dict(variables),
+            cwd=directory,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        return Finished(124, (error.stdout or b"").decode("utf-8", "replace"))
+    return Finished(done.returncode, done.stdout.decode("utf-8", "replace"))
+
+
+class PythonProgram:
+    """A program in Python; forked where the system can, see `prefork`."""
+
+    def __init__(self, python: str, entry: str, *modules: str) -> None:
+        """Set up.
+
+        Args:
+            python: the interpreter.
+            entry: ``MODULE:FUNCTION``, called without arguments.
+            modules: what is imported before the fork as well.
+        """
+        self._python = python
+        self._entry = entry
+        self._modules = modules
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = Lock()
+
+    def run(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        variables: Mapping[str, str],
+        directory: Path,
+        seconds: int = SECONDS,
+    ) -> Finished:
+        """Run it with *arguments*; *name* is ``sys.argv[0]``."""
+        if not hasattr(os, "fork"):
+            module, _, function = self._entry.partition(":")
+            code = f"import sys, {module}; sys.argv[0] = {name!r}; sys.exit({module}.{function}())"
+            command = [self._python, "-c", code, *arguments]
+            return execute(command, variables, directory, seconds)
+        output = directory / ".output"
+        job = {
+            "arguments": [name, *arguments],
+            "variables": dict(variables),
+            "directory": str(directory),
+            "output": str(output),
+            "seconds": seconds,
+        }
+        with self._lock:
+            if self._process is None:
+                self._process = self._start(variables)
+            assert self._process.stdin is not None
+            assert self._process.stdout is not None
+            self._process.stdin.write(json.dumps(job).encode() + b"\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self._python}: {self._entry} cannot be started")
+        text = output.read_text("utf-8", "replace") if output.exists() else ""
+        output.unlink(missing_ok=True)
+        return Finished(int(line), text)
+
+    def _start(self, variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        # The first run's variables: what is imported reads no others.
+        return subprocess.Popen(
+            [self._python, str(FOLDER / "prefork.py"), self._entry, *self._modules],
+            env={**variables, "PYTHONPATH": ""},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+
+    def close(self) -> None:
+        """End it."""
+        if self._process is not None:
+            self._process.communicate()
+            self._process = None

@@ -1,0 +1,118 @@
+"""pip without the shim for pip, through the index shim: what any installer gets from it."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from hostile.clients import found
+from pep_variants.errors import VariantError
+from pep_variants.formats.platform_file import load_platform
+from support.environments import PIPS, Environments
+from variants_proxy import Machine, Settings, Upstream, create_app, encode, index_url, links_url
+
+from ..case import Case
+from ..outcome import Outcome
+from ..place import Place
+from ..program import PythonProgram
+from . import not_for_installers
+from .arguments import pip_target
+from .pip import MODULES
+
+
+class IndexShimPip:
+    """``pip install --target`` of a stock pip, whose indexes are those of an index shim."""
+
+    name = "index-shim-pip"
+    title = f"pip {PIPS[-1]} without the shim, through the index shim"
+    # The words are pip's.
+    is_ours = False
+
+    def __init__(self, environments: Environments) -> None:
+        """Use the newest pip."""
+        python = environments.plain("3.13", PIPS[-1]).python
+        self._program = PythonProgram(python, "pip._internal.cli.main:main", *MODULES)
+
+    def close(self) -> None:
+        """End the program."""
+        self._program.close()
+
+    def refuses(self, case: Case) -> str:
+        """Refuse what is not about an index, and what its URL cannot say."""
+        if "options" in case.tree or "settings" in case.tree:
+            return "takes no options"
+        if "abi-dependency" in case.needs:
+            return "leaves variants with abi_dependency out"
+        if place_of_machine(case) == "detected":
+            return "does not look at the machine"
+        return not_for_installers(case)
+
+    def play(self, case: Case, place: Place) -> Outcome:
+        """Install through an index shim of its own."""
+        assert place.platform is not None
+        try:
+            platform = load_platform(place.platform)
+        except VariantError as error:
+            return Outcome(True, installed={}, output=str(error), is_ours=False)
+        served = place.served
+        simple = [Upstream(f"i{number}", url) for number, url in enumerate(_indexes(place))]
+        links = [
+            Upstream(f"l{number}", url, "find-links")
+            for number, url in enumerate(served.find_links)
+        ]
+        settings = Settings((*simple, *links), place.root / "shim")
+        key = encode(Machine(platform, target=_target(case)))
+        with running(settings) as url:
+            arguments = ["install", "--no-cache-dir", "--no-compile", "--no-input", "--target"]
+            arguments += [str(place.target), "--disable-pip-version-check"]
+            arguments += ["--index-url", url + index_url(key)]
+            for item in links:
+                arguments += ["--find-links", url + links_url(key, item.name)]
+            arguments += [*pip_target(case), *served.install]
+            done = self._program.run("pip", arguments, place.variables, place.work)
+        return Outcome(
+            done.code != 0, installed=found(place.target), output=done.output, is_ours=False
+        )
+
+
+def place_of_machine(case: Case) -> object:
+    """Return what *case* says of the machine."""
+    return case.tree.get("machine", {})
+
+
+def _indexes(place: Place) -> list[str]:
+    return [place.served.index, *place.served.extra_indexes]
+
+
+def _target(case: Case) -> str:
+    if "target" not in case.tree:
+        from variants_proxy import host_target
+
+        return host_target()
+    target = case.tree["target"]
+    system = {"macos": "macosx", "windows": "win"}.get(target["os"], target["os"])
+    return f"{system}-{target['arch'].replace('arm64', 'aarch64')}"
+
+
+@contextmanager
+def running(settings: Settings) -> Iterator[str]:
+    """Run an index shim in a thread; the value is its URL."""
+    config = uvicorn.Config(create_app(settings), log_level="critical", access_log=False)
+    server = uvicorn.Server(config)
+    listening = socket.create_server(("127.0.0.1", 0))
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    try:
+        while not server.started:
+            time.sleep(0.005)
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(10)
+        listening.close()

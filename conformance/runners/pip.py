@@ -1,0 +1,62 @@
+"""pip with the shim."""
+
+from __future__ import annotations
+
+from hostile.clients import found
+from support.environments import PIPS, Environments
+
+from ..case import Case
+from ..outcome import Outcome
+from ..place import Place
+from ..program import PythonProgram
+from . import not_for_installers
+from .arguments import index_options, pip_target, variant_options
+
+MODULES = (
+    "pip._internal.commands.install",
+    "pip._internal.resolution.resolvelib.resolver",
+)
+
+ALONE = ("--no-input", "--no-cache-dir", "--disable-pip-version-check")
+"""Options that keep pip from all but the indexes that it is given."""
+
+
+class Pip:
+    """``pip install --target`` of a pip with the shim."""
+
+    is_ours = True
+
+    def __init__(self, environments: Environments, name: str, version: str, python: str) -> None:
+        """Use pip *version* on *python*."""
+        self.name = name
+        self.title = f"pip {version} with the shim"
+        self._program = PythonProgram(
+            environments.patched(python, version).python, "pip._internal.cli.main:main", *MODULES
+        )
+
+    def close(self) -> None:
+        """End the program."""
+        self._program.close()
+
+    def refuses(self, case: Case) -> str:
+        """Refuse what is not about an index."""
+        return not_for_installers(case)
+
+    def play(self, case: Case, place: Place) -> Outcome:
+        """Install."""
+        served = place.served
+        arguments = ["install", *ALONE, "--no-compile", "--target", str(place.target)]
+        arguments += index_options(served)
+        arguments += [*variant_options(case, place), *pip_target(case), *served.install]
+        done = self._program.run("pip", arguments, place.variables, place.work)
+        return Outcome(done.code != 0, installed=found(place.target), output=done.output)
+
+
+def oldest(environments: Environments) -> Pip:
+    """Return the oldest supported pip."""
+    return Pip(environments, "pip-oldest", PIPS[0], "3.10")
+
+
+def newest(environments: Environments) -> Pip:
+    """Return the newest supported pip."""
+    return Pip(environments, "pip-newest", PIPS[-1], "3.13")

@@ -1,0 +1,82 @@
+"""``uv-variants pip install`` with an unmodified uv."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from hostile.clients import found
+from support.environments import Environments
+from support.uvs import UVS, downloaded_uv
+
+from ..case import Case
+from ..outcome import Outcome
+from ..place import Place
+from ..program import PythonProgram
+from . import not_for_installers
+from .arguments import TARGET_VARIABLES, uv_target, variant_options
+
+_MODULES = ("uv_variants.run", "uv_variants.report", "uv_variants.proxy_client")
+
+
+class UvVariants:
+    """``uv-variants pip install --target``, of this environment, with a uv of some version."""
+
+    is_ours = True
+
+    def __init__(self, environments: Environments, name: str, version: str) -> None:
+        """Use uv *version*."""
+        self.name = name
+        self.title = f"uv-variants with uv {version}"
+        self._uv = downloaded_uv(version, environments.wheelhouse)
+        self._program = PythonProgram(sys.executable, "uv_variants.main:main", *_MODULES)
+
+    def close(self) -> None:
+        """End the program."""
+        self._program.close()
+
+    def refuses(self, case: Case) -> str:
+        """Refuse what is not about an index, and `abi_dependency`, of which uv knows nothing."""
+        if "abi-dependency" in case.needs:
+            return "leaves variants with abi_dependency out"
+        return not_for_installers(case)
+
+    def play(self, case: Case, place: Place) -> Outcome:
+        """Install."""
+        arguments = [*variant_options(case, place), *uv_install(case, place)]
+        variables = {
+            **place.variables,
+            "VARIANTS_UV": str(self._uv),
+            "UV_CACHE_DIR": str(place.root / "uv-cache"),
+            **TARGET_VARIABLES,
+        }
+        done = self._program.run("uv-variants", arguments, variables, place.work)
+        return Outcome(done.code != 0, installed=found(place.target), output=done.output)
+
+
+def uv_install(case: Case, place: Place, more: Sequence[str] = ()) -> list[str]:
+    """Return uv's arguments that install what *case* wants.
+
+    uv asks its default index last, so the main index of the case is an index of first rank if
+    there are others.
+    """
+    served = place.served
+    *first, last = [served.index, *served.extra_indexes]
+    arguments = ["pip", "install", "--python", sys.executable, "--target", str(place.target)]
+    arguments += ["--no-config", "--link-mode", "copy", *more]
+    for url in first:
+        arguments += ["--index", url]
+    arguments += ["--default-index", last]
+    for url in served.find_links:
+        arguments += ["--find-links", url]
+    return [*arguments, *uv_target(case), *served.install]
+
+
+def oldest(environments: Environments) -> UvVariants:
+    """Return it with the oldest uv that is tried."""
+    return UvVariants(environments, "uv-variants-oldest", UVS[0])
+
+
+def newest(environments: Environments) -> UvVariants:
+    """Return it with the newest uv that is tried."""
+    return UvVariants(environments, "uv-variants-newest", UVS[-1])

@@ -1,0 +1,99 @@
+"""The table of who agrees on what, for the terminal and as a page of the documentation."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from .case import Case
+from .verdict import Verdict
+
+_WHO = {"corpus": "the corpus", "client": "the client", "open": "open"}
+
+
+def summary(
+    cases: Mapping[str, Case], titles: Mapping[str, str], verdicts: Sequence[Verdict]
+) -> list[list[str]]:
+    """Return rows, the first of which is the header: areas by clients.
+
+    A cell is ``AGREED/PLAYED``, and empty where the client was given no case of the area.
+    """
+    counts: Counter[tuple[str, str, str]] = Counter()
+    for verdict in verdicts:
+        counts[cases[verdict.case].area, verdict.client, verdict.state] += 1
+    areas = sorted({case.area for case in cases.values()})
+    rows = [["area", "cases", *titles]]
+    for area in areas:
+        number = sum(case.area == area for case in cases.values())
+        rows.append([area, str(number), *(_cell(counts, [area], name) for name in titles)])
+    rows.append(["all", str(len(cases)), *(_cell(counts, areas, name) for name in titles)])
+    return rows
+
+
+def _cell(counts: Counter[tuple[str, str, str]], areas: Sequence[str], client: str) -> str:
+    agreed = sum(counts[area, client, "agrees"] for area in areas)
+    played = agreed + sum(
+        counts[area, client, state] for area in areas for state in ("differs", "explained")
+    )
+    return f"{agreed}/{played}" if played else ""
+
+
+def text_table(rows: Sequence[Sequence[str]]) -> str:
+    """Return *rows* in columns."""
+    widths = [max(len(row[number]) for row in rows) for number in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )
+
+
+def markdown_table(rows: Sequence[Sequence[str]]) -> str:
+    """Return *rows* as a Markdown table."""
+    header, *body = rows
+    lines = [header, ["---"] * len(header), *body]
+    return "\n".join(f"| {' | '.join(_escaped(cell) for cell in row)} |" for row in lines)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def page(cases: Mapping[str, Case], titles: Mapping[str, str], verdicts: Sequence[Verdict]) -> str:
+    """Return the page of the documentation."""
+    generated = Counter(case.family for case in cases.values() if case.family)
+    lines = [
+        "# Conformance",
+        "",
+        "Results of each client on the [conformance corpus](../conformance/README.md), written by",
+        "`make conformance`. A cell has the number of cases passed, of those that were run. Cases",
+        "that a client has no interface for, such as lock files or options of this project, are",
+        "not run with it.",
+        "",
+        markdown_table(summary(cases, titles, verdicts)),
+        "",
+        *(f"- **{name}**: {title}" for name, title in titles.items()),
+        "",
+        f"{len(cases)} cases, {sum(generated.values())} of them in generated families: "
+        + ", ".join(f"{name} ({number})" for name, number in sorted(generated.items()))
+        + ".",
+        "",
+        "## Where clients differ",
+        "",
+    ]
+    explained: dict[tuple[str, str, str], list[str]] = {}
+    for verdict in verdicts:
+        if verdict.difference is not None:
+            key = (verdict.client, verdict.difference.why, verdict.difference.right)
+            explained.setdefault(key, []).append(verdict.case)
+    rows = [["client", "cases", "why", "right", "for example"]]
+    rows += [
+        [client, str(len(found)), why, _WHO[right], f"`{found[0]}`"]
+        for (client, why, right), found in sorted(explained.items())
+    ]
+    unexplained = [verdict for verdict in verdicts if verdict.state == "differs"]
+    rows += [
+        [verdict.client, "1", "; ".join(verdict.lines), "not explained yet", f"`{verdict.case}`"]
+        for verdict in unexplained
+    ]
+    lines.append(markdown_table(rows) if len(rows) > 1 else "Nowhere.")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,508 @@
+"""The worst inputs within the limits: CPU time and peak memory over size, each in a process.
+
+Every input is read at a quarter of the limit, at half of it and at the limit. CPU time, which a
+busy machine does not change much, is set beside `json.loads` of the same bytes, or beside hashing
+them. Work that grows by more than the size is marked: `NOT met`, with the growth from the
+smallest to the largest size, which is four times as large.
+"""
+
+# Size: a reader and an input for each limit, in pairs that are read together.
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import io
+import json
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pep_variants import limits
+
+from .report import Row
+
+MOST_SECONDS = 2.0
+MOST_MEGABYTES = 300
+GROWTH = 6.0
+"""Times the CPU time for four times the size; linear work has four, short times vary."""
+
+_SCHEMA = "https://variants-schema.wheelnext.dev/v0.2.0.json"
+_OLD_SCHEMA = "https://variants-schema.wheelnext.dev/v0.0.3.json"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One kind of input.
+
+    Attributes:
+        make: the bytes for a number.
+        most: the number at the limit.
+        read: what is measured, given the path of a file with the bytes.
+    """
+
+    make: Callable[[int], bytes]
+    most: int
+    read: Callable[[Path], object]
+
+
+# --- What is measured. Imports are not: `main` calls everything once on the smallest input.
+
+
+def judge(path: Path) -> object:
+    """Read metadata, detect, rank and explain."""
+    from pep_variants.choose.explanation import verdicts
+    from pep_variants.choose.ranking import rank
+    from pep_variants.detect.detector import Detector
+    from pep_variants.formats.reader import read_metadata
+
+    metadata = read_metadata(path.read_bytes(), "x.json")
+    ranking = rank(metadata, Detector().platform(metadata))
+    return verdicts(ranking, None)
+
+
+def page(path: Path) -> object:
+    """Read a page of an index."""
+    from variants_index.pages import HTML, JSON, read_page
+
+    data = path.read_bytes()
+    kind = JSON if data.startswith(b"{") else HTML
+    return read_page(data, kind, "https://index.example/simple/a/")
+
+
+def filenames(path: Path) -> object:
+    """Parse one filename in each line."""
+    from pep_variants.errors import InvalidWheelFilename
+    from pep_variants.model.filename import parse_filename
+
+    found = 0
+    for line in path.read_text().splitlines():
+        try:
+            found += len(parse_filename(line).tags)
+        except InvalidWheelFilename:
+            continue
+    return found
+
+
+def marker(path: Path) -> object:
+    """Reduce the marker of a requirement."""
+    from pep_variants.choose.markers import VariantContext, reduce_requirement
+
+    return reduce_requirement(path.read_text(), VariantContext("x", {"a": {"b": ("c",)}}))
+
+
+def core_metadata(path: Path) -> object:
+    """Read the METADATA of a wheel, and parse and reduce its requirements."""
+    from packaging.requirements import InvalidRequirement, Requirement
+    from packaging.version import Version
+
+    from pep_variants.choose.markers import NON_VARIANT
+    from pep_variants.choose.metadata_markers import reduce_metadata
+    from variants_index.core_metadata import read_core_metadata
+
+    data = reduce_metadata(path.read_bytes(), NON_VARIANT)
+    for text in read_core_metadata(data, "a", Version("1"), "x").requires:
+        try:
+            Requirement(text)
+        except InvalidRequirement:
+            continue
+    return None
+
+
+def wheel(path: Path) -> object:
+    """Open a wheel and look for its metadata."""
+    from pep_variants.wheelfile.wheel import open_wheel
+
+    with path.open("rb") as stream, open_wheel(stream, "x.whl") as contents:
+        return contents.read("METADATA")
+
+
+def sdist(path: Path) -> object:
+    """Look for PKG-INFO in a source distribution."""
+    from pep_variants.wheelfile.sdist import read_pkg_info
+
+    with path.open("rb") as stream:
+        return read_pkg_info(stream, "a-1.tar.gz", "x")
+
+
+def record(path: Path) -> object:
+    """Read RECORD of a wheel."""
+    from pep_variants.wheelfile.record import read_record
+
+    return read_record(path.read_bytes(), "x.whl")
+
+
+def answer(path: Path) -> object:
+    """Read the answer of a plugin."""
+    from variants_plugins.answer import read_answer
+
+    return read_answer(path.read_bytes(), "a", "plugin")
+
+
+def platform(path: Path) -> object:
+    """Read a platform file."""
+    from pep_variants.formats.platform_file import load_platform
+
+    return load_platform(path)
+
+
+def lock(path: Path) -> object:
+    """Read a lock file."""
+    from variants_index.lock.reading import read_lock
+
+    return read_lock(path)
+
+
+def requirements(path: Path) -> object:
+    """Read a requirements file."""
+    from resolvelib_variants.resolution.requirements import read_file
+
+    return read_file(path, {})
+
+
+# --- Inputs.
+
+
+def document(
+    variants: dict[str, Any],
+    namespaces: list[str] | None = None,
+    providers: dict[str, Any] | None = None,
+    schema: str = _SCHEMA,
+) -> bytes:
+    """Return metadata; by default of one namespace, whose provider has a value of its own."""
+    tree = {
+        "$schema": schema,
+        "default-priorities": {"namespace": namespaces or ["a"]},
+        "providers": providers
+        if providers is not None
+        else {"a": {"static-properties": {"f": ["1"]}}},
+        "variants": variants,
+    }
+    return json.dumps(tree, separators=(",", ":")).encode()
+
+
+def numbered(prefix: str, count: int) -> list[str]:
+    """Return that many names."""
+    return [f"{prefix}{number}" for number in range(count)]
+
+
+def labels(count: int) -> bytes:
+    """Return compatible variants, each with values that no other has."""
+    return document({name: {"a": {"f": ["1", name]}} for name in numbered("l", count)})
+
+
+def rejected(count: int) -> bytes:
+    """Return rejected variants of a namespace with a long notice."""
+    provider = {"requires": [f"p{'p' * (limits.REQUIREMENT_LENGTH - 2)}"]}
+    return document(
+        {name: {"a": {"f": [name]}} for name in numbered("l", count)}, providers={"a": provider}
+    )
+
+
+def namespaces(count: int) -> bytes:
+    """Return variants of many namespaces nothing of which is supported."""
+    names = numbered("n", 12)
+    provider = {"requires": ["p" * 100]}
+    return document(
+        {label: {name: {"f": ["v"]} for name in names} for label in numbered("l", count)},
+        names,
+        dict.fromkeys(names, provider),
+    )
+
+
+def features(count: int) -> bytes:
+    """Return variants with all features that a provider has."""
+    names = numbered("f", 500)
+    provider = {"static-properties": {name: ["1"] for name in names}, "feature-order": names[::-1]}
+    values = {name: ["1"] for name in names}
+    return document(
+        {label: {"a": {**values, "f0": [label]}} for label in numbered("l", count)},
+        providers={"a": provider},
+    )
+
+
+def values(count: int) -> bytes:
+    """Return variants with thousands of values, which a provider has in another order."""
+    names = numbered("v", limits.VALUES - 1)
+    provider = {"static-properties": {"f": names[::-1]}}
+    return document(
+        {label: {"a": {"f": [*names, label]}} for label in numbered("l", count)},
+        providers={"a": provider},
+    )
+
+
+def natural(count: int) -> bytes:
+    """Return values that are sorted by the numbers in them, with as many numbers as fit."""
+    half = limits.VALUE_LENGTH // 2 - 5
+    return document(
+        {name: {"a": {"f": [f"{'1a' * half}{name}"]}} for name in numbered("l", count)},
+        providers={"a": {"install-time": False}},
+        schema=_OLD_SCHEMA,
+    )
+
+
+def duplicate(count: int) -> bytes:
+    """Return a list with one name twice."""
+    names = numbered("v", count)
+    return document(
+        {"x": {"a": {"f": ["1"]}}},
+        providers={"a": {"static-properties": {"f": [*names, names[-1]]}}},
+    )
+
+
+def plugins(count: int) -> bytes:
+    """Return requirements of plugins, with long markers."""
+    text = "nvidia-variant-provider; " + " and ".join(["python_version > '3'"] * 76)
+    assert len(text) < limits.REQUIREMENT_LENGTH
+    return document(
+        {"x": {"a": {"f": ["1"]}}}, providers={"a": {"requires": [text] * (count - 1) + ["p"]}}
+    )
+
+
+def arrays(count: int) -> bytes:
+    """Return small objects where a string should be, which the message about them quotes."""
+    return b'{"$schema":[' + b'{"":0},' * count + b"0]}"
+
+
+def wide(count: int) -> bytes:
+    """Return one string, of which every character takes four bytes in memory."""
+    return '{"$schema":"\U0001f40d'.encode() + b"x" * count + b'"}'
+
+
+def json_page(count: int) -> bytes:
+    """Return a page of wheels."""
+    hashes = {"sha256": "0" * 64}
+    files = [
+        {"filename": f"a-{number}-py3-none-any.whl", "url": f"a{number}", "hashes": hashes}
+        for number in range(count)
+    ]
+    return json.dumps({"meta": {"api-version": "1.0"}, "name": "a", "files": files}).encode()
+
+
+def html_page(count: int) -> bytes:
+    """Return a page of wheels, as HTML."""
+    links = (
+        f'<a href="a{number}#sha256={"0" * 64}">a-{number}-py3-none-any.whl</a>\n'
+        for number in range(count)
+    )
+    return f"<!DOCTYPE html><body>{''.join(links)}".encode()
+
+
+def tag_sets(count: int) -> bytes:
+    """Return filenames with as many tags as are read, and more."""
+    parts = [".".join(f"{chr(97 + number)}{part}" for number in range(10)) for part in range(3)]
+    good = f"{parts[0]}-{parts[1]}-{parts[2]}.whl"
+    return "\n".join(
+        f"a-{number}-{good}" if number % 2 else f"a-1-{'9' * 5000}-py3-none-any.whl"
+        for number in range(count)
+    ).encode()
+
+
+def long_marker(count: int) -> bytes:
+    """Return a marker of many comparisons."""
+    terms = " and ".join(["('a' in variant_namespaces or os_name == 'x')"] * count)
+    return f"p; {terms}".encode()
+
+
+def fields(count: int) -> bytes:
+    """Return METADATA of many requirements."""
+    text = "Requires-Dist: p>=1; 'a' in variant_namespaces or python_version > '3'\n"
+    return b"Metadata-Version: 2.4\nName: a\nVersion: 1\n" + text.encode() * count
+
+
+def lines(count: int) -> bytes:
+    """Return METADATA of many short fields."""
+    return b"Metadata-Version: 2.4\nName: a\nVersion: 1\n" + b"Keywords: x\n" * (count - 4)
+
+
+def directory(count: int) -> bytes:
+    """Return a zip archive of many empty files."""
+    import zipfile
+
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("a-1.dist-info/METADATA", "Name: a\n")
+        for number in range(count - 1):
+            archive.writestr(zipfile.ZipInfo(f"a/{number}"), b"")
+    return buffer.getvalue()
+
+
+def members(count: int) -> bytes:
+    """Return a source distribution of many empty files."""
+    return gzip.compress(tarfile.TarInfo("a-1/x").tobuf() * count, 6)
+
+
+def bomb(count: int) -> bytes:
+    """Return a source distribution with one file of that many MiB."""
+    info = tarfile.TarInfo("a-1/x")
+    info.size = count * limits.MIB
+    buffer = io.BytesIO()
+    with gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=6) as packed:
+        packed.write(info.tobuf())
+        for _ in range(count):
+            packed.write(bytes(limits.MIB))
+    return buffer.getvalue()
+
+
+def rows_of_record(count: int) -> bytes:
+    """Return a RECORD."""
+    digest = base64.urlsafe_b64encode(bytes(32)).rstrip(b"=").decode()
+    return "".join(f"a/{number},sha256={digest},1\n" for number in range(count)).encode()
+
+
+def long_answer(count: int) -> bytes:
+    """Return an answer of that many values."""
+    per_feature = max(1, count // limits.PLUGIN_FEATURES)
+    configs = [
+        {"name": name, "values": numbered("v", per_feature)}
+        for name in numbered("f", count // per_feature)
+    ]
+    return json.dumps({"namespace": "a", "features": configs, "fixed": False}).encode()
+
+
+def platform_file(count: int) -> bytes:
+    """Return a platform file of that many bytes."""
+    head = '[[provider]]\nnamespace = "a"\n[provider.properties]\n'
+    rows = "".join(f'f{number} = ["1"]\n' for number in range(count // 13))
+    return (head + rows)[:count].rpartition("\n")[0].encode()
+
+
+def lock_file(count: int) -> bytes:
+    """Return a lock file of that many bytes, of many packages."""
+    head = 'lock-version = "1.0"\ncreated-by = "x"\n'
+    package = '[[packages]]\nname = "p%d"\nversion = "1"\n[[packages.wheels]]\nurl = "https://x.example/p%d-1-py3-none-any.whl"\nhashes = {sha256 = "' + "0" * 64 + '"}\n'  # fmt: skip  # noqa: E501
+    size = len(package % (10_000, 10_000))
+    return (head + "".join(package % (i, i) for i in range((count - len(head)) // size))).encode()
+
+
+def requirement_lines(count: int) -> bytes:
+    """Return a requirements file of many requirements."""
+    return "".join(
+        f"p{number}>=1 ; python_version > '3' and os_name == 'posix'\n" for number in range(count)
+    ).encode()
+
+
+def blanks(count: int) -> bytes:
+    """Return a requirements file of white space without an end."""
+    return b"a" + b" " * (count - 2) + b"a"
+
+
+CASES = {
+    "document: variants": Case(labels, limits.LABELS, judge),
+    "document: rejected variants": Case(rejected, limits.LABELS, judge),
+    "document: unsupported namespaces": Case(namespaces, 16_000, judge),
+    "document: features": Case(features, 490, judge),
+    "document: values": Case(values, 80, judge),
+    "document: sorted values": Case(natural, limits.LABELS, judge),
+    "document: a duplicate": Case(duplicate, limits.VALUES - 1, judge),
+    "document: requirements": Case(plugins, limits.PROVIDER_REQUIREMENTS, judge),
+    "document: small objects": Case(arrays, 330_000, judge),
+    "document: wide characters": Case(wide, limits.DOCUMENT_BYTES - 100, judge),
+    "page: JSON": Case(json_page, limits.PAGE_FILES, page),
+    "page: HTML": Case(html_page, limits.PAGE_FILES, page),
+    "filenames": Case(tag_sets, 400, filenames),
+    "marker": Case(long_marker, 20_000, marker),
+    "METADATA: requirements": Case(fields, limits.CORE_REQUIREMENTS, core_metadata),
+    "METADATA: lines": Case(lines, limits.CORE_METADATA_LINES, core_metadata),
+    "wheel: entries": Case(directory, limits.WHEEL_ENTRIES, wheel),
+    "wheel: RECORD": Case(rows_of_record, limits.WHEEL_ENTRIES, record),
+    "source distribution: members": Case(members, limits.SDIST_MEMBERS, sdist),
+    "source distribution: bytes": Case(bomb, limits.SDIST_UNPACKED // limits.MIB - 1, sdist),
+    "plugin answer": Case(long_answer, limits.PLUGIN_VALUES, answer),
+    "platform file": Case(platform_file, limits.SETTINGS_BYTES, platform),
+    "lock file": Case(lock_file, limits.LOCK_BYTES, lock),
+    "requirements file: lines": Case(requirement_lines, limits.REQUIREMENT_LINES, requirements),
+    "requirements file: white space": Case(blanks, limits.REQUIREMENTS_BYTES, requirements),
+}
+"""The number is that at which the input reaches the first of its limits."""
+
+
+# --- Measuring.
+
+
+def main(name: str, path: Path) -> None:
+    """Print CPU seconds of reading the file at *path*, of the comparison, and peak megabytes."""
+    case = CASES[name]
+    with tempfile.TemporaryDirectory() as folder:
+        small = Path(folder, "small")
+        small.write_bytes(case.make(5))
+        _outcome(case.read, small)  # what is imported on the way is no part of it
+    seconds, problem = _outcome(case.read, path)
+    peak = _peak_megabytes()
+    data = path.read_bytes()
+    start = time.process_time()
+    if data[:1] == b"{":
+        json.loads(data)
+    else:
+        hashlib.sha256(data).digest()
+    print(json.dumps([seconds, time.process_time() - start, peak, problem]))
+
+
+def _outcome(read: Callable[[Path], object], path: Path) -> tuple[float, str]:
+    """Return CPU seconds, and the error that it ended with, empty for none."""
+    start = time.process_time()
+    problem = ""
+    try:
+        kept = read(path)  # noqa: F841 - what it returns counts as memory
+    except Exception as error:
+        problem = f"{type(error).__name__}: {error}"
+    return time.process_time() - start, problem
+
+
+def _peak_megabytes() -> float:
+    try:
+        # `getrusage` counts what this process was before `exec` as well.
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1e3
+    except OSError:
+        pass
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0.0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1e6 if sys.platform == "darwin" else 1e3)
+
+
+def measured(name: str, number: int) -> tuple[float, float, float, str]:
+    """Return what a process of its own says of an input of that number."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "input.txt")
+        if name == "lock file":
+            path = path.with_name("pylock.toml")
+        path.write_bytes(CASES[name].make(number))
+        command = [sys.executable, "-m", "benchmarks.bench_limits", name, str(path)]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+    seconds, other, peak, problem = json.loads(done.stdout)
+    return seconds, other, peak, problem
+
+
+def rows() -> Iterator[Row]:
+    """Measure every case at three sizes."""
+    for name, case in CASES.items():
+        sizes = [case.most // 4, case.most // 2, case.most]
+        found = [measured(name, size) for size in sizes]
+        first, *_, (seconds, other, peak, problem) = found
+        growth = seconds / first[0]
+        linear = growth <= GROWTH or seconds < 0.05
+        yield Row(
+            f"{name} ({peak:.0f} MB, {growth:.1f}x for 4x)",
+            seconds * 1e3,
+            other * 1e3,
+            "ms",
+            problem[:60] or "json.loads or SHA-256 of the same bytes",
+            f"under {MOST_SECONDS:.0f} s and {MOST_MEGABYTES} MB, linear",
+            linear and seconds < MOST_SECONDS and peak < MOST_MEGABYTES,
+        )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

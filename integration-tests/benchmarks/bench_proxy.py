@@ -1,0 +1,416 @@
+"""The index proxy, compared with the index behind it, and under load.
+
+Each figure is compared with one of the same run: uv without the proxy, parsing alone, the same
+bytes copied, a bare ASGI application on the same server.
+"""
+
+# Size: one benchmark with the servers and clients it starts.
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import io
+import json
+import os
+import resource
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from pep_variants.model.platform import Platform, Support
+from support.environments import clean_environ, uv_command
+from support.index import JSON, Index, served
+from support.wheels import X86_64, Release, Wheel, metadata
+from variants_index.pages import read_page
+from variants_proxy import Machine, Settings, Upstream, create_app, encode, index_url
+
+from .report import Row, in_turn
+
+PACKAGES = 30
+VARIANT_PROJECTS = 10
+LARGE_PAGE = 5_000
+CONNECTIONS = 32
+GOAL_RATE = 2000
+SECONDS = float(os.environ.get("BENCH_SECONDS", "10"))
+"""Of load; memory is to be flat over ten minutes: BENCH_SECONDS=600."""
+GIGABYTES = float(os.environ.get("BENCH_GIGABYTES", "2"))
+_VARIANTS = metadata(
+    {"null": {}, **{f"x86_64_v{n}": {"x86_64": {"level": [f"v{n}"]}} for n in (2, 3, 4)}},
+    namespaces=["x86_64"],
+    providers={"x86_64": X86_64},
+)
+_KEY = encode(
+    Machine(Platform({"x86_64": Support({"level": ("v3", "v2", "v1")})}), target="linux-x86_64")
+)
+
+
+def rows() -> Iterator[Row]:
+    """Measure."""
+    with tempfile.TemporaryDirectory(prefix="variants-bench-") as name:
+        folder = Path(name)
+        yield from _uv(folder)
+        yield from _load(folder)
+        yield _large_page(folder)
+        yield from _large_wheel(folder)
+
+
+# --- uv through the proxy and without
+
+
+def _uv(folder: Path) -> Iterator[Row]:
+    index = Index()
+    mixed = Index()
+    for number in range(PACKAGES):
+        name = f"package-{number}"
+        requires = (f"package-{number + 1}",) if number + 1 < PACKAGES else ()
+        index.add_wheel(Wheel(name, "1.0", requires=requires), metadata_file=True)
+        if number < VARIANT_PROJECTS:
+            mixed.add_release(Release(name, "1.0", _VARIANTS, requires), metadata_file=True)
+        else:
+            mixed.add_wheel(Wheel(name, "1.0", requires=requires), metadata_file=True)
+    environment = folder / "venv"
+    subprocess.run([*uv_command(), "venv", "--quiet", str(environment)], check=True)
+
+    def resolve(url: str, cache: str, *, cold: bool) -> Callable[[], object]:
+        def call() -> None:
+            if cold:
+                shutil.rmtree(folder / cache, ignore_errors=True)
+            subprocess.run(
+                [*uv_command(), "pip", "install", "--dry-run", "--quiet", "--python",
+                 str(environment), "--index-url", url, "package-0"],
+                env=clean_environ({"UV_CACHE_DIR": str(folder / cache)}),
+                check=True,
+            )  # fmt: skip
+
+        return call
+
+    with served(index), served(mixed):
+        for what, behind in (
+            (f"uv pip install --dry-run, {PACKAGES} packages", index),
+            (f"the same, {VARIANT_PROJECTS} of them with variants", mixed),
+        ):
+            with _proxy(behind, folder / f"proxy-{behind.url.rsplit(':', 1)[1][:5]}") as root:
+                through, straight = root + index_url(_KEY), index.url
+                for state in ("warm", "cold"):
+                    ours, theirs = in_turn(
+                        resolve(through, f"ours-{state}", cold=state == "cold"),
+                        resolve(straight, f"theirs-{state}", cold=state == "cold"),
+                        rounds=11,
+                        warmups=2,
+                    )
+                    yield Row(
+                        f"{what}, uv's cache {state}", ours * 1e3, theirs * 1e3, "ms",
+                        "uv straight to the same index, plain", "at most 1.25x",
+                        ours <= 1.25 * theirs,
+                    )  # fmt: skip
+
+
+# --- load
+
+
+def _load(folder: Path) -> Iterator[Row]:
+    index = Index()
+    for number in range(PACKAGES):
+        index.add_release(Release(f"package-{number}", "1.0", _VARIANTS), metadata_file=True)
+    paths = [f"{index_url(_KEY)}package-{number}/" for number in range(PACKAGES)]
+    with served(index), _server_process(index, folder / "load") as (port, pid):
+        bare, _ = _load_of(port, pid, ["/health"], 3.0)
+        _load_of(port, pid, paths, 2.0)
+        before = _memory(pid)
+        rate, _ = _load_of(port, pid, paths, SECONDS)
+        _, slowest = _load_of(port, pid, paths, SECONDS, rate=GOAL_RATE)
+        after = _memory(pid)
+    yield Row(
+        "cached pages, requests per second of CPU time", rate, bare, "/s",
+        "its /health", "2,000 requests/s", rate >= GOAL_RATE,
+    )  # fmt: skip
+    yield Row(
+        f"the same at {GOAL_RATE} requests/s, 99th percentile", slowest * 1e3, 20.0, "ms",
+        "the goal", "p99 20 ms", slowest <= 0.020,
+    )  # fmt: skip
+    yield Row(
+        f"the same, memory after {SECONDS:g} s of it", after, before, "MB", "before",
+        "flat", after <= before * 1.05 + 2,
+    )  # fmt: skip
+
+
+def _load_of(
+    port: int, pid: int, paths: list[str], seconds: float, *, rate: int = 0
+) -> tuple[float, float]:
+    """Return requests per second of CPU time of the proxy, and the 99th percentile of seconds.
+
+    CPU time, because whoever asks needs a core as well, and others want one too.
+    """
+    begun = _cpu(pid)
+    number, slowest = asyncio.run(_drive(port, paths, seconds, rate=rate))
+    return number / (_cpu(pid) - begun), slowest
+
+
+def _cpu(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def _drive(
+    port: int, paths: list[str], seconds: float, *, rate: int = 0
+) -> tuple[int, float]:
+    """Return how many requests were answered and the 99th percentile of their seconds.
+
+    As wrk does: connections that are kept, each with one request at a time; *rate* requests per
+    second of all of them, as many as are answered if it is 0. A request that begins late because
+    the one before took long has waited since it was due.
+    """
+    requests = [
+        f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: {JSON}\r\nAccept-Encoding: gzip\r\n\r\n"
+        .encode()
+        for path in paths
+    ]  # fmt: skip
+    times: list[float] = []
+    end = time.perf_counter() + seconds
+
+    async def connection(number: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        turn = number
+        due = time.perf_counter() + (number / rate if rate else 0)
+        while (now := time.perf_counter()) < end:
+            if rate and now < due:
+                await asyncio.sleep(due - now)
+            begun = due if rate else now
+            due += CONNECTIONS / rate if rate else 0
+            writer.write(requests[turn % len(requests)])
+            turn += 1
+            head = await reader.readuntil(b"\r\n\r\n")
+            if not head.startswith(b"HTTP/1.1 200"):
+                raise RuntimeError(head.decode())
+            length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+            await reader.readexactly(length)
+            times.append(time.perf_counter() - begun)
+        writer.close()
+
+    await asyncio.gather(*map(connection, range(CONNECTIONS)))
+    times.sort()
+    return len(times), times[int(len(times) * 0.99)]
+
+
+# --- a large page
+
+
+def _large_page(folder: Path) -> Row:
+    """Return how much longer a page of many files takes than reading it."""
+    tags = [f"cp3{minor}-cp3{minor}-manylinux_2_{libc}_x86_64"
+            for minor in (10, 11, 12, 13, 14) for libc in (17, 28)]  # fmt: skip
+    versions = LARGE_PAGE // (len(tags) * 5)
+    files: list[dict[str, Any]] = []
+    for number in range(versions):
+        name = f"large-{number}.0"
+        for tag in tags:
+            for label in ("", "-null", "-x86_64_v2", "-x86_64_v3", "-x86_64_v4"):
+                files.append(_entry(f"{name}-{tag}{label}.whl"))
+        files.append(_entry(f"{name}-variants.json"))
+    body = json.dumps({"meta": {"api-version": "1.1"}, "name": "large", "files": files}).encode()
+    index = Index()
+    document = json.dumps(_VARIANTS).encode()
+    with served(index):
+        url = f"{index.url}large/"
+
+        def parse() -> None:
+            read_page(body, JSON, url, "large")
+
+        service = _Direct(folder / "large", index, body, document)
+        ours, theirs = in_turn(service.page, parse, rounds=9, clock=time.process_time)
+    return Row(
+        f"a page of {len(files)} files, {versions} versions, CPU", ours * 1e3, theirs * 1e3, "ms",
+        "parsing it alone", "at most 30 ms more", ours - theirs <= 0.030,
+    )  # fmt: skip
+
+
+def _entry(filename: str) -> dict[str, Any]:
+    digest = hashlib.sha256(filename.encode()).hexdigest()
+    core = hashlib.sha256(b"metadata").hexdigest()
+    return {
+        "filename": filename,
+        "url": f"https://files.example/{digest[:2]}/{filename}",
+        "hashes": {"sha256": hashlib.sha256(json.dumps(_VARIANTS).encode()).hexdigest()
+                   if filename.endswith(".json") else digest},
+        "requires-python": ">=3.10",
+        "size": 1_000_000,
+        "upload-time": "2026-01-01T00:00:00.000000Z",
+        "core-metadata": {"sha256": core} if filename.endswith(".whl") else False,
+    }  # fmt: skip
+
+
+class _Direct:
+    """A proxy without HTTP whose upstream has changed each time, with all small files known."""
+
+    def __init__(self, folder: Path, index: Index, body: bytes, document: bytes) -> None:
+        from variants_proxy.metrics import Metrics
+        from variants_proxy.service import Service
+
+        settings = Settings((Upstream("main", index.url),), folder, fresh_seconds=0.0)
+        self._service = Service(settings, Metrics())
+        self._upstream = settings.upstreams[0]
+        self._body = body
+        self._url = f"{index.url}large/"
+        store = self._service.upstreams.store
+        store.put("proxy-document", hashlib.sha256(document).hexdigest(), document)
+        core = b"Metadata-Version: 2.1\nName: large\nVersion: 1.0\n"
+        store.put("proxy-metadata", hashlib.sha256(b"metadata").hexdigest(), core)
+        self._loop = asyncio.new_event_loop()
+        self._turn = 0
+
+    def page(self) -> None:
+        """Read, choose and write."""
+        self._turn += 1
+        self._loop.run_until_complete(self._page(f"{self._url}?{self._turn}"))
+
+    async def _page(self, url: str) -> None:
+        from variants_proxy.upstream_pages import FetchedPage
+        from variants_proxy.views import ProjectView
+
+        page = read_page(self._body, JSON, self._url, "large")
+        found = FetchedPage(page, url, False, time.monotonic())
+        client = self._service.clients.client(_KEY)
+        choice, sure = await self._service.views.chosen(client, self._upstream, "large", found)
+        shown = ProjectView(self._upstream, "large", found, choice, sure)
+        answer = await self._service.pages.page(client, [shown], "../../", ["json"])
+        if answer.body.count(b".whl") < 100:
+            raise RuntimeError("the page is empty")
+
+
+# --- a large wheel
+
+
+def _large_wheel(folder: Path) -> Iterator[Row]:
+    folder = folder / "wheels"
+    folder.mkdir()
+    name = "large-1.0-py3-none-any-x86_64_v3.whl"
+    _write_large_wheel(folder / name)
+    (folder / "large-1.0-variants.json").write_text(json.dumps(_VARIANTS))
+    size = (folder / name).stat().st_size
+    index = Index()
+    with served(index), _server_process(folder.as_uri(), folder.parent / "cache") as (port, pid):
+        url = f"http://127.0.0.1:{port}/p/{_KEY}/files/main/large/x86_64_v3/large-1.0-py3-none-any.whl"
+        with urllib.request.urlopen(f"{url}.metadata") as answer:
+            answer.read()
+        before = _memory(pid)
+        peak = [before]
+        seconds = _download(url, lambda: peak.append(_memory(pid)))
+        begun = time.perf_counter()
+        digest = hashlib.sha256()
+        with (folder / name).open("rb") as stream:
+            while chunk := stream.read(256 * 1024):
+                digest.update(chunk)
+        hashing = time.perf_counter() - begun
+    yield Row(
+        f"a wheel of {size / 1e9:.1f} GB put together and received, MB/s", size / seconds / 1e6,
+        size / hashing / 1e6, "/s", "reading and hashing the file once", "near disk speed",
+    )  # fmt: skip
+    yield Row(
+        "the same, peak memory", max(peak), before, "MB", "before", "constant",
+        max(peak) - before < 64,
+    )  # fmt: skip
+
+
+def _write_large_wheel(path: Path) -> None:
+    small = Wheel("large", "1.0", "x86_64_v3", requires=("a; 'x86_64' in variant_namespaces",),
+                  variant_json={**_VARIANTS, "variants": {
+                      "x86_64_v3": _VARIANTS["variants"]["x86_64_v3"]}})  # fmt: skip
+    chunk = os.urandom(1 << 20)
+    with (
+        zipfile.ZipFile(io.BytesIO(small.build())) as source,
+        zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as target,
+    ):
+        with target.open("large/data.bin", "w", force_zip64=True) as stream:
+            for _ in range(int(GIGABYTES * 1000)):
+                stream.write(chunk)
+        for info in source.infolist():
+            target.writestr(info, source.read(info))
+
+
+def _download(url: str, meanwhile: Callable[[], object]) -> float:
+    begun = time.perf_counter()
+    with urllib.request.urlopen(url) as answer:
+        expected = int(answer.headers["Content-Length"])
+        received = number = 0
+        while chunk := answer.read(1 << 20):
+            received += len(chunk)
+            number += 1
+            if number % 100 == 0:
+                meanwhile()
+    if received != expected:
+        raise RuntimeError(f"received {received} of {expected} bytes")
+    return time.perf_counter() - begun
+
+
+# --- servers
+
+
+@contextmanager
+def _proxy(index: Index, cache: Path) -> Iterator[str]:
+    """Serve a proxy from a thread of this process."""
+    settings = Settings((Upstream("main", index.url),), cache)
+    config = uvicorn.Config(create_app(settings), log_level="warning", access_log=False)
+    server = uvicorn.Server(config)
+    listening = socket.create_server(("127.0.0.1", 0))
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # asyncio looks elsewhere
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(10)
+
+
+_SERVE = """
+import sys, uvicorn
+from pathlib import Path
+from variants_proxy import Settings, Upstream, create_app
+kind = "find-links" if sys.argv[1].startswith("file:") else "simple"
+settings = Settings((Upstream("main", sys.argv[1], kind),), Path(sys.argv[2]))
+uvicorn.run(create_app(settings), port=int(sys.argv[3]), log_level="error", access_log=False)
+"""
+
+
+@contextmanager
+def _server_process(upstream: Index | str, cache: Path) -> Iterator[tuple[int, int]]:
+    """Serve a proxy from another process; yield its port and process number."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    url = upstream if isinstance(upstream, str) else upstream.url
+    process = subprocess.Popen([sys.executable, "-c", _SERVE, url, str(cache), str(port)])
+    try:
+        for _ in range(200):
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/health").close()
+                break
+            except OSError:
+                time.sleep(0.05)
+        yield port, process.pid
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def _memory(pid: int) -> float:
+    """Return the resident megabytes of a process."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except OSError:  # no such place on this system: what children of ours had at most
+        return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e3
+    return pages * resource.getpagesize() / 1e6

@@ -1,0 +1,251 @@
+"""Small inputs to start from, and the words of each format."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+# ruff: noqa: UP031 - JSON, TOML and URLs are full of braces
+
+FOUND = Path(__file__).parent / "found"
+"""Inputs that were defects once: ``found/TARGET/NAME``."""
+
+_DOCUMENT = """\
+{"$schema": "https://variants-schema.wheelnext.dev/%s.json",
+ "default-priorities": {"namespace": ["nvidia", "x86_64"], "feature": {"nvidia": ["sm_arch"]}},
+ "providers": {
+  "nvidia": {"requires": ["nvidia-variant-provider>=0.0.1; python_version >= '3.9'"],
+             "plugin-api": "nvidia_variant_provider.plugin:NvidiaVariantPlugin",
+             "enable-if": "platform_system == 'Linux'", "optional": false},
+  "x86_64": {%s}},
+ "static-properties": {"x86_64": {"level": ["v4", "v3"]}},
+ "variants": {
+  "null": {},
+  "cu128": {"nvidia": {"cuda_version_lower_bound": ["12.0"], "sm_arch": ["90_real"]}},
+  "x8664v3": {"x86_64": {"level": ["v3"]}, "abi_dependency": {"torch": ["2.9"]}}}}
+"""
+_DOCUMENTS = (
+    _DOCUMENT % ("v0.0.1", '"requires": ["provider-variant-x86-64"]'),
+    _DOCUMENT % ("v0.0.2", '"requires": ["provider-variant-x86-64"], "plugin-use": "build"'),
+    _DOCUMENT % ("v0.0.3", '"install-time": false'),
+    _DOCUMENT % ("peps/825/v0.1.0", ""),
+    _DOCUMENT % ("peps/825/v0.1.1", ""),
+    _DOCUMENT
+    % (
+        "v0.2.0",
+        '"static-properties": {"level": ["v3", "v2"], "bmi2": ["on"]}, '
+        '"feature-order": ["level", "bmi2"]',
+    ),
+    '{"default-priorities": {"namespace": ["a"]}, "variants": {"00000000": {}}}',
+)
+_PYPROJECT = """\
+[project]
+name = "name"
+version = "1.0"
+dependencies = ["other>=1; 'nvidia' in variant_namespaces"]
+[project.optional-dependencies]
+gpu = ["cudalib; extra == 'gpu'"]
+[variant.default-priorities]
+namespace = ["nvidia"]
+[variant.providers.nvidia]
+requires = ["nvidia-variant-provider"]
+build-requires = ["x"]
+plugin-api = "a.b:C"
+"""
+_METADATA = """\
+Metadata-Version: 2.4
+Name: name
+Version: 1.0
+Requires-Python: >=3.10
+Requires-Dist: cudalib ; 'nvidia :: sm_arch :: 90_real' in variant_properties
+Requires-Dist: other[extra] >=1,<2 ; (platform_system == 'Linux' or variant_label == 'xpu')
+Provides-Extra: gpu
+
+A description.
+"""
+_MARKERS = (
+    "variant_label == 'cu128'",
+    "'nvidia' in variant_namespaces and python_version >= '3.10'",
+    "'nvidia :: sm_arch' not in variant_features or (extra == 'gpu' and variant_label != '')",
+    "(((platform_system == 'Linux')) or variant_label in 'cu128 cu129')",
+)
+_PAGE = """\
+<!DOCTYPE html><html><head><meta name="pypi:repository-version" content="1.3">
+<base href="https://files.example/a/"></head><body>
+<a href="name-1.0-py3-none-any-cu128.whl#sha256=%s" data-requires-python="&gt;=3.10"
+ data-core-metadata="sha256=%s" data-yanked="why">name-1.0-py3-none-any-cu128.whl</a>
+<a href='../../name-1.0.tar.gz'>name</a><!-- x --></body></html>
+""" % ("0" * 64, "1" * 64)
+_JSON_PAGE = """\
+{"meta": {"api-version": "1.4", "tracks": ["https://a.example/"]}, "name": "name",
+ "versions": ["1.0"], "project-status": {"status": "archived", "reason": "x"},
+ "alternate-locations": ["https://b.example/"],
+ "files": [{"filename": "name-1.0-py3-none-any.whl", "url": "name-1.0-py3-none-any.whl",
+  "hashes": {"sha256": "%s"}, "requires-python": ">=3.10", "size": 10, "yanked": "why",
+  "upload-time": "2026-01-01T00:00:00Z", "core-metadata": {"sha256": "%s"},
+  "provenance": "https://index.example/p", "gpg-sig": true}]}
+""" % ("0" * 64, "1" * 64)
+_PLATFORM = """\
+[metadata]
+created-by = "pep-variants 0.1.0"
+version = "0.1"
+[[provider]]
+resolved = ["nvidia-variant-provider==0.0.2"]
+plugin-api = "nvidia_variant_provider.plugin:NvidiaVariantPlugin"
+namespace = "nvidia"
+[provider.properties]
+sm_arch = ["90_real", "90_virtual"]
+"""
+_SETTINGS = """\
+no-variants = false
+variant = ["torch=cu128"]
+prefer = ["nvidia :: sm_arch"]
+exclude = ["x86_64 :: level :: v4"]
+platform = "platform.toml"
+enable = ["blas"]
+allow-provider = ["acme-provider>=1 --hash=sha256:%s"]
+namespace_priorities = ["nvidia"]
+[feature_priorities]
+nvidia = ["sm_arch"]
+[property_priorities.nvidia]
+sm_arch = ["90_real"]
+""" % ("0" * 64)
+_LOCK = """\
+lock-version = "1.0"
+created-by = "fuzz"
+requires-python = ">=3.10"
+[[packages]]
+name = "name"
+version = "1.0"
+index = "https://index.example/simple/"
+marker = "platform_system == 'Linux'"
+[[packages.wheels]]
+name = "name-1.0-py3-none-any-cu128.whl"
+url = "https://index.example/name-1.0-py3-none-any-cu128.whl"
+hashes = {sha256 = "%s"}
+[packages.variants-json]
+url = "https://index.example/name-1.0-variants.json"
+hashes = {sha256 = "%s"}
+[packages.variants-json.variants.cu128.nvidia]
+sm_arch = ["90_real"]
+[packages.variants-json.default-priorities]
+namespace = ["nvidia"]
+""" % ("0" * 64, "1" * 64)
+_UV_LOCK = """\
+version = 1
+[[package]]
+name = "name"
+version = "1.0"
+source = { registry = "http://uv-variants.invalid/p/here/simple/" }
+wheels = [{ url = "http://uv-variants.invalid/p/here/files/pypi/name/cu128/n-1-py3-none-any.whl" }]
+"""
+_REQUIREMENTS = """\
+# comment
+--index-url https://user:pw@index.example/simple/
+name[extra]==1.0 ; python_version >= "3.10" --hash=sha256:%s
+other @ https://index.example/other-1.0-py3-none-any.whl \\
+  --hash=sha256:%s
+--no-index
+""" % ("0" * 64, "1" * 64)
+_ANSWER = """\
+{"features": [{"name": "level", "values": ["v3", "v2"], "multi_value": false}],
+ "namespace": "acme", "fixed": true}
+"""
+_RECORD = """\
+name/__init__.py,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0
+name-1.0.dist-info/METADATA,sha256=x,10
+name-1.0.dist-info/RECORD,,
+"""
+_JSON_WORDS = ("{", "}", "[", "]", '"', ":", ",", "null", "true", "1e999", "NaN", "\\ud800")
+
+TEXTS: dict[str, tuple[str, ...]] = {
+    "document": _DOCUMENTS,
+    "pyproject": (_PYPROJECT,),
+    "merging": tuple(f"{_DOCUMENTS[-2]}\0{other}" for other in _DOCUMENTS[-2:]),
+    "marker": _MARKERS,
+    "requirement": tuple(f"name[extra]>=1,!=2 ; {marker}" for marker in _MARKERS),
+    "core_metadata": (_METADATA,),
+    "filename": (
+        "name-1.0-py3-none-any.whl",
+        "name-1!1.0rc1.post2.dev3+local.1-1build-cp312.cp313-abi3-manylinux_2_28_x86_64-cu128.whl",
+        "name-1.0-py3-none-any-null.whl",
+        "name-1.0-variants.json",
+    ),
+    "platform": (_PLATFORM,),
+    "settings": (_SETTINGS,),
+    "plugin_answer": (_ANSWER, '{"error": "RuntimeError: x"}'),
+    "allowed_requirements": (
+        "acme-provider[x]>=1 --hash=sha256:" + "0" * 64 + "\0acme-provider; python_version > '3'",
+        "p @ https://a.example/p-1.0-py3-none-any.whl\0p==1.*\0q",
+    ),
+    "record": (_RECORD,),
+    "html_page": (_PAGE,),
+    "json_page": (_JSON_PAGE,),
+    "content_type": ("text/html; charset=utf-8", "application/vnd.pypi.simple.v1+json"),
+    "content_range": ("bytes 0-99/1000", "bytes */1000"),
+    "lock_file": (_LOCK,),
+    "uv_lock": (_UV_LOCK,),
+    "requirements_file": (_REQUIREMENTS,),
+    "source_tree": (_PYPROJECT,),
+    "platform_key": ("h100-zen4", "1~q1YqSy1RslJQMlSyUkqtSFWyqgYA"),
+}
+"""Inputs by target."""
+
+WORDS: dict[str, tuple[str, ...]] = {
+    "document": (
+        *_JSON_WORDS, "$schema", "default-priorities", "namespace", "feature", "property",
+        "providers", "requires", "plugin-api", "enable-if", "optional", "plugin-use",
+        "install-time", "static-properties", "feature-order", "builtin", "variants", "nvidia",
+        "abi_dependency", "00000000",
+    ),
+    "marker": (
+        "variant_label", "variant_namespaces", "variant_features", "variant_properties", " and ",
+        " or ", " not in ", " in ", "==", "!=", "~=", ">=", "(", ")", "'", '"', "extra", "::",
+    ),
+    "html_page": (
+        "<a ", "href=", "<base ", "<meta ", "<!--", "-->", "<![CDATA[", "]]>", "&#", "&amp;",
+        "data-yanked", "data-core-metadata", "file:///", "//", "#sha256=", "<script>", "</",
+    ),
+    "json_page": (*_JSON_WORDS, "meta", "files", "url", "hashes", "file:///", "yanked", "size"),
+    "wheel": ("PK\x01\x02", "PK\x03\x04", "PK\x05\x06", "PK\x06\x06", "PK\x06\x07"),
+}  # fmt: skip
+"""Words of the format by target, for the fuzzer's dictionary; targets without share `ALIKE`'s."""
+
+ALIKE = {
+    "merging": "document",
+    "plugin_answer": "json_page",
+    "requirement": "marker",
+    "core_metadata": "marker",
+    "allowed_requirements": "marker",
+    "wheel_rewriting": "wheel",
+}
+
+
+def seeds(target: str) -> list[bytes]:
+    """Return the inputs to start *target* from: those above, and those that were defects once."""
+    found = [path.read_bytes() for path in sorted((FOUND / target).glob("*"))]
+    return [text.encode() for text in TEXTS.get(target, ())] + _wheels(target) + found
+
+
+def words(target: str) -> tuple[str, ...]:
+    """Return the words of the format that *target* reads."""
+    return WORDS.get(ALIKE.get(target, target), ())
+
+
+def _wheels(target: str) -> list[bytes]:
+    if target not in ("wheel", "wheel_rewriting"):
+        return []
+    made = []
+    for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        stream = io.BytesIO()
+        with zipfile.ZipFile(stream, "w", method) as archive:
+            for name, text in (
+                ("name/__init__.py", ""),
+                ("name-1.0.dist-info/METADATA", _METADATA),
+                ("name-1.0.dist-info/variant.json", _DOCUMENTS[-1]),
+                ("name-1.0.dist-info/RECORD", _RECORD),
+            ):
+                archive.writestr(zipfile.ZipInfo(name), text)
+        made.append(stream.getvalue())
+    return made

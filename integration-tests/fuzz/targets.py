@@ -1,0 +1,286 @@
+"""The readers of untrusted bytes, as functions that a fuzzer can call.
+
+A target gets bytes and returns, or raises one of the errors that its reader documents. Any other
+exception is a defect, and so is an input that takes longer than `CPU_SECONDS`. Targets check more
+than that where a reader has a property to hold: what is written reads back equal, what is reduced
+stays reduced.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.markers import default_environment
+from packaging.tags import sys_tags
+
+from pep_variants.choose.explanation import notices, verdicts
+from pep_variants.choose.markers import (
+    VariantContext,
+    reduce_marker,
+    reduce_requirement,
+    variant_terms,
+)
+from pep_variants.choose.metadata_markers import metadata_terms, reduce_metadata
+from pep_variants.choose.preferences import read_configuration
+from pep_variants.choose.ranking import rank
+from pep_variants.detect.detector import Detector
+from pep_variants.errors import LockError, VariantError
+from pep_variants.formats.merging import merge
+from pep_variants.formats.platform_file import read_platform, write_platform
+from pep_variants.formats.reader import read_metadata, read_pyproject
+from pep_variants.formats.writer import write_metadata
+from pep_variants.lock.selection import Machine, select_packages
+from pep_variants.model.filename import parse_filename, parse_metadata_filename
+from pep_variants.model.label import split_label
+from pep_variants.model.metadata import Metadata
+from pep_variants.model.platform import Platform
+from pep_variants.settings.allow_list import AllowList
+from pep_variants.wheelfile.lazy_file import read_content_range
+from pep_variants.wheelfile.record import read_record, with_contents, write_record
+from pep_variants.wheelfile.rewriting import with_metadata
+from pep_variants.wheelfile.wheel import open_wheel
+from pep_variants.wheelfile.zip_directory import read_directory, with_local_headers
+from resolvelib_variants.resolution.errors import ResolverError
+from resolvelib_variants.resolution.requirements import read_file
+from uv_variants.lockfile import locked_variants, locked_versions
+from variants_index.errors import PackageIndexError
+from variants_index.lock.reading import read_lock
+from variants_index.pages import JSON, PageFile, html_page, json_page, read_page
+from variants_index.source_tree import read_source_tree
+from variants_plugins.answer import read_answer
+from variants_proxy.errors import ProxyError
+from variants_proxy.key import decode
+
+from .seeds import seeds
+
+CPU_SECONDS = 2.0
+"""The longest that one input within the limits may take."""
+
+EXPECTED = (VariantError, PackageIndexError, ResolverError, ProxyError)
+
+_URL = "https://index.example/simple/name/"
+_MACHINE = Machine(default_environment(), [*sys_tags()])  # type: ignore[arg-type]
+_CONTEXT = VariantContext("cu128", {"nvidia": {"sm_arch": ("90_real",)}})
+
+
+@dataclass(frozen=True)
+class Target:
+    """One reader.
+
+    Attributes:
+        run: calls it with the input.
+    """
+
+    run: Callable[[bytes], object]
+
+    def check(self, data: bytes) -> None:
+        """Call the reader; let through what is a defect."""
+        with contextlib.suppress(*EXPECTED):
+            self.run(data)
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _document(data: bytes) -> None:
+    metadata = read_metadata(data, _URL)
+    _used(metadata)
+    written = write_metadata(metadata)
+    if read_metadata(written, _URL).variants != metadata.variants:
+        raise AssertionError("what is written reads back differently")
+
+
+def _used(metadata: Metadata) -> None:
+    """Do with *metadata* what every client does."""
+    environment = {"python_version": "3.12", "platform_system": "Linux", "sys_platform": "linux"}
+    detector = Detector(
+        environment=environment, platform=read_platform(seeds("platform")[0], "platform.toml")
+    )
+    platform = detector.platform(metadata)
+    ranking = rank(metadata, platform)
+    verdicts(ranking, None)
+    notices(ranking)
+
+
+def _pyproject(data: bytes) -> None:
+    _used(read_pyproject(data, "pyproject.toml"))
+
+
+def _merging(data: bytes) -> None:
+    first, _, second = data.partition(b"\0")
+    one, other = read_metadata(first, "a"), read_metadata(second, "b")
+    try:
+        merged = merge(one, other)
+    except VariantError:
+        with contextlib.suppress(VariantError):
+            merge(other, one)
+            raise AssertionError("merging depends on the order of its sources") from None
+        raise
+    if merged.variants != merge(other, one).variants:
+        raise AssertionError("merging depends on the order of its sources")
+
+
+def _marker(data: bytes) -> None:
+    text = _text(data)
+    variant_terms(text)
+    reduced = reduce_marker(text, _CONTEXT)
+    if isinstance(reduced, str) and reduce_marker(reduced, _CONTEXT) != reduced:
+        raise AssertionError(f"{reduced!r} can be reduced further")
+
+
+def _requirement(data: bytes) -> None:
+    reduced = reduce_requirement(_text(data), _CONTEXT)
+    if reduced is not None and reduce_requirement(reduced, _CONTEXT) != reduced:
+        raise AssertionError(f"{reduced!r} can be reduced further")
+
+
+def _core_metadata(data: bytes) -> None:
+    metadata_terms(data)
+    reduced = reduce_metadata(data, _CONTEXT)
+    if reduce_metadata(reduced, _CONTEXT) != reduced:
+        raise AssertionError("what is reduced can be reduced further")
+
+
+def _filename(data: bytes) -> None:
+    text = _text(data)
+    split_label(text)
+    parse_metadata_filename(text)
+    parsed = parse_filename(text)
+    if parse_filename(text) != parsed:
+        raise AssertionError("two readings differ")
+
+
+def _platform(data: bytes) -> None:
+    platform = read_platform(data, "platform.toml")
+    read_platform(write_platform(platform, "fuzz"), "platform.toml")
+
+
+def _settings(data: bytes) -> None:
+    read_configuration(data, "variants.toml")
+
+
+def _plugin_answer(data: bytes) -> None:
+    read_answer(data, "acme", "acme-provider")
+
+
+def _allowed_requirements(data: bytes) -> None:
+    own, _, asked = _text(data).partition("\0")
+    AllowList.parse([own]).judge(asked.split("\0"), {"python_version": "3.12", "extra": ""})
+
+
+def _wheel(data: bytes) -> None:
+    with open_wheel(io.BytesIO(data), "name-1.0-py3-none-any-cu128.whl") as wheel:
+        wheel.variant_metadata()
+        wheel.read("METADATA")
+
+
+def _wheel_rewriting(data: bytes) -> None:
+    stream = io.BytesIO(data)
+    directory = read_directory(stream, "name.whl")
+    with open_wheel(stream, "name-1.0-py3-none-any-cu128.whl") as wheel:
+        rewrite = with_metadata(wheel, stream, b"Metadata-Version: 2.4\n")
+    target = io.BytesIO()
+    rewrite.write(stream, target)
+    if len(target.getvalue()) != rewrite.size:
+        raise AssertionError("the result has another size than announced")
+    with_local_headers(directory, stream, "name.whl")
+
+
+def _record(data: bytes) -> None:
+    rows = read_record(data, "RECORD")
+    if write_record(rows) != data:
+        raise AssertionError("what is read is written differently")
+    with_contents(rows, "name-1.0.dist-info/METADATA", b"x")
+
+
+def _html_page(data: bytes) -> None:
+    page = read_page(data, "text/html", _URL, "name")
+    if read_page(html_page(page), "text/html", _URL, "name").files != page.files:
+        raise AssertionError("what is written reads back differently")
+    _remote_only(page.files)
+
+
+def _json_page(data: bytes) -> None:
+    page = read_page(data, JSON, _URL, "name")
+    if read_page(json_page(page), JSON, _URL, "name").files != page.files:
+        raise AssertionError("what is written reads back differently")
+    _remote_only(page.files)
+
+
+def _remote_only(files: Iterable[PageFile]) -> None:
+    for file in files:
+        if not file.url.startswith(("http://", "https://")):
+            raise AssertionError(f"a page of an index links to {file.url!r}")
+
+
+def _content_type(data: bytes) -> None:
+    read_page(b"<a href='a-1.0-py3-none-any.whl'>", _text(data), _URL, "name")
+
+
+def _content_range(data: bytes) -> None:
+    read_content_range(_text(data))
+
+
+def _lock_file(data: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "pylock.toml")
+        path.write_bytes(data)
+        lock = read_lock(path)
+    with contextlib.suppress(LockError):  # nothing of it fits, most of the time
+        select_packages(lock.tree, "fuzzed", _MACHINE, lambda _: Platform())
+
+
+def _uv_lock(data: bytes) -> None:
+    text = data.decode("utf-8", "replace")
+    locked_variants(text)
+    locked_versions(text)
+
+
+def _requirements_file(data: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "requirements.txt")
+        path.write_bytes(data)
+        read_file(path, {})
+
+
+def _source_tree(data: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "pyproject.toml").write_bytes(data)
+        read_source_tree(Path(folder))
+
+
+def _platform_key(data: bytes) -> None:
+    decode(_text(data))
+
+
+TARGETS = {
+    "document": Target(_document),
+    "pyproject": Target(_pyproject),
+    "merging": Target(_merging),
+    "marker": Target(_marker),
+    "requirement": Target(_requirement),
+    "core_metadata": Target(_core_metadata),
+    "filename": Target(_filename),
+    "platform": Target(_platform),
+    "settings": Target(_settings),
+    "plugin_answer": Target(_plugin_answer),
+    "allowed_requirements": Target(_allowed_requirements),
+    "wheel": Target(_wheel),
+    "wheel_rewriting": Target(_wheel_rewriting),
+    "record": Target(_record),
+    "html_page": Target(_html_page),
+    "json_page": Target(_json_page),
+    "content_type": Target(_content_type),
+    "content_range": Target(_content_range),
+    "lock_file": Target(_lock_file),
+    "uv_lock": Target(_uv_lock),
+    "requirements_file": Target(_requirements_file),
+    "source_tree": Target(_source_tree),
+    "platform_key": Target(_platform_key),
+}

@@ -1,0 +1,161 @@
+"""Fuzzing one target in a process of its own.
+
+Guided by coverage where Atheris (libFuzzer) is installed: it has wheels for CPython on Linux.
+Elsewhere by Hypothesis, which mutates the seeds without looking at coverage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .seeds import seeds, words
+
+if TYPE_CHECKING:
+    from .targets import Target
+
+PACKAGES = (
+    "pep_variants",
+    "variants_plugins",
+    "variants_index",
+    "variants_proxy",
+    "resolvelib_variants",
+    "uv_variants",
+    "variants_cli",
+    "packaging",
+)
+"""Whose coverage guides the fuzzer."""
+
+MEMORY_MIB = 1024
+"""Of the whole process; its own code, instrumented, takes 200 of it."""
+
+
+def main() -> int:
+    """Run as ``python -m fuzz.worker TARGET SECONDS SEED FOLDER [FILE]``."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("target")
+    parser.add_argument("seconds", type=int)
+    parser.add_argument("seed", type=int)
+    parser.add_argument("folder", type=Path, help="where a failing input is written to")
+    parser.add_argument("file", type=Path, nargs="?", help="run this one input")
+    parser.add_argument("--inputs", type=int, help="stop after so many, instead of the seconds")
+    given = parser.parse_args()
+    if given.file is not None:
+        _target(given.target).check(given.file.read_bytes())
+        return 0
+    if importlib.util.find_spec("atheris") is not None:
+        _with_atheris(given.target, given.seconds, given.inputs, given.seed, given.folder)
+        return 0
+    return _with_hypothesis(given.target, given.seconds, given.inputs, given.seed, given.folder)
+
+
+def _target(name: str) -> Target:
+    # Imported late, so that Atheris can instrument what is imported with it.
+    from .targets import TARGETS
+
+    return TARGETS[name]
+
+
+def _with_atheris(name: str, seconds: int, inputs: int | None, seed: int, folder: Path) -> None:
+    import atheris
+
+    # Modules are instrumented as they are imported.
+    with atheris.instrument_imports(include=list(PACKAGES), enable_loader_override=False):
+        check = _timed(_target(name).check)
+    with tempfile.TemporaryDirectory() as work:
+        corpus = Path(work, "corpus")
+        corpus.mkdir()
+        for number, data in enumerate(seeds(name)):
+            (corpus / f"seed-{number}").write_bytes(data)
+        options = [
+            f"-runs={inputs}" if inputs else f"-max_total_time={seconds}",
+            f"-seed={seed}",
+            f"-rss_limit_mb={MEMORY_MIB}",
+            "-timeout=30",  # of wall time: what hangs; `_timed` measures CPU time
+            "-max_len=65536",
+            "-print_final_stats=1",
+            f"-artifact_prefix={folder}/{name}-",
+        ]
+        if words(name):
+            dictionary = Path(work, "dictionary")
+            lines = (
+                '"' + "".join(f"\\x{byte:02x}" for byte in word.encode()) + '"'
+                for word in words(name)
+            )
+            dictionary.write_text("\n".join(lines) + "\n")
+            options.append(f"-dict={dictionary}")
+        atheris.Setup([sys.argv[0], *options, str(corpus)], check)
+        atheris.Fuzz()
+
+
+def _with_hypothesis(name: str, seconds: int, inputs: int | None, seed: int, folder: Path) -> int:
+    import hypothesis
+    from hypothesis import strategies as st
+
+    check = _timed(_target(name).check)
+    base = seeds(name)
+    pieces = st.one_of(
+        st.binary(max_size=8), st.sampled_from([word.encode() for word in words(name)] or [b""])
+    )
+    edits = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 16), pieces), max_size=8)
+    end = time.monotonic() + seconds
+    count = 0
+
+    @hypothesis.seed(seed)
+    @hypothesis.settings(
+        max_examples=10**9,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    @hypothesis.given(st.sampled_from(base), edits)
+    def run(data: bytes, changes: list[tuple[float, int, bytes]]) -> None:
+        nonlocal count
+        if count == inputs if inputs else time.monotonic() > end:
+            raise _Finished
+        for place, removed, added in changes:
+            start = int(place * len(data))
+            data = data[:start] + added + data[start + removed :]
+        count += 1
+        last.write_bytes(data)
+        check(data)
+
+    with tempfile.TemporaryDirectory() as work:
+        last = Path(work, "last")
+        try:
+            run()
+        except _Finished:
+            pass
+        except BaseException:
+            (folder / f"{name}-crash").write_bytes(last.read_bytes())
+            raise
+    print(f"stat::number_of_executed_units: {count}", file=sys.stderr)
+    return 0
+
+
+class _Finished(BaseException):
+    """The time is over; no `Exception`, which Hypothesis would take for a defect."""
+
+
+def _timed(check: Callable[[bytes], None]) -> Callable[[bytes], None]:
+    """Return *check*, which fails for inputs that take too long."""
+    from .targets import CPU_SECONDS
+
+    def timed(data: bytes) -> None:
+        start = time.process_time()
+        check(data)
+        spent = time.process_time() - start
+        if spent > CPU_SECONDS:
+            raise AssertionError(f"took {spent:.1f} seconds of CPU for {len(data)} bytes")
+
+    return timed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,185 @@
+"""Build the wheels and sdists of a release, twice, and compare them.
+
+    python release.py ../dist --uv ../.tools/bin/uv
+
+Both builds are of the last commit, in folders of different names and with different file modes.
+SOURCE_DATE_EPOCH is the time of the commit, and the build tools are those of uv.lock, so that the
+commit is enough to make the same files again. Wheels are built from the sdists.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parents[1]
+SUMS = "SHA256SUMS"
+
+
+class ReleaseError(Exception):
+    """The files cannot be released."""
+
+
+def source(commit: str, folder: Path, *, umask: int) -> Path:
+    """Unpack *commit* to *folder*, with the file modes that *umask* gives; return the folder."""
+    archive = subprocess.check_output(
+        ["git", "-c", f"tar.umask={umask:04o}", "archive", commit], cwd=ROOT
+    )
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        if sys.version_info >= (3, 12):
+            tar.extractall(folder, filter="tar")
+        else:
+            tar.extractall(folder)
+    return folder
+
+
+def distributions(source: Path) -> list[str]:
+    """Return the folders of the distributions, relative to *source*."""
+    workspace = tomllib.loads((source / "pyproject.toml").read_text("utf-8"))
+    members: list[str] = workspace["tool"]["uv"]["workspace"]["members"]
+    return members
+
+
+def build(
+    source: Path,
+    out: Path,
+    *,
+    uv: str,
+    epoch: int,
+    environ: Mapping[str, str],
+    only: tuple[str, ...] = (),
+) -> dict[str, bytes]:
+    """Build the sdists of *source* into *out*, and wheels from them.
+
+    Args:
+        source: a copy of the repository.
+        out: where the files are written.
+        uv: the command.
+        epoch: the time of every file, in seconds since 1970.
+        environ: the environment variables of uv.
+        only: folders of distributions; all if empty.
+
+    Returns:
+        The files by name.
+    """
+    environment = {**environ, "SOURCE_DATE_EPOCH": str(epoch)}
+    bundled = tomllib.loads((source / "pip-patch" / "vendor.toml").read_text("utf-8"))
+    export = [uv, "export", "--quiet", "--frozen", "--no-emit-workspace", "--no-header"]
+    # vendor.toml has the hashes of the libraries that the pip shim bundles.
+    export += ["--no-annotate", *(f"--no-emit-package={name}" for name in bundled)]
+    tools = subprocess.check_output(export, cwd=source, env=environment, text=True)
+    constraints = out.with_name(f"{out.name}-constraints.txt")
+    constraints.write_text(tools, "utf-8")
+    command = [uv, "build", "--quiet", "--build-constraints", str(constraints)]
+    for folder in only or distributions(source):
+        subprocess.run(
+            [*command, "--out-dir", str(out), folder], cwd=source, env=environment, check=True
+        )
+    return {
+        path.name: path.read_bytes() for path in out.iterdir() if path.suffix in (".whl", ".gz")
+    }
+
+
+def compare(first: Mapping[str, bytes], second: Mapping[str, bytes]) -> None:
+    """Check that two builds gave the same files.
+
+    Raises:
+        ReleaseError: they differ.
+    """
+    different = sorted(
+        name for name in first.keys() | second.keys() if first.get(name) != second.get(name)
+    )
+    if different:
+        raise ReleaseError(f"two builds of one commit differ: {', '.join(different)}")
+
+
+def check_bill(files: Mapping[str, bytes]) -> None:
+    """Check that the wheel of the pip shim lists what it bundles (PEP 770).
+
+    Raises:
+        ReleaseError: its bill of materials is missing or incomplete.
+    """
+    (name,) = (name for name in files if re.match(r"pep_variants_shim-.*\.whl$", name))
+    with zipfile.ZipFile(io.BytesIO(files[name])) as wheel:
+        bills = [place for place in wheel.namelist() if ".dist-info/sboms/" in place]
+        folders = {
+            match[1]
+            for place in wheel.namelist()
+            if (match := re.match(r"pep_variants_shim/_vendor/licenses/([^/]+)/", place))
+        }
+        listed = {
+            component["name"]
+            for bill in bills
+            for component in json.loads(wheel.read(bill))["components"]
+        }
+    if not bills or not folders or folders - listed:
+        raise ReleaseError(
+            f"{name}: its SBOM does not list {sorted(folders - listed) or 'anything'}"
+        )
+
+
+def sums(files: Mapping[str, bytes]) -> str:
+    """Return the text of SHA256SUMS, as sha256sum writes and checks it."""
+    return "".join(
+        f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in sorted(files.items())
+    )
+
+
+def main() -> int:
+    """Build the release; return the exit code."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("out", type=Path, help="folder of the release, replaced")
+    parser.add_argument("--uv", default="uv", help="uv's command")
+    options = parser.parse_args()
+    uv = str(Path(shutil.which(options.uv) or options.uv).absolute())
+    git = ["git", "-C", str(ROOT)]
+    if subprocess.check_output([*git, "status", "--porcelain"]):
+        print(
+            "error: there are changes that are not committed; commit or stash them", file=sys.stderr
+        )
+        return 1
+    commit = subprocess.check_output([*git, "rev-parse", "HEAD"], text=True).strip()
+    epoch = int(subprocess.check_output([*git, "log", "-1", "--format=%ct", commit]))
+    with tempfile.TemporaryDirectory() as temporary:
+        builds = []
+        for name, umask in (("first", 0o022), ("the-second", 0o077)):
+            out = Path(temporary, f"{name}-dist")
+            folder = source(commit, Path(temporary, name), umask=umask)
+            builds.append(build(folder, out, uv=uv, epoch=epoch, environ=os.environ))
+        try:
+            compare(*builds)
+            check_bill(builds[0])
+        except ReleaseError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 1
+    shutil.rmtree(options.out, ignore_errors=True)
+    options.out.mkdir(parents=True)
+    for name, data in builds[0].items():
+        (options.out / name).write_bytes(data)
+    text = sums(builds[0])
+    (options.out / SUMS).write_text(text, "utf-8")
+    print(text, end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,666 @@
+"""Plugin environments: how they are made, by how many at once, and what may happen to them."""
+
+import base64
+import hashlib
+import json
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import threading
+import time
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from pep_variants.errors import PreferenceError, ProviderError
+from pep_variants.model.metadata import ProviderInfo
+from pep_variants.sources import BEST_MATCH
+from support.waiting import wait_until
+from variants_plugins import PluginRunner, Sources
+from variants_plugins.environment import RECORD
+
+HERE = Path(__file__).parent
+UV = shutil.which("uv", path=sysconfig.get_path("scripts")) or shutil.which("uv")
+needs_uv = pytest.mark.skipif(UV is None, reason="there is no uv")
+
+LEVELS = {"level": ("two", "one")}
+
+
+def sha256(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.fixture
+def cache(tmp_path):
+    """Return the cache directory of the test's runners."""
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def environments(cache):
+    """Return what lists the environments that are there, and what was left of others."""
+
+    def listed():
+        paths = (cache / "environments").iterdir() if cache.exists() else ()
+        return sorted(path for path in paths if path.is_dir())
+
+    return listed
+
+
+@pytest.fixture
+def script(cache, wheelhouse, clean_environ, shared_python):
+    """Return what starts a process that asks acme, with a Python that has no uv beside it."""
+
+    def start(*allow, python=shared_python, **environ):
+        return subprocess.Popen(
+            [python, HERE / "ask_acme.py", cache, wheelhouse.path, *allow],
+            env={**clean_environ, "PATH": "/usr/bin:/bin", **environ},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    return start
+
+
+def result(process):
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, output
+    return json.loads(output)
+
+
+@pytest.fixture
+def logging_uv(tmp_path):
+    """Return a directory with a uv that notes how it is called, and the notes."""
+    log, variables = tmp_path / "uv.log", tmp_path / "uv.env"
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    uv = folder / "uv"
+    uv.write_text(f'#!/bin/sh\necho "$@" >> {log}\nenv > {variables}\nexec {UV} "$@"\n')
+    uv.chmod(0o755)
+    return folder, log, variables
+
+
+# Making one.
+
+
+@needs_uv
+def test_uv_makes_it_once(script, logging_uv, environments):
+    folder, log, variables = logging_uv
+    path = f"{folder}:/usr/bin:/bin"
+    first = result(script(PATH=path, UV_INDEX_URL="https://x.example", PYTHONPATH="/x"))
+    assert first["features"] == {"level": ["two", "one"]}
+    assert first["resolved"] == ["acme-variant-provider==1.0"]
+    calls = log.read_text().splitlines()
+    assert [call.split()[:2] for call in calls] == [["venv", "--quiet"], ["pip", "install"]]
+    assert "--only-binary :all:" in calls[1]
+    assert "--link-mode copy" in calls[1]
+    seen = variables.read_text().splitlines()
+    assert "PIP_NO_VARIANTS=1" in seen
+    assert "UV_NO_CONFIG=1" in seen
+    assert not [line for line in seen if line.startswith(("UV_INDEX_URL", "PYTHON"))]
+    # Other variables, another answer, the same environment.
+    second = result(script(PATH=path, ACME_VARIANT_PROVIDER_LEVELS="three"))
+    assert second["features"] == {"level": ["three"]}
+    assert len(log.read_text().splitlines()) == 2
+    assert len(environments()) == 1
+
+
+def test_pip_makes_it_where_there_is_no_uv(script, environments):
+    answer = result(script(PIP_INDEX_URL="https://x.example", PIP_TARGET="/nowhere"))
+    assert answer["features"] == {"level": ["two", "one"]}
+    assert answer["resolved"] == ["acme-variant-provider==1.0"]
+    assert len(environments()) == 1
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_venv_brings_pip_where_there_is_none(script, tmp_path, make_python, old):
+    """Or one before 22.3, which cannot be run in another Python."""
+    pytest.importorskip("ensurepip")
+    python = make_python(tmp_path / "python", ("packaging", "platformdirs", "filelock"))
+    if old:
+        (tmp_path / "python/libraries/pip").mkdir()
+        (tmp_path / "python/libraries/pip/__init__.py").write_text("raise SystemExit(9)")
+    answer = result(script(python=python))
+    assert answer["resolved"] == ["acme-variant-provider==1.0"]
+
+
+def test_several_indexes_without_uv(wheelhouse, clean_environ, shared_python):
+    code = (
+        "from variants_plugins import PluginRunner, Sources\n"
+        "from pep_variants.model.metadata import ProviderInfo\n"
+        "import sys\nfrom pathlib import Path\n"
+        "sources = Sources('https://a.invalid', ('https://b.invalid',))\n"
+        "runner = PluginRunner(['acme'], sources, cache_dir=Path(sys.argv[1]))\n"
+        "runner.ask('acme', ProviderInfo(('acme',)), {})\n"
+    )
+    done = subprocess.run(
+        [shared_python, "-c", code, str(wheelhouse.path / "cache")],
+        env={**clean_environ, "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+    )
+    assert "needs uv: install uv, or configure one index" in done.stderr
+
+
+def test_dependencies_are_installed_and_named(wheelhouse, ask):
+    wheelhouse.add("zebra", {"zebra.py": ""}, "3")
+    wheelhouse.add("base", {"base.py": ""}, "2", requires=["zebra"])
+    wheelhouse.add(
+        "acme-variant-provider",
+        {"acme_variant_provider.py": f"import base, zebra\n{wheelhouse.acme}"},
+        "2.0",
+        requires=["base>=1", "missing ; extra == 'more'"],
+        extras=["more"],
+    )
+    answer = ask()
+    assert answer.features == LEVELS
+    assert answer.resolved == ("acme-variant-provider==2.0", "base==2", "zebra==3")
+
+
+def test_both_specifiers_count(wheelhouse, ask):
+    for version in ("1.5", "2.0", "3.0"):
+        wheelhouse.add(
+            "acme-variant-provider", {"acme_variant_provider.py": wheelhouse.acme}, version
+        )
+    answer = ask("acme-variant-provider<3", requires=("acme_variant.provider>=1.2",))
+    assert answer.resolved == ("acme-variant-provider==2.0",)
+    with pytest.raises(ProviderError, match=r"cannot install acme-variant-provider<1,>=1\.2"):
+        ask("acme-variant-provider<1", requires=("acme_variant.provider>=1.2",))
+
+
+@pytest.fixture
+def source_distribution(wheelhouse, tmp_path):
+    """Return a source distribution of ``acme-source``, and the file that building it makes."""
+    trace = tmp_path / "built"
+    source = tmp_path / "acme_source-1.0"
+    source.mkdir()
+    (source / "PKG-INFO").write_text("Metadata-Version: 2.1\nName: acme-source\nVersion: 1.0\n")
+    # A build that needs nothing: if anybody builds, it runs.
+    (source / "pyproject.toml").write_text(
+        "[build-system]\nrequires = []\nbuild-backend = 'backend'\nbackend-path = ['.']\n"
+    )
+    (source / "backend.py").write_text(f"open({str(trace)!r}, 'w').close()\n")
+    path = wheelhouse.path / "acme_source-1.0.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        archive.add(source, source.name)
+    return path, trace
+
+
+def test_nothing_is_built_from_source(ask, source_distribution):
+    _, trace = source_distribution
+    with pytest.raises(ProviderError, match="cannot install acme-source"):
+        ask("acme-source", requires=("acme-source",))
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize("with_uv", [pytest.param(True, marks=needs_uv), False])
+def test_no_dependency_is_built_from_source(wheelhouse, script, source_distribution, with_uv):
+    """Nor one that the plugin names by its URL, to which pip does not apply ``--only-binary``."""
+    path, trace = source_distribution
+    wheelhouse.add(
+        "acme-variant-provider",
+        {"acme_variant_provider.py": wheelhouse.acme},
+        "2.0",
+        requires=[f"acme-source @ {path.as_uri()}"],
+    )
+    failed = script(PATH=f"{Path(UV).parent}:/usr/bin:/bin" if with_uv else "/usr/bin:/bin")
+    output, _ = failed.communicate(timeout=60)
+    assert not trace.exists()
+    assert failed.returncode == 3, output
+    assert with_uv or "installed from wheels only" in output
+
+
+@pytest.mark.parametrize("with_uv", [pytest.param(True, marks=needs_uv), False])
+@pytest.mark.parametrize("hashed", [True, False])
+def test_installing_runs_nothing_of_what_is_installed(
+    wheelhouse, script, tmp_path, with_uv, hashed
+):
+    """``.pth`` files run wherever the environment's Python starts, which installers do."""
+    trace = tmp_path / "ran"
+    start = f"import os; open({str(trace)!r}, 'w').close()\n"
+    wheels = {
+        "zebra==3": wheelhouse.add("zebra", {"zebra.pth": start}, "3"),
+        "base==2": wheelhouse.add("base", {"base.pth": start}, "2", requires=["zebra"]),
+        "acme-variant-provider==2.0": wheelhouse.add(
+            "acme-variant-provider",
+            {"acme_variant_provider.py": wheelhouse.acme, "acme.pth": start},
+            "2.0",
+            requires=["base"],
+        ),
+    }
+    allow = [f"{pin} --hash=sha256:{sha256(wheel)}" for pin, wheel in wheels.items()]
+    answer = result(
+        script(
+            *(allow if hashed else ()),
+            PATH=f"{Path(UV).parent}:/usr/bin:/bin" if with_uv else "/usr/bin:/bin",
+            UV_NO_CACHE="1",  # nor is what uv knows of the interpreter kept
+        )
+    )
+    assert answer["resolved"] == ["acme-variant-provider==2.0", "base==2", "zebra==3"]
+    ran = trace.exists()
+    assert not ran
+
+
+def test_bytecode_is_installed(script, environments):
+    """What runs later cannot write it."""
+    result(script())
+    (environment,) = environments()
+    assert list(environment.glob("**/acme_variant_provider/__pycache__/__init__.*.pyc"))
+
+
+def test_url_of_a_wheel(wheelhouse, ask, tmp_path):
+    elsewhere = type(wheelhouse)(tmp_path / "elsewhere")
+    wheel = elsewhere.add(
+        "acme-variant-provider", {"acme_variant_provider.py": wheelhouse.acme}, "7.0"
+    )
+    allowed = f"acme-variant-provider @ {wheel.as_uri()}"
+    answer = ask(allowed, requires=("acme-variant-provider>=7",))
+    assert answer.resolved == ("acme-variant-provider==7.0",)
+    hashed = f"{allowed} --hash=sha256:{sha256(wheel)}"
+    assert ask(hashed, requires=(allowed,)).resolved == answer.resolved
+    with pytest.raises(ProviderError, match=r"is version 7\.0, but its provider requires <7"):
+        ask(allowed, requires=("acme-variant-provider<7",))
+    # The same URL with another file behind it is another environment.
+    elsewhere.add(
+        "acme-variant-provider",
+        {"acme_variant_provider.py": wheelhouse.acme.replace("level", "rank")},
+        "7.0",
+    )
+    assert list(ask(allowed, requires=("acme-variant-provider>=7",)).features) == ["rank"]
+
+
+# Hashes.
+
+
+@pytest.fixture
+def with_dependency(wheelhouse):
+    """Return wheels of acme 2.0 and of what it depends on."""
+    base = wheelhouse.add("base", {"base.py": ""}, "2")
+    acme = wheelhouse.add(
+        "acme-variant-provider",
+        {"acme_variant_provider.py": f"import base\n{wheelhouse.acme}"},
+        "2.0",
+        requires=["base>=1", "other ; extra == 'more'", "other ; python_version < '3'"],
+        extras=["more"],
+    )
+    return acme, base
+
+
+@pytest.mark.parametrize("with_uv", [pytest.param(True, marks=needs_uv), False])
+def test_hashes(wheelhouse, with_dependency, script, with_uv):
+    acme, base = with_dependency
+    allow = [f"acme-variant-provider==2.0 --hash=sha256:{sha256(acme)}"]
+    path = {"PATH": f"{Path(UV).parent}:/usr/bin:/bin"} if with_uv else {}
+    failed = script(*allow, **path)
+    output, _ = failed.communicate(timeout=60)
+    assert failed.returncode == 3
+    assert "depends on base: as it is allowed with a hash, allow this one too" in output
+    allow.append(f"base==2 --hash=sha256:{'0' * 64} --hash=sha256:{sha256(base)}")
+    answer = result(script(*allow, **path))
+    assert answer["resolved"] == ["acme-variant-provider==2.0", "base==2"]
+    # Another file under the same name and version.
+    wheelhouse.add("acme-variant-provider", {"acme_variant_provider.py": "other = 1"}, "2.0")
+    failed = script(*allow, **path)
+    output, _ = failed.communicate(timeout=60)
+    assert failed.returncode == 3
+    assert "cannot install acme-variant-provider==2.0" in output
+    assert "hash" in output.lower()
+
+
+def test_hashed_dependency_of_a_wrong_version(wheelhouse, with_dependency, ask):
+    acme, _ = with_dependency
+    base = wheelhouse.add("base", {"base.py": ""}, "0.5")
+    with pytest.raises(ProviderError, match=r"depends on base>=1, but 0\.5 is allowed"):
+        ask(
+            f"acme-variant-provider==2.0 --hash=sha256:{sha256(acme)}",
+            f"base==0.5 --hash=sha256:{sha256(base)}",
+        )
+
+
+def test_allow_list_that_makes_no_sense(make_runner):
+    with pytest.raises(PreferenceError, match="allowed provider '--pre'"):
+        make_runner("acme", "--pre")
+
+
+# Being many, and being killed.
+
+
+def test_fifty_at_once_make_it_once(script, tmp_path, environments, logging_uv):
+    folder, calls, _ = logging_uv
+    path = f"{folder}:/usr/bin:/bin" if UV else "/usr/bin:/bin"
+    log = tmp_path / "asked"
+    started = [script(PATH=path, ACME_VARIANT_PROVIDER_LOG=str(log)) for _ in range(50)]
+    answers = [result(process) for process in started]
+    assert all(answer["features"] == {"level": ["two", "one"]} for answer in answers)
+    assert [answer["kept"] for answer in answers].count(False) == 1
+    assert log.read_text() == "asked\n"
+    assert len(environments()) == 1
+    if UV:
+        assert len(calls.read_text().splitlines()) == 2
+
+
+def test_waiting_for_a_failure_is_enough(wheelhouse, tmp_path, script):
+    """Five who ask at once a plugin that never answers do not wait five times."""
+    log = tmp_path / "asked"
+    source = "import os, time\nopen(os.environ['ACME_VARIANT_PROVIDER_LOG'], 'a').write('x')\n"
+    wheelhouse.add(
+        "acme-variant-provider", {"acme_variant_provider.py": f"{source}time.sleep(600)"}, "2.0"
+    )
+    path = f"{Path(UV).parent}:/usr/bin:/bin" if UV else "/usr/bin:/bin"
+    environ = {"PATH": path, "ACME_VARIANT_PROVIDER_LOG": str(log), "TIME_LIMIT": "2"}
+    started = [script(**environ) for _ in range(5)]
+    outputs = [process.communicate(timeout=60)[0] for process in started]
+    assert {process.returncode for process in started} == {3}
+    assert all("did not end within 2 s" in output for output in outputs)
+    assert log.read_text() == "x"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+@pytest.mark.parametrize("stage", ["venv", "pip"])
+@needs_uv
+def test_killed_while_making_it(script, ask, tmp_path, environments, stage):
+    reached = tmp_path / "reached"
+    folder = tmp_path / "hanging"
+    folder.mkdir()
+    uv = folder / "uv"
+    # Does its work, then hangs: all is there but what comes last.
+    uv.write_text(
+        f'#!/bin/sh\n{UV} "$@" || exit\n'
+        f'if [ "$1" = {stage} ]; then echo $$ > {reached}.tmp; mv {reached}.tmp {reached}; '
+        "exec sleep 600; fi\n"
+    )
+    uv.chmod(0o755)
+    process = script(PATH=f"{folder}:/usr/bin:/bin")
+    assert wait_until(reached.exists)
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    os.kill(int(reached.read_text()), signal.SIGKILL)
+    (left,) = environments()
+    assert left.name.startswith(".")
+    assert ask().features == LEVELS
+    (environment,) = environments()
+    assert not environment.name.startswith(".")
+    assert left != environment
+    assert not left.exists()
+
+
+def test_killed_at_any_time(script, ask, environments):
+    """Whenever it happens, the next one gets its answer."""
+    path = f"{Path(UV).parent}:/usr/bin:/bin" if UV else "/usr/bin:/bin"
+    for delay in (0.1, 0.2, 0.3, 0.4, 0.5):
+        process = script(PATH=path)
+        time.sleep(delay)
+        process.kill()
+        process.communicate()
+    assert ask().features == LEVELS
+    # An installer whose caller was killed may still write to what nobody looks at.
+    (environment,) = (path for path in environments() if not path.name.startswith("."))
+    assert (environment / RECORD).exists()
+
+
+# What may happen to one later.
+
+
+def test_plugin_that_changes_its_environment(wheelhouse, ask, environments):
+    """It does not see on the next run what it wrote on the one before."""
+    source = (
+        "import os, pathlib, sys\nhere = pathlib.Path(__file__).parent\n"
+        "assert not (here / 'written.py').exists(), 'not as installed'\n"
+        "(here / 'written.py').write_text('x = 1')\n"
+        "(here / 'sitecustomize.py').write_text('raise SystemExit')\n"
+    )
+    wheelhouse.add(
+        "acme-variant-provider", {"acme_variant_provider.py": source + wheelhouse.acme}, "2.0"
+    )
+    for _ in range(2):
+        answer = ask(max_age=0, sandbox="off")
+        assert answer.features == LEVELS
+    assert len(environments()) == 1
+
+
+def module(environment):
+    (path,) = environment.glob("lib/**/acme_variant_provider/__init__.py")
+    return path
+
+
+DAMAGES = {
+    "edited": lambda e: module(e).write_text("raise SystemExit"),
+    "edited, same size": lambda e: module(e).write_text(module(e).read_text().replace("t", "u")),
+    "truncated": lambda e: module(e).write_text(""),
+    "removed": lambda e: module(e).unlink(),
+    "added": lambda e: (module(e).parent.parent / "sitecustomize.py").write_text("raise"),
+    "directory added": lambda e: (module(e).parent / "more").mkdir(),
+    "no interpreter": lambda e: (e / "bin" / "python").unlink(),
+    "other interpreter": lambda e: (
+        (e / "bin" / "python").unlink(),
+        (e / "bin" / "python").symlink_to("/bin/true"),
+    ),
+    "not executable": lambda e: module(e).chmod(0o777),
+    "no record": lambda e: (e / RECORD).unlink(),
+    "half a record": lambda e: (e / RECORD).write_text((e / RECORD).read_text()[:50]),
+    "empty record": lambda e: (e / RECORD).write_text("{}"),
+    "record of wrong types": lambda e: (e / RECORD).write_text(
+        (e / RECORD).read_text().replace('"resolved": [', '"resolved": [1, ')
+    ),
+    "another format": lambda e: (e / RECORD).write_text(
+        (e / RECORD).read_text().replace('"format": 1', '"format": 0')
+    ),
+    "gone": shutil.rmtree,
+    "a file": lambda e: (shutil.rmtree(e), e.write_text("")),
+    "empty": lambda e: (shutil.rmtree(e), e.mkdir()),
+    "the whole cache gone": lambda e: shutil.rmtree(e.parents[1]),
+    "the locks gone": lambda e: [path.unlink() for path in e.parent.glob("*.lock")],
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damaged(ask, environments, name):
+    ask()
+    (environment,) = environments()
+    before = (environment / RECORD).read_text()
+    DAMAGES[name](environment)
+    answer = ask(environ={"ACME_VARIANT_PROVIDER_LEVELS": "three"})
+    assert answer.features == {"level": ("three",)}
+    assert environments() == [environment]
+    kept = (environment / RECORD).read_text() == before
+    assert kept == (name == "the locks gone")
+
+
+def test_copied_elsewhere_and_back(ask, environments, tmp_path):
+    """A cache that is saved and restored is still good."""
+    ask()
+    (environment,) = environments()
+    record = (environment / RECORD).read_text()
+    shutil.copytree(environment, tmp_path / "copy", symlinks=True)
+    shutil.rmtree(environment)
+    shutil.copytree(tmp_path / "copy", environment, symlinks=True)
+    ask(environ={"ACME_VARIANT_PROVIDER_LEVELS": "three"})
+    assert (environment / RECORD).read_text() == record
+
+
+def test_what_makes_another_environment(wheelhouse, ask, environments):
+    ask()
+    ask("acme-variant-provider>=1")
+    assert len(environments()) == 2
+    ask(requires=("acme-variant-provider>=0.5",))
+    assert len(environments()) == 3
+    ask(
+        sources=Sources(
+            find_links=wheelhouse.sources.find_links,
+            index_url="https://x.invalid",
+            no_index=True,
+            index_strategy=BEST_MATCH,
+        )
+    )
+    assert len(environments()) == 4
+    # A wheel that was built again, under the same version.
+    wheelhouse.add(
+        "acme-variant-provider",
+        {"acme_variant_provider/__init__.py": wheelhouse.acme.replace("level", "rank")},
+    )
+    assert list(ask().features) == ["rank"]
+    assert len(environments()) == 5
+    # What is of no consequence.
+    wheelhouse.add("unrelated", {"unrelated.py": ""})
+    ask(requires=("Acme_Variant.Provider",))
+    ask("acme-variant-provider", "unrelated")
+    assert len(environments()) == 5
+
+
+# The cache directory.
+
+
+def test_where_it_is(wheelhouse, clean_environ, tmp_path):
+    def ask(**environ):
+        runner = PluginRunner(
+            ["acme-variant-provider"], wheelhouse.sources, environ={**clean_environ, **environ}
+        )
+        runner.ask("acme", ProviderInfo(("acme-variant-provider",)), {})
+        (environment,) = runner.cached()
+        return environment.path
+
+    place = tmp_path / "elsewhere"
+    assert ask(VARIANTS_CACHE_DIR=str(place)).parents[1] == place / "plugins"
+    assert place.joinpath("plugins").stat().st_mode & 0o777 == 0o700
+
+
+def test_cached_and_clear(make_runner, ask, environments, cache):
+    runner = make_runner()
+    assert runner.cached() == []
+    assert runner.clear() == 0
+    assert not cache.exists()
+    ask()
+    ask("acme-variant-provider>=1")
+    (cache / "environments" / f".{'0' * 32}.abc.new").mkdir()
+    (cache / "environments" / ("1" * 32)).mkdir()
+    found = runner.cached()
+    assert [each.resolved for each in found] == [("acme-variant-provider==1.0",)] * 2
+    assert {each.requirements for each in found} == {
+        ("acme-variant-provider",),
+        ("acme-variant-provider>=1",),
+    }
+    assert runner.clear() == 2
+    assert runner.cached() == []
+    assert environments() == []
+    assert list((cache / "results").iterdir()) == []
+    assert not ask().kept
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="POSIX permissions")
+def test_others_must_not_be_able_to_write(ask, cache):
+    ask()
+    (cache / "environments").chmod(0o777)
+    with pytest.raises(ProviderError, match="can be changed by other users: run chmod"):
+        ask(environ={"ACME_VARIANT_PROVIDER_LEVELS": "three"})
+
+
+@pytest.mark.parametrize("name", ["file", "file/below"])
+def test_no_directory(ask, tmp_path, name):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ProviderError, match=r"cannot be used: .*: set VARIANTS_CACHE_DIR"):
+        ask(cache_dir=tmp_path / name)
+
+
+# Credentials.
+
+USER, PASSWORD = "me", "s3cr3t-p4ssw0rd"
+
+
+class Index(SimpleHTTPRequestHandler):
+    """A directory as an index, for those who know the password."""
+
+    def do_GET(self):
+        expected = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+        if self.headers.get("Authorization") != f"Basic {expected}":
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", "Basic")
+            self.end_headers()
+            return
+        super().do_GET()
+
+    def log_message(self, format, *args):  # noqa: A002
+        pass
+
+
+@pytest.fixture
+def index(wheelhouse, tmp_path):
+    """Return the URL, with credentials, of an index that has acme."""
+    project = tmp_path / "index" / "acme-variant-provider"
+    project.mkdir(parents=True)
+    for wheel in wheelhouse.path.iterdir():
+        shutil.copy(wheel, project)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Index, directory=tmp_path / "index"))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://{USER}:{PASSWORD}@127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+
+
+def test_credentials_stay_out_of_sight(index, ask, cache, caplog):
+    caplog.set_level(logging.DEBUG)
+    sources = Sources(index_url=index)
+    assert ask(sources=sources).features == LEVELS
+    with pytest.raises(ProviderError) as caught:
+        ask("other", requires=("other",), sources=sources)
+    wrong = Sources(index_url=index.replace(PASSWORD, "wr0ng-p4ssw0rd"))
+    with pytest.raises(ProviderError) as refused:
+        ask("other", requires=("other",), sources=wrong)
+    wheel = f"{index}acme-variant-provider/acme_variant_provider-1.0-py3-none-any.whl"
+    assert ask(f"acme-variant-provider @ {wheel}", max_age=0).features == LEVELS
+    with pytest.raises(ProviderError) as missing:
+        ask(f"acme-variant-provider @ {wheel.replace('1.0', '1.1')}")
+    errors = "".join(str(each.value) for each in (caught, refused, missing))
+    for text in (errors, caplog.text, repr(sources)):
+        assert PASSWORD not in text
+        assert "wr0ng" not in text
+    for path in cache.rglob("*"):
+        assert PASSWORD not in path.name
+        if path.is_file() and not path.is_symlink():
+            assert PASSWORD.encode() not in path.read_bytes(), path
+
+
+@pytest.mark.parametrize("with_uv", [pytest.param(True, marks=needs_uv), False])
+def test_credentials_are_on_no_command_line(
+    index, cache, clean_environ, logging_uv, shared_python, tmp_path, with_uv
+):
+    """Watched from outside, as another user of the machine can."""
+    folder, _, _ = logging_uv
+    code = (
+        "import sys\nfrom pathlib import Path\n"
+        "from pep_variants.model.metadata import ProviderInfo\n"
+        "from variants_plugins import PluginRunner, Sources\n"
+        "runner = PluginRunner(['acme-variant-provider'], Sources(index_url=sys.stdin.read()), "
+        "cache_dir=Path(sys.argv[1]))\n"
+        "print(runner.ask('acme', ProviderInfo(('acme-variant-provider',)), {}).features)\n"
+    )
+    process = subprocess.Popen(
+        [shared_python, "-c", code, str(cache)],
+        env={**clean_environ, "PATH": f"{folder if with_uv else '/nowhere'}:/usr/bin:/bin"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    process.stdin.write(index)
+    process.stdin.close()
+    seen = set()
+    while process.poll() is None:
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                seen.add(path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace"))
+            except OSError:
+                continue
+    assert "level" in process.stdout.read()
+    process.stdout.close()
+    assert process.returncode == 0
+    installs = [line for line in seen if "install" in line and "--only-binary" in line]
+    assert installs
+    assert not [line for line in seen if PASSWORD in line]

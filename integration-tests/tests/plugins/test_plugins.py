@@ -1,0 +1,638 @@
+"""Real plugins in real environments: every shape that one may have, and the vicious ones."""
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from pep_variants.errors import ProviderError
+from pep_variants.model.metadata import ProviderInfo
+from support.waiting import wait_until
+from variants_plugins import PluginRunner, Sources
+
+LINUX_ONLY = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+
+HEAD = """\
+import os, sys, time, subprocess
+from collections import namedtuple
+Config = namedtuple("Config", "name values multi_value", defaults=[False])
+LEVELS = [Config("level", ["two", "one"])]
+"""
+OK = HEAD + "def get_supported_configs(): return LEVELS\n"
+
+# Module of the package `zoo`: its source.
+SHAPES = {
+    "module": OK,
+    "named": OK + "namespace = 'acme'\n",
+    "classes": HEAD
+    + """
+class Base:
+    namespace = "acme"
+class Class(Base):
+    @classmethod
+    def get_supported_configs(cls): return LEVELS
+class Static(Base):
+    @staticmethod
+    def get_supported_configs(): return LEVELS
+class Instance(Base):
+    def get_supported_configs(self):
+        assert isinstance(self, Instance)
+        return LEVELS
+class Inherited(Instance):
+    pass
+class Cached(Base):
+    import functools
+    @classmethod
+    @functools.cache
+    def get_supported_configs(cls): return LEVELS
+class NamespaceOfInstance:
+    @property
+    def namespace(self): return "acme"
+    @classmethod
+    def get_supported_configs(cls): return LEVELS
+class KnownProperties(Base):
+    def get_supported_configs(self, known_properties):
+        assert known_properties is None
+        return LEVELS
+class Context(Base):
+    @classmethod
+    def get_supported_configs(cls, context=None): return LEVELS
+class Outer:
+    class Inner:
+        pass
+Outer.Inner.plugin = Instance()
+class Callable:
+    def __call__(self): return LEVELS
+class ThroughAttribute(Base):
+    get_supported_configs = Callable()
+""",
+    "configs": HEAD
+    + """
+class Plain:
+    def __init__(self, **items): self.__dict__ |= items
+class Missing:
+    get_supported_configs = staticmethod(lambda: [Plain(name="level", values=["two", "one"])])
+class Tuples:
+    get_supported_configs = staticmethod(lambda: (Config("level", ("two", "one")),))
+class Empty:
+    get_supported_configs = staticmethod(lambda: [Config("a", []), LEVELS[0], Config("b", [])])
+class Nothing:
+    get_supported_configs = staticmethod(lambda: [])
+class BuildPlugin:
+    is_build_plugin = True
+    get_supported_configs = staticmethod(lambda: LEVELS)
+class AotPlugin:
+    is_aot_plugin = True
+    get_supported_configs = staticmethod(lambda: LEVELS)
+class AllCompatible:
+    all_properties_compatible = True
+    get_supported_configs = staticmethod(lambda: LEVELS)
+class NotFixed:
+    is_aot_plugin = False
+    get_supported_configs = staticmethod(lambda: LEVELS)
+""",
+}
+
+# Vicious ones that still answer.
+LOUD = {
+    "prints": OK
+    + """
+print("before")
+os.write(1, b'{"features": []}\\n')
+def get_supported_configs():
+    print("inside", flush=True)
+    subprocess.run(["echo", "from a program"])
+    import atexit
+    atexit.register(print, "after")
+    return LEVELS
+""",
+    "reads": OK + "assert sys.stdin.read() == ''\nassert os.read(0, 10) == b''\n",
+    "closes_streams": OK
+    + "sys.stdout.close(); sys.stderr.close(); sys.stdin.close()\nos.closerange(0, 3)\n",
+    "replaces_streams": OK + "sys.stdout = sys.stderr = sys.stdin = None\n",
+    "threads": OK + "import threading\nthreading.Thread(target=time.sleep, args=(600,)).start()\n",
+    "imports": OK
+    + """
+try:
+    import trap
+except ImportError:
+    pass
+else:
+    raise SystemExit("imported from the working directory")
+assert os.listdir() == []
+assert sys.flags.isolated
+assert "" not in sys.path and os.getcwd() not in sys.path
+""",
+    "changes_variables": OK
+    + "assert 'ACME_LEAK' not in os.environ\nos.environ['ACME_LEAK'] = '1'\nos.putenv('B', '2')\n",
+    "writes_temporary": OK
+    + """
+import tempfile
+with open(os.environ["ACME_VARIANT_PROVIDER_LOG"], "w") as log:
+    log.write(tempfile.mkdtemp())
+open("left", "w").close()
+""",
+}
+
+# Module: its source, and what the error says.
+FAILING = {
+    "raises": (HEAD + "def get_supported_configs(): raise ValueError('no luck')", "no luck"),
+    "raises_strangely": (
+        HEAD
+        + """
+class Strange(BaseException):
+    def __str__(self): raise self
+def get_supported_configs(): raise Strange
+""",
+        "failed: Strange",
+    ),
+    "exits_in_import": ("import sys; sys.exit('bye')", "failed: SystemExit: bye"),
+    "exits_1": ("import os; os._exit(1)", "ended with status 1 and no answer"),
+    "exits_0": ("import os; os._exit(0)", "ended with status 0 and no answer"),
+    "killed": ("import os; os.kill(os.getpid(), 11)", "ended with status -11 and no answer"),
+    "broken": ("def", "failed: SyntaxError"),
+    "no_method": ("x = 1", "has no attribute 'get_supported_configs'"),
+    "abstract": (
+        HEAD + "class P:\n  def __init__(self, x): pass\n  def get_supported_configs(self): 1",
+        "failed: TypeError",
+    ),
+    "returns_none": ("def get_supported_configs(): return None", "None, which is not a list"),
+    "returns_generator": (
+        HEAD + "def get_supported_configs(): yield LEVELS[0]",
+        "'<generator>', which is not a list",
+    ),
+    "returns_strings": ("def get_supported_configs(): return ['level']", "no attribute 'name'"),
+    "returns_numbers": (
+        HEAD + "def get_supported_configs(): return [Config('level', [1, 2])]",
+        "a value 1 of 'level'",
+    ),
+    "returns_string": (
+        HEAD + "def get_supported_configs(): return [Config('level', 'abc')]",
+        "'abc' as values of 'level'",
+    ),
+    "returns_objects": (
+        HEAD + "def get_supported_configs(): return [Config('level', [object()])]",
+        "a value '<object>' of 'level'",
+    ),
+    "returns_itself": (
+        HEAD + "a = []\na.append(a)\ndef get_supported_configs(): return [Config('level', a)]",
+        "failed: ValueError: Circular reference",
+    ),
+    "wrong_name": (
+        HEAD + "def get_supported_configs(): return [Config('Level 1', ['a'])]",
+        "a feature 'Level 1'",
+    ),
+    "twice": (HEAD + "def get_supported_configs(): return LEVELS * 2", "'level' twice"),
+    "many_values": (
+        HEAD + "def get_supported_configs(): return [Config('a', list(map(str, range(10**6))))]",
+        "answered more than 1 MiB",
+    ),
+    "some_more_values": (
+        HEAD + "def get_supported_configs(): return [Config('a', list(map(str, range(10001))))]",
+        "supports more than 10000 values",
+    ),
+    "prints_a_gigabyte": (
+        OK + "for _ in range(1024): sys.stdout.write('x' * 2**20)",
+        "printed more than 16 MiB",
+    ),
+    "screams": (
+        OK + "for _ in range(1024): sys.stderr.write('x' * 2**20)",
+        "printed more than 16 MiB",
+    ),
+    "closes_everything": (OK + "os.closerange(0, 1000)", "no answer"),
+    "answers_itself": (
+        "import os\nfor fd in range(3, 20):\n  try: os.write(fd, b'x' * 2**21)\n"
+        "  except OSError: pass\n",
+        "answered more than 1 MiB",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def zoo(tmp_path_factory):
+    """Return where the package of all the modules above and its environment are."""
+    return tmp_path_factory.mktemp("zoo")
+
+
+@pytest.fixture
+def ask_zoo(zoo, wheelhouse, clean_environ):
+    """Return what asks one of those modules."""
+    files = {"zoo/__init__.py": "", **{f"zoo/{n}.py": s for n, s in {**SHAPES, **LOUD}.items()}}
+    files |= {f"zoo/{name}.py": source for name, (source, _) in FAILING.items()}
+    folder = type(wheelhouse)(zoo / "wheels")
+    if not list(folder.path.iterdir()):
+        folder.add("zoo", files)
+
+    def ask(plugin_api, environ=None, **options):
+        runner = PluginRunner(
+            ["zoo"],
+            folder.sources,
+            cache_dir=zoo / "cache",
+            environ={**clean_environ, **(environ or {})},
+            # In the sandbox it could not write its log.
+            **{"max_age": 0, "sandbox": "off" if environ else "auto", **options},
+        )
+        return runner.ask("acme", ProviderInfo(("zoo",), plugin_api), {})
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    "plugin_api",
+    [
+        "zoo.module",
+        "zoo.named",
+        "zoo.classes:Class",
+        "zoo.classes : Class",
+        "zoo.classes:Static",
+        "zoo.classes:Instance",
+        "zoo.classes:Inherited",
+        "zoo.classes:Cached",
+        "zoo.classes:NamespaceOfInstance",
+        "zoo.classes:KnownProperties",
+        "zoo.classes:Context",
+        "zoo.classes:Outer.Inner.plugin",
+        "zoo.classes:ThroughAttribute",
+        "zoo.configs:Missing",
+        "zoo.configs:Tuples",
+        "zoo.configs:Empty",
+        *(f"zoo.{name}" for name in LOUD),
+    ],
+)
+def test_answers(ask_zoo, plugin_api, tmp_path, monkeypatch):
+    (tmp_path / "trap.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    log = tmp_path / "log"
+    started = time.monotonic()
+    answer = ask_zoo(
+        plugin_api, {"ACME_VARIANT_PROVIDER_LOG": str(log), "PYTHONPATH": str(tmp_path)}
+    )
+    assert time.monotonic() - started < 60  # its threads sleep ten minutes
+    assert answer.features == {"level": ("two", "one")}
+    assert answer.resolved == ("zoo==1.0",)
+    assert answer.plugin_api == plugin_api.replace(" ", "")
+    if plugin_api == "zoo.prints":
+        lines = answer.stderr.splitlines()
+        assert sorted(lines) == ["before", "from a program", "inside", '{"features": []}']
+    if plugin_api == "zoo.writes_temporary":
+        assert not Path(log.read_text()).exists()
+
+
+def test_nothing_supported(ask_zoo):
+    assert ask_zoo("zoo.configs:Nothing").features == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "fixed"),
+    [("BuildPlugin", True), ("AotPlugin", True), ("AllCompatible", True), ("NotFixed", False)],
+)
+def test_fixed_output(ask_zoo, name, fixed):
+    assert ask_zoo(f"zoo.configs:{name}").fixed is fixed
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_fails(ask_zoo, name):
+    endpoint = "zoo.abstract:P" if name == "abstract" else f"zoo.{name}"
+    with pytest.raises(ProviderError) as caught:
+        ask_zoo(endpoint)
+    message = str(caught.value)
+    assert message.startswith(f"the provider plugin zoo==1.0 ({endpoint}) ")
+    assert FAILING[name][1] in message
+    assert message.isprintable()
+    assert len(message) < 600
+
+
+@pytest.mark.parametrize(
+    "plugin_api",
+    ["zoo.nothing", "zoo.module:nothing", "nothing", "zoo.classes:Class.nothing.more"],
+)
+def test_endpoint_that_is_not_there(ask_zoo, plugin_api):
+    with pytest.raises(ProviderError, match=r"failed: (ModuleNotFound|Attribute)Error"):
+        ask_zoo(plugin_api)
+
+
+@pytest.mark.parametrize(
+    "plugin_api",
+    [
+        "zoo.module:a b",
+        "zoo;import os",
+        "zoo.module:__import__('os')",
+        "-c",
+        "zoo.",
+        "zoo:",
+        ".zoo",
+        "zoo:a:b",
+        "zoo\n:x\ny(",
+        "zö",
+        "z" * 301,
+    ],
+)
+def test_endpoint_that_is_none(ask_zoo, plugin_api):
+    with pytest.raises(ProviderError, match="is not a valid plugin endpoint"):
+        ask_zoo(plugin_api)
+
+
+def test_default_endpoint(ask):
+    assert ask().plugin_api == "acme_variant_provider"
+
+
+# Those that have to be ended.
+
+SLEEPER = """\
+import os, sys, time, subprocess
+log = os.environ["ACME_VARIANT_PROVIDER_LOG"]
+def note(pid):
+    with open(log, "a") as stream:
+        stream.write(f"{pid}\\n")
+note(os.getpid())
+"""
+TAIL = """
+from collections import namedtuple
+Config = namedtuple("Config", "name values")
+def get_supported_configs(): return [Config("level", ["two", "one"])]
+"""
+FORK = """
+child = os.fork()
+if child == 0:
+    SETUP
+    note(os.getpid())
+    time.sleep(600)
+    os._exit(0)
+while open(log).read().count("\\n") < 2:
+    time.sleep(0.01)
+"""
+ENDED = {
+    # name: source, whether it answers
+    "sleeps": (SLEEPER + "time.sleep(600)", False),
+    "ignores_signals": (
+        SLEEPER + "import signal\nfor s in (1, 2, 3, 15): signal.signal(s, signal.SIG_IGN)\n"
+        "while True: time.sleep(1)",
+        False,
+    ),
+    "spins": (SLEEPER + "while True: pass", False),
+    "forks": (SLEEPER + FORK.replace("SETUP", "pass") + TAIL, True),
+    "detaches": (SLEEPER + FORK.replace("SETUP", "os.setsid()") + TAIL, True),
+    "detaches_and_exits": (SLEEPER + FORK.replace("SETUP", "os.setsid()") + "os._exit(1)", False),
+    "detaches_twice": (
+        SLEEPER
+        + FORK.replace(
+            "SETUP", "os.setsid()\n    if os.fork(): os._exit(0)\n    os.closerange(0, 99)"
+        )
+        + TAIL,
+        True,
+    ),
+    "starts_a_program": (
+        SLEEPER + "p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'],"
+        " start_new_session=True)\nnote(p.pid)" + TAIL,
+        True,
+    ),
+    "waits_for_its_child": (SLEEPER + FORK.replace("SETUP", "os.setsid()") + "os.wait()", False),
+}
+
+
+def is_running(pid):
+    """Return whether a process is there and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+@LINUX_ONLY
+@pytest.mark.parametrize("name", ENDED)
+def test_ended_with_all_it_started(wheelhouse, ask, tmp_path, name):
+    source, answers = ENDED[name]
+    wheelhouse.add("acme-variant-provider", {"acme_variant_provider.py": source}, "2.0")
+    log = tmp_path / "pids"
+    environ = {"ACME_VARIANT_PROVIDER_LOG": str(log)}
+    started = time.monotonic()
+    # Long enough for a loaded machine where it answers, short where it never does.
+    limit = 60.0 if answers or name == "detaches_and_exits" else 1.0
+    if answers:
+        answer = ask(environ=environ, time_limit=limit)
+        assert answer.features == {"level": ("two", "one")}
+    else:
+        expected = "status 1" if name == "detaches_and_exits" else r"did not end within 1 s"
+        with pytest.raises(ProviderError, match=expected):
+            ask(environ=environ, time_limit=limit)
+    assert time.monotonic() - started < 50
+    pids = log.read_text().split()
+    assert len(pids) == (1 if name in ("sleeps", "ignores_signals", "spins") else 2)
+    assert wait_until(lambda: not any(map(is_running, pids)), 2.0)
+
+
+@LINUX_ONLY
+def test_ends_by_itself_when_the_caller_is_killed(wheelhouse, tmp_path):
+    wheelhouse.add("acme-variant-provider", {"acme_variant_provider.py": ENDED["sleeps"][0]}, "2.0")
+    log = tmp_path / "pids"
+    script = (
+        "import sys\nfrom pathlib import Path\n"
+        "from pep_variants.model.metadata import ProviderInfo\n"
+        "from variants_plugins import PluginRunner, Sources\n"
+        "runner = PluginRunner(['acme-variant-provider'], Sources(find_links=(sys.argv[1],), "
+        "no_index=True), cache_dir=Path(sys.argv[2]), time_limit=1.0, sandbox='off')\n"
+        "runner.ask('acme', ProviderInfo(('acme-variant-provider',)), {})\n"
+    )
+    caller = subprocess.Popen(
+        [sys.executable, "-c", script, str(wheelhouse.path), str(tmp_path / "cache")],
+        env={**os.environ, "ACME_VARIANT_PROVIDER_LOG": str(log)},
+    )
+    assert wait_until(lambda: log.exists() and log.read_text().strip(), 20)
+    caller.kill()
+    caller.wait()
+    (pid,) = log.read_text().split()
+    assert wait_until(lambda: not is_running(pid), 8.0)
+
+
+@LINUX_ONLY
+def test_interrupted(wheelhouse, make_runner, tmp_path):
+    """Ctrl-C while a plugin runs ends the plugin, too."""
+    wheelhouse.add("acme-variant-provider", {"acme_variant_provider.py": ENDED["sleeps"][0]}, "2.0")
+    log = tmp_path / "pids"
+    runner = make_runner(environ={"ACME_VARIANT_PROVIDER_LOG": str(log)}, time_limit=20)
+
+    def interrupt():
+        wait_until(lambda: log.exists() and log.read_text().strip(), 20)
+        import signal
+
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        runner.ask("acme", ProviderInfo(("acme-variant-provider",)), {})
+    thread.join()
+    (pid,) = log.read_text().split()
+    assert wait_until(lambda: not is_running(pid), 2.0)
+
+
+# What the plugin gets, and what becomes of what it says.
+
+
+def test_overrides_reach_it_and_credentials_do_not(wheelhouse, ask):
+    wheelhouse.add(
+        "acme-variant-provider",
+        {
+            "acme_variant_provider.py": TAIL
+            + "import os\nassert 'ACME_TOKEN' not in os.environ, 'credentials'\n"
+            "assert os.environ['LD_LIBRARY_PATH'] == '/opt/acme'\n"
+            "def get_supported_configs():\n"
+            "    return [Config('level', [os.environ['ACME_VARIANT_PROVIDER_FORCE_LEVEL']])]\n"
+        },
+        "2.0",
+    )
+    environ = {
+        "ACME_TOKEN": "secret",
+        "LD_LIBRARY_PATH": "/opt/acme",
+        "ACME_VARIANT_PROVIDER_FORCE_LEVEL": "9",
+    }
+    assert ask(environ=environ).features == {"level": ("9",)}
+
+
+def test_its_errors_are_logged(ask_zoo, caplog):
+    with caplog.at_level(logging.DEBUG, logger="variants_plugins"), pytest.raises(ProviderError):
+        ask_zoo("zoo.raises")
+    assert "Traceback" in caplog.text
+    assert "no luck" in caplog.text
+
+
+def test_only_the_end_of_its_errors_is_kept(wheelhouse, ask):
+    source = TAIL + "import sys\nsys.stderr.write('first\\n' + 'x' * 10**6 + '\\nlast\\n')\n"
+    wheelhouse.add("acme-variant-provider", {"acme_variant_provider.py": source}, "2.0")
+    answer = ask()
+    assert answer.stderr.endswith("x\nlast\n")
+    assert len(answer.stderr) <= 32 * 1024
+
+
+@pytest.fixture
+def counted(tmp_path):
+    """Return the variables that make acme count how often it is asked, and the counter."""
+    log = tmp_path / "asked"
+    environ = {"ACME_VARIANT_PROVIDER_LOG": str(log)}
+    return environ, lambda: len(log.read_text().split()) if log.exists() else 0
+
+
+def test_answers_are_kept(ask, counted):
+    environ, count = counted
+    first = ask(environ=environ)
+    second = ask(environ=environ)
+    assert (first.kept, second.kept, count()) == (False, True, 1)
+    assert second.features == first.features == {"level": ("two", "one")}
+    assert list(second.features) == list(first.features)
+    # Whatever may change an answer asks again.
+    other = {**environ, "ACME_VARIANT_PROVIDER_LEVELS": "three"}
+    assert ask(environ=other).features == {"level": ("three",)}
+    assert ask(environ=environ).kept
+    assert count() == 2
+    # What it does not see changes nothing.
+    assert ask(environ={**environ, "PWD": "/elsewhere", "ACME_TOKEN": "x"}).kept
+
+
+def test_answers_are_kept_for_a_while_only(ask, counted, tmp_path):
+    environ, count = counted
+    ask(environ=environ, max_age=0)
+    ask(environ=environ, max_age=0)
+    assert count() == 2
+    assert not ask(environ=environ, max_age=60).kept
+    assert ask(environ=environ, max_age=60).kept
+    (kept,) = (tmp_path / "cache" / "results").iterdir()
+    text = kept.read_text()
+    at = text.rpartition('"at": ')[2].rstrip("}")
+    for when in (time.time() - 61, time.time() + 3600):  # too old; from a clock that was wrong
+        kept.write_text(text.replace(at, str(when)))
+        assert not ask(environ=environ, max_age=60).kept
+
+
+def test_another_namespace_is_another_question(make_runner, counted):
+    environ, count = counted
+    runner = make_runner(environ=environ)
+    provider = ProviderInfo(("acme-variant-provider",))
+    runner.ask("acme", provider, {})
+    assert not runner.ask("other", provider, {}).kept
+    assert count() == 2
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: "",
+        lambda text: text[: len(text) // 2],
+        lambda text: text.replace('"two"', "2"),
+        lambda text: text.replace('"two"', '"Two!"'),
+        lambda text: text.replace('"format": 1', '"format": 0'),
+        lambda text: text.replace('"at": ', '"at": "x", "then": '),
+        lambda text: text.replace('"answer"', '"question"'),
+        lambda text: "[" * 100_000,
+        lambda text: "[]",
+        lambda text: " " * 5_000_000 + text,
+    ],
+)
+def test_damaged_answers_are_asked_again(ask, counted, tmp_path, damage):
+    environ, count = counted
+    ask(environ=environ)
+    (kept,) = (tmp_path / "cache" / "results").iterdir()
+    kept.write_text(damage(kept.read_text()))
+    answer = ask(environ=environ)
+    assert answer.features == {"level": ("two", "one")}
+    assert (answer.kept, count()) == (False, 2)
+    assert ask(environ=environ).kept
+
+
+def test_failures_are_not_kept(wheelhouse, ask, tmp_path):
+    flag = tmp_path / "flag"
+    source = TAIL + f"import os\nassert os.path.exists({str(flag)!r}), 'not ready'\n"
+    wheelhouse.add("acme-variant-provider", {"acme_variant_provider.py": source}, "2.0")
+    for _ in range(2):
+        with pytest.raises(ProviderError, match="not ready"):
+            ask()
+    flag.touch()
+    assert ask().features
+
+
+def test_old_answers_are_removed(ask, tmp_path):
+    results = tmp_path / "cache" / "results"
+    for number in range(3):
+        ask(environ={"ACME_VARIANT_PROVIDER_LEVELS": str(number)})
+    assert len(list(results.iterdir())) == 3
+    for path in results.iterdir():
+        os.utime(path, (0, 0))
+    ask(environ={"ACME_VARIANT_PROVIDER_LEVELS": "3"})
+    assert len(list(results.iterdir())) == 1
+
+
+def test_not_allowed(make_runner, tmp_path):
+    runner = make_runner("other")
+    provider = ProviderInfo(("acme-variant-provider>=1",))
+    with pytest.raises(ProviderError, match="'acme-variant-provider>=1', which is not allowed"):
+        runner.ask("acme", provider, {})
+    assert runner.judge(provider, {}).requirement == "acme-variant-provider>=1"
+    assert not (tmp_path / "cache").exists()
+
+
+def test_nothing_heavy_is_imported_before_it_is_asked():
+    script = (
+        "import sys; before = set(sys.modules); from variants_plugins import PluginRunner; "
+        "print(*set(sys.modules) - before)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True
+    )
+    heavy = {"subprocess", "filelock", "platformdirs", "packaging", "tempfile", "asyncio", "pip"}
+    assert not heavy & set(done.stdout.split())
+
+
+def test_sources_are_those_given(tmp_path, clean_environ):
+    """Nothing of the environment brings another place to install from."""
+    runner = PluginRunner(
+        ["acme-variant-provider"],
+        Sources(no_index=True),
+        cache_dir=tmp_path / "cache",
+        environ={**clean_environ, "UV_FIND_LINKS": str(tmp_path), "PIP_FIND_LINKS": str(tmp_path)},
+    )
+    with pytest.raises(ProviderError, match="cannot install acme-variant-provider"):
+        runner.ask("acme", ProviderInfo(("acme-variant-provider",)), {})

@@ -1,0 +1,502 @@
+"""What a running plugin can reach, and how much of the machine it gets."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from pep_variants.errors import PluginFailed, ProviderError
+from support.waiting import wait_until
+from variants_plugins import plugin_process, runner, sandbox
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="limits and sandbox of Linux")
+
+HEAD = """\
+import os, socket, subprocess, sys, time
+from collections import namedtuple
+Config = namedtuple("Config", "name values")
+def get_supported_configs(): return [Config("said", [str(said).lower()])]
+"""
+
+
+@pytest.fixture(scope="module")
+def measures():
+    """Return what the kernel under the tests has."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-B", sandbox.__file__], check=True, capture_output=True
+    )
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def confined(measures):
+    """Return what skips a test where the kernel lacks a measure."""
+
+    def need(name):
+        if name not in measures:
+            pytest.skip(f"this kernel has nothing that restricts {name}")
+        return measures[name]
+
+    return need
+
+
+@pytest.fixture
+def say(wheelhouse, ask):
+    """Return what runs code as a plugin, and returns its variable `said`."""
+
+    def say(code, **options):
+        source = HEAD + code + "\n"
+        wheelhouse.add("acme-variant-provider", {"acme_variant_provider.py": source}, "2.0")
+        (said,) = ask(**{"max_age": 0, **options}).features["said"]
+        return said
+
+    return say
+
+
+def attempt(code):
+    """Return code that says whether *code* is refused."""
+    return f"""
+try:
+    {code}
+    said = "done"
+except OSError as error:
+    said = type(error).__name__
+"""
+
+
+# --- files
+
+
+def test_its_home_is_empty(say):
+    assert say("said = len(os.listdir(os.path.expanduser('~')))") == "0"
+
+
+@LINUX
+def test_files_of_the_user_cannot_be_read(say, confined, tmp_path):
+    confined("files")
+    secret = tmp_path / "secret"
+    secret.write_text("x")
+    assert say(attempt(f"open({str(secret)!r}).read()")) == "permissionerror"
+    assert say(attempt(f"os.listdir({str(tmp_path)!r})")) == "permissionerror"
+    program = f"subprocess.run(['cat', {str(secret)!r}], check=False).returncode"
+    assert say(f"said = {program} != 0") == "true"
+
+
+@LINUX
+def test_what_a_variable_names_can_be_read(say, confined, tmp_path):
+    confined("files")
+    data = tmp_path / "data"
+    data.write_text("fine")
+    environ = {"ACME_VARIANT_PROVIDER_DATA": str(data)}
+    code = "said = open(os.environ['ACME_VARIANT_PROVIDER_DATA']).read()"
+    assert say(code, environ=environ) == "fine"
+    assert say("said = open('/proc/self/status').readline().split()[1]") == "python"
+
+
+@LINUX
+@pytest.mark.parametrize(
+    "change",
+    [
+        "open(place + '/new', 'w')",
+        "open(place + '/file', 'a')",
+        "os.truncate(place + '/file', 0)",
+        "os.unlink(place + '/file')",
+        "os.mkdir(place + '/new')",
+        "os.rename(place + '/file', place + '/new')",
+        "os.symlink('/', place + '/new')",
+        "os.chmod(place + '/file', 0o777)",
+        "os.setxattr(place + '/file', 'user.x', b'x')",
+        "open(sys.prefix + '/new', 'w')",
+        "open('/dev/shm/new', 'w')",
+        "open('/tmp/new', 'w')",
+    ],
+)
+def test_nothing_outside_is_changed(say, confined, tmp_path, change):
+    confined("files")
+    confined("system calls")
+    place = tmp_path / "place"
+    place.mkdir()
+    (place / "file").write_text("kept")
+    mode = (place / "file").stat().st_mode
+    said = say(f"place = {str(place)!r}\n" + attempt(change))
+    assert said == "permissionerror"
+    assert [path.name for path in place.iterdir()] == ["file"]
+    assert (place / "file").read_text() == "kept"
+    assert (place / "file").stat().st_mode == mode
+
+
+@LINUX
+def test_whatever_it_leaves_is_removed(say, tmp_path, monkeypatch):
+    """Directories of any depth, without rights, and links, which are not followed."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    place = tmp_path / "place"
+    place.mkdir()
+    (place / "file").write_text("kept")
+    place.chmod(0o755)
+    code = (
+        f"os.symlink({str(place)!r}, 'link')\n"
+        "os.mkdir('closed'); os.mkdir('closed/inner')\n"
+        f"os.symlink({str(place)!r}, 'closed/link')\n"
+        "os.umask(0o777); os.mkdir('without'); os.umask(0o77)\n"
+        "for _ in range(1200): os.mkdir('d'); os.chdir('d')\n"
+        "said = 1"
+    )
+    assert say(code) == "1"
+    assert sorted(path.name for path in tmp_path.glob("pep-variants-*")) == []
+    assert (place / "file").read_text() == "kept"
+    assert place.stat().st_mode & 0o777 == 0o755
+
+
+def test_temporary_files_are_its_own(say):
+    code = "import tempfile\nwith tempfile.TemporaryDirectory() as d:\n"
+    code += "    open(d + '/x', 'w').write('x'); said = open(d + '/x').read()\n"
+    code += "open(os.devnull, 'w').write('x'); open('left', 'w')"
+    assert say(code) == "x"
+
+
+# --- network and other processes
+
+
+@pytest.fixture
+def listening():
+    """Return a port of loopback that accepts connections."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+@LINUX
+@pytest.mark.parametrize(
+    "reach",
+    [
+        "socket.create_connection(('127.0.0.1', PORT), 2)",
+        "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 53))",
+        "socket.socket(socket.AF_INET6, socket.SOCK_STREAM)",
+        "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)",
+        "socket.create_server(('127.0.0.1', 0))",
+        "socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)",
+    ],
+)
+def test_there_is_no_network(say, confined, listening, reach):
+    confined("system calls")
+    assert say(attempt(reach.replace("PORT", str(listening)))) == "permissionerror"
+
+
+@LINUX
+def test_services_of_the_machine_are_not_reached(say, confined, tmp_path):
+    """Such as the socket of a container engine, which is as good as being root."""
+    confined("system calls")
+    path = tmp_path / "s"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        code = f"socket.socket(socket.AF_UNIX).connect({str(path)!r})"
+        assert say(attempt(code)) == "permissionerror"
+
+
+@LINUX
+def test_each_measure_against_the_network_is_enough(measures, listening):
+    """Where a container engine refuses namespaces, the other two do it."""
+    code = (
+        "import importlib.util as u, os, socket, sys\n"
+        f"spec = u.spec_from_file_location('s', {sandbox.__file__!r})\n"
+        "s = u.module_from_spec(spec); spec.loader.exec_module(s)\n"
+        "for name in ('_unshare', '_landlock', '_seccomp'):\n"
+        "    if name != sys.argv[1]: setattr(s, name, lambda *_: 0)\n"
+        "s.confine('/dev/null', ['/root'])\n"
+        "try: socket.create_connection(('127.0.0.1', int(sys.argv[2])), 2)\n"
+        "except OSError: sys.exit(7)\n"
+    )
+    words = {"_unshare": "network namespace", "_landlock": "Landlock", "_seccomp": "seccomp"}
+    names = [name for name, word in words.items() if word in measures.get("network", "")]
+    if not names:
+        pytest.skip("this kernel has nothing that restricts the network")
+    for name in names:
+        done = subprocess.run([sys.executable, "-c", code, name, str(listening)], check=False)
+        assert done.returncode == 7, name
+
+
+@LINUX
+def test_other_processes_are_out_of_reach(say, confined):
+    confined("signals")
+    other = subprocess.Popen(["sleep", "60"])
+    try:
+        assert say(attempt(f"os.kill({other.pid}, 9)")) == "permissionerror"
+        assert say(attempt(f"open('/proc/{other.pid}/environ').read()")) == "permissionerror"
+        assert say(attempt("os.kill(os.getppid(), 9)")) == "permissionerror"
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+
+
+@LINUX
+@pytest.mark.parametrize(
+    "sender",
+    [
+        "socket.socket(socket.AF_UNIX, socket.SOCK_RAW)",
+        "socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0]",
+    ],
+)
+def test_datagrams_do_not_reach_services(say, confined, sender):
+    """A datagram needs no connection: the system's log and service manager take them."""
+    confined("system calls")
+    # Not in the test's temporary directory, whose path may be too long for a socket.
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as server,
+    ):
+        server.bind(f"{folder}/s")
+        server.setblocking(False)
+        assert say(attempt(f"{sender}.sendto(b'x', {server.getsockname()!r})")) == "permissionerror"
+        with pytest.raises(BlockingIOError):
+            server.recv(1)
+    assert say("a, b = socket.socketpair(); a.send(b'x'); said = b.recv(1).decode()") == "x"
+
+
+@LINUX
+def test_root_has_no_capabilities(say, confined):
+    confined("files")
+    code = "said = [l for l in open('/proc/self/status') if l.startswith('CapEff')][0].split()[1]"
+    assert int(say(code), 16) == 0
+
+
+@LINUX
+def test_devices_are_listed_and_not_read(say, confined):
+    """Disks, which root could read, and terminals, which their user could."""
+    confined("files")
+    assert say("said = 'null' in os.listdir('/dev')") == "true"
+    assert say(attempt("open('/dev/ptmx', 'rb')")) == "permissionerror"
+    assert say("said = len(open('/dev/urandom', 'rb').read(4))") == "4"
+
+
+@LINUX
+@pytest.mark.parametrize("owner", ["acme-variant-provider", "acme-core"])
+def test_code_that_runs_at_the_start_of_python_is_confined(
+    wheelhouse, ask, confined, tmp_path, owner
+):
+    """``.pth`` files run before any module is imported: of the plugin, and of dependencies."""
+    confined("files")
+    trace = tmp_path / "trace"
+    start = f"import builtins, pathlib; builtins.ran = True; pathlib.Path({str(trace)!r}).touch()\n"
+    wheelhouse.add("acme-core", {"core.pth": start} if owner == "acme-core" else {})
+    files = {"acme_variant_provider.py": HEAD + "said = ran"}
+    if owner != "acme-core":
+        files["plugin.pth"] = start
+    wheelhouse.add("acme-variant-provider", files, "2.0", requires=["acme-core"])
+    assert ask().features == {"said": ("true",)}
+    assert not trace.exists()
+
+
+@LINUX
+def test_the_way_out_of_the_sandbox(say, confined, tmp_path):
+    """A plugin that needs more says so in an error that names the sandbox."""
+    confined("files")
+    needed = tmp_path / "needed"
+    needed.write_text("fine")
+    code = f"said = open({str(needed)!r}).read()"
+    with pytest.raises(PluginFailed, match="in a sandbox; --variant-plugin-sandbox off runs it"):
+        say(code)
+    assert say(code, sandbox="off") == "fine"
+
+
+def test_measures_are_told(make_runner, measures):
+    assert make_runner().measures() == measures
+    assert make_runner(sandbox="off").measures() == {}
+
+
+@LINUX
+def test_a_python_in_the_home_directory(monkeypatch, tmp_path):
+    """Of a home only the Python and what variables name are readable."""
+    home = tmp_path / "home"
+    for name in ("python/bin", "python/lib", "tools", ".ssh"):
+        (home / name).mkdir(parents=True)
+    for name in ("prefix", "base_prefix", "exec_prefix", "base_exec_prefix"):
+        monkeypatch.setattr(sys, name, str(home / "python"))
+    monkeypatch.setattr(sys, "executable", str(home / "python/bin/python"))
+    path = os.pathsep.join(["/usr/bin", str(home / "tools"), str(home), "/", "relative"])
+    monkeypatch.setattr(os, "environ", {"PATH": path, "HOME": str(home)})
+    found = set(sandbox.readable([str(home)]))
+    assert {str(home / "python"), str(home / "tools")} <= found
+    assert not {str(home), str(home / ".ssh"), str(tmp_path), "/", "/tmp"} & found
+    # A home below a directory of the system.
+    monkeypatch.setattr(sandbox, "SYSTEM", (str(tmp_path),))
+    (tmp_path / "library").mkdir()
+    found = set(sandbox.readable([str(home)]))
+    assert str(tmp_path / "library") in found
+    assert not {str(home), str(tmp_path), str(home / ".ssh")} & found
+
+
+# --- limits
+
+
+@LINUX
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("said = 'x' * 2**29", "failed: MemoryError"),
+        ("import mmap\nm = mmap.mmap(-1, 2**30)\nfor p in range(0, 2**30, 4096): m[p] = 1",
+         "used more than 256 MiB of memory"),
+        ("for _ in range(100): subprocess.Popen(['sleep', '60'])", "more than 64 processes"),
+        ("open('x', 'w').truncate(2**30)", "File too large"),
+        ("while True: pass", "did not end within 3 s"),
+    ],
+)  # fmt: skip
+def test_limits(say, code, problem, monkeypatch):
+    monkeypatch.setattr(plugin_process, "PLUGIN_MEMORY_BYTES", 256 * 2**20)
+    started = time.process_time()
+    with pytest.raises(PluginFailed, match=problem):
+        say(code + "\nsaid = 1", time_limit=3 if code.startswith("while") else 30)
+    assert time.process_time() - started < 5
+
+
+@LINUX
+def test_a_fork_bomb(say):
+    before = {name for name in os.listdir("/proc") if name.isdigit()}
+    with pytest.raises(PluginFailed):
+        say("while True:\n    try: os.fork()\n    except OSError: pass", time_limit=5)
+
+    def bombs():
+        new = {name for name in os.listdir("/proc") if name.isdigit()} - before
+        return [name for name in new if b"driver.py" in _read(f"/proc/{name}/cmdline")]
+
+    assert wait_until(lambda: not bombs(), 5)
+
+
+def _read(path):
+    try:
+        return Path(path).read_bytes()
+    except OSError:
+        return b""
+
+
+@LINUX
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_daemon_without_the_mark_is_ended(say, answers):
+    """It has a session, parent and environment of its own; the reaper has it all the same."""
+    code = (
+        "r, w = os.pipe()\n"
+        "if not os.fork():\n"
+        "    os.setsid()\n"
+        "    if os.fork(): os._exit(0)\n"
+        "    os.write(w, str(os.getpid()).encode()); os.closerange(0, 99)\n"
+        "    os.execve('/bin/sleep', ['sleep-of-the-daemon', '611'], {})\n"
+        "said = os.read(r, 20).decode()\n"
+        + ("" if answers else "print(said, flush=True)\ntime.sleep(600)\n")
+    )
+    if answers:
+        pid = say(code)
+    else:
+        with pytest.raises(PluginFailed, match="did not end") as caught:
+            say(code, time_limit=2)
+        pid = caught.value.output
+    assert pid.isdigit()
+    assert wait_until(lambda: not Path(f"/proc/{pid}").exists(), 3)
+
+
+@LINUX
+def test_address_space_may_be_reserved(say):
+    """GPU runtimes map what they never touch: terabytes of it."""
+    code = "import mmap\nm = mmap.mmap(-1, 2**42, prot=mmap.PROT_READ, flags=mmap.MAP_PRIVATE"
+    assert say(code + " | mmap.MAP_ANONYMOUS | 0x4000)\nsaid = len(m)") == str(2**42)
+
+
+# --- endpoints
+
+
+DEPENDENCY = {"acme_core/__init__.py": HEAD + "said = 'core'\nprint('ran')"}
+
+
+@pytest.mark.parametrize(
+    ("plugin_api", "named"),
+    [
+        ("antigravity", "antigravity"),
+        ("this", "this"),
+        ("json.tool", "json"),
+        ("sys", "sys"),
+        ("acme_core", "acme_core"),
+        ("acme_core:x", "acme_core"),
+        ("shared.evil", "shared.evil"),
+        ("acme_variant_provider:os", "os is a module"),
+        ("acme_variant_provider:acme_core", "acme_core is a module"),
+    ],
+)
+def test_endpoints_of_others_are_not_imported(wheelhouse, ask, plugin_api, named):
+    """Of the environment the allowed distribution alone is asked, whatever metadata names."""
+    wheelhouse.add("acme-core", {**DEPENDENCY, "shared/evil.py": HEAD + "print('ran')\nsaid = 1"})
+    files = {
+        "acme_variant_provider/__init__.py": HEAD + "import os, acme_core\nsaid = 'own'",
+        "shared/own.py": HEAD + "said = 'shared'",
+    }
+    wheelhouse.add("acme-variant-provider", files, "2.0", requires=["acme-core"])
+    with pytest.raises(PluginFailed, match="cannot be used: ") as caught:
+        ask(plugin_api=plugin_api)
+    assert named in caught.value.cause
+    assert "ran" not in caught.value.output or plugin_api.startswith("acme_variant_provider")
+    # A namespace package that both have a part of has no code of its own.
+    assert ask(plugin_api="shared.own").features == {"said": ("shared",)}
+
+
+def test_a_parent_package_of_another_is_not_imported(wheelhouse, ask):
+    """Importing ``a.b`` runs ``a``, which has to be the distribution's own as well."""
+    wheelhouse.add("acme-core", {"a/__init__.py": "print('ran')"})
+    files = {"a/plugin.py": HEAD + "said = 1"}
+    wheelhouse.add("acme-variant-provider", files, "2.0", requires=["acme-core"])
+    with pytest.raises(PluginFailed, match="a is not a module of acme-variant-provider") as caught:
+        ask(plugin_api="a.plugin")
+    assert not caught.value.output
+
+
+def test_no_instance_is_made_of_what_is_no_plugin(wheelhouse, ask):
+    source = HEAD + "class Bomb:\n  def __init__(self): print('ran')\nsaid = 1"
+    wheelhouse.add("acme-variant-provider", {"acme_variant_provider.py": source}, "2.0")
+    with pytest.raises(PluginFailed, match="AttributeError") as caught:
+        ask(plugin_api="acme_variant_provider:Bomb")
+    assert not caught.value.output
+
+
+# --- namespaces
+
+
+def test_built_in_namespaces_are_claimed_by_the_plugin_only(wheelhouse, make_runner):
+    """Metadata cannot have an allowed plugin answer for the processor."""
+    from pep_variants.model.metadata import ProviderInfo
+
+    provider = ProviderInfo(("acme-variant-provider",))
+    with pytest.raises(ProviderError, match="does not say that it is for 'x86_64'"):
+        make_runner().ask("x86_64", provider, {})
+    source = wheelhouse.acme + "namespace = 'x86_64'\n"
+    wheelhouse.add("acme-variant-provider", {"acme_variant_provider.py": source}, "2.0")
+    own = ProviderInfo(("acme-variant-provider>=2",))
+    assert make_runner().ask("x86_64", own, {}).features == {"level": ("two", "one")}
+
+
+def test_many_at_once(say):
+    """Threads of one process ask side by side."""
+    said = []
+    threads = [threading.Thread(target=lambda: said.append(say("said = 1"))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert said == ["1"] * 3
+
+
+def test_metadata_cannot_have_any_number_of_environments_made(make_runner, monkeypatch):
+    """Each other set of requirements is another environment, of hundreds of files."""
+    from pep_variants.model.metadata import ProviderInfo
+
+    monkeypatch.setattr(runner, "PLUGIN_ENVIRONMENTS", 2)
+    asked = make_runner()
+    for number in range(2):
+        asked.ask("acme", ProviderInfo((f"acme-variant-provider>=0.{number}",)), {})
+    with pytest.raises(PluginFailed, match="more than 2 different sets of plugin packages"):
+        asked.ask("acme", ProviderInfo(("acme-variant-provider>=0.2",)), {})
+    # What is there already is no further one.
+    asked.ask("acme", ProviderInfo(("acme-variant-provider>=0.1",)), {})

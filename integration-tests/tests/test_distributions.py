@@ -1,0 +1,123 @@
+"""Metadata, sdists and reproducible builds of the distributions."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+from hatchling.metadata.core import ProjectMetadata
+from hatchling.metadata.spec import get_core_metadata_constructors
+from hatchling.plugin.manager import PluginManager
+from packaging.metadata import Metadata
+from packaging.requirements import Requirement
+
+import release
+from support.environments import DISTRIBUTIONS, ROOT, uv_command
+from support.isolation import outside
+
+every_distribution = pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+PYTHONS = [f"Programming Language :: Python :: 3.{minor}" for minor in range(10, 14)]
+
+
+def test_all_are_released():
+    assert set(release.distributions(ROOT)) == set(DISTRIBUTIONS)
+
+
+@every_distribution
+def test_metadata(distribution):
+    """hatchling refuses unknown classifiers, packaging what core metadata does not allow."""
+    project = ProjectMetadata(str(ROOT / distribution), PluginManager())
+    assert project.version == (ROOT / "VERSION").read_text("utf-8").strip()
+    text = get_core_metadata_constructors()["2.4"](project)
+    metadata = Metadata.from_email(text, validate=True)
+    assert metadata.author == "The pep-variants maintainers"
+    assert metadata.description
+    assert metadata.description_content_type == "text/markdown"
+    assert metadata.summary
+    assert metadata.keywords
+    assert metadata.project_urls
+    assert metadata.license_expression
+    assert metadata.license_files
+    assert str(metadata.requires_python) == ">=3.10"
+    assert set(PYTHONS) < set(metadata.classifiers or ())
+
+
+@every_distribution
+def test_requirements_on_each_other(distribution):
+    """They import modules of each other that are not public: all have to be of one version."""
+    core = ProjectMetadata(str(ROOT / distribution), PluginManager()).core
+    requirements = [*core.dependencies]
+    for extra in core.optional_dependencies.values():
+        requirements += extra
+    version = (ROOT / "VERSION").read_text("utf-8").strip()
+    own = {ProjectMetadata(str(ROOT / name), PluginManager()).core.name for name in DISTRIBUTIONS}
+    for requirement in map(Requirement, requirements):
+        if requirement.name in own:
+            assert str(requirement.specifier) == f"=={version}", requirement
+
+
+@every_distribution
+def test_licence(distribution):
+    folder = ROOT / distribution
+    text = next(path for path in (folder / "LICENSE", folder / "licenses/LICENSE") if path.exists())
+    assert text.read_bytes() == (ROOT / "LICENSE").read_bytes()
+
+
+def build(source: Path, target: str, out: Path) -> Path:
+    """Build the *target* of the distribution in *source* with this environment's hatchling."""
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(out)],
+        cwd=source,
+        env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"},
+        check=True,
+        capture_output=True,
+    )
+    (path,) = (path for path in out.iterdir() if path.suffix in (".whl", ".gz"))
+    return path
+
+
+@every_distribution
+def test_sdist(distribution, tmp_path):
+    """It has the tests and what they need, and gives the same wheel as the repository."""
+    path = build(ROOT / distribution, "sdist", tmp_path / "sdist")
+    with tarfile.open(path) as archive:
+        archive.extractall(tmp_path)
+    source = tmp_path / path.name.removesuffix(".tar.gz")
+    for place in ("PKG-INFO", "conftest.py", "pytest.ini", "support/environments.py", "tests"):
+        assert (source / place).exists(), place
+    if distribution != "pip-patch":  # needs exact versions of what it bundles, see below
+        direct = build(ROOT / distribution, "wheel", tmp_path / "direct")
+        unpacked = build(source, "wheel", tmp_path / "unpacked")
+        assert direct.name == unpacked.name
+        assert direct.read_bytes() == unpacked.read_bytes()
+
+
+def test_release_twice(tmp_path):
+    """Two builds of the sdist of the pip shim, and of the wheel from it, are equal."""
+    git = ["git", "-C", str(ROOT), "-c", "user.name=tests", "-c", "user.email=tests@example.org"]
+    tree = subprocess.check_output([*git, "stash", "create"], text=True).strip() or "HEAD"
+    (uv, *rest) = uv_command()
+    assert not rest
+    builds = [
+        release.build(
+            release.source(tree, tmp_path / name, umask=umask),
+            tmp_path / f"{name}-dist",
+            uv=uv,
+            epoch=1_700_000_000,
+            environ=outside(),
+            only=("pip-patch",),
+        )
+        for name, umask in (("first", 0o022), ("the-second", 0o077))
+    ]
+    release.compare(*builds)
+    release.check_bill(builds[0])
+    assert len(release.sums(builds[0]).splitlines()) == 2
+
+
+def test_differences_are_errors():
+    with pytest.raises(release.ReleaseError, match=r"differ: a, c$"):
+        release.compare({"a": b"1", "b": b"2"}, {"a": b"2", "b": b"2", "c": b""})

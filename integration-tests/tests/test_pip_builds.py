@@ -1,0 +1,84 @@
+"""Builds get the variants that the command itself would take, or that are installed."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.projects import CUDA_12_8, DRIVER, gpu_index
+from support.wheels import SourceDistribution, Wheel
+
+CU126 = """\
+[metadata]
+version = "0.1"
+[[provider]]
+namespace = "nvidia"
+[provider.properties]
+cuda_version_lower_bound = ["12.6"]
+"""
+IN_PROCESS = ("--use-feature", "inprocess-build-deps")
+
+
+def build_index():
+    """A source distribution that is built with a project of which there are variants."""
+    index = gpu_index()
+    index.add_wheel(Wheel("gpu", "2.0"))
+    source = SourceDistribution("built", "1.0", ("gpu",))
+    index.add("built", source.filename, source.build())
+    return index
+
+
+def ways(environment):
+    """Return the options for every way in which the pip of *environment* installs for builds."""
+    known = "inprocess-build-deps" in environment.pip("install", "--help").out
+    return [(), IN_PROCESS] if known else [()]
+
+
+@pytest.mark.everywhere
+def test_options_reach_builds(patched, serve, tmp_path):
+    index = serve(build_index())
+    (tmp_path / "cu126.toml").write_text(CU126)
+    (tmp_path / "line.txt").write_text("built\ngpu==2.0 --variant=cu126\n")
+    expected = {
+        (): "gpu-2.0-py3-none-any-cu128.whl",
+        ("--no-variants",): "gpu-2.0-py3-none-any.whl",
+        ("--variant", "gpu=cu126"): "gpu-2.0-py3-none-any-cu126.whl",
+        ("--variant", "gpu="): "gpu-2.0-py3-none-any.whl",
+        ("--variant-exclude", "nvidia :: cuda_version_lower_bound :: 12.8"): (
+            "gpu-2.0-py3-none-any-cu126.whl"
+        ),
+        ("--variant-platform", str(tmp_path / "cu126.toml")): "gpu-2.0-py3-none-any-cu126.whl",
+        ("-r", str(tmp_path / "line.txt")): "gpu-2.0-py3-none-any-cu126.whl",
+    }
+    for way in ways(patched):
+        for options, filename in expected.items():
+            index.requests.clear()
+            done = patched.pip(
+                "install", "--dry-run", *way, "-i", index.url, *options, "built", env=CUDA_12_8
+            )
+            assert done.code == 0, (way, options, done)
+            wheels = {name for name in index.fetched if name.startswith("gpu-") and "whl" in name}
+            assert wheels == {filename}, (way, options)
+
+
+@pytest.mark.everywhere
+def test_what_is_installed_is_what_is_built_with(fresh, serve):
+    """The same label of the same version, as long as it fits."""
+    index = serve(build_index())
+    url = ("-i", index.url)
+
+    def built_with(**env):
+        index.requests.clear()
+        done = fresh.pip("install", "--dry-run", *way, *url, "built", env=env)
+        assert "Would install built-1.0\n" in done.out, done
+        (name,) = {name for name in index.fetched if name.startswith("gpu-") and "whl" in name}
+        return name
+
+    for way in ways(fresh):
+        fresh.pip(
+            "install", *url, "--force-reinstall", "--variant", "gpu=cu126", "gpu", env=CUDA_12_8
+        )
+        assert built_with(**CUDA_12_8) == "gpu-2.0-py3-none-any-cu126.whl"
+        assert built_with(**{DRIVER: "12.0"}) == "gpu-2.0-py3-none-any-null.whl"
+        # Of another version any variant will do.
+        fresh.pip("install", *url, "--variant", "gpu=cu126", "gpu==1.0", env=CUDA_12_8)
+        assert built_with(**CUDA_12_8) == "gpu-2.0-py3-none-any-cu128.whl"

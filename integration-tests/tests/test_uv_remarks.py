@@ -1,0 +1,193 @@
+"""What `uv-variants` says beside uv: why nothing fits, and what was passed over or left out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from support.environments import Result
+from support.index import Index
+from support.plugins import PLUGIN, acme_index
+from support.uvs import Machine, project
+from support.wheels import NVIDIA, Release, Wheel, metadata
+
+PYTHON = sys.executable
+Serve = Callable[[Index], Index]
+DRIVER = "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION"
+COMMANDS = ("pip install", "pip install --dry-run", "sync", "lock", "add", "tool", "run")
+"""The ways to install."""
+
+
+def on(machine: Machine, index: Index) -> Machine:
+    return machine.with_environ(
+        {
+            DRIVER: "12.8",
+            "UV_DEFAULT_INDEX": index.url,
+            "UV_PYTHON": PYTHON,
+            "UV_TOOL_DIR": str(machine.home / "tools"),
+            "UV_TOOL_BIN_DIR": str(machine.home / "bin"),
+        }
+    )
+
+
+def install(machine: Machine, command: str, requirement: str = "app") -> Result:
+    """Install in one of the ways of `COMMANDS`."""
+    if command.startswith("pip"):
+        machine.create_environment(PYTHON)
+        return machine.run(*command.split(), "--python", ".venv", requirement)
+    if command == "tool":
+        return machine.run("tool", "install", requirement)
+    if command == "run":
+        return machine.run("run", "--no-project", "--with", requirement, "python", "-c", "")
+    project(machine.work, [] if command == "add" else [requirement])
+    return machine.run(command, *([requirement] if command == "add" else []))
+
+
+def app(*versions: tuple[str, str], plain: tuple[str, ...] = ()) -> Index:
+    """Return an index with `app`: a variant for the CUDA version of each version, or none."""
+    index = Index()
+    scripts = "[console_scripts]\napp = app:main\n"
+    for version, cuda in versions:
+        label = f"cu{cuda.replace('.', '')}"
+        tree = metadata(
+            {label: {"nvidia": {"cuda_version_lower_bound": [cuda]}}},
+            namespaces=["nvidia"],
+            providers={"nvidia": NVIDIA},
+        )
+        index.add_release(Release("app", version, tree), metadata_file=True)
+    for version in plain:
+        files = {f"app-{version}.dist-info/entry_points.txt": scripts}
+        index.add_wheel(Wheel("app", version, files=files))
+    return index
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_metadata_that_cannot_be_read(machine: Machine, serve: Serve, command: str) -> None:
+    index = app(("1.0", "12.8"), plain=("1.0",))
+    index.add("app", "app-1.0-variants.json", b"{")
+    done = install(on(machine, serve(index)), command)
+    assert done.code == 0, done
+    assert done.err.count("uv-variants: the variant wheels of app 1.0 are ignored: ") == 1, done
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_plugin_that_is_not_allowed(machine: Machine, serve: Serve, command: str) -> None:
+    done = install(on(machine, serve(acme_index(PLUGIN))), command)
+    if command != "tool":  # it has no command to install
+        assert done.code == 0, done
+    assert done.err.count("Namespace 'acme' is skipped") == 1, done
+    assert "--variant-allow-provider 'acme-provider<2,>=1'" in done.err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_nothing_fits(machine: Machine, serve: Serve, command: str) -> None:
+    done = install(on(machine, serve(app(("1.0", "13.0"), ("0.9", "13.0")))), command)
+    assert done.code != 0, done
+    said = done.err[done.err.index("uv-variants: None of the variants of app 1.0 fits") :]
+    assert "cu130  needs CUDA driver 13.0 or newer" in said, done
+    assert done.err.count("None of the variants") == 1, done
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if "--dry-run" not in name])
+def test_a_release_that_is_passed_over(machine: Machine, serve: Serve, command: str) -> None:
+    index = app(("2.0", "13.0"), plain=("1.0",))
+    machine = on(machine, serve(index))
+    done = install(machine, command)
+    assert done.code == 0, done
+    assert (done.err.count("app 2.0 was passed over: none of its variants fits") == 1) == (
+        command not in ("tool", "run")  # where the version that was taken is not known
+    ), done
+
+
+def test_only_what_was_asked_for_is_passed_over(machine: Machine, serve: Serve) -> None:
+    machine = on(machine, serve(app(("2.0", "13.0"), plain=("1.0",))))
+    done = install(machine, "pip install", "app<2")
+    assert done.code == 0, done
+    assert "uv-variants" not in done.err, done
+
+
+def test_variants_that_are_built_against_others(machine: Machine, serve: Serve) -> None:
+    index = Index()
+    tree = metadata(
+        {"torch29": {"abi_dependency": {"torch": ["2.9"]}}, "null": {}}, namespaces=[], providers={}
+    )
+    index.add_release(Release("app", "1.0", tree), metadata_file=True)
+    done = install(on(machine, serve(index)), "pip install")
+    assert done.code == 0, done
+    assert done.err.count("uv-variants: left out torch29 of app 1.0: built against") == 1, done
+
+
+@pytest.mark.parametrize(
+    ("requirement", "dependency"), [("app", "there>=2"), ("app", "absent"), ("top", "absent")]
+)
+def test_a_dependency_of_a_marker_that_cannot_be_had(
+    machine: Machine, serve: Serve, requirement: str, dependency: str
+) -> None:
+    """uv names the dependency; the variant and the marker are named beside it."""
+    index = Index()
+    tree = metadata(
+        {"cu128": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}}, "null": {}},
+        namespaces=["nvidia"],
+        providers={"nvidia": NVIDIA},
+    )
+    requires = (f"{dependency}; 'nvidia' in variant_namespaces",)
+    index.add_release(Release("app", "1.0", tree, requires=requires), metadata_file=True)
+    index.add_wheel(Wheel("there", "1.0"))
+    index.add_wheel(Wheel("top", "1.0", requires=("app",)))
+    done = install(on(machine, serve(index)), "pip install", requirement)
+    assert done.code != 0, done
+    said = f"uv-variants: app 1.0 (variant cu128) requires {dependency} because of the marker "
+    assert done.err.count(said) == 1, done
+    assert "--variant app=null" in done.err
+
+
+BACKEND = """\
+import zipfile
+
+METADATA = "Metadata-Version: 2.1\\nName: local\\nVersion: 1.0\\nRequires-Dist: app; %s\\n"
+
+
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    name = "local-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(f"{folder}/{name}", "w") as archive:
+        archive.writestr("local-1.0.dist-info/METADATA", METADATA)
+        tag = "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n"
+        archive.writestr("local-1.0.dist-info/WHEEL", tag)
+        archive.writestr("local-1.0.dist-info/RECORD", "")
+    return name
+"""
+
+
+@pytest.mark.parametrize("command", ["pip install", "sync"])
+def test_a_local_project_with_variant_markers(machine: Machine, serve: Serve, command: str) -> None:
+    """uv builds it and cannot read what it built; the project and the way out are named."""
+    machine = on(machine, serve(app(("1.0", "12.8"))))
+    marker = "'nvidia' in variant_namespaces"
+    folder = machine.work if command == "sync" else machine.work / "local"
+    folder.mkdir(exist_ok=True)
+    (folder / "backend.py").write_text(BACKEND % marker)
+    (folder / "pyproject.toml").write_text(
+        f'[project]\nname = "local"\nversion = "1.0"\nrequires-python = ">=3.10"\n'
+        f'dependencies = ["app; {marker}"]\n'
+        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    )
+    machine.create_environment(PYTHON)
+    named = ["./local"] if command != "sync" else []
+    done = machine.run(*command.split(), *named)
+    assert done.code != 0, done
+    assert done.err.count("pyproject.toml: the dependency ") == 1, done
+    assert "has a variant marker, which uv does not evaluate" in done.err
+
+
+def test_a_forced_variant_is_missed_in_the_version_that_was_asked_for(
+    machine: Machine, serve: Serve
+) -> None:
+    machine = on(machine, serve(app(("2.0", "12.8"), ("1.0", "12.6"))))
+    machine.create_environment(PYTHON)
+    command = ("--variant", "app=other", "pip", "install", "--python", ".venv", "app==1.0")
+    done = machine.run(*command)
+    assert done.code != 0, done
+    assert "uv-variants: app 1.0 has no variant 'other'" in done.err, done
+    assert "there are: cu126" in done.err

@@ -1,0 +1,146 @@
+"""`uv-variants` with an index that lies, beside one that is trusted."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from support.index import Index
+from support.projects import CUDA_12_8, app_index
+from support.uvs import Machine, project
+from support.wheels import Wheel
+
+PYTHON = sys.executable
+Serve = Callable[[Index], Index]
+
+
+class LyingIndex(Index):
+    """An index that claims hashes of other files for its own, by filename."""
+
+    claims: dict[str, str]
+
+    def _json(self, project: str) -> bytes:
+        tree: dict[str, Any] = json.loads(super()._json(project))
+        for entry in tree["files"]:
+            entry["hashes"] = {"sha256": self.claims.get(entry["filename"], "0" * 64)}
+        return json.dumps(tree).encode()
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+def test_the_hash_of_another_index_s_wheel(machine: Machine, serve: Serve, ranges: bool) -> None:
+    """METADATA under a trusted hash, read from an index that only claims that hash."""
+    trusted = serve(app_index(ranges=ranges))
+    hostile = LyingIndex(ranges=ranges)
+    wheels = [name for name in trusted.files["app"] if name.endswith(".whl")]
+    hostile.claims = {}
+    metadata = trusted.files["app"]["app-1.0-variants.json"]
+    hostile.add("bait", "bait-1.0-variants.json", metadata)
+    for name in wheels:
+        # Inside it is called as the trusted one, or uv would refuse its METADATA by the name.
+        requires = ("evil; 'nvidia' in variant_namespaces",)
+        label = name.removesuffix(".whl").rpartition("-")[2]
+        data = Wheel("app", "1.0", label, requires=requires).build()
+        filename = name.replace("app", "bait", 1)
+        hostile.add("bait", filename, data)
+        hostile.claims[filename] = hashlib.sha256(trusted.files["app"][name]).hexdigest()
+    hostile.claims["bait-1.0-variants.json"] = hashlib.sha256(metadata).hexdigest()
+    hostile.add_wheel(Wheel("evil", "1.0"))
+    serve(hostile)
+    both = machine.with_environ(
+        {**CUDA_12_8, "UV_DEFAULT_INDEX": trusted.url, "UV_INDEX": hostile.url}
+    )
+    both.create_environment(PYTHON)
+    bait = both.run("pip", "install", "bait")
+    assert bait.code != 0, bait  # its wheels do not have the hashes that it claims
+    done = both.run("pip", "install", "app")
+    assert done.code == 0, done
+    freeze = both.plain("pip", "freeze").out
+    assert "app==1.0" in freeze
+    assert "evil" not in freeze
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+def test_a_wheel_that_is_another_variant_inside(
+    machine: Machine, serve: Serve, ranges: bool
+) -> None:
+    """As pip does: an error that names the wheel and what is wrong with it."""
+    index = app_index(ranges=ranges)
+    name = next(name for name in index.files["app"] if name.endswith("-cu128.whl"))
+    index.add("app", name, Wheel("app", "1.0", "cu128").build())  # without variant.json
+    serve(index)
+    gpu = machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": index.url})
+    gpu.create_environment(PYTHON)
+    done = gpu.run("pip", "install", "app")
+    assert done.code != 0, done
+    assert "is named a variant wheel, but has no variant.json" in done.err
+    assert name in done.err
+    assert gpu.labels() == {}
+
+
+def test_no_place_for_a_cache(machine: Machine, serve: Serve) -> None:
+    """It costs what would have been kept, and one line."""
+    index = serve(app_index())
+    (machine.home / "file").touch()
+    gpu = machine.with_environ(
+        {
+            **CUDA_12_8,
+            "UV_DEFAULT_INDEX": index.url,
+            "VARIANTS_CACHE_DIR": str(machine.home / "file" / "cache"),
+        }
+    )
+    gpu.create_environment(PYTHON)
+    done = gpu.run("pip", "install", "app")
+    assert done.code == 0, done
+    assert gpu.labels() == {"app": "cu128"}
+    lines = [line for line in done.err.splitlines() if "cache" in line]
+    assert len(lines) == 1, lines
+    assert "VARIANTS_CACHE_DIR" in lines[0]
+
+
+@pytest.mark.parametrize("lock", ["floating", "pinned"])
+def test_a_lock_without_hashes(machine: Machine, serve: Serve, lock: str) -> None:
+    index = serve(app_index())
+    folder = project(machine.work, ["app"])
+    gpu = machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": index.url})
+    done = gpu.run("--variant-lock", lock, "lock", cwd=folder)
+    assert done.code == 0, done
+    assert ("without a hash" in done.err) == (lock == "floating")
+    assert ("--variant-lock pinned" in done.err) == (lock == "floating")
+    again = gpu.run("lock", cwd=folder)
+    assert "without a hash" not in again.err  # nothing was written
+
+
+@pytest.mark.parametrize("data", [b"{", b"[]", b'{"variants": {"cu128": {"x": {"y": ["z"]}}}}'])
+def test_metadata_that_cannot_be_used(machine: Machine, serve: Serve, data: bytes) -> None:
+    """One line says why a version has no variants, when it is installed and when it is locked."""
+    index = app_index()
+    index.add("app", "app-1.0-variants.json", data)
+    index.add_wheel(Wheel("app", "1.0"))
+    serve(index)
+    own = machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": index.url})
+    own.create_environment(PYTHON)
+    said = "uv-variants: the variant wheels of app 1.0 are ignored: "
+    done = own.run("pip", "install", "app")
+    assert done.code == 0, done
+    assert done.err.count(said) == 1, done
+    assert "app-1.0-variants.json" in done.err
+    folder = project(own.work / "locked", ["app"])
+    done = own.run("lock", cwd=folder)
+    assert done.code == 0, done
+    assert done.err.count(said) == 1, done
+
+
+def test_metadata_that_cannot_be_used_and_no_other_wheel(machine: Machine, serve: Serve) -> None:
+    index = app_index()
+    index.add("app", "app-1.0-variants.json", b"{")
+    serve(index)
+    own = machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": index.url})
+    own.create_environment(PYTHON)
+    done = own.run("pip", "install", "app")
+    assert done.code != 0
+    assert "uv-variants: the variant wheels of app 1.0 are ignored: " in done.err

@@ -1,0 +1,358 @@
+"""Variant markers of dependencies, reduced to plain ones (PEP 825, "Environment markers").
+
+Once a wheel is chosen, everything that `variant_label`, `variant_namespaces`, `variant_features`
+and `variant_properties` ask about it is known. So each comparison with one of them is replaced by
+its truth and folded away. What remains is a marker that every release of `packaging` parses, old
+ones inside old pips included, or nothing: then the requirement always applies, or never.
+
+Comparisons of other variables are not looked into: they come back as they were written. `packaging`
+is not used, because the clients bring very different releases of it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from ..errors import InvalidMarker, redacted, shortened
+from ..limits import MARKER_NESTING
+from ..model.property import Properties, iter_properties
+
+_LABEL: Final = "variant_label"
+_TERMS: Final = frozenset((_LABEL, "variant_namespaces", "variant_features", "variant_properties"))
+
+# The text may be hostile: where a pattern fails after one way of splitting the text, every other
+# way fails at its first character, so that matching takes time linear in the text.
+_NAME = re.compile(r"[ \t]*[A-Za-z0-9][A-Za-z0-9._-]*[ \t]*")
+_EXTRAS = re.compile(r"\[[^\]]*\][ \t]*")
+_URL = re.compile(r"@[ \t]*[^ \t]+")
+_SPECIFIERS = re.compile(r"[^;'\"]*")
+_SPACE = re.compile(r"[ \t]*")
+
+_STRING = r"'[^'\r\n]*'|\"[^\"\r\n]*\""
+_END = r"(?![A-Za-z0-9_.])"  # of a word; `\b` would end one at the dot of `os.name`
+_VARIABLE = rf"(?!(?:and|or|not|in){_END})[A-Za-z_][A-Za-z0-9_.]*{_END}"
+_COMPARISON = re.compile(
+    rf"[ \t]*({_STRING}|{_VARIABLE})"
+    rf"[ \t]*(===|==|~=|!=|<=|>=|<|>|in{_END}|not[ \t]+in{_END})"
+    rf"[ \t]*({_STRING}|{_VARIABLE})"
+)
+_OPEN = re.compile(r"[ \t]*\(")
+_NEXT = re.compile(rf"[ \t]*(?:(and|or){_END}|(\))|\Z)")
+_WORD = re.compile(r"'[^']*'|\"[^\"]*\"|[A-Za-z_][A-Za-z0-9_.]*")
+
+
+@dataclass(frozen=True)
+class VariantContext:
+    """The chosen wheel, as far as markers can ask about it.
+
+    Attributes:
+        label: its label, empty for a non-variant wheel.
+        properties: its properties, *filtered to the values that the platform supports*.
+    """
+
+    label: str
+    properties: Properties
+
+    @cached_property
+    def namespaces(self) -> frozenset[str]:
+        """`variant_namespaces`: the namespaces of all properties."""
+        return frozenset(item.namespace for item in iter_properties(self.properties))
+
+    @cached_property
+    def features(self) -> frozenset[str]:
+        """`variant_features`: the ``namespace :: feature`` pairs of all properties."""
+        return frozenset(
+            f"{item.namespace} :: {item.feature}" for item in iter_properties(self.properties)
+        )
+
+    @cached_property
+    def triples(self) -> frozenset[str]:
+        """`variant_properties`: every property as ``namespace :: feature :: value``."""
+        return frozenset(str(item) for item in iter_properties(self.properties))
+
+
+NON_VARIANT: Final = VariantContext("", {})
+"""What markers see of a non-variant wheel."""
+
+
+def reduce_requirement(
+    requirement: str, context: VariantContext, *, publishing: bool = False
+) -> str | None:
+    """Return a ``Requires-Dist`` value with the variant terms of its marker evaluated.
+
+    Requirements without variant terms come back unchanged, also when they are broken in some
+    other way: that is for the parser of plain requirements to judge.
+
+    Args:
+        requirement: the value.
+        context: the chosen wheel.
+        publishing: refuse comparisons that are meaningless but have a defined truth for installers
+            (dependency specifiers, "Marker comparison operations").
+
+    Returns:
+        The requirement with a plain marker or with none, None if it cannot apply to this wheel.
+
+    Raises:
+        InvalidMarker: there are variant terms, but the requirement cannot be understood.
+    """
+    if "variant_" not in requirement or not variant_terms(requirement):
+        return requirement
+    semicolon = _find_marker(requirement)
+    if semicolon is None:
+        raise InvalidMarker(
+            f"{_shown(requirement)}: expected 'name ; marker' or 'name @ URL ; marker', "
+            "with white space after the URL"
+        )
+    start = semicolon + 1
+    reduced = _reduce(requirement[start:], context, requirement, publishing=publishing)
+    if reduced is False:
+        return None
+    if reduced is True:
+        return requirement[:semicolon].rstrip()
+    space = _SPACE.match(requirement, start)
+    assert space
+    return requirement[: space.end()] + reduced
+
+
+def reduce_marker(marker: str, context: VariantContext) -> str | bool:
+    """Return *marker* with its variant terms evaluated: a plain marker, or its truth.
+
+    A marker without variant terms comes back unchanged.
+
+    Raises:
+        InvalidMarker: there are variant terms, but the marker cannot be understood.
+    """
+    if "variant_" not in marker or not _terms(marker):
+        return marker
+    return _reduce(marker, context, marker)
+
+
+def variant_terms(text: str) -> frozenset[str]:
+    """Return which of the four variant variables the marker in *text* uses.
+
+    Only `variant_properties` needs the platform; the others follow from the wheel alone.
+
+    Args:
+        text: a requirement, or a marker alone; what is not shaped like a requirement is read as
+            a marker, broken or not. Names, extras, URLs and quoted strings do not count.
+    """
+    if "variant_" not in text:
+        return frozenset()
+    semicolon = _find_marker(text)
+    return _terms(text if semicolon is None else text[semicolon + 1 :])
+
+
+def split_requirement(requirement: str) -> tuple[str, str]:
+    """Return a ``Requires-Dist`` value without its marker, and the marker; empty without one."""
+    semicolon = _find_marker(requirement)
+    if semicolon is None:
+        return requirement.strip(), ""
+    return requirement[:semicolon].strip(), requirement[semicolon + 1 :].strip()
+
+
+def uses_variant_terms(text: str) -> bool:
+    """Return whether the marker in *text*, a requirement or a marker alone, has variant terms."""
+    return bool(variant_terms(text))
+
+
+def _terms(marker: str) -> frozenset[str]:
+    return _TERMS.intersection(_WORD.findall(marker))
+
+
+def _find_marker(text: str) -> int | None:
+    """Return where the semicolon before the marker of a requirement is.
+
+    Its length if it has no marker, None if *text* has not the shape of a requirement.
+    """
+    if (name := _NAME.match(text)) is None:
+        return None
+    position = name.end()
+    if extras := _EXTRAS.match(text, position):
+        position = extras.end()
+    if url := _URL.match(text, position):
+        # A URL may hold semicolons itself, so it ends at white space only.
+        space = _SPACE.match(text, url.end())
+        assert space
+        position = space.end()
+    elif specifiers := _SPECIFIERS.match(text, position):
+        position = specifiers.end()
+    if position == len(text) or text[position] == ";":
+        return position
+    return None
+
+
+class _Plain(NamedTuple):
+    """What remains of a marker, or of a part of one.
+
+    Attributes:
+        text: the marker text, without parentheses around all of it.
+        loose: whether an `or` is outermost, so that it needs parentheses beside an `and`.
+    """
+
+    text: str
+    loose: bool
+
+
+class _Group:
+    """What has been read since an opening parenthesis: an `or` of finished `and` chains.
+
+    Attributes:
+        chains: the finished chains.
+        chain: the operands of the chain that is being read.
+    """
+
+    __slots__ = ("chain", "chains")
+
+    def __init__(self) -> None:
+        self.chains: list[_Plain | bool] = []
+        self.chain: list[_Plain | bool] = []
+
+    def end_chain(self) -> None:
+        self.chains.append(_all(self.chain))
+        self.chain = []
+
+    def end(self) -> _Plain | bool:
+        self.end_chain()
+        return _any(self.chains)
+
+
+def _all(operands: list[_Plain | bool]) -> _Plain | bool:
+    plain: list[_Plain] = []
+    for operand in operands:
+        if isinstance(operand, _Plain):
+            plain.append(operand)
+        elif not operand:
+            return False
+    if len(plain) < 2:
+        return plain[0] if plain else True
+    texts = (f"({operand.text})" if operand.loose else operand.text for operand in plain)
+    return _Plain(" and ".join(texts), loose=False)
+
+
+def _any(operands: list[_Plain | bool]) -> _Plain | bool:
+    plain: list[_Plain] = []
+    for operand in operands:
+        if isinstance(operand, _Plain):
+            plain.append(operand)
+        elif operand:
+            return True
+    if len(plain) < 2:
+        return plain[0] if plain else False
+    return _Plain(" or ".join(operand.text for operand in plain), loose=True)
+
+
+def _reduce(
+    marker: str, context: VariantContext, source: str, *, publishing: bool = False
+) -> str | bool:
+    """Parse *marker* and fold it on the way. *source* is what errors quote.
+
+    There is no recursion, so only the limit decides how deep a marker may nest.
+    """
+    groups = [_Group()]
+    position = 0
+    while True:
+        while opening := _OPEN.match(marker, position):
+            position = opening.end()
+            if len(groups) > MARKER_NESTING:
+                raise InvalidMarker(
+                    f"{_shown(source)}: more than {MARKER_NESTING} parentheses inside one another"
+                )
+            groups.append(_Group())
+        comparison = _COMPARISON.match(marker, position)
+        if comparison is None:
+            raise _unexpected(marker, position, "a comparison", source)
+        position = comparison.end()
+        groups[-1].chain.append(_evaluate(comparison, context, source, publishing))
+        while True:
+            after = _NEXT.match(marker, position)
+            if after is None:
+                raise _unexpected(marker, position, "'and', 'or', ')' or the end", source)
+            position = after.end()
+            operator, closing = after.groups()
+            if operator:
+                if operator == "or":
+                    groups[-1].end_chain()
+                break
+            if (len(groups) > 1) != bool(closing):
+                problem = "')' without '('" if closing else "'(' without ')'"
+                raise InvalidMarker(f"{_shown(source)}: {problem} in its marker")
+            value = groups.pop().end()
+            if not groups:
+                return value.text if isinstance(value, _Plain) else value
+            groups[-1].chain.append(value)
+
+
+def _evaluate(
+    comparison: re.Match[str], context: VariantContext, source: str, publishing: bool
+) -> _Plain | bool:
+    """Return the truth of a comparison with a variant term, the text of any other.
+
+    The operators mean what dependency specifiers say of strings and of sets of strings ("Marker
+    comparison operations"): an ordered comparison of strings is ``==`` if it may be equal, else
+    false, and what is not defined for sets is false.
+    """
+    left, operator, right = comparison.groups()
+    text = comparison.group().lstrip()
+    if operator.startswith("not") and operator != "not in":
+        operator = "not in"  # with one blank: the parser in pip 24.0 accepts no other spelling
+        text = f"{left} {operator} {right}"
+    if left not in _TERMS and right not in _TERMS:
+        return _Plain(text, loose=False)
+
+    term, literal = (left, right) if left in _TERMS else (right, left)
+    problem = ""
+    if literal[0] not in "'\"":
+        problem = f"{term} can only be compared with a quoted string"
+    elif "\\" in literal:
+        # Dependency specifiers know no escapes, but `packaging` would read some.
+        problem = "a quoted string must not contain a backslash"
+    elif publishing and term == _LABEL:
+        if operator not in ("==", "!=", "in", "not in"):
+            problem = f"{term} needs ==, !=, in or not in"
+    elif publishing and operator not in ("in", "not in"):
+        problem = f"{term} needs in or not in"
+    elif publishing and term == left:
+        problem = f"{term} must be on the right of {operator}"
+    if problem:
+        raise InvalidMarker(f"{_shown(source)}: cannot evaluate {_shown(text)}: {problem}")
+
+    literal = literal[1:-1]
+    if term == _LABEL:
+        if operator in ("<", ">"):
+            return False
+        if operator not in ("in", "not in"):  # ===, ~=, <= and >= are ==
+            return (literal == context.label) != (operator == "!=")
+        # `in` looks for a part of the string, as in all other markers.
+        holds = literal in context.label if term == right else context.label in literal
+    elif operator not in ("in", "not in") or term == left:
+        return False
+    elif term == "variant_namespaces":
+        holds = literal in context.namespaces
+    elif term == "variant_features":
+        holds = _spaced(literal) in context.features
+    else:
+        holds = _spaced(literal) in context.triples
+    return holds == (operator == "in")
+
+
+def _spaced(literal: str) -> str:
+    """Return *literal* with one blank on each side of every ``::``, as the sets have them."""
+    first, *rest = literal.split("::")
+    if not rest:
+        return literal
+    *middle, last = rest
+    return " :: ".join([first.rstrip(), *(part.strip() for part in middle), last.lstrip()])
+
+
+def _unexpected(marker: str, position: int, expected: str, source: str) -> InvalidMarker:
+    rest = redacted(marker[position:]).strip()
+    found = shortened(rest, 40) if rest else "the end"
+    return InvalidMarker(f"{_shown(source)}: expected {expected} in its marker, found {found}")
+
+
+def _shown(text: str) -> str:
+    """Return *text* for a message: URLs without credentials, one line, not too long."""
+    return shortened(redacted(text), 200)

@@ -1,0 +1,383 @@
+"""Preferences of the user: options, ``VARIANTS_…`` variables and entries of ``variants.toml``.
+
+Every client has the same options (see `options`). `settings.loader` finds and merges them; this
+module defines what each entry means.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sized
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from ..errors import InvalidLabel, InvalidProperty, PreferenceError, printable, shortened
+from ..formats import toml
+from ..limits import SETTINGS_VALUES
+from ..model.label import check_label
+from ..model.property import NAME, VALUE, Features, Selector
+from .options import OPTIONS
+
+PRIORITIES = ("namespace_priorities", "feature_priorities", "property_priorities")
+"""Keys of ``variants.toml`` that variantlib's configuration has, too; they only reorder."""
+
+NON_VARIANT_LABEL = ""
+"""Forced label that stands for the non-variant wheel (``--variant NAME=``)."""
+
+ABORT = "abort"
+SKIP = "skip"
+"""Values of ``--variant-on-plugin-error``."""
+
+SANDBOX_AUTO = "auto"
+SANDBOX_OFF = "off"
+"""Values of ``--variant-plugin-sandbox``."""
+
+_CHOICES = {
+    "on-plugin-error": ("on_plugin_error", (ABORT, SKIP)),
+    "plugin-sandbox": ("plugin_sandbox", (SANDBOX_AUTO, SANDBOX_OFF)),
+}
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_HASH = re.compile(r"--hash=[a-z0-9_]+:[0-9a-f]+")
+
+
+@dataclass(frozen=True)
+class Preferences:
+    """The preferences of the user.
+
+    Attributes:
+        use_variants: False ignores variant wheels altogether.
+        forced: label by normalized project name, `NON_VARIANT_LABEL` for the non-variant wheel.
+        prefer: what to put first, most wanted first.
+        exclude: what must not be in a chosen variant.
+        platform_file: path of the platform file in place of detection.
+        enable: namespaces of optional providers to consult.
+        allow_providers: requirements of the plugin packages that may run, with hashes as in
+            ``name==1.0 --hash=sha256:…`` where they were given.
+        on_plugin_error: what the failure of an allowed plugin does: `ABORT` ends the command,
+            `SKIP` leaves the namespace unsupported with a warning.
+        plugin_variables: names of environment variables that plugins see besides the usual ones.
+        plugin_sandbox: `SANDBOX_AUTO` or `SANDBOX_OFF`.
+        coherent: namespaces in which packages should agree with what is already chosen.
+        switch: reinstall, with its dependencies, what another variant now fits better.
+        namespace_priorities, feature_priorities, property_priorities: orders that go before those
+            of the metadata, with the names and shapes that variantlib's configuration has.
+    """
+
+    use_variants: bool = True
+    forced: Mapping[str, str] = field(default_factory=dict)
+    prefer: tuple[Selector, ...] = ()
+    exclude: tuple[Selector, ...] = ()
+    platform_file: str | None = None
+    enable: frozenset[str] = frozenset()
+    allow_providers: tuple[str, ...] = ()
+    on_plugin_error: str = ABORT
+    plugin_variables: tuple[str, ...] = ()
+    plugin_sandbox: str = SANDBOX_AUTO
+    coherent: tuple[str, ...] = ()
+    switch: bool = False
+    namespace_priorities: tuple[str, ...] = ()
+    feature_priorities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    property_priorities: Mapping[str, Features] = field(default_factory=dict)
+
+    def namespace_order(self) -> tuple[str, ...]:
+        """Return the namespaces to put first: preferred ones, then the configured priorities."""
+        return unique((*(item.namespace for item in self.prefer), *self.namespace_priorities))
+
+    def feature_order(self, namespace: str) -> tuple[str, ...]:
+        """Return the features of *namespace* to put first."""
+        preferred = (item.feature for item in self.prefer if item.namespace == namespace)
+        return unique(
+            (*filter(None, preferred), *self.feature_priorities.get(namespace, ())),
+        )
+
+    def value_order(self, namespace: str, feature: str) -> tuple[str, ...]:
+        """Return the values of *feature* to put first."""
+        preferred = (
+            item.value
+            for item in self.prefer
+            if item.namespace == namespace and item.feature == feature
+        )
+        configured = self.property_priorities.get(namespace, {}).get(feature, ())
+        return unique((*filter(None, preferred), *configured))
+
+
+def unique(items: Iterable[str]) -> tuple[str, ...]:
+    """Return *items* in order without repetitions."""
+    return tuple(dict.fromkeys(items))
+
+
+class Given(NamedTuple):
+    """One attribute of `Preferences` that something sets.
+
+    Attributes:
+        attribute: its name.
+        value: what it is set to.
+        origin: the option, variable or file that sets it.
+    """
+
+    attribute: str
+    value: Any
+    origin: str
+
+
+def preferences_from_options(
+    values: Mapping[str, Any], base: Preferences | None = None
+) -> Preferences:
+    """Return *base* with every option in *values* replaced, see `given_options`."""
+    return _replaced(base, given_options(values))
+
+
+def given_options(values: Mapping[str, Any]) -> Iterator[Given]:
+    """Yield what options set.
+
+    Args:
+        values: option name (as in `OPTIONS`) to what was given: a bool for the flag (or 1 or 0,
+            which pip makes of variables and settings), a string, or a list or tuple of strings
+            for repeatable ones. None, False and empty lists count as not given.
+
+    Raises:
+        PreferenceError: a value is malformed; the message names the option and the value.
+    """
+    for option in OPTIONS:
+        value = values.get(option.name)
+        if isinstance(value, tuple):
+            value = list(value)
+        if not option.metavar and value in (0, 1):
+            value = bool(value)
+        if value is None or value is False or value == []:
+            continue
+        yield _parse(option.key, value, f"--{option.name}", f"--{option.name}")
+
+
+def from_environment(environ: Mapping[str, str], base: Preferences | None = None) -> Preferences:
+    """Return *base* with what ``VARIANTS_…`` variables say replaced, see `given_variables`."""
+    return _replaced(base, given_variables(environ))
+
+
+def given_variables(environ: Mapping[str, str]) -> Iterator[Given]:
+    """Yield what ``VARIANTS_…`` variables set.
+
+    Repeatable options are separated by white space or, but for requirements, commas.
+
+    Raises:
+        PreferenceError: a value is malformed; the message names the variable and the value.
+    """
+    for option in OPTIONS:
+        variable = "VARIANTS_" + option.key.upper().replace("-", "_")
+        text = environ.get(variable, "").strip()
+        if not text:
+            continue
+        value: Any = text
+        if not option.metavar:
+            value = _flag(text, variable)
+        yield _parse(option.key, value, variable, variable)
+
+
+def _replaced(base: Preferences | None, given: Iterable[Given]) -> Preferences:
+    return replace(base or Preferences(), **{item.attribute: item.value for item in given})
+
+
+def read_configuration(data: bytes | str, source: str) -> Preferences:
+    """Read a ``variants.toml`` that counts as a whole.
+
+    Raises:
+        PreferenceError: as `configuration_tree` and `given_settings`.
+    """
+    return _replaced(None, given_settings(configuration_tree(data, source), source))
+
+
+def configuration_tree(data: bytes | str, source: str) -> dict[str, Any]:
+    """Return the top level of a ``variants.toml``, the values as they are.
+
+    It has the keys of `OPTIONS` and `PRIORITIES`; unknown keys are errors, they are misspelled
+    ones.
+
+    Raises:
+        PreferenceError: not TOML, or unknown keys; the message names the file.
+    """
+    source = printable(source)
+    try:
+        tree = toml.loads(data if isinstance(data, str) else data.decode())
+    except (ValueError, RecursionError) as error:
+        raise PreferenceError(f"{source}: not valid TOML: {printable(str(error)[:200])}") from None
+    known = {*(option.key for option in OPTIONS), *PRIORITIES}
+    for key in tree:
+        if key not in known:
+            listed = ", ".join(sorted(known))
+            raise PreferenceError(f"{source}: {_shown(key)}: unknown key; there are {listed}")
+    return tree
+
+
+def given_settings(tree: Mapping[str, Any], source: str) -> Iterator[Given]:
+    """Yield what entries of a ``variants.toml`` set.
+
+    Args:
+        tree: of `configuration_tree`, or a part of it.
+        source: the file.
+
+    Raises:
+        PreferenceError: malformed values; the message names the file, the key and the value.
+    """
+    source = printable(source)
+    for key, value in tree.items():
+        where = f"{source}: {key}"
+        if key == "namespace_priorities":
+            yield Given(key, _names(value, where, NAME), source)
+        elif key == "feature_priorities":
+            by_feature = _by_name(value, where, lambda v, w: _names(v, w, NAME))
+            yield Given(key, by_feature, source)
+        elif key == "property_priorities":
+            by_property = _by_name(
+                value,
+                where,
+                lambda v, w: _by_name(v, w, lambda v2, w2: _names(v2, w2, VALUE)),
+            )
+            yield Given(key, by_property, source)
+        else:
+            yield _parse(key, value, where, source)
+
+
+def _parse(key: str, value: Any, where: str, origin: str) -> Given:  # noqa: ANN401
+    """Return what *value* of the option or entry *key* sets; *where* is for messages."""
+    if key in ("no-variants", "switch"):
+        if not isinstance(value, bool):
+            raise PreferenceError(f"{where}: expected true or false, found {shortened(value)}")
+        name, value = ("switch", value) if key == "switch" else ("use_variants", not value)
+        return Given(name, value, origin)
+    if key == "platform":
+        if not isinstance(value, str) or not value:
+            raise PreferenceError(f"{where}: expected a path, found {shortened(value)}")
+        return Given("platform_file", value, origin)
+    if key in _CHOICES:
+        name, choices = _CHOICES[key]
+        if not isinstance(value, str) or value not in choices:
+            expected = " or ".join(map(repr, choices))
+            raise PreferenceError(f"{where}: expected {expected}, found {shortened(value)}")
+        return Given(name, value, origin)
+    items = [value] if isinstance(value, str) else value
+    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+        raise PreferenceError(f"{where}: expected a list of strings, found {shortened(value)}")
+    _check_number(_split(items), where)
+    if key == "variant":
+        return Given("forced", _forced(_split(items), where), origin)
+    if key == "allow-provider":
+        return Given("allow_providers", _requirements(items, where), origin)
+    if key == "plugin-variable":
+        return Given("plugin_variables", _variables(_split(items), where), origin)
+    selectors = _selectors(items, where)
+    if key in ("prefer", "exclude"):
+        return Given(key, selectors, origin)
+    for selector in selectors:
+        if selector.feature is not None:
+            raise PreferenceError(f"{where}: {shortened(str(selector))} is not a namespace")
+    namespaces = tuple(selector.namespace for selector in selectors)
+    return Given(key, frozenset(namespaces) if key == "enable" else namespaces, origin)
+
+
+def _split(items: Iterable[str]) -> list[str]:
+    # pip splits variables and configuration values of repeatable options at white space, also
+    # the one around '::', which means nothing: glue it first, then split what is left.
+    return re.sub(" ?:: ?", "::", _single_spaced(items)).replace(",", " ").split()
+
+
+def _single_spaced(items: Iterable[str]) -> str:
+    # Patterns that begin with any white space take quadratic time for long runs of it.
+    return " ".join(" ".join(items).split())
+
+
+def _selectors(items: Iterable[str], where: str) -> tuple[Selector, ...]:
+    try:
+        return tuple(map(Selector.parse, _split(items)))
+    except InvalidProperty as error:
+        raise PreferenceError(f"{where}: {error}") from None
+
+
+def _requirements(items: Iterable[str], where: str) -> tuple[str, ...]:
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    # Split at white space by pip, like everything repeatable, or not split at all: glue what
+    # belongs together, then split what is left. Markers would not survive, and have no use here.
+    glued = re.sub(r" ?([<>=!~]=?=?|[,@\[]) ?| (?=\])", r"\1", _single_spaced(items))
+    entries: list[str] = []
+    for item in glued.split():
+        if entries and _HASH.fullmatch(item):  # of the one before
+            entries[-1] += f" {item}"
+            continue
+        try:
+            requirement = Requirement(item)
+        except InvalidRequirement:
+            requirement = None
+        if requirement is None or requirement.marker is not None:
+            raise PreferenceError(
+                f"{where}: {shortened(item)} is not a requirement such as 'name' or 'name>=1.0'"
+            )
+        entries.append(item)
+    return tuple(entries)
+
+
+def _variables(items: Iterable[str], where: str) -> tuple[str, ...]:
+    names = unique(items)
+    for name in names:
+        if not _VARIABLE.fullmatch(name):
+            raise PreferenceError(
+                f"{where}: {shortened(name)} is not the name of an environment variable"
+            )
+    return names
+
+
+def _forced(items: Iterable[str], where: str) -> dict[str, str]:
+    from packaging.utils import InvalidName, canonicalize_name
+
+    forced: dict[str, str] = {}
+    for item in items:
+        name, equals, label = item.partition("=")
+        if not equals or not name or label.startswith("="):
+            raise PreferenceError(f"{where}: {shortened(item)}: write NAME=LABEL or NAME=")
+        try:
+            project = canonicalize_name(name, validate=True)
+            forced[project] = check_label(label) if label else NON_VARIANT_LABEL
+        except (InvalidName, InvalidLabel) as error:
+            raise PreferenceError(f"{where}: {error}") from None
+    return forced
+
+
+def _flag(text: str, where: str) -> bool:
+    # The words that pip knows.
+    if text.lower() in ("1", "true", "t", "yes", "y", "on"):
+        return True
+    if text.lower() in ("0", "false", "f", "no", "n", "off"):
+        return False
+    raise PreferenceError(f"{where}: expected 1 or 0, found {shortened(text)}")
+
+
+def _names(value: object, where: str, pattern: re.Pattern[str]) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(
+        isinstance(item, str) and pattern.fullmatch(item) for item in value
+    ):
+        raise PreferenceError(
+            f"{where}: expected a list of names matching {pattern.pattern}, "
+            f"found {shortened(value)}"
+        )
+    _check_number(value, where)
+    return tuple(value)
+
+
+def _check_number(items: Sized, where: str) -> None:
+    if len(items) > SETTINGS_VALUES:
+        raise PreferenceError(
+            f"{where}: {len(items):,} entries are too many, the limit is {SETTINGS_VALUES:,}"
+        )
+
+
+def _by_name(value: object, where: str, parse: Any) -> dict[str, Any]:  # noqa: ANN401
+    if not isinstance(value, dict):
+        raise PreferenceError(f"{where}: expected a table, found {shortened(value)}")
+    for name in value:
+        if not NAME.fullmatch(name):
+            raise PreferenceError(f"{where}: {shortened(name)} must match {NAME.pattern}")
+    return {name: parse(item, f"{where}.{name[:80]}") for name, item in value.items()}
+
+
+def _shown(key: str) -> str:
+    """Return *key* as it stands in a message: bare where TOML has it so, quoted otherwise."""
+    return key if re.fullmatch(r"[A-Za-z0-9_-]{1,80}", key) else shortened(key)

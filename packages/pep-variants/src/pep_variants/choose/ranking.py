@@ -1,0 +1,259 @@
+"""Which variants of a version fit a platform, and in which order (PEP 825, "Variant ordering").
+
+A variant is compatible when every feature it lists has at least one supported value. Compatible
+ones are ordered by their best supported value per feature: namespaces first, then features, then
+values, each in the order that preferences, metadata and provider give, in this precedence. One
+variant that goes on where the other ends comes first; the label decides what is left.
+
+`abi_dependency` takes no part in that comparison (providers draft of September 2026): it is a
+condition between candidates, which the resolver sees to. Among variants that are otherwise equal,
+and there alone, the order of releases decides before the label where a resolver supplies one
+(`abi.supporting`: what is installed, then the newest): by label, the build for the oldest release
+of another project would often come first, and hold that project back. A preference of the user's
+that names the namespace makes it one like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from ..gc_pause import paused
+from ..model.label import NULL_LABEL, ZERO_LABEL
+from ..model.metadata import Metadata
+from ..model.platform import Platform
+from ..model.property import ABI_DEPENDENCY, Features, Properties, Selector
+from .preferences import Preferences, unique
+
+
+class Reason(NamedTuple):
+    """Why a variant was rejected, one per feature.
+
+    Attributes:
+        namespace, feature: what was not met; feature is empty for a whole namespace.
+        wanted: values any of which would do.
+        supported: what the platform supports of that feature, most preferred first.
+        excluded: the selector of the user's that rules it out, None for incompatibility.
+    """
+
+    namespace: str
+    feature: str
+    wanted: tuple[str, ...]
+    supported: tuple[str, ...]
+    excluded: Selector | None = None
+
+
+class RankedVariant(NamedTuple):
+    """A compatible variant; `supported` are its properties that the platform supports."""
+
+    label: str
+    properties: Properties
+    supported: Properties
+
+
+class RejectedVariant(NamedTuple):
+    """A variant that must not be taken, with every reason."""
+
+    label: str
+    properties: Properties
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The variants of one version, judged and ordered.
+
+    Attributes:
+        metadata: what was ranked.
+        platform: for which platform.
+        preferences: of the user.
+        labels: compatible labels, the most preferred first.
+        rejected_labels: the others, ascending.
+    """
+
+    metadata: Metadata
+    platform: Platform
+    preferences: Preferences
+    labels: tuple[str, ...]
+    rejected_labels: tuple[str, ...]
+
+    @cached_property
+    def _places(self) -> _Places:
+        return _places(self.metadata, self.platform, self.preferences)
+
+    @cached_property
+    def positions(self) -> Mapping[str, int]:
+        """Place of every compatible label of a filename, 0 is the most preferred.
+
+        The null label is among them even if the metadata does not list it.
+        """
+        places = {label: place for place, label in enumerate(self.labels)}
+        places.setdefault(NULL_LABEL, len(places))
+        if self.metadata.label_of(ZERO_LABEL) == NULL_LABEL:
+            places[ZERO_LABEL] = places[NULL_LABEL]
+        return places
+
+    @cached_property
+    def ranked(self) -> tuple[RankedVariant, ...]:
+        """Every compatible variant, the most preferred first."""
+        return tuple(
+            RankedVariant(label, self.metadata.variants[label], self.supported(label))
+            for label in self.labels
+        )
+
+    @cached_property
+    def rejected(self) -> tuple[RejectedVariant, ...]:
+        """Every other variant with its reasons, labels ascending."""
+        return tuple(
+            RejectedVariant(label, self.metadata.variants[label], self.reasons(label))
+            for label in self.rejected_labels
+        )
+
+    def supported(self, label: str) -> Properties:
+        """Return the properties of *label* filtered to what the platform supports.
+
+        Values come most preferred first; namespaces and features in ranking order.
+        """
+        properties = self.metadata.properties_of(label) or {}
+        supported: dict[str, Features] = {}
+        for namespace, places in self._places.items():
+            features: list[tuple[int, str, tuple[str, ...]]] = []
+            for feature, values in properties.get(namespace, {}).items():
+                by_value = places.get(feature, {})
+                kept = sorted((v for v in values if v in by_value), key=by_value.__getitem__)
+                if kept:
+                    features.append((by_value[kept[0]], feature, tuple(kept)))
+            if features:
+                supported[namespace] = {feature: kept for _, feature, kept in sorted(features)}
+        return supported
+
+    def reasons(self, label: str) -> tuple[Reason, ...]:
+        """Return why *label* is rejected; empty if it is compatible or not known at all."""
+        properties = self.metadata.properties_of(label) or {}
+        reasons = []
+        for selector in self.preferences.exclude:
+            if selector.matches(properties):
+                features = properties[selector.namespace]
+                wanted = features[selector.feature] if selector.feature else ()
+                reasons.append(
+                    Reason(selector.namespace, selector.feature or "", wanted, (), selector)
+                )
+        for namespace, features in sorted(properties.items()):
+            offered = self.platform.support(namespace).features
+            places = self._places.get(namespace, {})
+            for feature, wanted in sorted(features.items()):
+                by_value = places.get(feature, {})
+                if not any(value in by_value for value in wanted):
+                    supported = tuple(offered.get(feature, ()))
+                    reasons.append(Reason(namespace, feature, wanted, supported))
+        return tuple(reasons)
+
+
+_Places = Mapping[str, Mapping[str, Mapping[str, int]]]
+"""Namespace to feature to value to the value's place in the ranking order, 0 is the best."""
+
+_END = 1 << 62
+_MANY = 1000
+
+
+def rank(metadata: Metadata, platform: Platform, preferences: Preferences | None = None) -> Ranking:
+    """Judge and order every variant that *metadata* lists.
+
+    The result depends on the arguments alone, never on the order of their mappings' keys where
+    that order carries no meaning.
+    """
+    with paused(len(metadata.variants) > _MANY):
+        return _rank(metadata, platform, preferences or Preferences())
+
+
+def _rank(metadata: Metadata, platform: Platform, preferences: Preferences) -> Ranking:
+    table = _places(metadata, platform, preferences)
+    # Variants that list the same in a namespace share one mapping (see `reader`), which is judged
+    # once. The mappings outlive this function, so their identity is a key.
+    judged: dict[str, dict[int, list[int] | None]] = {name: {} for name in table}
+    keyed: list[tuple[list[int], list[int], str]] = []
+    rejected: list[str] = []
+    exclude = preferences.exclude
+    abi_counts = ABI_DEPENDENCY in preferences.namespace_order()
+    abi = {} if abi_counts else table.get(ABI_DEPENDENCY, {})
+    for label, properties in metadata.variants.items():
+        if exclude and any(selector.matches(properties) for selector in exclude):
+            rejected.append(label)
+            continue
+        key: list[int] = []
+        for namespace, features in properties.items():
+            try:
+                indices = judged[namespace][id(features)]
+            except KeyError:
+                indices = _best(features, table.get(namespace, {}))
+                if indices and namespace == ABI_DEPENDENCY and not abi_counts:
+                    indices = []
+                judged.setdefault(namespace, {})[id(features)] = indices
+            if indices is None:
+                rejected.append(label)
+                break
+            key += indices
+        else:
+            key.sort()
+            # The end of a key sorts behind everything: the longer of two keys comes first.
+            key.append(_END)
+            # Null is last also among variants whose keys are as empty as its own.
+            tie = [_END] if label == NULL_LABEL else []
+            if abi and (releases := properties.get(ABI_DEPENDENCY)):
+                tie = sorted(_best(releases, abi) or ())
+            keyed.append((key, tie, label))
+    keyed.sort()
+    rejected.sort()
+    labels = tuple([label for *_, label in keyed])
+    return Ranking(metadata, platform, preferences, labels, tuple(rejected))
+
+
+def _places(metadata: Metadata, platform: Platform, preferences: Preferences) -> _Places:
+    # One integer per (namespace, feature, value): comparing them is comparing the three indices.
+    places: dict[str, dict[str, dict[str, int]]] = {}
+    base = 0
+    for namespace in _namespaces(metadata, preferences):
+        offered = _ordered(namespace, metadata, platform, preferences)
+        by_feature = places[namespace] = {}
+        for feature, values in offered.items():
+            by_feature[feature] = {value: base + index for index, value in enumerate(values)}
+            base += len(values)
+    return places
+
+
+def _best(features: Features, table: Mapping[str, Mapping[str, int]]) -> list[int] | None:
+    """Return the index of the best supported value of each feature, None if one has none."""
+    best = []
+    for feature, values in features.items():
+        indices = table.get(feature, {})
+        supported = [indices[value] for value in values if value in indices]
+        if not supported:
+            return None
+        best.append(min(supported))
+    return best
+
+
+def _namespaces(metadata: Metadata, preferences: Preferences) -> tuple[str, ...]:
+    known = dict.fromkeys((*metadata.namespaces, ABI_DEPENDENCY))
+    wanted = (namespace for namespace in preferences.namespace_order() if namespace in known)
+    return unique((*wanted, *known))
+
+
+def _ordered(
+    namespace: str, metadata: Metadata, platform: Platform, preferences: Preferences
+) -> dict[str, tuple[str, ...]]:
+    """Return what *platform* supports in *namespace*, features and values in ranking order."""
+    offered = platform.support(namespace).features
+    first = (*preferences.feature_order(namespace), *metadata.feature_priorities.get(namespace, ()))
+    default = metadata.property_priorities.get(namespace, {})
+    ordered = {}
+    for feature in unique((*(name for name in first if name in offered), *offered)):
+        values = offered[feature]
+        front = (*preferences.value_order(namespace, feature), *default.get(feature, ()))
+        if front:
+            there = frozenset(values)
+            values = unique((*(value for value in front if value in there), *values))
+        ordered[feature] = values
+    return ordered

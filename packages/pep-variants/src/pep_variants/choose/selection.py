@@ -1,0 +1,353 @@
+"""Selection among the files of one version.
+
+`select` goes from files over metadata, platform and ranking to the ordered choice. It uses no
+network and no installer: clients pass functions that return metadata and platform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from ..errors import InconsistentMetadata, InvalidWheelFilename, NoSuchVariant, VariantError
+from ..formats.merging import merge
+from ..model.filename import parse_filename
+from ..model.label import split_label
+from ..model.metadata import Metadata
+from ..model.platform import Platform
+from ..model.property import Properties
+from .explanation import why_not
+from .markers import NON_VARIANT, VariantContext
+from .phrases import why_chosen
+from .preferences import NON_VARIANT_LABEL, Preferences, unique
+from .ranking import Ranking, rank
+
+if TYPE_CHECKING:
+    from packaging.tags import Tag
+    from packaging.utils import BuildTag
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class File(Generic[T]):
+    """One file of a version.
+
+    Attributes:
+        filename: name of the file, which tells the label.
+        source: where it was found: index page or directory. Metadata of different sources is
+            kept apart (PEP 825, "Installing wheels from multiple sources").
+        item: any object of the client, returned unchanged.
+    """
+
+    filename: str
+    source: str
+    item: T
+
+    @cached_property
+    def label(self) -> str | None:
+        """Variant label, None for everything but variant wheels."""
+        return split_label(self.filename)[1]
+
+
+@dataclass(frozen=True)
+class Selection(Generic[T]):
+    """The outcome for one version.
+
+    Attributes:
+        files: what may be installed, the most preferred first: variants with properties, then
+            null variants and non-variant files.
+        rankings: the judgement per source, for sources whose metadata could be read. Sources
+            whose metadata agrees share one ranking. Across sources `files` is the order.
+        problems: sources whose variant wheels are unusable, with the error.
+        unknown: labels that occur in filenames but that metadata does not know, ascending.
+        preferences: what was asked for.
+        rejected: files of variants that must not be installed, in the client's order.
+    """
+
+    files: tuple[File[T], ...]
+    rankings: Mapping[str, Ranking]
+    problems: Mapping[str, VariantError]
+    unknown: tuple[str, ...]
+    preferences: Preferences
+    rejected: tuple[File[T], ...] = ()
+
+    @property
+    def chosen(self) -> File[T] | None:
+        """The most preferred file, None if nothing fits."""
+        return self.files[0] if self.files else None
+
+    @property
+    def distinct_rankings(self) -> Mapping[str, Ranking]:
+        """`rankings` with those that sources share once, by the last of these sources."""
+        sources = {id(ranking): source for source, ranking in self.rankings.items()}
+        return {source: self.rankings[source] for source in sources.values()}
+
+    def context(self, file: File[T]) -> VariantContext:
+        """Return what markers are evaluated against when *file* is the one that is installed."""
+        if file.label is None:
+            return NON_VARIANT
+        ranking = self.rankings.get(file.source)
+        return VariantContext(file.label, ranking.supported(file.label) if ranking else {})
+
+    def why(self, file: File[T]) -> str:
+        """Return in a few words why *file* fits; empty for null and non-variant files."""
+        ranking = self.rankings.get(file.source)
+        if file.label is None or ranking is None:
+            return ""
+        return why_chosen(ranking.supported(file.label))
+
+
+def select(
+    files: Sequence[File[T]],
+    *,
+    metadata: Callable[[str], Metadata],
+    platform: Callable[[Metadata], Platform],
+    preferences: Preferences,
+    project: str,
+    tags: Sequence[Tag] | None = None,
+) -> Selection[T]:
+    """Choose among the files of one version of one project.
+
+    Args:
+        files: all of them, in the client's order of preference among equals (platform tags,
+            build tags, wheels before source distributions). That order is kept inside a label and
+            among non-variant files.
+        metadata: gives the variant metadata of a source. Called only for sources that have
+            variant wheels. A `VariantError` costs that source its variant wheels, nothing else.
+        platform: gives the supported values for metadata, e.g. `Detector.platform`.
+        preferences: of the user.
+        project: normalized project name, to find forced labels.
+        tags: platform compatibility tags of the target, most preferred first, for clients that
+            have not filtered and ordered by them. Files other than wheels are put last.
+
+    A null variant and a non-variant wheel promise the same: to run anywhere. So the label outranks
+    only the non-variant wheels of its own source. Between sources the client's order decides, as
+    it does between non-variant wheels; or else an index that comes second could replace a wheel
+    of the first by adding ``-null`` to a filename.
+
+    Returns:
+        The selection. A forced label that no file has, or that does not fit, leaves no files;
+        `missing_variant` says it in words when the client is through with all versions.
+    """
+    if tags is not None:
+        files = _by_tags(files, tags)
+    if not preferences.use_variants:
+        return _plain_only(files, preferences)
+    forced = preferences.forced.get(project)
+    if forced == NON_VARIANT_LABEL:
+        return _plain_only(files, preferences)
+    sources = dict.fromkeys(file.source for file in files if file.label is not None)
+    if not sources:
+        kept = () if forced else tuple(files)
+        return Selection(kept, {}, {}, (), preferences)
+
+    read, problems = _read(sources, metadata)
+    rankings, places = _judge(read, platform, preferences)
+    ordered: list[tuple[tuple[int, int], int, File[T]]] = []
+    unknown = set()
+    null: list[File[T]] = []
+    for number, file in enumerate(files):
+        if file.label is None:
+            continue
+        if file.source not in rankings:
+            continue
+        # What another source says of this label is about another wheel, though they agree else.
+        own = read[file.source]
+        label = own.label_of(file.label)
+        properties = own.properties_of(label)
+        if properties is None:
+            unknown.add(file.label)
+            continue
+        if forced is not None and forced not in (label, file.label):
+            continue
+        if not properties:
+            null.append(file)
+        elif (place := places.get((file.source, label))) is not None:
+            ordered.append((place, number, file))
+    ordered.sort(key=lambda item: item[:2])
+    kept = tuple(file for *_, file in ordered)
+    plain = () if forced is not None else tuple(file for file in files if file.label is None)
+    kept += _anywhere(files, null, plain)
+    taken = set(map(id, kept))
+    rejected = tuple(file for file in files if file.label is not None and id(file) not in taken)
+    return Selection(kept, rankings, problems, tuple(sorted(unknown)), preferences, rejected)
+
+
+def _anywhere(
+    files: Iterable[File[T]], null: Sequence[File[T]], plain: Sequence[File[T]]
+) -> tuple[File[T], ...]:
+    """Return files of null variants and non-variant files in order.
+
+    Sources count by their first such file. The null variants of a source come before its own
+    non-variant files, and after those of sources before it.
+
+    Args:
+        files: all files, in the client's order.
+        null, plain: those of them that may be installed.
+    """
+    if not null:
+        return tuple(plain)
+    by_source: dict[str, list[File[T]]] = {}
+    for file in null:
+        by_source.setdefault(file.source, []).append(file)
+    anywhere = {id(file) for file in (*null, *plain)}
+    places: dict[str, int] = {}
+    for file in files:
+        if id(file) in anywhere:
+            places.setdefault(file.source, len(places))
+    kept: list[File[T]] = []
+    waiting = list(plain)
+    for source, place in places.items():
+        if source in by_source:
+            kept += (file for file in waiting if places[file.source] < place)
+            waiting = [file for file in waiting if places[file.source] >= place]
+            kept += by_source[source]
+    return (*kept, *waiting)
+
+
+def missing_variant(
+    project: str, selections: Iterable[tuple[str, Selection[T], Sequence[File[T]]]]
+) -> NoSuchVariant | None:
+    """Return the error for a forced label that no version could satisfy, None if there is none.
+
+    Args:
+        project: normalized project name.
+        selections: version, selection and all files of the versions considered, newest first.
+    """
+    considered = list(selections)
+    if not considered or any(selection.files for _, selection, _ in considered):
+        return None
+    version, selection, files = considered[0]
+    forced = selection.preferences.forced.get(project)
+    if forced is None:
+        return None
+    if forced == NON_VARIANT_LABEL:
+        return NoSuchVariant(
+            f"{project} {version} has no non-variant wheel, which --variant {project}= asks for"
+        )
+    labels = sorted({file.label for file in files if file.label is not None})
+    asked = f"--variant {project}={forced}"
+    if forced not in labels:
+        return NoSuchVariant(
+            f"{project} {version} has no variant {forced!r}, which {asked} asks for; "
+            f"there are: {', '.join(labels) or 'none'}"
+        )
+    reasons: list[str] = [str(problem) for problem in selection.problems.values()]
+    fitting: list[str] = []
+    for ranking in selection.rankings.values():  # sources that agree share one
+        reasons += why_not(ranking, forced)
+        fitting += ranking.labels
+    if forced in selection.unknown:
+        reasons.append("the index does not say what it needs")
+    if not reasons:
+        reasons.append("none of its wheels is for this platform")
+    return NoSuchVariant(
+        f"variant {forced!r} of {project} {version}, which {asked} asks for, does not fit: "
+        f"{'; '.join(unique(reasons))}. Variants that fit: {', '.join(unique(fitting)) or 'none'}"
+    )
+
+
+def _plain_only(files: Sequence[File[T]], preferences: Preferences) -> Selection[T]:
+    plain = tuple(file for file in files if file.label is None)
+    return Selection(plain, {}, {}, (), preferences)
+
+
+def _read(
+    sources: Iterable[str], metadata: Callable[[str], Metadata]
+) -> tuple[dict[str, Metadata], dict[str, VariantError]]:
+    read: dict[str, Metadata] = {}
+    problems: dict[str, VariantError] = {}
+    for source in sources:
+        try:
+            read[source] = metadata(source)
+        except VariantError as error:
+            problems[source] = error
+    return read, problems
+
+
+def _judge(
+    read: Mapping[str, Metadata],
+    platform: Callable[[Metadata], Platform],
+    preferences: Preferences,
+) -> tuple[dict[str, Ranking], dict[tuple[str, str], tuple[int, int]]]:
+    """Rank the variants of all sources, comparable wherever the sources allow it.
+
+    Sources with the same providers and priorities are ranked as one, also if a label stands for
+    other properties in another source: then properties decide which of the two builds comes first,
+    and not the order of the sources. Sources that contradict each other in what the order is made
+    of come one after the other, in the order in which the client lists them.
+
+    Returns:
+        The ranking of each source (sources that agree in everything share one), and the place of
+        each compatible variant by source and label.
+    """
+    rankings: dict[str, Ranking] = {}
+    places: dict[tuple[str, str], tuple[int, int]] = {}
+    for number, (merged, names) in enumerate(_groups(read)):
+        supported = platform(merged)
+        ranking = rank(merged, supported, preferences)
+        shared = all(label == name for own in names.values() for label, name in own.items())
+        for source, own in names.items():
+            rankings[source] = ranking if shared else rank(read[source], supported, preferences)
+            for label, name in own.items():
+                if name in ranking.positions:
+                    places[source, label] = number, ranking.positions[name]
+    return rankings, places
+
+
+def _groups(
+    read: Mapping[str, Metadata],
+) -> Iterable[tuple[Metadata, dict[str, dict[str, str]]]]:
+    """Return the metadata of sources that can be merged, and their labels in it.
+
+    A label that another source of the group has with other properties gets a separate name,
+    which sorts right behind that label. The first source of each group comes first.
+    """
+    groups: list[tuple[Metadata, dict[str, dict[str, str]]]] = []
+    for source, found in read.items():
+        for number, (merged, names) in enumerate(groups):
+            own = {
+                label: _name(label, properties, merged)
+                for label, properties in found.variants.items()
+            }
+            variants = {name: found.variants[label] for label, name in own.items()}
+            try:
+                merged = merge(merged, replace(found, variants=variants))
+            except InconsistentMetadata:
+                continue
+            groups[number] = merged, {**names, source: own}
+            break
+        else:
+            groups.append((found, {source: {label: label for label in found.variants}}))
+    return groups
+
+
+def _name(label: str, properties: Properties, merged: Metadata) -> str:
+    """Return the name in *merged* under which *label* has these properties, or a free one."""
+    name, number = label, 0
+    while merged.variants.get(name, properties) != properties:
+        number += 1
+        name = f"{label}\0{number}"  # no label of any file has this character
+    return name
+
+
+def _by_tags(files: Sequence[File[T]], tags: Sequence[Tag]) -> list[File[T]]:
+    places = {tag: place for place, tag in enumerate(tags)}
+    judged: list[tuple[int, BuildTag, File[T]]] = []
+    for file in files:
+        if not file.filename.endswith(".whl"):
+            judged.append((len(places), (), file))
+            continue
+        try:
+            wheel = parse_filename(file.filename)
+        except InvalidWheelFilename:
+            continue  # indexes have such files; no installer can use them
+        fitting = [places[tag] for tag in wheel.tags if tag in places]
+        if fitting:
+            judged.append((min(fitting), wheel.build, file))
+    judged.sort(key=lambda item: item[1], reverse=True)  # higher build tags win
+    judged.sort(key=lambda item: item[0])
+    return [file for *_, file in judged]

@@ -1,0 +1,301 @@
+"""Detection of what the target supports, for the providers that variant metadata names.
+
+No code from an index runs unasked: built-in implementations answer for known packages, static
+properties are taken from the metadata, and a platform file replaces detection. Any other plugin
+runs only if the user allowed its package (see `plugins`). Otherwise its namespace is unsupported,
+with a notice that names the option to allow it. An allowed plugin that fails is an error, or a
+notice if the user wants failing plugins skipped.
+"""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..choose.preferences import SKIP, Preferences
+from ..errors import PluginFailed, ProviderError, shortened
+from ..formats.platform_file import load_platform
+from ..model.platform import ELSEWHERE, Platform, Support
+from ..model.property import ABI_DEPENDENCY
+from .plugins import PluginRunner, Refused
+from .registry import BUILTIN_NAMESPACES, KnownProvider, find_known
+
+if TYPE_CHECKING:
+    from ..model.metadata import Metadata, ProviderInfo
+
+PROVIDER_ID_LENGTH = 24
+"""Hexadecimal digits of a `provider_id`: enough that none can be made to equal another one."""
+
+logger = logging.getLogger(__name__)
+
+# What `packaging` raises for markers and requirements that it cannot parse or evaluate; some of
+# its errors are not a ValueError, and older releases raise others.
+_UNUSABLE = (ValueError, LookupError, RecursionError)
+
+
+class Detector:
+    """Answers what the target supports; asks each provider at most once.
+
+    Make one per command. It is not global because a command may resolve for several targets.
+    """
+
+    def __init__(
+        self,
+        *,
+        environment: Mapping[str, str] | None = None,
+        enabled: Collection[str] = (),
+        platform: Platform | None = None,
+        runner: PluginRunner | None = None,
+        detected: Platform | None = None,
+        answers: Mapping[str, Support | PluginFailed] | None = None,
+    ) -> None:
+        """Set up for one target.
+
+        Args:
+            environment: PEP 508 marker environment of the target, the running Python by default.
+            enabled: namespaces of optional providers that the user wants consulted.
+            platform: what a platform file says, in place of detection.
+            runner: runs the plugins that the user allowed; by default none is.
+            detected: what the built-in providers answer on the target, in place of asking them
+                here. Like them it counts only where they stand in for what metadata wants. A
+                namespace that *platform* lists as well is taken from there.
+            answers: what plugins were asked before, or why they gave no answer, by `provider_id`.
+                They count for metadata that wants this very provider for this namespace.
+        """
+        self._environment = environment
+        self._enabled = frozenset(enabled)
+        self._platform = platform
+        self._runner = runner
+        self._detected = detected
+        self._given = answers or {}
+        self._answers: dict[tuple[str, object], Support] = {}
+
+    @classmethod
+    def of(
+        cls,
+        preferences: Preferences,
+        *,
+        runner: Callable[[], PluginRunner] | None = None,
+        environment: Mapping[str, str] | None = None,
+        platform: Platform | None = None,
+        here: bool = True,
+    ) -> Detector:
+        """Return the detector that *preferences* ask for.
+
+        Args:
+            preferences: its platform file replaces detection; its optional providers are enabled.
+            runner: makes the runner of plugins; called only if plugins are allowed and nothing
+                replaces detection.
+            environment: PEP 508 marker environment of the target, the running Python by default.
+            platform: what the target supports, in place of detection and of the platform file.
+            here: the target is this machine; otherwise nothing is detected.
+
+        Raises:
+            PlatformFileError: the platform file cannot be read.
+            PreferenceError: an allowed provider is malformed.
+        """
+        if platform is None and preferences.platform_file is not None:
+            platform = load_platform(preferences.platform_file)
+        if platform is None and not here:
+            platform = ELSEWHERE
+        plugins = runner() if runner and preferences.allow_providers and platform is None else None
+        return cls(
+            environment=environment,
+            enabled=preferences.enable,
+            platform=platform,
+            runner=plugins,
+        )
+
+    def platform(self, metadata: Metadata) -> Platform:
+        """Return the support of every namespace that *metadata* prioritizes.
+
+        Raises:
+            PluginFailed: a plugin that the user allowed gives no answer.
+        """
+        return replace(
+            self._platform or Platform(),
+            namespaces={
+                namespace: self._support(namespace, metadata)
+                for namespace in metadata.namespaces
+                if namespace != ABI_DEPENDENCY
+            },
+        )
+
+    def host(self) -> Platform:
+        """Return the support of every namespace that has a built-in provider."""
+        return Platform(
+            {
+                namespace: self._ask(namespace, known)
+                for namespace, known in sorted(BUILTIN_NAMESPACES.items())
+            }
+        )
+
+    def environment(self) -> Mapping[str, str]:
+        """Return the marker environment of the target."""
+        if self._environment is None:
+            from packaging.markers import default_environment
+
+            self._environment = {str(k): str(v) for k, v in default_environment().items()}
+        return self._environment
+
+    def _support(self, namespace: str, metadata: Metadata) -> Support:
+        # What the user lists is used exclusively and first (providers draft): "enable-if" and
+        # "optional" decide whether a provider is asked, and none is.
+        if self._platform is not None and namespace in self._platform.namespaces:
+            return self._platform.namespaces[namespace]
+        provider = metadata.providers.get(namespace)
+        if provider is not None and provider.enable_if and not self._holds(provider.enable_if):
+            marker = shortened(provider.enable_if, 200)
+            return Support(notice=f"its provider is only for environments with {marker}")
+        if provider is not None and provider.optional and namespace not in self._enabled:
+            return Support(
+                notice=f"its provider is optional: consult it with --variant-enable {namespace}"
+            )
+        if provider is not None and provider.static is not None:
+            # There are published ahead-of-time namespaces without listed values (a
+            # 'priority' namespace that only orders builds). By the letter they support nothing
+            # and would reject every accelerated build of their release; what the publisher
+            # meant is that nothing has to be detected, so every value in use is supported.
+            return Support(provider.static or metadata.used_values(namespace))
+        if provider is not None and self._given:
+            given = self._given.get(provider_id(namespace, provider.requires, provider.plugin_api))
+            if isinstance(given, PluginFailed):
+                raise given
+            if given is not None:
+                return given
+        if self._platform is not None and not self._platform.described:
+            return Support(
+                notice="the target is not this machine: describe it with --variant-platform FILE"
+            )
+        if self._platform is not None and self._detected is None:
+            return Support(
+                notice=f"{self._platform.source or 'the platform'} does not list this namespace: "
+                "add a [[provider]] table for it"
+            )
+        if provider is None:
+            # Generations without 'providers' leave it to the installer; the others have to say.
+            known = None if metadata.providers else BUILTIN_NAMESPACES.get(namespace)
+            if known is None:
+                return Support(notice="no provider is known for this namespace")
+            return self._ask(namespace, known)
+        try:
+            known = find_known(namespace, provider, self.environment())
+        except _UNUSABLE:
+            known = None
+        return self._ask(namespace, known or provider)
+
+    def _ask(self, namespace: str, provider: KnownProvider | ProviderInfo) -> Support:
+        # ProviderInfo is not hashable: its requirements and endpoint are the key.
+        key = (namespace, provider if isinstance(provider, KnownProvider) else _identity(provider))
+        if key not in self._answers:
+            if isinstance(provider, KnownProvider):
+                self._answers[key] = (
+                    _ask_known(provider)
+                    if self._detected is None
+                    else self._detected.support(provider.namespace)
+                )
+            else:
+                self._answers[key] = self._ask_plugin(namespace, provider)
+        return self._answers[key]
+
+    def _ask_plugin(self, namespace: str, provider: ProviderInfo) -> Support:
+        if provider.builtin is not None:
+            name = shortened(provider.builtin)
+            return Support(notice=f"the built-in provider {name} is not known to this release")
+        if not provider.requires:
+            return Support(notice="no provider is named for this namespace")
+        if self._runner is None:
+            return self._untrusted(provider)
+        judgement = self._runner.judge(provider, self.environment())
+        if isinstance(judgement, Refused):
+            return _refused(judgement.reason, judgement.requirement)
+        try:
+            answer = self._runner.ask(namespace, provider, self.environment())
+        except PluginFailed as error:
+            if self._runner.on_error != SKIP:
+                raise
+            return Support(notice=error.problem, failed=True)
+        return Support(answer.features, answer.resolved, answer.plugin_api, output=answer.stderr)
+
+    def _untrusted(self, provider: ProviderInfo) -> Support:
+        try:
+            requirement = self._first_applicable(provider.requires)
+        except _UNUSABLE:
+            listed = shortened(list(provider.requires), 200)
+            return Support(notice=f"its provider is not a valid requirement: {listed}")
+        if requirement is None:
+            return Support(notice="no requirement of its provider applies to this environment")
+        quoted = shlex.quote(requirement)
+        return _refused(
+            f"its provider plugin {quoted} is neither built in nor allowed to run", requirement
+        )
+
+    def _first_applicable(self, requirements: Sequence[str]) -> str | None:
+        """Return the first requirement whose marker holds, without it; None if there is none."""
+        from packaging.requirements import Requirement
+
+        for requirement in list(map(Requirement, requirements)):
+            if requirement.marker is None or self._holds(str(requirement.marker)):
+                requirement.marker = None
+                return str(requirement)
+        return None
+
+    def _holds(self, marker: str) -> bool:
+        from packaging.markers import Marker
+
+        try:
+            return Marker(marker).evaluate(dict(self.environment()))
+        except _UNUSABLE as error:
+            logger.debug("the marker %s cannot be evaluated: %s", shortened(marker), error)
+            return False
+
+
+def provider_id(namespace: str, requires: Sequence[str], plugin_api: str | None) -> str:
+    """Return a short name for what metadata says of a provider: equal for equal providers.
+
+    It stands for the namespace as well: what a plugin says in one means nothing in another.
+    """
+    import hashlib
+    import json
+
+    text = json.dumps([namespace, list(requires), plugin_api])
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:PROVIDER_ID_LENGTH]
+
+
+def _identity(provider: ProviderInfo) -> tuple[object, ...]:
+    return provider.requires, provider.plugin_api, provider.builtin
+
+
+def _ask_known(known: KnownProvider) -> Support:
+    resolved = (f"{known.package}=={known.stands_for}",)
+    plugin_api = known.plugin_apis[0] if known.plugin_apis else None
+    implementation = known.factory()
+    try:
+        features = implementation.supported()
+        return Support(features, resolved, plugin_api, facts=implementation.facts())
+    except ProviderError as error:
+        return Support({}, resolved, plugin_api, str(error))
+    except Exception as error:  # a fault of ours must cost variants, never the install
+        return replace(_faulty(known.namespace, error), resolved=resolved, plugin_api=plugin_api)
+
+
+def _faulty(namespace: str, error: Exception) -> Support:
+    logger.debug("provider of %s failed", namespace, exc_info=True)
+    return Support(notice=f"detection failed: {shortened(str(error))}")
+
+
+def _refused(reason: str, requirement: str) -> Support:
+    if not requirement:  # allowing something would not help
+        return Support(notice=reason)
+    # The text comes from an untrusted file: it never runs, and it is safe to copy to a shell.
+    quoted = shlex.quote(requirement)
+    return Support(
+        notice=(
+            f"{reason}: allow it with --variant-allow-provider {quoted}, "
+            "or describe the namespace in a platform file (--variant-platform)"
+        ),
+        untrusted=requirement,
+    )

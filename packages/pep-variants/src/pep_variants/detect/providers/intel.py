@@ -1,0 +1,147 @@
+"""The ``intel`` namespace: IP versions of the GPUs.
+
+The values are those of the package intel-variant-provider 0.0.3. Level Zero is asked through its
+loader library, but only where the kernel has an Intel GPU: loading the drivers takes a while.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+
+from ...model.intel_gpus import BY_IP, KNOWN_DEVICES, titled
+from ...model.platform import Fact
+from ...model.property import Features
+from ...timeouts import within
+from .base import DriverProvider
+from .libraries import TIME_LIMIT, load
+
+logger = logging.getLogger(__name__)
+
+DEVICE_OVERRIDE = "INTEL_VARIANT_PROVIDER_FORCE_DEVICE_IP"
+
+DEVICE_IP = "device_ip"
+
+
+class IntelProvider(DriverProvider):
+    """Which GPU code runs here.
+
+    ``device_ip``: for every known GPU, in the order of the drivers, its IP version and then that
+    of the device whose code it runs as well. GPUs that intel-variant-provider does not know
+    support nothing.
+
+    `DEVICE_OVERRIDE` (``20.1.0``, several separated by commas, spaces or semicolons) replaces the
+    detection of the GPUs. What else runs on them is supported too, as it would be if they were
+    there; intel-variant-provider leaves that out.
+    """
+
+    namespace = "intel"
+    default_time_limit = TIME_LIMIT
+
+    def supported(self) -> Features:
+        """Return the IP versions whose code runs here.
+
+        Raises:
+            ProviderError: the override is not a list of IP versions.
+        """
+        versions: dict[str, None] = {}
+        for fact in self.facts():
+            ip = fact.value.partition(" ")[0]
+            if ip in BY_IP:
+                versions[ip] = None
+                if base := BY_IP[ip].base:
+                    versions[base] = None
+        return {DEVICE_IP: tuple(versions)} if versions else {}
+
+    def known(self) -> Features:
+        """Return the IP versions of all known devices, newest first."""
+        return {DEVICE_IP: tuple(device.ip for device in KNOWN_DEVICES)}
+
+    def facts(self) -> tuple[Fact, ...]:
+        """Return every GPU, known or not.
+
+        Raises:
+            ProviderError: the override is not a list of IP versions.
+        """
+        return self._facts
+
+    @cached_property
+    def _facts(self) -> tuple[Fact, ...]:
+        number = r"(?:0|[1-9][0-9]{0,2})"
+        forced = self.overridden(
+            DEVICE_OVERRIDE,
+            rf"(?:0|[1-9][0-9]{{0,3}})\.{number}\.{number}",
+            "is not a list of device IP versions",
+            "20.1.0",
+            several=True,
+        )
+        if forced:
+            for ip in forced:
+                if ip not in BY_IP:
+                    logger.warning(
+                        "Device IP %s in %s is not known: no variant is built for it.",
+                        ip,
+                        DEVICE_OVERRIDE,
+                    )
+            return tuple(Fact("Intel GPU", titled(ip), DEVICE_OVERRIDE, True) for ip in forced)
+        return tuple(
+            Fact("Intel GPU", titled(ip), f"{self._library_name}, GPU {index}")
+            for index, ip in enumerate(self._detected() if self._has_gpu() else ())
+        )
+
+    @property
+    def _library_name(self) -> str:
+        return "ze_loader.dll" if self.system == "win32" else "libze_loader.so.1"
+
+    def _has_gpu(self) -> bool:
+        """Return whether the kernel may have an Intel GPU."""
+        if self.system != "linux":
+            return self.system == "win32"
+        if (self.root / "dev/dxg").exists():  # WSL
+            return True
+        try:
+            nodes = [node.name for node in (self.root / "dev/dri").iterdir()]
+        except OSError:
+            return False
+        return any(
+            self._vendor(node) in ("0x8086", "") for node in nodes if node.startswith("renderD")
+        )
+
+    def _vendor(self, node: str) -> str:
+        """Return the PCI vendor of a render node, empty if the kernel does not tell."""
+        try:
+            return (self.root / "sys/class/drm" / node / "device/vendor").read_text().strip()
+        except OSError:
+            return ""
+
+    def _detected(self) -> Iterable[str]:
+        """Return the IP versions of the GPUs that Level Zero finds."""
+        try:
+            versions = within(self.time_limit, self._ask)
+        except TimeoutError as error:
+            logger.warning(
+                "Intel GPUs cannot be detected: the driver does not respond (%s). Set %s to list "
+                "them.",
+                error,
+                DEVICE_OVERRIDE,
+            )
+            return
+        for version in versions:
+            ip = f"{version >> 22}.{version >> 14 & 0xFF}.{version & 0x3F}"
+            if ip not in BY_IP:
+                logger.info("The Intel GPU with device IP %s is not known.", ip)
+            yield ip
+
+    def _ask(self) -> list[int]:
+        name: str | Path = self._library_name
+        if self.system == "win32":
+            name = Path(self.environ.get("WINDIR", "C:/Windows"), "System32", name)
+        library = load([os.fspath(name)])
+        if library is None:
+            return []
+        from .level_zero import gpu_ip_versions
+
+        return gpu_ip_versions(library)

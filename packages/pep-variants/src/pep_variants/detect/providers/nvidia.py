@@ -1,0 +1,242 @@
+"""The ``nvidia`` namespace: CUDA version of the driver, compute capability of the newest GPU.
+
+The values are those of the package nvidia-variant-provider 0.0.2. The driver's management library
+is asked; what that does not tell, CUDA's driver library is (see `nvidia_driver`).
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import cached_property, partial
+from typing import NamedTuple
+
+from ...model.platform import Fact
+from ...model.property import Features
+from ...timeouts import within
+from .base import DriverProvider
+from .libraries import TIME_LIMIT
+from .nvidia_driver import Pair, Reading, read_cuda, read_nvml
+
+logger = logging.getLogger(__name__)
+
+DRIVER_OVERRIDE = "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION"
+CAPABILITY_OVERRIDE = "NV_VARIANT_PROVIDER_FORCE_SM_ARCH"
+
+LOWER_BOUND = "cuda_version_lower_bound"
+UPPER_BOUND = "cuda_version_upper_bound"
+SM_ARCH = "sm_arch"
+
+OLDEST_DRIVER, NEWEST_DRIVER = (11, 0), (15, 20)
+OLDEST_CAPABILITY = (5, 0)
+_MAX_MINOR = NEWEST_DRIVER[1]
+_KNOWN_CAPABILITIES = [
+    f"{major}{minor}" for major in range(12, 4, -1) for minor in range(9, -1, -1)
+]
+
+
+class _Detected(NamedTuple):
+    """What is usable, after overrides and warnings, and the facts behind it."""
+
+    driver: Pair | None
+    capability: Pair | None
+    facts: tuple[Fact, ...]
+
+
+class NvidiaProvider(DriverProvider):
+    """Which CUDA versions and which GPU code run here.
+
+    ``cuda_version_lower_bound``: versions a build may need at least, that is the driver's and
+    all below, newest first, a bare major number after its minors. ``cuda_version_upper_bound``:
+    versions a build may need to stay below, that is all above the driver's. ``sm_arch``: GPU code
+    for the compute capability ``M.m`` of the newest GPU, ``Mm_real`` … ``M0_real``,
+    ``M0_virtual``.
+
+    Without a driver nothing is supported, without a GPU there is no ``sm_arch``. A driver that is
+    there but fails, or that does not answer in time, counts as none, with a warning.
+
+    Two variables replace the detection of one fact each: `DRIVER_OVERRIDE` (``12.8``) and
+    `CAPABILITY_OVERRIDE` (``9.0``).
+    """
+
+    namespace = "nvidia"
+    default_time_limit = TIME_LIMIT
+
+    def supported(self) -> Features:
+        """Return what driver and GPU support; warns of those outside the known range.
+
+        Raises:
+            ProviderError: an override is not a version.
+        """
+        driver, capability = self._detected.driver, self._detected.capability
+        if driver is None:
+            return {}
+        features = {LOWER_BOUND: _lower_bounds(driver)}
+        if upper_bounds := _upper_bounds(driver):
+            features[UPPER_BOUND] = upper_bounds
+        if capability is not None:
+            major, minor = capability
+            real = (f"{major}{number}_real" for number in range(minor, -1, -1))
+            features[SM_ARCH] = (*real, f"{major}0_virtual")
+        return features
+
+    def known(self) -> Features:
+        """Return every value that nvidia-variant-provider 0.0.2 accepts in a build."""
+        versions = _lower_bounds(NEWEST_DRIVER)
+        real = (f"{capability}_real" for capability in _KNOWN_CAPABILITIES)
+        virtual = (f"{capability}_virtual" for capability in _KNOWN_CAPABILITIES)
+        return {LOWER_BOUND: versions, UPPER_BOUND: versions, SM_ARCH: (*real, *virtual)}
+
+    def facts(self) -> tuple[Fact, ...]:
+        """Return the CUDA version of the driver and every GPU's compute capability, best first.
+
+        Raises:
+            ProviderError: an override is not a version.
+        """
+        return self._detected.facts
+
+    @cached_property
+    def _detected(self) -> _Detected:
+        number = "[0-9]{1,3}"
+        drivers = self._forced(
+            DRIVER_OVERRIDE, rf"{number}(\.{number}(\.[0-9]+)*)?", "CUDA driver", "12.8"
+        )
+        capabilities = self._forced(
+            CAPABILITY_OVERRIDE, rf"{number}\.[0-9]{{1,2}}", "compute capability", "9.0"
+        )
+        if not drivers or not capabilities:
+            readings = self._readings(not drivers, not capabilities)
+            drivers = drivers or _drivers(readings)
+            capabilities = capabilities or _capabilities(readings)
+            counted = bool(capabilities) or any(reading.gpus == 0 for reading in readings)
+            self._warn(readings, bool(drivers), counted)
+        driver = drivers[0][0] if drivers else None
+        capability = capabilities[0][0] if capabilities else None
+        return _Detected(
+            None if driver is None else _usable_driver(driver),
+            # Without a driver it does not matter, so nothing is said of it.
+            None if driver is None or capability is None else _usable_capability(capability),
+            tuple(fact for _, fact in (*drivers, *capabilities)),
+        )
+
+    def _forced(
+        self, variable: str, pattern: str, what: str, example: str
+    ) -> list[tuple[Pair, Fact]]:
+        forced = self.overridden(variable, pattern, "is not a version", example)
+        if not forced:
+            return []
+        major, minor, *_ = [*forced[0].split("."), "0"]
+        version = int(major), int(minor)
+        return [(version, Fact(what, _dotted(version), variable, True))]
+
+    def _readings(self, driver: bool, capability: bool) -> list[Reading]:
+        """Ask NVML, and CUDA for what NVML does not tell.
+
+        Args:
+            driver, capability: which of the two facts are wanted.
+        """
+        readings: list[Reading] = []
+        try:
+            for read in (read_nvml, read_cuda):
+                ask = partial(read, self.root, self.system, self.environ)
+                reading = within(self.time_limit, ask)
+                if reading is None:
+                    continue
+                readings.append(reading)
+                if (reading.driver is not None or not driver) and (
+                    reading.capabilities or reading.gpus == 0 or not capability
+                ):
+                    break
+        except TimeoutError as error:
+            readings.append(Reading("", problem=str(error)))
+        return readings
+
+    def _warn(self, readings: list[Reading], driver: bool, gpus: bool) -> None:
+        """Say why a fact is missing although there is a driver.
+
+        Args:
+            readings: the answers.
+            driver, gpus: which of the two facts are known.
+        """
+        problems = [reading.problem for reading in readings if reading.problem]
+        if problems and not (driver and gpus):
+            logger.warning(
+                "The NVIDIA driver cannot be queried (%s): %s Repair it, or set %s and %s.",
+                "; ".join(problems),
+                "the GPUs are unknown." if driver else "no NVIDIA variant is considered.",
+                DRIVER_OVERRIDE,
+                CAPABILITY_OVERRIDE,
+            )
+        elif readings and not driver:
+            logger.warning(
+                "The NVIDIA driver does not report its CUDA version: no NVIDIA variant is "
+                "considered. Set %s to that version.",
+                DRIVER_OVERRIDE,
+            )
+
+
+def _drivers(readings: list[Reading]) -> list[tuple[Pair, Fact]]:
+    return [
+        (reading.driver, Fact("CUDA driver", _dotted(reading.driver), reading.source))
+        for reading in readings
+        if reading.driver is not None
+    ][:1]
+
+
+def _capabilities(readings: list[Reading]) -> list[tuple[Pair, Fact]]:
+    """Return the compute capabilities of the first reading that has some, highest first."""
+    for reading in readings:
+        if reading.capabilities:
+            found = sorted(reading.capabilities.items(), key=lambda item: item[1], reverse=True)
+            return [
+                (pair, Fact("compute capability", _dotted(pair), f"{reading.source}, GPU {index}"))
+                for index, pair in found
+            ]
+    return []
+
+
+def _usable_driver(driver: Pair) -> Pair | None:
+    if OLDEST_DRIVER <= driver <= NEWEST_DRIVER:
+        return driver
+    logger.warning(
+        "CUDA driver version %s is outside the supported range, %s to %s: no NVIDIA "
+        "variant is considered. Set %s to have it treated as another one.",
+        _dotted(driver),
+        _dotted(OLDEST_DRIVER),
+        _dotted(NEWEST_DRIVER),
+        DRIVER_OVERRIDE,
+    )
+    return None
+
+
+def _usable_capability(capability: Pair) -> Pair | None:
+    if capability >= OLDEST_CAPABILITY:
+        return capability
+    logger.warning(
+        "Compute capability %s of the newest NVIDIA GPU is below %s: no variant with GPU "
+        "code for certain architectures is considered.",
+        _dotted(capability),
+        _dotted(OLDEST_CAPABILITY),
+    )
+    return None
+
+
+def _lower_bounds(driver: Pair) -> tuple[str, ...]:
+    values: list[str] = []
+    for major in range(driver[0], OLDEST_DRIVER[0] - 1, -1):
+        newest = driver[1] if major == driver[0] else _MAX_MINOR
+        values += (f"{major}.{minor}" for minor in range(newest, -1, -1))
+        values.append(str(major))
+    return tuple(values)
+
+
+def _upper_bounds(driver: Pair) -> tuple[str, ...]:
+    values: list[str] = []
+    for major in range(NEWEST_DRIVER[0], driver[0], -1):
+        values += (f"{major}.{minor}" for minor in range(_MAX_MINOR, -1, -1))
+        values.append(str(major))
+    values += (f"{driver[0]}.{minor}" for minor in range(_MAX_MINOR, driver[1], -1))
+    return tuple(values)
+
+
+def _dotted(version: Pair) -> str:
+    return f"{version[0]}.{version[1]}"

@@ -1,0 +1,172 @@
+"""The provider packages that have a built-in implementation.
+
+Metadata names plugin packages. For those in the table below a built-in implementation answers in
+this process; their code is never fetched. A row applies only if the requirement admits the version
+whose behaviour the implementation reproduces, and if the endpoint is one of the package. Anything
+else is a third-party plugin, which runs only if the user allows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from ..model.metadata import ProviderInfo
+    from .providers.base import Provider
+
+
+class KnownProvider(NamedTuple):
+    """One provider package that has a built-in implementation.
+
+    Attributes:
+        package: its normalized name.
+        namespace: the namespace that it is usually given.
+        stands_for: the version whose behaviour it reproduces.
+        plugin_apis: endpoints that mean this plugin, the usual one first.
+        implementation: ``module:class`` in `providers`.
+    """
+
+    package: str
+    namespace: str
+    stands_for: str
+    plugin_apis: tuple[str, ...]
+    implementation: str
+
+    @property
+    def factory(self) -> Callable[..., Provider]:
+        """The class of the implementation, imported on first use."""
+        module, _, name = self.implementation.partition(":")
+        factory: Callable[..., Provider] = getattr(
+            import_module(f".providers.{module}", __package__), name
+        )
+        return factory
+
+
+# The version is the newest one whose values ours are known to equal. For the packages of which
+# no release is public it is the version that uv 0.13.8 stands in for.
+KNOWN = (
+    KnownProvider(
+        "nvidia-variant-provider",
+        "nvidia",
+        "0.0.2",
+        ("nvidia_variant_provider.plugin:NvidiaVariantPlugin", "nvidia_variant_provider"),
+        "nvidia:NvidiaProvider",
+    ),
+    KnownProvider(
+        "amd-variant-provider",
+        "amd",
+        "0.0.2",
+        ("amd_variant_provider.plugin:AMDVariantPlugin", "amd_variant_provider"),
+        "amd:AmdProvider",
+    ),
+    KnownProvider(
+        "intel-variant-provider",
+        "intel",
+        "0.0.3",
+        ("intel_variant_provider.plugin:IntelVariantPlugin", "intel_variant_provider"),
+        "intel:IntelProvider",
+    ),
+    KnownProvider(
+        "ascend-variant-provider",
+        "ascend",
+        "0.0.2",
+        ("ascend_variant_provider.plugin:AscendVariantPlugin", "ascend_variant_provider"),
+        "ascend:AscendProvider",
+    ),
+    KnownProvider(  # the same plugin as it was named before; published metadata still names it
+        "huawei-ascend-variant-provider",
+        "ascend",
+        "0.0.2",
+        (
+            "huawei_ascend_variant_provider.plugin:AscendVariantPlugin",
+            "huawei_ascend_variant_provider",
+        ),
+        "ascend:AscendProvider",
+    ),
+    KnownProvider(
+        "provider-variant-x86-64",
+        "x86_64",
+        "0.0.3",
+        ("provider_variant_x86_64.plugin:X8664Plugin", "provider_variant_x86_64"),
+        "x86_64:X8664Provider",
+    ),
+    KnownProvider(
+        "x86-64-variant-provider",
+        "x86_64",
+        "0.2.1",
+        ("x86_64_variant_provider",),
+        "x86_64:X8664Provider",
+    ),
+    KnownProvider(
+        "provider-variant-aarch64",
+        "aarch64",
+        "0.0.3",
+        ("provider_variant_aarch64.plugin:AArch64Plugin", "provider_variant_aarch64"),
+        "aarch64:AArch64Provider",
+    ),
+    KnownProvider(
+        "aarch64-variant-provider",
+        "aarch64",
+        "0.2.0",
+        ("aarch64_variant_provider",),
+        "aarch64:AArch64Provider",
+    ),
+)
+
+_BY_PACKAGE = {known.package: known for known in KNOWN}
+
+BUILTIN_NAMESPACES: Mapping[str, KnownProvider] = {
+    known.namespace: known for known in reversed(KNOWN)
+}
+"""The provider of each namespace that we have one for: the first of its rows in the table. For
+metadata that leaves the choice of providers to the installer (PEP 825, formats 0.1.x)."""
+
+
+def find_known(
+    namespace: str, provider: ProviderInfo, environment: Mapping[str, str]
+) -> KnownProvider | None:
+    """Return what stands in for *provider* of *namespace*, None if nothing does.
+
+    Args:
+        namespace: the namespace that the metadata gives the provider.
+        provider: what the metadata says of it.
+        environment: PEP 508 marker environment; requirements that do not apply in it are dropped.
+
+    Packages are matched by ``requires`` and ``plugin-api`` (providers draft): metadata may give the
+    plugin any namespace. Exactly one package of the table may remain, with a specifier that
+    contains the version we stand in for and without URL or extras. The endpoint (by default the
+    first requirement's name as a module) has to be one of that package. One requirement that
+    cannot be read makes the whole provider unknown.
+
+    A ``builtin`` provider (format 0.2.0) is known by the name of its namespace.
+    """
+    if provider.builtin is not None:
+        return BUILTIN_NAMESPACES.get(namespace) if provider.builtin == namespace else None
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    try:
+        requirements = [
+            (str(canonicalize_name(requirement.name)), requirement)
+            for requirement in map(Requirement, provider.requires)
+            if requirement.marker is None or requirement.marker.evaluate(dict(environment))
+        ]
+    except (ValueError, LookupError, RecursionError):  # what packaging raises
+        return None
+    packages = {name for name, _ in requirements if name in _BY_PACKAGE}
+    if len(packages) != 1:
+        return None
+    known = _BY_PACKAGE[packages.pop()]
+    endpoint = provider.plugin_api or requirements[0][0].replace("-", "_")
+    if endpoint not in known.plugin_apis:
+        return None
+    for name, requirement in requirements:
+        if name == known.package and (
+            requirement.url
+            or requirement.extras
+            or not requirement.specifier.contains(known.stands_for, prereleases=True)
+        ):
+            return None
+    return known

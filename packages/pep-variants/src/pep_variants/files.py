@@ -1,0 +1,134 @@
+"""Reading untrusted files within a limit, and writing files atomically.
+
+A path in a checkout can lead to a device, a named pipe or a file of many gigabytes. Reading such a
+file never waits and never takes more memory than its limit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_NO_ROOM = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
+
+
+class Content(NamedTuple):
+    """What a file held when it was read.
+
+    Attributes:
+        data: all of its bytes.
+        status: of the very file that was read, whatever is at its path by now.
+    """
+
+    data: bytes
+    status: os.stat_result
+
+
+def read_regular(path: str | os.PathLike[str], limit: int) -> Content:
+    """Read the regular file at *path*; symbolic links are followed.
+
+    Args:
+        path: of the file.
+        limit: most bytes it may have, see `limits`.
+
+    Raises:
+        OSError: it cannot be opened or read, is not a regular file, or is larger than *limit*;
+            ``strerror`` says which.
+    """
+    # Opening a device can have side effects, so look before; a path can be replaced
+    # meanwhile, so look again after. Opening a named pipe without O_NONBLOCK waits for a writer.
+    _check(os.stat(path), path, limit)  # noqa: PTH116 - bytes and str paths alike
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+    flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    with os.fdopen(os.open(path, flags), "rb") as stream:
+        status = os.fstat(stream.fileno())
+        _check(status, path, limit)
+        # Files in /proc say that they have no bytes, and others may grow.
+        data = stream.read(limit + 1)
+    if len(data) > limit:
+        raise _too_large(path, limit)
+    return Content(data, status)
+
+
+def read_text(path: str | os.PathLike[str], limit: int, *, errors: str = "strict") -> str:
+    """Read the regular file at *path* as UTF-8, with universal newlines.
+
+    Args:
+        path: of the file.
+        limit: most bytes it may have, see `limits`.
+        errors: how to handle bytes that are not UTF-8, as for `bytes.decode`.
+
+    Raises:
+        OSError: as `read_regular`.
+        UnicodeDecodeError: it is not UTF-8.
+    """
+    text = read_regular(path, limit).data.decode("utf-8", errors)
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+@contextlib.contextmanager
+def replacing(
+    path: Path, *, mode: int = 0o666, temporaries: Path | None = None
+) -> Iterator[IO[bytes]]:
+    """Yield a new file that replaces *path* when the block ends: readers see no partial file.
+
+    If the block raises, the new file is removed and *path* is unchanged.
+
+    Args:
+        path: of the file; its directory exists when the block ends.
+        mode: permissions of the new file, less those that the umask takes.
+        temporaries: directory of the new file, on the same file system; None for that of *path*.
+
+    Raises:
+        OSError: the file cannot be written; ``filename`` is *path*.
+    """
+    temporary = (temporaries or path.parent) / f".{path.name[:100]}.{os.urandom(6).hex()}.tmp"
+    try:
+        # Not `tempfile`: its files are readable by their owner alone, and stay so when renamed.
+        with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
+            yield stream
+        temporary.replace(path)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        if isinstance(error, OSError) and (
+            str(error.filename) == str(temporary) or error.errno in _NO_ROOM
+        ):
+            error.filename = str(path)
+        raise
+
+
+def write_if_changed(path: Path, data: bytes) -> bool:
+    """Make *data* the content of *path*, atomically; return False if it already was.
+
+    An unchanged file keeps its modification time, and with it its place in caches.
+    """
+    try:
+        with path.open("rb") as stream:
+            if stream.read(len(data) + 1) == data:
+                return False
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as stream:
+        stream.write(data)
+    return True
+
+
+def _check(status: os.stat_result, path: str | os.PathLike[str], limit: int) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
+    if status.st_size > limit:
+        raise _too_large(path, limit)
+
+
+def _too_large(path: str | os.PathLike[str], limit: int) -> OSError:
+    return OSError(errno.EFBIG, f"larger than {limit:,} bytes", os.fspath(path))

@@ -1,0 +1,1 @@
+"""Reading, writing and merging variant metadata in every generation of the format."""

@@ -1,0 +1,283 @@
+"""Reading variant metadata of every generation into `Metadata`.
+
+The data is untrusted: everything is checked here, once, the limits of `limits` before any work is
+spent on it, and every problem is a `MetadataError` that names the file, the place in it and the
+value. Nothing else in the project interprets these files.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import marshal
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from .. import limits
+from ..errors import MetadataError, UnsupportedSchema, printable, redacted, shortened
+from ..gc_pause import paused
+from ..model.generation import BY_SHAPE, Generation, UnknownSchema, generation_of, schema_version
+from ..model.label import LABEL, LABEL_CHARACTERS, NULL_LABEL, ZERO_LABEL
+from ..model.metadata import Metadata, ProviderInfo
+from ..model.property import NAME, Features, Properties
+from .properties import PropertyTree, all_match
+from .providers import ProviderReader
+from .tree import Tree
+
+logger = logging.getLogger(__name__)
+
+_LARGE = 100_000
+
+
+def read_metadata(data: bytes | str, source: str) -> Metadata:
+    """Read ``variant.json`` or ``*-variants.json``.
+
+    Args:
+        data: the file, UTF-8.
+        source: its path or URL, for messages.
+
+    Raises:
+        MetadataError: not JSON, wrong types, invalid names, or contradictions.
+        UnsupportedSchema: its major format version is not known.
+    """
+    if isinstance(data, str):
+        data = data.encode("utf-8", "surrogatepass")
+    if len(data) > limits.DOCUMENT_BYTES:
+        limit = limits.DOCUMENT_BYTES // limits.MIB
+        raise MetadataError(source, "", f"larger than {limit} MiB, the most that is read")
+    if limits.json_values(data) > limits.DOCUMENT_VALUES:
+        raise MetadataError(
+            source, "", f"more than {limits.DOCUMENT_VALUES} JSON values, the most that is read"
+        )
+    with paused(len(data) > _LARGE):
+        try:
+            # Not left to `json`, which would guess UTF-16 and UTF-32 as well.
+            tree = json.loads(data.decode("utf-8-sig", "surrogatepass"))
+        except RecursionError:
+            raise MetadataError(source, "", "nested too deeply") from None
+        except UnicodeDecodeError as error:
+            raise MetadataError(source, "", f"not UTF-8: {error.reason}") from None
+        except ValueError as error:  # json.JSONDecodeError, huge integers
+            raise MetadataError(source, "", f"not valid JSON: {error}") from None
+        return _Reader(source).read(tree)
+
+
+def read_pyproject(data: bytes | str, source: str) -> Metadata:
+    """Read the ``[variant]`` table of a ``pyproject.toml``.
+
+    It may have ``variants``, from which a build picks one by its label.
+
+    A file without that table gives empty metadata.
+
+    Raises:
+        MetadataError: as in `read_metadata`.
+    """
+    if len(data) > limits.PYPROJECT_BYTES:
+        limit = limits.PYPROJECT_BYTES // limits.MIB
+        raise MetadataError(source, "", f"larger than {limit} MiB, the most that is read")
+    tree = Tree(partial(MetadataError, source)).load_toml(data)
+    return _Reader(source, prefix="variant", source_tree=True).read(tree.get("variant", {}))
+
+
+def metadata_from_tree(tree: object, source: str) -> Metadata:
+    """Read metadata that is already parsed, e.g. ``[packages.variants-json]`` of a lock file.
+
+    Raises:
+        MetadataError: as in `read_metadata`.
+    """
+    try:
+        tree = _copied(tree)
+    except RecursionError:
+        raise MetadataError(source, "", "nested too deeply") from None
+    return _Reader(source).read(tree)
+
+
+class _Reader:
+    """One reading of one file; holds what every check needs to name the place of a problem."""
+
+    def __init__(self, source: str, prefix: str = "", *, source_tree: bool = False) -> None:
+        self._source = source
+        self._prefix = prefix
+        self._source_tree = source_tree
+        self._tree = PropertyTree(self._error)
+
+    def read(self, document: object) -> Metadata:
+        tree = self._tree.mapping(document, "")
+        schema = self._tree.string(tree, "$schema")
+        generation = self._generation(schema)
+        priorities = self._tree.table(tree, "default-priorities")
+        namespaces = self._tree.names(
+            priorities.get("namespace", []),
+            "default-priorities.namespace",
+            NAME,
+            most=limits.NAMESPACES,
+        )
+        feature_priorities: dict[str, tuple[str, ...]] = {}
+        property_priorities: dict[str, Features] = {}
+        if generation.priorities:
+            feature_priorities, property_priorities = self._priorities(priorities, generation)
+        providers: dict[str, ProviderInfo] = {}
+        if generation.providers:
+            static = {}
+            if generation.install_time:
+                static = self._tree.properties(
+                    tree.get("static-properties", {}), "static-properties"
+                )
+            reader = ProviderReader(self._tree, generation, source_tree=self._source_tree)
+            providers = reader.read(
+                self._tree.table(tree, "providers"),
+                static,
+                feature_priorities,
+                property_priorities,
+            )
+        variants = self._variants(
+            self._tree.table(tree, "variants"),
+            frozenset(namespaces),
+            generation,
+        )
+        return Metadata(
+            namespaces=namespaces,
+            variants=variants,
+            providers=providers,
+            feature_priorities=feature_priorities,
+            property_priorities=property_priorities,
+            schema=schema,
+            source=redacted(self._source),
+        )
+
+    def _generation(self, schema: str | None) -> Generation:
+        try:
+            generation = generation_of(schema)
+        except UnknownSchema as error:
+            raise UnsupportedSchema(self._source, "$schema", str(error)) from None
+        if generation is BY_SHAPE:
+            if schema is not None or not self._source_tree:
+                found = "no $schema" if schema is None else f"unknown $schema {shortened(schema)}"
+                logger.debug(
+                    "%s: %s, format version inferred from its keys", redacted(self._source), found
+                )
+        elif schema and schema_version(schema) != generation.version:
+            logger.debug(
+                "%s: unknown $schema %s, read as format version %s",
+                redacted(self._source),
+                shortened(schema, 120),
+                ".".join(map(str, generation.version)),
+            )
+        return generation
+
+    def _priorities(
+        self, table: Mapping[str, Any], generation: Generation
+    ) -> tuple[dict[str, tuple[str, ...]], dict[str, Features]]:
+        """Return ``feature`` and ``property`` of ``default-priorities``."""
+        features, properties = table.get("feature", {}), table.get("property", {})
+        if generation.texts:
+            features = self._nested(features, "default-priorities.feature", 2)
+            properties = self._nested(properties, "default-priorities.property", 3)
+        return (
+            self._tree.features(features, "default-priorities.feature", NAME),
+            self._tree.properties(properties, "default-priorities.property"),
+        )
+
+    def _nested(self, value: object, path: str, parts: int) -> object:
+        """Return a list of ``ns :: feature`` or ``ns :: feature :: value`` as nested tables.
+
+        What is not a list comes back unchanged.
+        """
+        if not isinstance(value, list):
+            return value
+        self._tree.check_count(value, path, limits.FEATURES, "entries")
+        nested: dict[str, Any] = {}
+        for item in value:
+            names = item.split("::") if isinstance(item, str) else ()
+            if len(names) != parts:
+                form = " :: ".join(("namespace", "feature", "value")[:parts])
+                raise self._error(path, f"expected {form!r}, found {shortened(item)}")
+            *above, last, name = map(str.strip, names)
+            table = nested
+            for key in above:
+                table = table.setdefault(key, {})
+            table.setdefault(last, []).append(name)
+        return nested
+
+    def _variants(
+        self, table: dict[str, Any], namespaces: frozenset[str], generation: Generation
+    ) -> dict[str, Properties]:
+        # The hot loop for files with thousands of labels. What one namespace lists is checked
+        # once in whichever variant, and shared by all that list the same: `ranking` then judges
+        # it once, too. The tree is ours alone, so it is completed in place.
+        self._tree.check_count(table, "variants", limits.LABELS, "variants")
+        if table and not all_match(LABEL_CHARACTERS, table, limits.LABEL_LENGTH):
+            label = next(label for label in table if not LABEL.fullmatch(label))
+            raise self._error(
+                "variants",
+                f"{shortened(label)} is not a valid variant label: it must match {LABEL.pattern}",
+            )
+        dumps = marshal.dumps
+        checked: dict[str, dict[bytes, Features]] = {name: {} for name in namespaces}
+        bare = []
+        for label, properties in table.items():
+            if type(properties) is not dict:
+                raise self._tree.expected("an object", properties, f"variants.{label}")
+            if not properties:
+                bare.append(label)
+            for namespace, features in properties.items():
+                try:
+                    # The fastest way to something that can be looked up: bytes that are equal
+                    # for equal data, types and order included.
+                    properties[namespace] = checked[namespace][dumps(features, 0)]
+                    continue
+                except KeyError:
+                    key = dumps(features, 0)
+                except ValueError:  # nested very deeply, or nothing of JSON
+                    key = b""
+                if generation.texts:
+                    features = _in_lists(features)
+                shared = self._tree.variant_features(features, label, namespace, namespaces)
+                properties[namespace] = shared
+                if not shared:
+                    bare.append(label)
+                elif key:
+                    checked.setdefault(namespace, {})[key] = shared
+        for label in bare:
+            table[label] = {name: value for name, value in table[label].items() if value}
+            null = label == NULL_LABEL or (label == ZERO_LABEL and generation.zeros)
+            if not table[label] and not null:
+                raise self._error(
+                    f"variants.{label}",
+                    f"has no properties: only the variant {NULL_LABEL!r} has none",
+                )
+        if table.get(NULL_LABEL):
+            raise self._error(
+                f"variants.{NULL_LABEL}",
+                f"the null variant has no properties, found {shortened(table[NULL_LABEL])}",
+            )
+        if generation.zeros and table.get(ZERO_LABEL) == {}:
+            return {NULL_LABEL if key == ZERO_LABEL else key: table[key] for key in table}
+        return table
+
+    def _error(self, path: str, problem: str) -> MetadataError:
+        place = ".".join(part for part in (self._prefix, path) if part)
+        return MetadataError(self._source, _shortened_path(place), problem)
+
+
+def _in_lists(features: object) -> object:
+    """Return *features* with every value that is a text as a list of that one value."""
+    if not isinstance(features, dict):
+        return features
+    return {name: [value] if type(value) is str else value for name, value in features.items()}
+
+
+def _copied(value: Any) -> Any:  # noqa: ANN401
+    """Return *value* with no table or list in two places, which `copy.deepcopy` would keep."""
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_copied(item) for item in value]
+    return value
+
+
+def _shortened_path(path: str) -> str:
+    """Return *path* printable on one line: it has labels of untrusted files in it."""
+    path = printable(path)
+    return path if len(path) <= 160 else f"{path[:159]}…"

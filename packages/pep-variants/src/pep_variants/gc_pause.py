@@ -1,0 +1,31 @@
+"""Pausing the garbage collector while large acyclic data is built."""
+
+# Size: readers, ranking and the proxy use it, which share nothing else.
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def paused(when: bool) -> Iterator[None]:
+    """Switch the cyclic garbage collector off inside, if *when* holds and it was on.
+
+    Files with thousands of variants become hundreds of thousands of containers, none of which is
+    garbage: the collector would walk all of them again and again, for longer than reading takes.
+    """
+    pause = when and gc.isenabled()
+    if pause:
+        gc.disable()
+    try:
+        yield
+    finally:
+        if pause:
+            # Or the first thing it did would be to walk all that is new. Like this that counts as
+            # old at once. What the application froze stays frozen.
+            if hasattr(gc, "freeze") and not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()
+            gc.enable()

@@ -1,0 +1,61 @@
+"""Variant labels: their grammar, and where they stand in a wheel filename (PEP 825).
+
+Imports nothing heavy: clients look at every filename of an index with this module before they know
+whether there are variants at all.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..errors import InvalidLabel, shortened
+from ..limits import FILENAME_CHARACTERS, LABEL_LENGTH
+
+NULL_LABEL = "null"
+"""Label of the null variant: zero properties, always compatible."""
+
+ZERO_LABEL = "00000000"
+"""How format 0.0.1 spells the null label, in metadata and in filenames."""
+
+LABEL_CHARACTERS = re.compile(r"[0-9a-z_.]+")
+LABEL = re.compile(rf"[0-9a-z_.]{{1,{LABEL_LENGTH}}}")
+
+METADATA_SUFFIX = "-variants.json"
+"""How the name of the index-level metadata file of a version ends."""
+
+VARIANT_FILE = "variant.json"
+"""Name of the variant metadata inside the dist-info folder."""
+
+
+def check_label(label: str) -> str:
+    """Return *label* if it is well-formed.
+
+    Raises:
+        InvalidLabel: it is empty, too long or has other characters than ``0-9 a-z _ .``.
+    """
+    if not LABEL.fullmatch(label):
+        raise InvalidLabel(
+            f"{shortened(label)} is not a valid variant label: it must match {LABEL.pattern}"
+        )
+    return label
+
+
+def split_label(filename: str) -> tuple[str, str | None]:
+    """Split *filename* into the plain wheel filename and the label.
+
+    Names other than labelled wheel filenames, malformed and too long ones included, come back as
+    they are with None: the parser of wheel filenames reports them.
+    """
+    if not filename.endswith(".whl") or len(filename) > FILENAME_CHARACTERS:
+        return filename, None
+    dashes = filename.count("-")
+    if dashes not in (5, 6):
+        return filename, None
+    # The third part is a build tag, which starts with a digit, or the python tag, which does not:
+    # of seven parts it has to be the one, of six with a label the other.
+    if filename.split("-", 3)[2][:1].isdigit() is not (dashes == 6):
+        return filename, None
+    plain, _, last = filename[:-4].rpartition("-")
+    if not LABEL.fullmatch(last):
+        return filename, None
+    return f"{plain}.whl", last

@@ -1,0 +1,23 @@
+"""The directory of all caches; anything in it may be deleted at any time."""
+
+# Size: caches of five packages use it, and nothing else of the settings.
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+VARIABLE = "VARIANTS_CACHE_DIR"
+"""Environment variable that moves the directory."""
+
+
+def cache_directory(environ: Mapping[str, str], name: str) -> Path:
+    """Return the directory of the cache *name*, which may not exist.
+
+    It is below the directory in `VARIABLE`, else below the user's caches of this platform.
+    """
+    if environ.get(VARIABLE):
+        return Path(environ[VARIABLE]).absolute() / name
+    import platformdirs
+
+    return platformdirs.user_cache_path("variants", appauthor=False) / name

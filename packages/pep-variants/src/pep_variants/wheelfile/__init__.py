@@ -1,0 +1,1 @@
+"""Wheels and source distributions as files: reading within limits, copying with changes."""

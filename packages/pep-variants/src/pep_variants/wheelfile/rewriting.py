@@ -1,0 +1,184 @@
+"""Wheels with other variant metadata, METADATA or name; everything else is copied as it is."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import IO, TYPE_CHECKING
+
+from ..errors import InvalidWheel
+from ..limits import CORE_METADATA_BYTES, RECORD_BYTES
+from .core_metadata import METADATA_FILE
+from .metadata_edits import Edits
+from .record import (
+    RECORD_FILE,
+    SIGNATURE_FILES,
+    Row,
+    read_record,
+    with_contents,
+    with_file,
+    with_paths,
+    without_files,
+    write_record,
+)
+from .wheel import DIST_INFO_SUFFIX, VARIANT_FILE, WheelContents, open_wheel
+from .zip_directory import Directory, read_directory, with_local_headers
+from .zip_rewriting import Rewrite, Rewriter, replace_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+_NO_EDITS = Edits()
+
+
+@dataclass(frozen=True)
+class SourceWheel:
+    """An open wheel that can be copied with changes.
+
+    Attributes:
+        contents: its dist-info folder.
+        directory: its entries.
+        rows: its RECORD.
+        stream: its bytes.
+    """
+
+    contents: WheelContents
+    directory: Directory
+    rows: list[Row]
+    stream: IO[bytes]
+
+    @cached_property
+    def is_variant(self) -> bool:
+        """Whether it has variant metadata."""
+        return self._path(VARIANT_FILE) in self._names
+
+    @cached_property
+    def signatures(self) -> tuple[str, ...]:
+        """Its signatures over RECORD, which copies do not have: their RECORD differs."""
+        return tuple(name for name in SIGNATURE_FILES if self._path(name) in self._names)
+
+    def write(
+        self, target: IO[bytes], variant_json: bytes | None, edits: Edits = _NO_EDITS
+    ) -> None:
+        """Write the wheel to *target*, changed as by `rewrite`.
+
+        Raises:
+            InvalidWheel: see `rewrite`.
+            OSError: reading or writing failed.
+        """
+        self.rewrite(variant_json, edits).write(self.stream, target)
+
+    def rewrite(self, variant_json: bytes | None, edits: Edits = _NO_EDITS) -> Rewrite:
+        """Return the wheel with this ``variant.json``, or without one.
+
+        The bytes depend on the wheel, on the other arguments and on the zlib that compresses
+        what changes, on nothing else.
+
+        Raises:
+            InvalidWheel: *edits* change METADATA, which is missing or not valid.
+        """
+        record, variant = self._path(RECORD_FILE), self._path(VARIANT_FILE)
+        left_out = {variant, *map(self._path, SIGNATURE_FILES)}
+        contents = self._edited(edits)
+        renamed = self._renaming(edits)
+        rows = with_paths(without_files(self.rows, left_out), renamed, contents)
+        if variant_json is not None:
+            rows = with_file(rows, renamed(variant), variant_json, before=renamed(record))
+        rewriter = Rewriter(self.directory)
+        for entry in self.directory.entries:
+            if entry.name == record:
+                # Directly before RECORD, the last file of a wheel (PEP 427, "Archiver features").
+                if variant_json is not None:
+                    rewriter.add(renamed(variant), variant_json, like=entry, compress=True)
+                rewriter.add(renamed(record), write_record(rows), like=entry, compress=True)
+            elif entry.name in contents:
+                rewriter.add(renamed(entry.name), contents[entry.name], like=entry, compress=True)
+            elif entry.name not in left_out:
+                rewriter.keep(entry, renamed(entry.name))
+        return rewriter.finish()
+
+    def _edited(self, edits: Edits) -> dict[str, bytes]:
+        """Return the new contents of the files that *edits* change, by path."""
+        if not edits:
+            return {}
+        source, path = self.contents.source, self._path(METADATA_FILE)
+        data = self.contents.read(METADATA_FILE, CORE_METADATA_BYTES)
+        if data is None:
+            raise InvalidWheel(f"{source}: has no {path}")
+        edited = edits.edited(data, source)
+        return {path: edited} if edited != data else {}
+
+    def _renaming(self, edits: Edits) -> Callable[[str], str]:
+        """Return the mapping of old paths to new ones: two folders carry name and version."""
+        old = self.contents.dist_info.removesuffix(DIST_INFO_SUFFIX)
+        name, _, version = old.partition("-")
+        new = "-".join(edits.renamed(name, version))
+        if new == old:
+            return lambda path: path
+        folders = {f"{old}{suffix}": f"{new}{suffix}" for suffix in (DIST_INFO_SUFFIX, ".data")}
+
+        def renamed(path: str) -> str:
+            folder, slash, rest = path.partition("/")
+            return f"{folders.get(folder, folder)}{slash}{rest}"
+
+        return renamed
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(entry.name for entry in self.directory.entries)
+
+    def _path(self, name: str) -> str:
+        return f"{self.contents.dist_info}/{name}"
+
+
+@contextmanager
+def open_source(path: Path) -> Iterator[SourceWheel]:
+    """Open the wheel *path* for copying.
+
+    Raises:
+        InvalidWheel: it is not a usable wheel, or has no valid RECORD.
+        OSError: it cannot be read.
+    """
+    source = str(path)
+    with path.open("rb") as stream, open_wheel(stream, source, filename=path.name) as contents:
+        rows = read_rows(contents)
+        directory = with_local_headers(read_directory(stream, source), stream, source)
+        # `zipfile` cuts names at a NUL, and has them from the Unicode Path field on some versions.
+        if [entry.name for entry in directory.entries] != contents.archive.namelist():
+            raise InvalidWheel(
+                f"{source}: damaged zip archive: readers disagree about a name in it"
+            )
+        yield SourceWheel(contents, directory, rows, stream)
+
+
+def read_rows(contents: WheelContents) -> list[Row]:
+    """Return the rows of a wheel's RECORD.
+
+    Raises:
+        InvalidWheel: it has no valid RECORD.
+    """
+    record = contents.read(RECORD_FILE, RECORD_BYTES)
+    if record is None:
+        raise InvalidWheel(f"{contents.source}: has no {contents.dist_info}/{RECORD_FILE}")
+    return read_record(record, contents.source)
+
+
+def with_metadata(contents: WheelContents, stream: IO[bytes], metadata: bytes) -> Rewrite:
+    """Return the wheel with other METADATA, and a RECORD that lists it, in place.
+
+    The bytes depend on the wheel and *metadata* alone, not on the machine.
+
+    Args:
+        contents: the wheel, opened from *stream*.
+        stream: its bytes; only parts are read.
+        metadata: the new METADATA.
+
+    Raises:
+        InvalidWheel: the wheel has no valid RECORD, or its archive is damaged.
+    """
+    path = f"{contents.dist_info}/{METADATA_FILE}"
+    record = write_record(with_contents(read_rows(contents), path, metadata))
+    files = {path: metadata, f"{contents.dist_info}/{RECORD_FILE}": record}
+    return replace_files(stream, files, contents.source)

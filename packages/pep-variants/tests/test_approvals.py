@@ -1,0 +1,178 @@
+import json
+import os
+import stat
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from pep_variants.errors import PreferenceError
+from pep_variants.settings.approvals import Approval, Approvals, covered_files, digest_of
+from pep_variants.settings.ownership import NotPrivate
+
+posix = pytest.mark.skipif(os.name == "nt", reason="POSIX modes and links")
+
+
+@pytest.fixture
+def approvals(tmp_path):
+    return Approvals(tmp_path / "data" / "approvals")
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "checkout" / "variants.toml"
+    path.parent.mkdir()
+    path.write_text("prefer = 'a'")
+    return path
+
+
+def test_nothing_is_approved_at_first(approvals, path):
+    assert approvals.find(path) is None
+    assert list(approvals) == []
+    assert not approvals.remove(path)
+    assert not approvals.root.exists()
+
+
+def test_approved_and_revoked(approvals, path, tmp_path):
+    other = tmp_path / "variants.toml"
+    assert approvals.add(path, "aa") == Approval(str(path), "aa")
+    approvals.add(other, "bb")
+    assert approvals.find(path) == Approval(str(path), "aa")
+    approvals.add(path, "cc")
+    assert approvals.find(path) == Approval(str(path), "cc")
+    assert list(approvals) == [Approval(str(path), "cc"), Approval(str(other), "bb")]
+    assert approvals.remove(path)
+    assert approvals.find(path) is None
+    assert list(approvals) == [Approval(str(other), "bb")]
+
+
+def test_path_in_any_spelling(approvals, path, monkeypatch):
+    monkeypatch.chdir(path.parent)
+    approvals.add(type(path)("variants.toml"), "aa")
+    assert approvals.find(path) == Approval(str(path), "aa")
+    assert approvals.find(path.parent / ".." / "checkout" / "variants.toml") is not None
+
+
+@posix
+def test_directory_that_is_a_link(approvals, path, tmp_path):
+    (tmp_path / "link").symlink_to(path.parent)
+    approvals.add(tmp_path / "link" / "variants.toml", "aa")
+    assert approvals.find(path) == Approval(str(path), "aa")
+    # A link to an approved file is another file: what it names is relative to the link.
+    (tmp_path / "variants.toml").symlink_to(path)
+    assert approvals.find(tmp_path / "variants.toml") is None
+
+
+@posix
+def test_records_are_private_whatever_the_umask(approvals, path):
+    before = os.umask(0)
+    try:
+        approvals.add(path, "aa")
+    finally:
+        os.umask(before)
+    (record,) = approvals.root.iterdir()
+    assert stat.S_IMODE(record.stat().st_mode) == 0o600
+    assert stat.S_IMODE(approvals.root.stat().st_mode) == 0o700
+
+
+@posix
+@pytest.mark.parametrize("changeable", ["record", "directory"])
+def test_records_that_others_can_write_are_not_believed(approvals, path, changeable):
+    approvals.add(path, "aa")
+    (record,) = approvals.root.iterdir()
+    (record if changeable == "record" else approvals.root).chmod(0o777)
+    with pytest.raises(NotPrivate):
+        approvals.find(path)
+    if changeable == "directory":
+        with pytest.raises(NotPrivate):
+            approvals.add(path, "bb")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "[" * 100_000,
+        '{"format": 2, "path": "PATH", "digest": "aa"}',
+        '{"format": 1, "path": "PATH"}',
+        '{"format": 1, "path": "/elsewhere/variants.toml", "digest": "aa"}',
+        '{"format": 1, "path": ["PATH"], "digest": "aa"}',
+        "\xff",
+    ],
+)
+def test_broken_records_approve_nothing(approvals, path, text):
+    approvals.add(path, "aa")
+    (record,) = approvals.root.iterdir()
+    record.write_text(text.replace("PATH", json.dumps(str(path))[1:-1]), "latin-1")
+    assert approvals.find(path) is None
+    list(approvals)
+
+
+@posix
+def test_record_that_is_no_file(approvals, path):
+    approvals.add(path, "aa")
+    (record,) = approvals.root.iterdir()
+    record.unlink()
+    os.mkfifo(record)
+    assert approvals.find(path) is None
+    assert list(approvals) == []
+
+
+def test_several_at_once(approvals, path):
+    def approve(number):
+        approvals.add(path, f"{number:02}")
+        assert approvals.find(path) is not None
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(approve, range(50)))
+    assert len(list(approvals.root.iterdir())) == 1
+
+
+def test_digest_covers_what_the_file_names(path):
+    def digest(tree):
+        return digest_of(covered_files(path, b"content", tree))
+
+    platform = path.parent / "machines" / "one.toml"
+    platform.parent.mkdir()
+    platform.write_text("one")
+    alone = digest({})
+    assert alone == digest({"platform": ""}) == digest({"platform": 5})
+    named = digest({"platform": "machines/one.toml"})
+    assert named == digest({"platform": str(platform)}) != alone
+    platform.write_text("two")
+    assert digest({"platform": "machines/one.toml"}) not in (named, alone)
+
+
+@pytest.mark.parametrize("name", ["missing.toml", ".", "a\0b", "a\x1b[31m"])
+def test_platform_file_that_cannot_be_read(path, name):
+    with pytest.raises(PreferenceError) as raised:
+        covered_files(path, b"", {"platform": name})
+    assert str(raised.value).startswith(f"{path}: platform: ")
+    assert "cannot be read: " in str(raised.value)
+    assert str(raised.value).isprintable()
+
+
+def test_digest_covers_wheels_that_are_named_by_path(path):
+    """Code that runs once the file is approved must not change under the approval."""
+    wheel = path.parent / "acme provider-1.0-py3-none-any.whl"
+    wheel.write_bytes(b"one")
+    for url in (wheel.as_uri(), f"FILE://{wheel.as_uri()[7:]}"):
+        tree = {"allow-provider": ["other>=1", f"acme-provider @ {url}"]}
+        files = covered_files(path, b"x", tree)
+        assert [file.path for file in files] == [path, wheel]
+        before = digest_of(files)
+        wheel.write_bytes(b"two")
+        assert digest_of(covered_files(path, b"x", tree)) != before
+        wheel.write_bytes(b"one")
+    assert (
+        digest_of(covered_files(path, b"x", {"allow-provider": tree["allow-provider"][1]}))
+        == before
+    )
+    remote = {
+        "allow-provider": "acme-provider @ https://a.example/acme_provider-1.0-py3-none-any.whl"
+    }
+    assert len(covered_files(path, b"x", remote)) == 1
+    wheel.unlink()
+    with pytest.raises(PreferenceError, match=r"allow-provider: .* cannot be read"):
+        covered_files(path, b"x", tree)

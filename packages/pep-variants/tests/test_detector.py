@@ -1,0 +1,445 @@
+import re
+import shlex
+from dataclasses import replace
+
+import pytest
+
+from pep_variants.choose.explanation import notices
+from pep_variants.choose.preferences import Preferences
+from pep_variants.choose.ranking import rank
+from pep_variants.detect import registry
+from pep_variants.detect.detector import Detector
+from pep_variants.formats.reader import metadata_from_tree
+from pep_variants.model.generation import V0_0_1, V0_0_2, V0_0_3, V0_1_1, V0_2_0
+from pep_variants.model.metadata import Metadata, ProviderInfo
+from pep_variants.model.platform import Platform, Support
+
+LINUX = {"platform_system": "Linux", "os_name": "posix", "python_version": "3.12"}
+NVIDIA = {
+    "requires": ["nvidia-variant-provider>=0.0.1,<1.0.0"],
+    "plugin-api": "nvidia_variant_provider.plugin:NvidiaVariantPlugin",
+}
+NEEDS_CUDA = {"cuda": {"nvidia": {"cuda_version_lower_bound": ["12.8"], "sm_arch": ["90_real"]}}}
+
+
+def read(schema, namespace, raw, values=("1", "2", "10")):
+    tree = {
+        "$schema": schema.schema,
+        "default-priorities": {"namespace": [namespace]},
+        "variants": {f"v{value}": {namespace: {"f": [value]}} for value in values},
+    }
+    if raw is not None:
+        tree["providers"] = {namespace: raw}
+    return metadata_from_tree(tree, "x.json")
+
+
+def support(metadata, environment=LINUX, **keys):
+    detector = Detector(environment=environment, **keys)
+    (namespace,) = metadata.namespaces
+    return detector.platform(metadata).support(namespace)
+
+
+@pytest.fixture
+def forced(monkeypatch):
+    def force(driver, capability):
+        monkeypatch.setenv("NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION", driver)
+        monkeypatch.setenv("NV_VARIANT_PROVIDER_FORCE_SM_ARCH", capability)
+
+    return force
+
+
+# Providers that are built in.
+
+
+@pytest.mark.parametrize(
+    ("driver", "capability", "fits"),
+    [("12.8", "9.0", True), ("13.0", "9.0", True), ("12.7", "9.0", False), ("12.8", "8.9", False)],
+)
+def test_known_provider(forced, driver, capability, fits):
+    forced(driver, capability)
+    metadata = read(V0_0_1, "nvidia", NVIDIA)
+    metadata = Metadata(
+        metadata.namespaces,
+        metadata_from_tree(
+            {"default-priorities": {"namespace": ["nvidia"]}, "variants": NEEDS_CUDA}, ""
+        ).variants,
+        metadata.providers,
+    )
+    platform = Detector(environment=LINUX).platform(metadata)
+    found = platform.support("nvidia")
+    assert found.resolved == ("nvidia-variant-provider==0.0.2",)
+    assert found.plugin_api == "nvidia_variant_provider.plugin:NvidiaVariantPlugin"
+    assert {"cuda_version_lower_bound", "sm_arch"} <= set(found.features)
+    assert found.features["cuda_version_lower_bound"][0] == driver
+    assert (found.notice, found.untrusted) == ("", "")
+    assert rank(metadata, platform).labels == (("cuda",) if fits else ())
+
+
+def test_override_that_makes_no_sense(forced):
+    forced("twelve", "9.0")
+    found = support(read(V0_2_0, "nvidia", NVIDIA))
+    assert found.features == {}
+    assert "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION" in found.notice
+    assert "'twelve'" in found.notice
+    assert not found.untrusted
+
+
+def test_asked_once(forced):
+    """What the machine supports is the same for every package of a command."""
+    forced("12.8", "9.0")
+    detector = Detector(environment=LINUX)
+    first = detector.platform(read(V0_2_0, "nvidia", NVIDIA)).support("nvidia")
+    forced("13.0", "9.0")
+    assert detector.platform(read(V0_0_1, "nvidia", NVIDIA)).support("nvidia") is first
+    assert support(read(V0_2_0, "nvidia", NVIDIA)) != first
+
+
+def test_formats_without_providers_leave_the_choice_to_us(forced):
+    forced("12.8", "9.0")
+    assert "12.8" in support(read(V0_1_1, "nvidia", None)).features["cuda_version_lower_bound"]
+    found = support(read(V0_1_1, "acme", None))
+    assert found == Support(notice="no provider is known for this namespace")
+
+
+def test_other_formats_have_to_say(forced):
+    forced("12.8", "9.0")
+    metadata = Metadata(("nvidia", "acme"), {}, {"acme": ProviderInfo(static={"f": ("1",)})})
+    found = Detector().platform(metadata)
+    assert found.support("nvidia").notice == "no provider is known for this namespace"
+    assert found.support("acme").features == {"f": ("1",)}
+
+
+def test_builtin_providers(forced):
+    forced("12.8", "9.0")
+    assert support(read(V0_2_0, "nvidia", {"builtin": "nvidia"})).features
+    found = support(read(V0_2_0, "acme", {"builtin": "ac\nme"}))
+    assert found.notice == r"the built-in provider 'ac\nme' is not known to this release"
+    assert not found.untrusted
+
+
+def test_host(forced):
+    forced("12.8", "9.0")
+    found = Detector().host()
+    assert {"aarch64", "nvidia", "x86_64"} <= set(found.namespaces)
+    assert list(found.namespaces) == sorted(found.namespaces)
+    assert found.source == ""
+    assert found.support("nvidia").features["sm_arch"] == ("90_real", "90_virtual")
+
+
+def test_fault_of_a_provider_costs_its_namespace(monkeypatch):
+    def supported(self):
+        raise RuntimeError("driver library is gone\x1b")
+
+    monkeypatch.setattr(registry.BUILTIN_NAMESPACES["nvidia"].factory, "supported", supported)
+    found = support(read(V0_1_1, "nvidia", None))
+    assert found.features == {}
+    assert found.notice == r"detection failed: 'driver library is gone\x1b'"
+
+
+# Plugins that are nobody we know.
+
+
+@pytest.mark.parametrize(
+    ("requires", "shown"),
+    [
+        (["acme-provider"], "acme-provider"),
+        (["acme-provider>=1,<2"], "acme-provider<2,>=1"),
+        (["acme[x]>=1; python_version >= '3.8'"], "acme[x]>=1"),
+        (["other; python_version < '3.8'", "acme; os_name == 'posix'", "more"], "acme"),
+        (["acme @ https://host/a;b.whl ; os_name == 'posix'"], "acme@ https://host/a;b.whl"),
+        # Of a known package, but not one that we could stand in for.
+        (["nvidia-variant-provider>=7"], "nvidia-variant-provider>=7"),
+        (["nvidia-variant-provider[x]"], "nvidia-variant-provider[x]"),
+    ],
+)
+def test_unknown_plugin(requires, shown):
+    found = support(read(V0_2_0, "acme", {"requires": requires}))
+    assert found.features == {}
+    assert found.untrusted.replace(" @ ", "@ ") == shown
+    assert "is neither built in nor allowed to run" in found.notice
+    assert "or describe the namespace in a platform file (--variant-platform)" in found.notice
+    option = re.search(r"--variant-allow-provider ('[^']*'|\S+), or", found.notice)
+    # Copied into a shell, the option is what it seems to be.
+    assert shlex.split(option[1]) == [found.untrusted]
+
+
+def test_known_package_with_another_endpoint():
+    for plugin_api in ("nvidia_variant_provider.evil:Plugin", "os:system"):
+        found = support(read(V0_2_0, "nvidia", {**NVIDIA, "plugin-api": plugin_api}))
+        assert found.features == {}
+        assert found.untrusted == "nvidia-variant-provider<1.0.0,>=0.0.1"
+
+
+def test_known_package_in_another_namespace(forced):
+    forced("12.8", "9.0")
+    found = support(read(V0_2_0, "acme", NVIDIA))
+    assert found.features["cuda_version_lower_bound"][0] == "12.8"
+
+
+@pytest.mark.parametrize(
+    "requires",
+    [
+        ["$(touch /tmp/x)"],
+        ["acme'; rm -rf ~; '"],
+        ["-r requirements.txt"],
+        ["--index-url=https://evil"],
+        ["acme", "`id`"],
+        ["acme; variant_label == 'x'"],
+        ["acme; " + "(" * 1900],
+        ["x" * 1900 + "!"],
+    ],
+)
+def test_hostile_requirements_are_not_offered(requires):
+    found = support(read(V0_2_0, "acme", {"requires": requires}))
+    assert found.features == {}
+    assert found.untrusted == ""
+    assert found.notice.startswith("its provider is not a valid requirement: [")
+    assert "--variant-allow-provider" not in found.notice
+    assert len(found.notice) < 300
+
+
+@pytest.mark.parametrize(
+    "marker", ["python_version < '3'", "'x' in extras", "extra == 'x'", "os_name ~= 'x'"]
+)
+def test_requirements_that_do_not_apply(marker):
+    metadata = read(V0_2_0, "acme", {"requires": [f"acme; {marker}"]})
+    assert support(metadata) == Support(
+        notice="no requirement of its provider applies to this environment"
+    )
+
+
+def test_no_requirements():
+    found = support(read(V0_0_3, "acme", {"requires": []}))
+    assert found == Support(notice="no provider is named for this namespace")
+
+
+def test_notices():
+    tree = {
+        "$schema": V0_2_0.schema,
+        "default-priorities": {"namespace": ["acme", "off", "unused"]},
+        "providers": {
+            "acme": {"requires": ["acme-provider"]},
+            "off": {"requires": ["p"], "optional": True},
+            "unused": {"requires": ["q"]},
+        },
+        "variants": {"x": {"acme": {"f": ["1"]}}, "y": {"off": {"f": ["1"]}}},
+    }
+    metadata = metadata_from_tree(tree, "")
+    platform = Detector(environment=LINUX).platform(metadata)
+    assert notices(rank(metadata, platform)) == (
+        (
+            "Namespace 'acme' is skipped: its provider plugin acme-provider is neither built in "
+            "nor allowed to run: allow it with --variant-allow-provider acme-provider, "
+            "or describe the namespace in a platform file (--variant-platform)",
+            True,
+        ),
+        (
+            "Namespace 'off' is skipped: its provider is optional: "
+            "consult it with --variant-enable off",
+            False,
+        ),
+    )
+
+
+# Where the environment and the user decide.
+
+
+@pytest.mark.parametrize(
+    ("marker", "holds"),
+    [
+        ("platform_system == 'Linux'", True),
+        ("platform_system == 'Darwin'", False),
+        ("platform_system == 'Darwin' or python_version >= '3.12'", True),
+        ("python_version >= '3.13'", False),
+        # What cannot be evaluated does not hold.
+        ("nonsense", False),
+        ("platform_system == ", False),
+        ("platform_system ~= 'Linux'", False),
+        ("extra == 'x'", False),
+        ("'x' in extras", False),
+        ("variant_label == 'x'", False),
+        ("(" * 1900, False),
+        ("os_name == 'posix'\x1b[31m", False),
+    ],
+)
+def test_enable_if(marker, holds):
+    raw = {"install-time": False, "enable-if": marker}
+    found = support(read(V0_0_3, "acme", raw))
+    assert bool(found.features) is holds
+    if not holds:
+        assert found.notice.startswith("its provider is only for environments with ")
+        assert found.notice.isprintable()
+        assert len(found.notice) < 300
+
+
+def test_enable_if_is_about_the_target():
+    metadata = read(V0_0_3, "acme", {"install-time": False, "enable-if": "os_name == 'nowhere'"})
+    assert not support(metadata, None).features
+    assert support(metadata, {"os_name": "nowhere"}).features
+
+
+def test_optional():
+    metadata = read(V0_2_0, "acme", {"static-properties": {"f": ["1"]}, "optional": True})
+    assert support(metadata).notice == (
+        "its provider is optional: consult it with --variant-enable acme"
+    )
+    assert not support(metadata, enabled=["other"]).features
+    assert support(metadata, enabled=["acme"]).features == {"f": ("1",)}
+
+
+def test_enabled_is_not_trusted():
+    metadata = read(V0_2_0, "acme", {"requires": ["acme"], "optional": True})
+    assert support(metadata, enabled={"acme"}).untrusted == "acme"
+
+
+# Values that the metadata lists.
+
+
+@pytest.mark.parametrize(
+    ("schema", "raw", "rest", "values"),
+    [
+        (V0_0_2, {"plugin-use": "none"}, {"property": {"acme": {"f": ["2", "1"]}}}, ("2", "1")),
+        (V0_0_2, {"plugin-use": "build"}, {"property": {"acme": {"f": ["2", "1"]}}}, ("2", "1")),
+        (V0_0_3, {"install-time": False}, {"static": {"acme": {"f": ["2", "1"]}}}, ("2", "1")),
+        (V0_2_0, {"static-properties": {"f": ["2", "1"]}}, {}, ("2", "1")),
+        # Nobody wrote them down: then all that are in use.
+        (V0_0_2, {"plugin-use": "none"}, {}, ("1", "2", "10")),
+        (V0_0_3, {"install-time": False}, {}, ("1", "2", "10")),
+        (V0_0_3, {"install-time": False, "requires": ["p"]}, {}, ("1", "2", "10")),
+    ],
+)
+def test_static_values(schema, raw, rest, values):
+    tree = {
+        "$schema": schema.schema,
+        "default-priorities": {"namespace": ["acme"], "property": rest.get("property", {})},
+        "static-properties": rest.get("static", {}),
+        "providers": {"acme": raw},
+        "variants": {f"v{value}": {"acme": {"f": [value]}} for value in ("10", "2", "1")},
+    }
+    metadata = metadata_from_tree(tree, "")
+    found = support(metadata)
+    assert found == Support({"f": values})
+    ranking = rank(metadata, Detector().platform(metadata))
+    assert ranking.labels == tuple(f"v{value}" for value in values)
+
+
+# A platform file in place of detection.
+
+MACHINE = Platform({"nvidia": Support({"sm_arch": ("90_real",)}), "acme": Support()}, "m.toml")
+
+
+def test_platform_file_replaces_detection(forced):
+    forced("12.8", "10.0")
+    found = Detector(environment=LINUX, platform=MACHINE).platform(read(V0_2_0, "nvidia", NVIDIA))
+    assert found.source == "m.toml"
+    assert found.support("nvidia") is MACHINE.namespaces["nvidia"]
+
+
+def test_platform_file_describes_what_we_do_not_know():
+    machine = Platform({"acme": Support({"f": ("2",)})}, "m.toml")
+    for raw in ({"requires": ["acme"]}, {"builtin": "x"}):
+        assert support(read(V0_2_0, "acme", raw), platform=machine).features == {"f": ("2",)}
+    assert support(read(V0_1_1, "acme", None), platform=machine).features == {"f": ("2",)}
+    static = read(V0_2_0, "acme", {"static-properties": {"f": ["1"]}})
+    assert support(static, platform=machine).features == {"f": ("2",)}
+
+
+@pytest.mark.parametrize(
+    ("schema", "raw"),
+    [
+        (V0_2_0, {"requires": ["acme"], "optional": True}),
+        (V0_2_0, {"static-properties": {"f": ["9"]}, "optional": True}),
+        (V0_0_3, {"requires": ["acme"], "optional": True}),
+        (V0_0_3, {"requires": ["acme"], "enable-if": "platform_system == 'Nowhere'"}),
+    ],
+)
+def test_what_a_platform_file_lists_counts_before_anything_else(schema, raw):
+    """Providers draft: the user's static list is used exclusively."""
+    machine = Platform({"acme": Support({"f": ("2",)})}, "m.toml")
+    assert support(read(schema, "acme", raw), platform=machine).features == {"f": ("2",)}
+    other = Platform({"other": Support({"f": ("2",)})}, "m.toml")
+    assert not support(read(schema, "acme", raw), platform=other).features
+
+
+@pytest.mark.parametrize("schema", [V0_1_1, V0_2_0])
+def test_namespace_that_the_platform_file_does_not_list(forced, schema):
+    forced("12.8", "9.0")
+    for namespace in ("nvidia", "other"):
+        raw = None if schema is V0_1_1 else {"requires": [f"{namespace}-variant-provider"]}
+        machine = Platform({"acme": Support()}, "m.toml")
+        found = support(read(schema, namespace, raw), platform=machine)
+        assert found == Support(
+            notice="m.toml does not list this namespace: add a [[provider]] table for it"
+        )
+
+
+def test_what_the_metadata_lists_needs_no_platform_file():
+    """It is said by the publisher, not found out about a machine."""
+    for raw in ({"static-properties": {"f": ["2"]}},):
+        assert support(read(V0_2_0, "other", raw), platform=MACHINE).features == {"f": ("2",)}
+    quirk = read(V0_0_3, "other", {"install-time": False, "requires": []})
+    assert support(quirk, platform=MACHINE).features == {"f": ("1", "2", "10")}
+
+
+def test_nothing_runs_with_a_platform_file(monkeypatch):
+    def fail(*args):
+        raise AssertionError("a provider was asked")
+
+    for provider in registry.BUILTIN_NAMESPACES.values():
+        monkeypatch.setattr(type(provider.factory()), "supported", fail)
+    metadata = read(V0_2_0, "nvidia", NVIDIA)
+    assert support(metadata, platform=MACHINE).features
+    assert not support(metadata, platform=Platform()).features
+
+
+def test_abi_dependency_is_nothing_of_the_machine():
+    metadata = Metadata(("abi_dependency", "acme"), {"x": {"abi_dependency": {"torch": ("2.9",)}}})
+    assert "abi_dependency" not in Detector().platform(metadata).namespaces
+    assert "abi_dependency" not in Detector(platform=MACHINE).platform(metadata).namespaces
+
+
+# What built-in providers found out elsewhere.
+
+
+@pytest.mark.parametrize(
+    ("raw", "is_supported"),
+    [
+        (NVIDIA, True),
+        (None, True),  # the format leaves the choice to us
+        ({**NVIDIA, "requires": ["nvidia-variant-provider>=9"]}, False),
+        ({**NVIDIA, "requires": ["somebody-elses-provider"]}, False),
+        ({**NVIDIA, "plugin-api": "nvidia_variant_provider.other:Plugin"}, False),
+    ],
+)
+def test_what_was_detected_counts_where_ours_stand_in(raw, is_supported):
+    schema = V0_1_1 if raw is None else V0_0_3
+    detected = Platform({"nvidia": Support({"f": ("2", "1")})})
+    metadata = read(schema, "nvidia", raw)
+    for platform in (None, Platform()):
+        found = support(metadata, detected=detected, platform=platform)
+        assert found.features == (detected.support("nvidia").features if is_supported else {})
+        assert bool(found.untrusted) is not is_supported
+    stated = Platform({"nvidia": Support({"f": ("10",)})})
+    assert support(metadata, detected=detected, platform=stated) == stated.support("nvidia")
+
+
+def test_nothing_is_detected_here_of_what_was_detected_elsewhere(forced):
+    forced("12.8", "9.0")
+    assert not support(read(V0_0_3, "nvidia", NVIDIA), detected=Platform()).features
+
+
+def test_detector_of_preferences(tmp_path):
+    def no_runner():
+        raise AssertionError("no plugin is allowed, or detection is replaced")
+
+    file = tmp_path / "platform.toml"
+    file.write_text('[[provider]]\nnamespace = "acme"\nproperties = {speed = ["fast"]}\n')
+    metadata = Metadata(("acme",), providers={"acme": ProviderInfo(("acme-provider",))})
+    allowed = Preferences(allow_providers=("acme-provider",))
+    support = Detector.of(Preferences(), runner=no_runner).platform(metadata).support("acme")
+    assert support.untrusted == "acme-provider"
+    described = Detector.of(replace(allowed, platform_file=str(file)), runner=no_runner, here=False)
+    assert described.platform(metadata).support("acme").features == {"speed": ("fast",)}
+    elsewhere = Detector.of(allowed, runner=no_runner, here=False).platform(metadata)
+    assert not elsewhere.described
+    assert "--variant-platform" in elsewhere.support("acme").notice

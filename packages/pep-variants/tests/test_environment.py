@@ -1,0 +1,43 @@
+import sys
+
+import pytest
+from packaging.markers import default_environment
+
+from pep_variants.model.environment import system_markers, target_environment
+
+
+@pytest.mark.parametrize(
+    ("platform", "expected"),
+    [
+        ("manylinux_2_28_x86_64", ("posix", "linux", "Linux", "x86_64")),
+        ("manylinux2014_aarch64", ("posix", "linux", "Linux", "aarch64")),
+        ("musllinux_1_2_x86_64", ("posix", "linux", "Linux", "x86_64")),
+        ("linux_aarch64", ("posix", "linux", "Linux", "aarch64")),
+        ("macosx_14_0_arm64", ("posix", "darwin", "Darwin", "arm64")),
+        ("win_amd64", ("nt", "win32", "Windows", "AMD64")),
+        ("win_arm64", ("nt", "win32", "Windows", "ARM64")),
+    ],
+)
+def test_systems_of_tags(platform, expected):
+    markers = system_markers(platform)
+    assert markers is not None
+    keys = ("os_name", "sys_platform", "platform_system", "platform_machine")
+    assert tuple(markers[key] for key in keys) == expected
+
+
+def test_unknown_tags():
+    assert system_markers("plan9_mips") is None
+    here = target_environment(["plan9_mips"], sys.version_info[:3])
+    assert here == default_environment()
+
+
+def test_another_python():
+    environment = target_environment([], (3, 99))
+    assert environment["python_version"] == "3.99"
+    assert environment["python_full_version"] == "3.99.0"
+    assert environment["platform_system"] == default_environment()["platform_system"]
+
+
+def test_the_first_known_tag_decides():
+    environment = target_environment(["unknown", "win_amd64", "win32"], sys.version_info[:3])
+    assert environment["platform_machine"] == "AMD64"

@@ -1,0 +1,161 @@
+import errno
+import os
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+
+from pep_variants.files import read_regular, read_text, replacing, write_if_changed
+
+LIMIT = 1000
+posix = pytest.mark.skipif(os.name == "nt", reason="Windows has no such files")
+
+
+def refused(path):
+    with pytest.raises(OSError) as raised:
+        read_regular(path, LIMIT)
+    assert raised.value.filename == str(path)
+    return raised.value
+
+
+def test_content_and_status(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"\r\n\x1a" * 100)
+    found = read_regular(path, LIMIT)
+    assert found.data == b"\r\n\x1a" * 100
+    assert (found.status.st_ino, found.status.st_size) == (path.stat().st_ino, 300)
+    assert read_regular(str(path), 300) == found
+
+
+def test_text(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes("ä\r\nb\rc\n".encode())
+    assert read_text(path, LIMIT) == "ä\nb\nc\n" == path.read_text("utf-8")
+    path.write_bytes(b"\xff")
+    with pytest.raises(UnicodeDecodeError):
+        read_text(path, LIMIT)
+    assert read_text(path, LIMIT, errors="replace") == "\ufffd"
+
+
+@posix
+def test_symbolic_links_are_followed(tmp_path):
+    (tmp_path / "file").write_bytes(b"x")
+    (tmp_path / "link").symlink_to("file")
+    assert read_regular(tmp_path / "link", LIMIT).data == b"x"
+
+
+def test_too_large(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * (LIMIT + 1))
+    assert refused(path).strerror == "larger than 1,000 bytes"
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/smaps"), reason="needs /proc")
+def test_too_large_though_it_says_that_it_is_empty():
+    assert os.stat("/proc/self/smaps").st_size == 0
+    assert refused("/proc/self/smaps").errno == errno.EFBIG
+
+
+@posix
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/null", "/dev/tty", "/dev/stdin"])
+def test_devices(device, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(device)
+    if device == "/dev/stdin" and os.path.isfile(device):
+        pytest.skip("standard input is a file here")
+    assert refused(link).strerror in ("not a regular file", os.strerror(errno.ENXIO))
+
+
+@posix
+def test_named_pipe_without_writer(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert refused(tmp_path / "pipe").strerror == "not a regular file"
+
+
+@posix
+def test_named_pipe_that_takes_the_place_of_a_file(tmp_path, monkeypatch):
+    """Between looking at a path and opening it: what was opened is looked at again."""
+    path = tmp_path / "file"
+    path.write_bytes(b"x")
+    really_open = os.open
+
+    def swap(*arguments):
+        path.unlink()
+        os.mkfifo(path)
+        return really_open(*arguments)
+
+    monkeypatch.setattr(os, "open", swap)
+    assert refused(path).strerror == "not a regular file"
+
+
+@posix
+def test_socket(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("socket")
+        assert refused(tmp_path / "socket").strerror == "not a regular file"
+
+
+def test_directory(tmp_path):
+    assert refused(tmp_path).errno == errno.EISDIR
+
+
+def test_missing(tmp_path):
+    assert isinstance(refused(tmp_path / "missing"), FileNotFoundError)
+
+
+def test_replacing_keeps_the_old_file_until_the_end(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    with replacing(path) as stream:
+        stream.write(b"new")
+        stream.flush()
+        assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"new"
+    with pytest.raises(RuntimeError), replacing(path) as stream:  # noqa: PT012
+        stream.write(b"half")
+        raise RuntimeError
+    assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_replacing_long_names(tmp_path):
+    path = tmp_path / ("x" * 250)
+    with replacing(path) as stream:
+        stream.write(b"new")
+    assert path.read_bytes() == b"new"
+
+
+def test_write_if_changed(tmp_path):
+    path = tmp_path / "folder" / "file"
+    assert write_if_changed(path, b"one")
+    assert not write_if_changed(path, b"one")
+    assert write_if_changed(path, b"on")
+    assert path.read_bytes() == b"on"
+
+
+@posix
+def test_mode_of_a_replaced_file(tmp_path):
+    path = tmp_path / "file"
+    path.touch(mode=0o644)
+    with replacing(path, mode=0o600) as stream:
+        stream.write(b"secret")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_temporary_file_elsewhere(tmp_path):
+    path = tmp_path / "file"
+    temporaries = tmp_path / "temporaries"
+    temporaries.mkdir()
+    with replacing(path, temporaries=temporaries) as stream:
+        assert Path(stream.name).parent == temporaries
+    assert path.exists()
+    assert not any(temporaries.iterdir())
+
+
+def test_errors_of_replacing_name_the_file(tmp_path):
+    path = tmp_path / "missing" / "file"
+    with pytest.raises(FileNotFoundError) as raised, replacing(path):
+        pass
+    assert raised.value.filename == str(path)

@@ -1,0 +1,295 @@
+"""Limits on untrusted input: applied before work is spent, and linear work within them."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from pep_variants import limits
+from pep_variants.choose.explanation import verdicts
+from pep_variants.choose.ranking import rank
+from pep_variants.detect.detector import Detector
+from pep_variants.errors import InvalidWheelFilename, MetadataError
+from pep_variants.formats.reader import metadata_from_tree, read_metadata
+from pep_variants.model.filename import parse_filename
+
+SCHEMA = "https://variants-schema.wheelnext.dev/v0.2.0.json"
+
+
+def document(namespaces=("a",), providers=None, variants=None):
+    return {
+        "$schema": SCHEMA,
+        "default-priorities": {"namespace": list(namespaces)},
+        "providers": providers or {},
+        "variants": {"x": {"a": {"b": ["c"]}}} if variants is None else variants,
+    }
+
+
+def provider(**keys):
+    return document(providers={"a": {key.replace("_", "-"): keys[key] for key in keys}})
+
+
+def numbered(prefix, count):
+    return [f"{prefix}{number}" for number in range(count)]
+
+
+def variant(features):
+    return document(variants={"x": {"a": features}})
+
+
+# What, a document just within the limit by its number, the number, and where the error is.
+COUNTS = [
+    (
+        "labels",
+        lambda n: document(variants={name: {"a": {"b": ["c"]}} for name in numbered("l", n)}),
+        limits.LABELS,
+        "variants",
+    ),
+    (
+        "label length",
+        lambda n: document(variants={"l" * n: {"a": {"b": ["c"]}}}),
+        limits.LABEL_LENGTH,
+        "variants",
+    ),
+    (
+        "namespaces",
+        lambda n: document(["a", *numbered("n", n - 1)]),
+        limits.NAMESPACES,
+        "default-priorities.namespace",
+    ),
+    (
+        "namespace length",
+        lambda n: document(["a", "n" * n]),
+        limits.NAME_LENGTH,
+        "default-priorities.namespace",
+    ),
+    (
+        "providers",
+        lambda n: document(providers={name: {"requires": ["p"]} for name in numbered("n", n)}),
+        limits.NAMESPACES,
+        "providers",
+    ),
+    (
+        "features of a variant",
+        lambda n: variant({name: ["1"] for name in numbered("f", n)}),
+        limits.FEATURES,
+        "variants.x.a",
+    ),
+    ("feature length", lambda n: variant({"f" * n: ["1"]}), limits.NAME_LENGTH, "variants.x.a"),
+    (
+        "values of a feature",
+        lambda n: variant({"f": numbered("v", n)}),
+        limits.VALUES,
+        "variants.x.a.f",
+    ),
+    ("value length", lambda n: variant({"f": ["v" * n]}), limits.VALUE_LENGTH, "variants.x.a.f"),
+    (
+        "features of a provider",
+        lambda n: provider(
+            static_properties={name: ["1"] for name in numbered("f", n)},
+            feature_order=numbered("f", n),
+        ),
+        limits.FEATURES,
+        "providers.a.static-properties",
+    ),
+    (
+        "values of a provider",
+        lambda n: provider(static_properties={"f": numbered("v", n)}),
+        limits.VALUES,
+        "providers.a.static-properties.f",
+    ),
+    (
+        "requirements of a provider",
+        lambda n: provider(requires=numbered("p", n)),
+        limits.PROVIDER_REQUIREMENTS,
+        "providers.a.requires",
+    ),
+    (
+        "requirements of several providers",
+        lambda n: document(
+            providers={"a": {"requires": ["p"] * 100}, "b": {"requires": ["p"] * (n - 100)}}
+        ),
+        limits.PROVIDER_REQUIREMENTS,
+        "providers.b.requires",
+    ),
+    (
+        "requirement length",
+        lambda n: provider(requires=["p" * n]),
+        limits.REQUIREMENT_LENGTH,
+        "providers.a.requires",
+    ),
+    (
+        "marker length",
+        lambda n: {
+            **provider(requires=["p"], enable_if="m" * n),
+            "$schema": "https://variants-schema.wheelnext.dev/v0.0.3.json",
+        },
+        limits.MARKER_LENGTH,
+        "providers.a.enable-if",
+    ),
+]
+
+
+@pytest.mark.parametrize(("what", "make", "most", "place"), COUNTS, ids=[row[0] for row in COUNTS])
+def test_documents_at_a_limit_are_read_and_beyond_it_refused(what, make, most, place):
+    assert metadata_from_tree(make(most), "x.json").namespaces
+    with pytest.raises(MetadataError) as raised:
+        metadata_from_tree(make(most + 1), "x.json")
+    assert raised.value.path == place
+    assert str(most) in str(raised.value)
+    assert len(str(raised.value)) < 500
+
+
+def test_documents_with_too_many_values_are_not_parsed(monkeypatch):
+    monkeypatch.setattr("json.loads", lambda data: pytest.fail("parsed"))
+    data = b"[" + b"0," * limits.DOCUMENT_VALUES + b"0]"
+    assert len(data) < limits.DOCUMENT_BYTES
+    for text in (data, data.decode()):
+        with pytest.raises(MetadataError, match="more than 1000000 JSON values"):
+            read_metadata(text, "x.json")
+
+
+def steps(function):
+    """How many lines and calls of Python *function* runs: no clock, so no load changes it.
+
+    What runs in C is not counted; the comparisons here are chosen so that quadratic work shows.
+    """
+    count = 0
+
+    def trace(frame, event, argument):
+        nonlocal count
+        count += 1
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        function()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def judged(tree):
+    data = json.dumps(tree).encode()
+
+    def judge():
+        metadata = read_metadata(data, "x.json")
+        ranking = rank(metadata, Detector().platform(metadata))
+        verdicts(ranking, None)
+
+    return judge
+
+
+# Documents by size, whose reading, detection, ranking and explanation has to be linear.
+GROWING = {
+    "labels": lambda n: document(
+        providers={"a": {"static-properties": {"f": ["1"]}}},
+        variants={name: {"a": {"f": ["1", name]}} for name in numbered("l", n)},
+    ),
+    "rejected labels": lambda n: document(
+        providers={"a": {"static-properties": {"f": numbered("v", 50)}}},
+        variants={name: {"a": {"f": [name]}} for name in numbered("l", n)},
+    ),
+    "features": lambda n: document(
+        providers={
+            "a": {
+                "static-properties": {name: ["1"] for name in numbered("f", n)},
+                "feature-order": numbered("f", n)[::-1],
+            }
+        },
+        variants={"x": {"a": {name: ["1"] for name in numbered("f", n)}}},
+    ),
+    "values": lambda n: document(
+        providers={"a": {"static-properties": {"f": numbered("v", n)[::-1]}}},
+        variants={"x": {"a": {"f": numbered("v", n)}}},
+    ),
+}
+
+
+@pytest.mark.parametrize("what", GROWING)
+def test_work_grows_with_the_size_of_a_document(what):
+    small, large = (steps(judged(GROWING[what](size))) for size in (200, 800))
+    assert large < 5 * small, f"{large / small:.1f} times the work for 4 times the size"
+
+
+def test_labels_times_supported_features_are_not_multiplied():
+    """A label costs what it lists, not what the platform supports."""
+
+    def make(features):
+        return judged(
+            document(
+                providers={
+                    "a": {
+                        "static-properties": {name: ["1"] for name in numbered("f", features)},
+                        "feature-order": numbered("f", features),
+                    }
+                },
+                variants={name: {"a": {"f1": ["1", name]}} for name in numbered("l", 500)},
+            )
+        )
+
+    assert steps(make(800)) < 2 * steps(make(8))
+
+
+class Counted(str):
+    """A text that counts how often it is compared."""
+
+    comparisons = 0
+
+    def __eq__(self, other):
+        Counted.comparisons += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+@pytest.mark.parametrize("size", [50, 100])
+def test_duplicates_are_found_without_comparing_all_with_all(size):
+    Counted.comparisons = 0
+    names = [Counted(name) for name in numbered("n", size - 1)]
+    tree = document(["a", *names[:-1], names[-2]])
+    with pytest.raises(MetadataError, match="is listed twice"):
+        metadata_from_tree(tree, "x.json")
+    assert Counted.comparisons < 5 * size
+
+
+def test_rows_of_the_readme_are_true():
+    text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([A-Z_]+)` \| (\d+) \|", text, re.MULTILINE)
+    assert len(rows) > 20
+    assert {name: int(number) for name, number in rows} == {
+        name: getattr(limits, name) for name, _ in rows
+    }
+
+
+def test_every_limit_says_why():
+    source = Path(limits.__file__).read_text(encoding="utf-8")
+    names = re.findall(r"^([A-Z_]+): Final = ", source, re.MULTILINE)
+    assert set(names) == {name for name in vars(limits) if name.isupper()}
+
+
+def test_reasons_in_a_table_are_bounded():
+    """A notice quotes a requirement of the metadata; every label would repeat it."""
+    names = numbered("n", 50)
+    tree = document(
+        ["a", *names],
+        {name: {"requires": ["p" * limits.REQUIREMENT_LENGTH]} for name in names},
+        {"x": {name: {"f": ["v"]} for name in names}},
+    )
+    metadata = metadata_from_tree(tree, "x.json")
+    ranking = rank(metadata, Detector().platform(metadata))
+    (verdict,) = verdicts(ranking, None)
+    assert len(verdict.why) < 12 * 600
+    assert verdict.why.endswith("; and 38 more reasons")
+
+
+def test_many_tags_in_a_filename_take_no_work(monkeypatch):
+    monkeypatch.setattr(
+        "pep_variants.model.filename.parse_wheel_filename", lambda name: pytest.fail(name)
+    )
+    part = ".".join(numbered("t", 20))
+    with pytest.raises(InvalidWheelFilename, match="8000 compatibility tags"):
+        parse_filename(f"a-1-{part}-{part}-{part}.whl")

@@ -1,0 +1,150 @@
+"""Archives with two entries replaced: what comes out is what `zipfile` would have written."""
+
+import io
+import struct
+import zipfile
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pep_variants.errors import InvalidWheel
+from pep_variants.wheelfile.zip_rewriting import replace_files
+
+contents = st.binary(max_size=60)
+methods = st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+
+
+class Unseekable(io.BytesIO):
+    """Makes `zipfile` write data descriptors."""
+
+    def seekable(self):
+        return False
+
+    def tell(self):
+        raise OSError
+
+    def seek(self, *args):
+        raise OSError
+
+
+def archive(entries, *, comment=b"", stream=None):
+    buffer = stream or io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as target:
+        for name, (data, method) in entries.items():
+            target.writestr(zipfile.ZipInfo(name, (2020, 1, 1, 0, 0, 0)), data, method)
+        target.comment = comment
+    return buffer.getvalue()
+
+
+def put_together(data, replacements):
+    plan = replace_files(io.BytesIO(data), replacements, "x.whl")
+    out = b"".join(
+        data[piece.start : piece.end] if piece.data is None else piece.data for piece in plan.pieces
+    )
+    assert (len(out), len(data)) == (plan.size, plan.original)
+    return plan, out
+
+
+def read_all(data):
+    with zipfile.ZipFile(io.BytesIO(data)) as found:
+        assert found.testzip() is None
+        return {info.filename: found.read(info) for info in found.infolist()}, found.comment
+
+
+@given(
+    st.dictionaries(
+        st.text("abc/é", min_size=1, max_size=6), st.tuples(contents, methods), min_size=2
+    ),
+    contents,
+    contents,
+    st.binary(max_size=20),
+    st.booleans(),
+    st.data(),
+)
+def test_everything_else_stays(entries, first, second, comment, descriptors, data):
+    names = data.draw(st.permutations(list(entries)))[:2]
+    new = dict(zip(names, (first, second), strict=True))
+    stream = Unseekable() if descriptors else None
+    original = archive(entries, comment=comment if b"PK" not in comment else b"", stream=stream)
+    plan, out = put_together(original, new)
+    found, _ = read_all(out)
+    assert found == {name: new.get(name, held) for name, (held, _) in entries.items()}
+    # A reader that goes from the front, as uv does, sees the same entries.
+    assert list(found) == list(entries)
+    start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(out))] * 2)))
+    assert b"".join(
+        original[p.start : p.end] if p.data is None else p.data for p in plan.between(start, end)
+    ) == out[start:end]  # fmt: skip
+
+
+def test_the_same_on_every_machine():
+    data = archive({"a": (b"1" * 99, 8), "b": (b"2", 0)})
+    assert put_together(data, {"a": b"x" * 5000})[1] == put_together(data, {"a": b"x" * 5000})[1]
+    with zipfile.ZipFile(io.BytesIO(put_together(data, {"a": b"x" * 5000})[1])) as found:
+        assert found.getinfo("a").compress_type == zipfile.ZIP_STORED
+
+
+def test_entries_of_the_zip64_kind():
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as target:
+        target.writestr("m", b"old")
+        with target.open("big", "w", force_zip64=True) as stream:
+            stream.write(b"payload")
+        target.writestr("z", b"last")
+    _, out = put_together(buffer.getvalue(), {"m": b"a longer one"})
+    assert read_all(out)[0] == {"m": b"a longer one", "big": b"payload", "z": b"last"}
+
+
+def test_more_entries_than_fit_into_the_small_end():
+    entries = {f"{number:x}": (b"", 0) for number in range(65540)}
+    _, out = put_together(archive(entries), {"0": b"new"})
+    with zipfile.ZipFile(io.BytesIO(out)) as found:
+        assert len(found.infolist()) == 65540
+        assert found.read("0") == b"new"
+
+
+def broken(change):
+    data = bytearray(archive({"a": (b"1", 0), "b": (b"2", 0)}))
+    return bytes(change(data) or data)
+
+
+def set_offset(data):
+    # The second record of the directory says that it lies inside the first entry.
+    place = data.rfind(b"PK\x01\x02")
+    struct.pack_into("<L", data, place + 42, 5)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"PK\x05\x06",
+        broken(lambda data: data[:-5]),
+        broken(lambda data: data + b"more"),
+        broken(lambda data: data[10:]),
+        broken(set_offset),
+        broken(lambda data: data.__setitem__(slice(-12, -8), b"\xff\xff\xff\x7f")),
+        broken(lambda data: data.__setitem__(slice(-12, -10), b"\x07\x00")),
+        archive({"b": (b"2", 0)}),
+    ],
+)
+def test_what_cannot_be_used(data):
+    with pytest.raises(InvalidWheel, match=r"x\.whl"):
+        replace_files(io.BytesIO(data), {"a": b"new"}, "x.whl")
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes(data):
+    with pytest.raises(InvalidWheel):
+        replace_files(io.BytesIO(data), {"a": b""}, "x.whl")
+
+
+@given(st.integers(0, 200), st.integers(0, 255))
+def test_any_byte_changed(place, value):
+    data = bytearray(archive({"a": (b"1", 8), "b": (b"2", 0), "c": (b"3", 8)}))
+    data[place % len(data)] = value
+    try:
+        replace_files(io.BytesIO(bytes(data)), {"a": b"new", "b": b""}, "x.whl")
+    except InvalidWheel:
+        pass

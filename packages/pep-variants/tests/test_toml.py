@@ -1,0 +1,121 @@
+import time
+
+import pytest
+import tomli_w
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pep_variants import limits
+from pep_variants.formats.toml import loads
+
+SIZE = limits.LOCK_BYTES  # the largest limit of any TOML that is read
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", {}),
+        ("a.b = [[1], {c = '[['}]", {"a": {"b": [[1], {"c": "[["}]}}),
+        ('a = """[[ \\" "" \\\\"""\nb = 1', {"a": '[[ " "" \\', "b": 1}),
+        ("a = '''['' [\n'''\nb = 1", {"a": "['' [\n", "b": 1}),
+        ('# [[ " \na = "\\"[" # \'\n', {"a": '"['}),
+        (f"a = '{'.' * 99}'", {"a": "." * 99}),
+        (f'a = "{"[" * 99}"', {"a": "[" * 99}),
+        (f"a = [\n{'1.5, ' * 99}]", {"a": [1.5] * 99}),
+        (f"a = {'[' * limits.TOML_DEPTH}{']' * limits.TOML_DEPTH}", None),
+        (f"{'a.' * (limits.TOML_KEY_PARTS - 1)}a = 1", None),
+    ],
+)
+def test_documents(text, expected):
+    found = loads(text)
+    assert expected is None or found == expected
+
+
+def test_quotation_marks_at_the_end_of_strings():
+    """They hide no bracket after them."""
+    text = "".join(f"a{n} = [''''x''''', \"\"\"\"y\"\"\"\"\"]\n" for n in range(99))
+    assert loads(text)["a3"] == ["'x''", '"y""']
+
+
+_STRINGS = st.text(st.sampled_from("\"'\\[]{}#.,=\n\tab"), max_size=9)
+
+
+@given(
+    st.dictionaries(
+        _STRINGS,
+        st.recursive(
+            st.one_of(_STRINGS, st.integers(-9, 9), st.floats(allow_nan=False), st.dates()),
+            lambda inner: st.one_of(st.lists(inner), st.dictionaries(_STRINGS, inner)),
+        ),
+    ),
+    st.booleans(),
+)
+def test_strings_and_comments_hide_nothing(tree, multiline):
+    """Nor does what is in them count: it would be beyond every limit."""
+    comment = "# [[[ \"\"\" ''' \" ' a.b.c\n"
+    text = tomli_w.dumps(tree, multiline_strings=multiline)
+    assert loads(comment * 65 + text) == loads(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (f"\na = {'[' * 65}", "line 2: nested more than 64 deep"),
+        (f"a = {'{a=' * 65}", "line 1: nested more than 64 deep"),
+        (f"a = {'[{a = ' * 40}", "line 1: nested more than 64 deep"),
+        (f"{'a.' * 16}a = 1", "line 1: a key of more than 16 parts"),
+        (f"\n\n[{'a . ' * 16}a]", "line 3: a key of more than 16 parts"),
+        (f"a = {{{'a.' * 16}a = 1}}", "line 1: a key of more than 16 parts"),
+        (f"""{"'a'." * 16}a = 1""", "line 1: a key of more than 16 parts"),
+    ],
+)
+def test_too_deep(text, problem):
+    with pytest.raises(ValueError, match=problem):
+        loads(text)
+
+
+# Each as long as may be, most of them beyond what may be in it.
+HOSTILE = {
+    "dotted key": "a." * (SIZE // 2) + "a = 1",
+    "dotted keys": "".join(f"a{n}.{'a.' * 14}a=1\n" for n in range(SIZE // 40)),
+    "dotted headers": "".join(f"[a{n}.{'a.' * 14}a]\n" for n in range(SIZE // 40)),
+    "arrays": "a=" + "[" * SIZE,
+    "nested arrays": "a=[" + ("[" * 60 + "]" * 60 + ",") * (SIZE // 121) + "]",
+    "inline tables": "a=" + "{a=" * (SIZE // 3),
+    "basic strings": '"\n' * (SIZE // 2),
+    "multi-line strings": '"""\\' * (SIZE // 4),
+    "quotes in a multi-line string": 'a="""' + '"\\"' * (SIZE // 3),
+    "literal strings": "'''" + "'' " * (SIZE // 3),
+    "escapes": 'a="' + "\\" * SIZE,
+    "digits": "a=" + "1_" * (SIZE // 2) + "1",
+    "tables": "[[a]]\n[a.b]\n" * (SIZE // 12),
+    "numbers": "a=[" + "1," * (SIZE // 2) + "]",
+    "as many numbers as may be": "a=[" + "1," * (limits.TOML_WORK // 2 - 10) + "]",
+    "as many headers as may be": "".join(
+        f"[a{n}.{'a.' * 14}a]\n" for n in range(limits.TOML_WORK // 160)
+    ),
+    "as many tables as may be": "[[a]]\n[a.b]\n" * (limits.TOML_WORK // 16),
+    "as many inline tables as may be": "a=[" + "{b.c=1}," * (limits.TOML_WORK // 10) + "]",
+    "comments": "#\n" * (SIZE // 2),
+    "empty lines": "\n" * SIZE,
+    "blanks": " " * SIZE,
+    "one comment": "#" * SIZE,
+    "one string": 'a = "' + "a" * SIZE + '"',
+    "one string of escapes": 'a = "' + "\\n" * (SIZE // 2) + '"',
+    "carriage returns": "\r" * SIZE,
+    "a long key": "a" * SIZE + " = 1",
+    "a long number": "a = 1." + "1" * SIZE,
+    "a long date": "a = 1979-05-27T07:32:00." + "1" * SIZE,
+    "long numbers": "a=[" + ("1" * 9_999 + ".1,") * (SIZE // 10_002) + "]",
+    "words": "a " * (SIZE // 2),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_the_worst_documents_cost_less_than_two_seconds(name):
+    began = time.process_time()
+    try:
+        loads(HOSTILE[name])
+    except ValueError:
+        pass
+    assert time.process_time() - began < 2

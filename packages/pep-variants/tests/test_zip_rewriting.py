@@ -1,0 +1,369 @@
+"""Raw copies of archives, checked by `zipfile` and byte by byte."""
+
+import io
+import struct
+import zipfile
+import zlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pep_variants.errors import InvalidWheel
+from pep_variants.wheelfile.zip_directory import read_directory, with_local_headers
+from pep_variants.wheelfile.zip_rewriting import CHUNK, Rewriter
+
+
+def directory_of(data, source="a.whl"):
+    stream = io.BytesIO(data) if isinstance(data, bytes) else data
+    return with_local_headers(read_directory(stream, source), stream, source), stream
+
+
+def copied(data, without=()):
+    directory, stream = directory_of(data)
+    rewriter = Rewriter(directory)
+    for entry in directory.entries:
+        if entry.name not in without:
+            rewriter.keep(entry)
+    return written_by(rewriter, stream)
+
+
+def written_by(rewriter, stream):
+    target = io.BytesIO()
+    rewrite = rewriter.finish()
+    rewrite.write(stream, target)
+    assert len(target.getvalue()) == rewrite.size
+    return target.getvalue()
+
+
+def written(*entries, comment=b"", streaming=False):
+    """Return an archive; entries are (ZipInfo or name, data)."""
+    target = Unseekable() if streaming else io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for info, data in entries:
+            archive.writestr(info, data)
+        archive.comment = comment
+    return target.getvalue()
+
+
+class Unseekable(io.BytesIO):
+    """Makes `zipfile` write data descriptors."""
+
+    def seekable(self):
+        return False
+
+    def seek(self, *_):
+        raise io.UnsupportedOperation
+
+    def tell(self):
+        raise io.UnsupportedOperation
+
+
+def same(first, second):
+    """Whether two entries agree in all that can be told without their place."""
+    keys = (
+        "filename orig_filename date_time compress_type comment extra create_system create_version "
+        "extract_version flag_bits internal_attr external_attr CRC compress_size file_size"
+    )
+    return all(getattr(first, key) == getattr(second, key) for key in keys.split())
+
+
+names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
+
+
+@settings(deadline=None)
+@given(
+    st.dictionaries(names, st.binary(max_size=2000), min_size=1, max_size=6),
+    st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA]),
+    st.booleans(),
+    st.binary(max_size=30).filter(lambda comment: b"PK" not in comment),
+    st.data(),
+)
+def test_copy_of_everything_is_identical_and_of_a_part_is_that_part(
+    files, method, streaming, comment, data
+):
+    entries = []
+    for number, (name, content) in enumerate(files.items()):
+        info = zipfile.ZipInfo(name, (1980 + number, 1, 1, 0, 0, 0))
+        info.compress_type = method
+        info.external_attr = number << 16
+        entries.append((info, content))
+    source = written(*entries, comment=comment, streaming=streaming)
+    assert copied(source) == source
+
+    original = zipfile.ZipFile(io.BytesIO(source))
+    gone = data.draw(st.sets(st.sampled_from(original.namelist())))
+    part = zipfile.ZipFile(io.BytesIO(copied(source, without=gone)))
+    assert part.testzip() is None
+    assert part.comment == comment
+    kept = [info for info in original.infolist() if info.filename not in gone]
+    assert len(part.infolist()) == len(kept)
+    for before, after in zip(kept, part.infolist(), strict=True):
+        assert same(before, after)
+        assert part.read(after) == original.read(before)
+
+
+def descriptor_archive(layout, signature, data=b"some data"):
+    """Return an archive whose only entry has a data descriptor of this layout."""
+    packed = zlib.compressobj(9, zlib.DEFLATED, -15)
+    packed = packed.compress(data) + packed.flush()
+    crc = zlib.crc32(data)
+    local = struct.pack("<4s5H3I2H", b"PK\3\4", 20, 8, 8, 0, 33, 0, 0, 0, 1, 0) + b"a"
+    body = struct.pack(layout, crc, len(packed), len(data))
+    start = local + packed + (b"PK\7\x08" if signature else b"") + body
+    central = struct.pack(
+        "<4s6H3I5H2I", b"PK\1\2", 20, 20, 8, 8, 0, 33, crc, len(packed), len(data), 1, 0, 0, 0, 0,
+        0, 0,
+    ) + b"a"  # fmt: skip
+    end = struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, 1, 1, len(central), len(start), 0)
+    return start + central + end
+
+
+@pytest.mark.parametrize("layout", ["<III", "<IQQ"])
+@pytest.mark.parametrize("signature", [True, False])
+@pytest.mark.parametrize("data", [b"some data", b""])
+def test_every_layout_of_data_descriptors(layout, signature, data):
+    source = descriptor_archive(layout, signature, data)
+    assert copied(source) == source
+
+
+def test_wrong_data_descriptor():
+    source = descriptor_archive("<III", True).replace(b"PK\7\x08", b"PK\7\x09")
+    with pytest.raises(InvalidWheel, match=r"a\.whl: damaged zip archive: the data descriptor of"):
+        copied(source)
+
+
+def test_names_in_code_page_437_stay_as_they_are():
+    source = bytearray(written(("abc.txt", b"data")))
+    source = bytes(source.replace(b"abc.txt", b"\x81bc.txt"))
+    assert copied(source) == source
+    assert zipfile.ZipFile(io.BytesIO(copied(source))).namelist() == ["übc.txt"]
+
+
+def test_data_before_the_archive_and_between_entries_is_not_copied():
+    plain = written(("a", b"1" * 100), ("b", b"2" * 100))
+    assert copied(b"#!/bin/sh\n" + plain) == plain
+
+
+def test_new_entries_are_like_their_model():
+    info = zipfile.ZipInfo("ü/RECORD", (2021, 5, 4, 3, 2, 2))
+    info.compress_type = zipfile.ZIP_DEFLATED
+    info.external_attr = 0o100664 << 16
+    info.create_system = 0
+    source = written(("a", b"x"), (info, b"content" * 50))
+    directory, stream = directory_of(source)
+    rewriter = Rewriter(directory)
+    rewriter.keep(directory.entries[0])
+    rewriter.add("ü/RECORD", b"content" * 50, like=directory.entries[1], compress=True)
+    assert written_by(rewriter, stream) == source
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_new_entries_have_the_compression_of_their_model(method):
+    info = zipfile.ZipInfo("a")
+    info.compress_type = method
+    directory, stream = directory_of(written((info, b"model")))
+    rewriter = Rewriter(directory)
+    rewriter.add("new", b"content", like=directory.entries[0], compress=True)
+    archive = zipfile.ZipFile(io.BytesIO(written_by(rewriter, stream)))
+    assert archive.read("new") == b"content"
+    assert archive.getinfo("new").compress_type == method
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_name_twice():
+    with pytest.raises(InvalidWheel, match="'a' is in it twice"):
+        directory_of(written(("a", b"1"), ("a", b"2")))
+
+
+def patched(data, signature, offset, value, occurrence=0):
+    start = -1
+    for _ in range(occurrence + 1):
+        start = data.index(signature, start + 1)
+    return data[: start + offset] + value + data[start + offset + len(value) :]
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (patched(written(("ab", b"1")), b"PK\3\4", 30, b"x"), "another name in its local header"),
+        (patched(written(("ab", b"1")), b"PK\3\4", 0, b"x"), "no local header of 'ab'"),
+        (
+            patched(written(("a", b"1"), ("b", b"2")), b"PK\1\2", 42, b"\0", 1),
+            "'b' overlaps 'a'",
+        ),
+        (
+            patched(written(("a", b"1"), ("b", b"2")), b"PK\1\2", 20, b"\x20", 0),
+            "'b' overlaps 'a'",
+        ),
+        (
+            patched(written(("a", b"1")), b"PK\1\2", 20, b"\xff", 0),
+            "'a' reaches into the central directory",
+        ),
+    ],
+)
+def test_damaged_archives(data, problem):
+    with pytest.raises(InvalidWheel, match=problem):
+        copied(data)
+
+
+@pytest.mark.parametrize("offset", [1000, 2**31, 2**63, 2**64 - 1])
+def test_offset_outside_of_the_archive(offset):
+    central = struct.pack(
+        "<4s6H3I5H2I", b"PK\1\2", 45, 45, 0, 0, 0, 33, 0, 0, 0, 1, 12, 0, 0, 0, 0, 0xFFFFFFFF
+    ) + b"a" + struct.pack("<HHQ", 1, 8, offset)  # fmt: skip
+    end = struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, 1, 1, len(central), 0, 0)
+    with pytest.raises(InvalidWheel, match="'a' lies outside of it"):
+        directory_of(central + end)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_damaged_archives_raise_nothing_else(data):
+    source = bytearray(written(("a", b"1" * 50), ("b", b"2" * 50), streaming=True))
+    for _ in range(data.draw(st.integers(1, 5))):
+        source[data.draw(st.integers(0, len(source) - 1))] = data.draw(st.integers(0, 255))
+    stream = io.BytesIO(bytes(source))
+    try:
+        copied(stream)
+    except InvalidWheel:
+        pass
+
+
+class Sparse(io.RawIOBase):
+    """A file of any size in memory, as long as nearly all of it is zeros."""
+
+    def __init__(self):
+        self.pieces = {}  # bytes that are not in a block of zeros, by offset
+        self.position = self.size = 0
+
+    def seekable(self):
+        return True
+
+    def tell(self):
+        return self.position
+
+    def seek(self, offset, whence=io.SEEK_SET):
+        self.position = offset + (0, self.position, self.size)[whence]
+        return self.position
+
+    def write(self, data):
+        if len(data) < CHUNK or data != ZEROS:
+            self.pieces[self.position] = bytes(data)
+        self.position += len(data)
+        self.size = max(self.size, self.position)
+        return len(data)
+
+    def read(self, size=-1):
+        left = self.size - self.position
+        size = max(left if size < 0 else min(size, left), 0)
+        start, end = self.position, self.position + size
+        self.position = end
+        inside = [
+            (offset, piece)
+            for offset, piece in self.pieces.items()
+            if offset < end and offset + len(piece) > start
+        ]
+        if not inside:
+            return ZEROS[:size]
+        data = bytearray(size)
+        for offset, piece in inside:
+            piece = piece[max(start - offset, 0) : end - offset]
+            place = max(offset - start, 0)
+            data[place : place + len(piece)] = piece
+        return bytes(data)
+
+
+ZEROS = bytes(CHUNK)
+
+
+def big_archive(size):
+    """Return an archive with an entry of *size* zeros, and two after it."""
+    local = struct.pack(
+        "<4s5H3I2H", b"PK\3\4", 45, 0, 0, 0, 33, 7, 0xFFFFFFFF, 0xFFFFFFFF, 3, 20
+    ) + b"big" + struct.pack("<HHQQ", 1, 16, size, size)  # fmt: skip
+    small = struct.pack("<4s5H3I2H", b"PK\3\4", 20, 0, 0, 0, 33, zlib.crc32(b"x"), 1, 1, 1, 0)
+    after = len(local) + size
+    central = (
+        struct.pack(
+            "<4s6H3I5H2I", b"PK\1\2", 45, 45, 0, 0, 0, 33, 7, 0xFFFFFFFF, 0xFFFFFFFF, 3, 20, 0, 0,
+            0, 0, 0,
+        )
+        + b"big"
+        + struct.pack("<HHQQ", 1, 16, size, size)
+    )  # fmt: skip
+    for number, name in enumerate((b"a", b"b")):
+        central += struct.pack(
+            "<4s6H3I5H2I", b"PK\1\2", 45, 45, 0, 0, 0, 33, zlib.crc32(b"x"), 1, 1, 1, 12, 0, 0, 0,
+            0, 0xFFFFFFFF,
+        ) + name + struct.pack("<HHQ", 1, 8, after + 32 * number)  # fmt: skip
+    start = after + 64
+    end = start + len(central)
+    stream = Sparse()
+    stream.write(local)
+    stream.seek(size, io.SEEK_CUR)
+    stream.write(small + b"a" + b"x" + small + b"b" + b"x" + central)
+    stream.write(struct.pack("<4sQ2H2I4Q", b"PK\6\6", 44, 45, 45, 0, 0, 3, 3, len(central), start))
+    stream.write(struct.pack("<4sIQI", b"PK\6\7", 0, end, 1))
+    stream.write(struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, 3, 3, len(central), 0xFFFFFFFF, 0))
+    return stream
+
+
+def test_archives_beyond_4_gib():
+    """Copying keeps, grows and shrinks zip64 offsets."""
+    size = 4 * 1024**3 + 12345
+    directory, stream = directory_of(big_archive(size))
+    assert directory.zip64
+    big, a, b = directory.entries
+    copy = Sparse()
+    rewriter = Rewriter(directory)
+    rewriter.keep(b)  # its offset fits into 32 bits now, and stays in the zip64 field
+    rewriter.add("early", b"1", like=b, compress=True)
+    rewriter.keep(big)
+    rewriter.keep(a, "renamed")
+    rewriter.add("late", b"content", like=big, compress=True)  # its offset outgrows 32 bits
+    rewriter.finish().write(stream, copy)
+
+    archive = zipfile.ZipFile(copy)
+    assert archive.namelist() == ["big", "late", "renamed", "b", "early"]
+    assert archive.getinfo("big").file_size == size
+    assert archive.getinfo("late").header_offset > 2**32
+    expected = {"early": b"1", "renamed": b"x", "late": b"content", "b": b"x"}
+    assert {name: archive.read(name) for name in expected} == expected
+
+    directory, stream = directory_of(copy)
+    target = io.BytesIO()
+    rewriter = Rewriter(directory)
+    for entry in directory.entries:
+        if entry.name != "big":
+            rewriter.keep(entry)
+    rewriter.finish().write(stream, target)
+    archive = zipfile.ZipFile(target)
+    assert {name: archive.read(name) for name in archive.namelist()} == expected
+
+
+def test_more_entries_than_16_bits_count():
+    info = zipfile.ZipInfo("m")
+    info.compress_type = zipfile.ZIP_STORED
+    directory, stream = directory_of(written((info, b"")))
+    rewriter = Rewriter(directory)
+    for number in range(66_000):
+        rewriter.add(f"{number}", b"", like=directory.entries[0], compress=True)
+    data = written_by(rewriter, stream)
+    archive = zipfile.ZipFile(io.BytesIO(data))
+    assert len(archive.infolist()) == 66_000
+    assert archive.read("65999") == b""
+    assert copied(data) == data
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda data: data + b"more", "other data follows its end record"),
+        (lambda data: data[1:], "its central directory is not where its end record says"),
+        (lambda data: data[:-22], "it has no end record"),
+    ],
+)
+def test_end_records_that_readers_disagree_about(change, problem):
+    with pytest.raises(InvalidWheel, match=f"a.whl: damaged zip archive: {problem}"):
+        copied(change(written(("a", b"1"))))

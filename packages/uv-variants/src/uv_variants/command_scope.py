@@ -1,0 +1,73 @@
+"""Which of uv's commands need an index, and what they work on."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .invocation import Invocation
+
+
+class Scope(Enum):
+    """What a command works on."""
+
+    NOTHING = "no index"
+    ENVIRONMENT = "an environment"
+    PROJECT = "a project with a lock file"
+    TOOL = "a tool"
+    BUILD = "a build"
+
+
+_DIRECT = frozenset(
+    (
+        "auth",
+        "cache",
+        "format",
+        "generate-shell-completion",
+        "help",
+        "init",
+        "publish",
+        "python",
+        "self",
+        "workspace",
+    )
+)
+_PIP = frozenset(("install", "sync", "compile", "download", "wheel"))
+_TOOL = frozenset(("install", "run", "upgrade"))
+_PROJECT = frozenset(
+    (
+        "add",
+        "audit",
+        "check",
+        "export",
+        "lock",
+        "remove",
+        "run",
+        "sync",
+        "tree",
+        "version",
+    )
+)
+
+
+def scope_of(invocation: Invocation) -> Scope:
+    """Return what *invocation* works on.
+
+    A command that is not known may need an index.
+    """
+    command = invocation.command
+    if not command or invocation.has("help", "version", "h", "V"):
+        return Scope.NOTHING
+    first, second = command[0], command[1] if len(command) > 1 else ""
+    if first in _DIRECT:
+        return Scope.NOTHING
+    if first == "pip":
+        wanted = second in _PIP or invocation.has("outdated")
+        return Scope.ENVIRONMENT if wanted else Scope.NOTHING
+    if first == "tool":
+        wanted = second in _TOOL or invocation.has("outdated")
+        return Scope.TOOL if wanted else Scope.NOTHING
+    if first == "venv":
+        return Scope.BUILD if invocation.has("seed") else Scope.NOTHING
+    return Scope.PROJECT if first in _PROJECT else Scope.BUILD

@@ -1,0 +1,113 @@
+"""Options of uv-variants, which come before uv's arguments, and the text of ``--help``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pep_variants.choose.options import OPTIONS
+
+PINNED = "pinned"
+FLOATING = "floating"
+
+PROXY_VARIABLE = "VARIANTS_PROXY_URL"
+LOCK_VARIABLE = "VARIANTS_LOCK"
+UV_VARIABLE = "VARIANTS_UV"
+
+OWN_OPTIONS = (
+    ("variant-proxy", "URL", PROXY_VARIABLE, "Use this shared index proxy instead of a local one."),
+    ("variant-lock", "MODE", LOCK_VARIABLE, f"How uv.lock is written: {PINNED} or {FLOATING}."),
+)
+"""Options that only this client has: name, placeholder, variable, help."""
+
+OWN_COMMANDS = {
+    "serve": "run an index proxy for this user, or one that is shared",
+    "config": "print a uv.toml, or an index URL, for a running proxy",
+    "status": "print which proxy is running, and its indexes",
+    "stop": "stop it",
+}
+"""Commands that uv does not have, and their help."""
+
+
+class Options(NamedTuple):
+    """The command line, split into our options and uv's arguments.
+
+    Attributes:
+        variants: values by the names of `OPTIONS`, those that were given.
+        proxy_url: URL of a shared proxy, without the last slash; empty for a local one.
+        lock_mode: `PINNED` or `FLOATING`, None if it was not given.
+        uv_arguments: the arguments that follow.
+    """
+
+    variants: Mapping[str, Any]
+    proxy_url: str
+    lock_mode: str | None
+    uv_arguments: tuple[str, ...]
+
+
+def read_options(arguments: Sequence[str], environ: Mapping[str, str]) -> Options:
+    """Split our own options off the front of *arguments*.
+
+    Raises:
+        PreferenceError: an option is unknown, lacks its value, or has one that is not valid.
+    """
+    known = {option.name: option for option in OPTIONS}
+    own = {name for name, *_ in OWN_OPTIONS}
+    variants: dict[str, Any] = {}
+    found: dict[str, str] = {}
+    position = 0
+    while position < len(arguments) and arguments[position].startswith(("--variant", "--no-vari")):
+        name, equals, value = arguments[position][2:].partition("=")
+        option = known.get(name)
+        if option is None and name not in own:
+            listed = ", ".join(f"--{each}" for each in sorted(known.keys() | own))
+            raise _error(f"--{name} is not an option of uv-variants; its options are {listed}")
+        position += 1
+        if option is not None and not option.metavar:
+            variants[name] = True
+            continue
+        if not equals:
+            if position == len(arguments):
+                raise _error(f"--{name} needs a value")
+            value = arguments[position]
+            position += 1
+        if option is None:
+            found[name] = value
+        elif option.repeatable:
+            variants.setdefault(name, []).append(value)
+        else:
+            variants[name] = value
+    proxy_url = found.get("variant-proxy", environ.get(PROXY_VARIABLE, "")).rstrip("/")
+    if proxy_url and not proxy_url.startswith(("http://", "https://")):
+        from pep_variants.errors import redacted, shortened
+
+        raise _error(
+            f"--variant-proxy: {shortened(redacted(proxy_url))} is not a URL of http or https"
+        )
+    mode = found.get("variant-lock", environ.get(LOCK_VARIABLE, "")) or None
+    if mode not in (None, PINNED, FLOATING):
+        from pep_variants.errors import shortened
+
+        raise _error(f"--variant-lock: {shortened(mode)} is not a mode; use {PINNED} or {FLOATING}")
+    return Options(variants, proxy_url, mode, tuple(arguments[position:]))
+
+
+def _error(text: str) -> Exception:
+    # Imported here: it takes longer than all that a command without an index needs.
+    from pep_variants.errors import PreferenceError
+
+    return PreferenceError(text)
+
+
+def print_help() -> None:
+    """Print our options and commands, which uv's help follows."""
+    print("uv with wheel variants. Options of uv-variants, before any uv command:\n")
+    rows = [(f"--{each.name} {each.metavar}".strip(), each.help) for each in OPTIONS]
+    rows += [(f"--{name} {metavar}", text) for name, metavar, _, text in OWN_OPTIONS]
+    width = max(len(left) for left, _ in rows)
+    for left, text in rows:
+        print(f"  {left:<{width}}  {text}")
+    print("\nCommands of uv-variants (each has --help):\n")
+    for name, text in OWN_COMMANDS.items():
+        print(f"  {name:<{width}}  {text}")
+    print("\nHelp of uv:\n", flush=True)

@@ -1,0 +1,107 @@
+"""The platform key of this machine, or of the machine that a platform file describes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from variants_proxy.key import Machine, encode
+
+if TYPE_CHECKING:
+    from pep_variants.choose.preferences import Preferences
+    from pep_variants.model.platform import Platform, Support
+
+# Values of --python-platform, and the words of wheel tags for them.
+_SYSTEMS = {"linux": "linux", "windows": "win", "macos": "macosx", "darwin": "macosx"}
+_MACHINES = {
+    "x86_64": "x86_64",
+    "x8664": "x86_64",
+    "aarch64": "aarch64",
+    "arm64": "aarch64",
+    "i686": "i686",
+}
+_DEFAULTS = {"linux": "linux-x86_64", "windows": "win-x86_64", "macos": "macosx-aarch64"}
+
+
+@dataclass(frozen=True)
+class PlatformKey:
+    """A machine's platform key and what belongs to it.
+
+    Attributes:
+        key: the machine's part of the URLs of a proxy.
+        platforms: platform files that the proxy has to read, by name.
+        platform: supported properties, and how they were found; None without variants.
+    """
+
+    key: str
+    platforms: Mapping[str, Path] = field(default_factory=dict)
+    platform: Platform | None = None
+
+
+def platform_key(
+    preferences: Preferences,
+    cache: Path,
+    *,
+    python_platform: str | None = None,
+    answers: Mapping[str, Support] | None = None,
+) -> PlatformKey:
+    """Return the platform key of the machine that is installed for.
+
+    Args:
+        preferences: which variants are preferred or forced, and the platform file.
+        cache: directory for a description that is too long for a URL.
+        python_platform: value of uv's ``--python-platform``, for another machine than this one.
+        answers: of plugins, by `provider_id`.
+
+    Raises:
+        PlatformFileError: the platform file cannot be read.
+        InvalidKey: the preferences do not fit into a URL.
+    """
+    from pep_variants.model.platform import Platform
+    from variants_proxy.host_machine import described_machine
+
+    target = target_of(python_platform) if python_platform else None
+    machine = described_machine(preferences, target, answers)
+    if not preferences.use_variants:
+        return PlatformKey(encode(machine))
+    detected, stated = machine.detected, machine.platform
+    platform = Platform({**detected.namespaces, **stated.namespaces})
+    from variants_proxy.errors import InvalidKey
+
+    try:
+        return PlatformKey(encode(machine), platform=platform)
+    except InvalidKey:
+        return _by_name(replace(machine, platform=platform, detected=Platform()), cache)
+
+
+def target_of(python_platform: str) -> str:
+    """Return the target for a value of ``--python-platform``, empty if there is none."""
+    if python_platform in _DEFAULTS:
+        return _DEFAULTS[python_platform]
+    words = python_platform.lower().replace("_", "-").replace("x86-64", "x86_64").split("-")
+    machine = next((_MACHINES[word] for word in words if word in _MACHINES), "")
+    system = next((_SYSTEMS[word] for word in words if word in _SYSTEMS), "")
+    if not system and any(word.startswith(("manylinux", "musllinux")) for word in words):
+        system = "linux"
+    return f"{system}-{machine}" if system and machine else ""
+
+
+def _by_name(machine: Machine, cache: Path) -> PlatformKey:
+    """Return a key that names a file with the platform of *machine*."""
+    import hashlib
+
+    from pep_variants.files import replacing
+    from pep_variants.formats.platform_file import write_platform
+
+    text = write_platform(machine.platform, "uv-variants")
+    name = f"local-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    folder = cache / "platforms"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = folder / f"{name}.toml"
+    if not path.exists():
+        with replacing(path) as stream:
+            stream.write(text.encode())
+    key = encode(replace(machine, name=name))
+    return PlatformKey(key, {name: path}, machine.platform)

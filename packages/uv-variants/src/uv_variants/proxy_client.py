@@ -1,0 +1,225 @@
+"""A client of the proxy: which variant it chose for a version, and why."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from variants_proxy.listening import LOOPBACK
+from variants_proxy.urls import index_url, variants_url
+
+from .daemon.address import USERNAME
+
+if TYPE_CHECKING:
+    from .site_packages import Installed
+
+TIMEOUT = 60.0
+"""Seconds that the proxy may take: it may have to fetch the page first."""
+
+
+class Verdict(NamedTuple):
+    """The verdict on one variant: ``chosen``, ``compatible`` or ``rejected``, and why."""
+
+    label: str
+    verdict: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Conditional:
+    """A dependency of a variant that is there because of a variant marker.
+
+    Attributes:
+        name: normalized project name.
+        requires: the requirement, without variant terms.
+        text: the explanation for the user, and what to do.
+    """
+
+    name: str
+    requires: str
+    text: str
+
+
+@dataclass(frozen=True)
+class VersionChoice:
+    """The proxy's choice among the variants of one version.
+
+    Attributes:
+        labels: of the files that uv is shown, by plain filename; None for the non-variant wheel.
+        verdicts: on every variant, the chosen one first.
+        notices, problems: warnings for the user.
+        providers: that the metadata names: requirements and endpoint, by namespace.
+        why: why the chosen one, and none that ranks higher.
+        unfit: why nothing of the version can be installed, several lines; empty if something can.
+        passed_over: why an older version is taken, with `TAKEN` in place of that version.
+        left_out: variants that uv cannot choose correctly.
+        conditional: dependencies that variant markers add, if they were asked for.
+    """
+
+    labels: Mapping[str, str | None]
+    verdicts: tuple[Verdict, ...]
+    notices: tuple[str, ...]
+    problems: tuple[str, ...]
+    providers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    why: str = ""
+    unfit: str = ""
+    passed_over: str = ""
+    left_out: tuple[str, ...] = ()
+    conditional: tuple[Conditional, ...] = ()
+
+    def label_for(self, tags: frozenset[str]) -> str | None:
+        """Return the label that is shown to installers of wheels with one of *tags*."""
+        from packaging.tags import parse_tag
+
+        for name, label in self.labels.items():
+            text = "-".join(name.removesuffix(".whl").split("-")[-3:])
+            if any(str(tag) in tags for tag in parse_tag(text)):
+                return label
+        return self.chosen.label if self.chosen is not None else None
+
+    def reason_for(self, label: str) -> str:
+        """Return why *label* was chosen or not, empty if there is no verdict on it."""
+        if self.chosen is not None and self.chosen.label == label:
+            return self.why
+        return next((row.why for row in self.verdicts if row.label == label), "")
+
+    @property
+    def chosen(self) -> Verdict | None:
+        """The variant that was chosen, None if none was."""
+        return next((each for each in self.verdicts if each.verdict == "chosen"), None)
+
+
+@dataclass(frozen=True)
+class ProxyClient:
+    """A proxy on loopback, asked for one machine.
+
+    Attributes:
+        port: of loopback.
+        token: of the proxy.
+        key: platform key or floating name.
+        indexes: names of indexes, in the order in which uv asks them.
+        projects: of the explicit ones among them, by name.
+    """
+
+    port: int
+    token: str = field(repr=False)
+    key: str
+    indexes: tuple[str, ...]
+    projects: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    def choices(
+        self, projects: Iterable[str], *, markers: bool = False
+    ) -> dict[str, dict[str, VersionChoice]]:
+        """Return the choices by project and version, newest version first.
+
+        A project that no index has, or that has no variants, is missing.
+
+        Args:
+            projects: normalized names.
+            markers: ask for `VersionChoice.conditional` as well.
+        """
+        query = "?markers" if markers else ""
+        found: dict[str, dict[str, VersionChoice]] = {}
+        with self._requests() as get:
+            for project in projects:
+                for index in self._indexes_of(project):
+                    tree = get(variants_url(self.key, index, project) + query)
+                    if tree is not None:
+                        if versions := _versions(tree):
+                            found[project] = versions
+                        break
+        return found
+
+    def filenames(self, project: str) -> set[str]:
+        """Return the names of all files of a project that uv is shown."""
+        found: set[str] = set()
+        with self._requests() as get:
+            for index in self._indexes_of(project):
+                tree = get(f"{index_url(self.key, index)}{project}/")
+                found.update(file["filename"] for file in (tree or {}).get("files", ()))
+        return found
+
+    def _indexes_of(self, project: str) -> Iterator[str]:
+        for index in self.indexes:
+            if index not in self.projects or project in self.projects[index]:
+                yield index
+
+    @contextmanager
+    def _requests(self) -> Iterator[Callable[[str], Any]]:
+        """Yield a function that returns the JSON at a path, None without a page there.
+
+        An error of the connection ends the block: there is less to report, and uv is not affected.
+        """
+        import http.client
+
+        connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=TIMEOUT)
+        secret = base64.b64encode(f"{USERNAME}:{self.token}".encode()).decode()
+        headers = {
+            "Authorization": f"Basic {secret}",
+            "Accept": "application/vnd.pypi.simple.v1+json",
+        }
+
+        def get(path: str) -> Any:  # noqa: ANN401
+            connection.request("GET", path, headers=headers)
+            answer = connection.getresponse()
+            data = answer.read()
+            return json.loads(data) if answer.status == 200 else None
+
+        try:
+            yield get
+        except (OSError, http.client.HTTPException, ValueError):
+            pass
+        finally:
+            connection.close()
+
+
+class Choices:
+    """The proxy's choices for one command, each project asked for once."""
+
+    def __init__(self, client: ProxyClient) -> None:
+        self.client = client
+        self._versions: dict[str, dict[str, VersionChoice]] = {}
+
+    def ask(self, names: Iterable[str]) -> None:
+        """Get the choices for projects (normalized names) that were not asked for yet."""
+        missing = [name for name in names if name not in self._versions]
+        self._versions.update(self.client.choices(missing))
+
+    def of(self, name: str) -> dict[str, VersionChoice]:
+        """Return the choices for a project by version; empty if it was not asked for."""
+        return self._versions.get(name, {})
+
+    def of_installed(self, installed: Installed) -> VersionChoice | None:
+        """Return the choice for the version that is *installed*, None without one."""
+        from pep_variants.model.filename import read_version
+
+        versions = self.of(installed.name)
+        if installed.version in versions:
+            return versions[installed.version]
+        wanted = read_version(installed.version)
+        for version, choice in versions.items():
+            if wanted is not None and read_version(version) == wanted:
+                return choice
+        return None
+
+
+def _versions(tree: Mapping[str, Any]) -> dict[str, VersionChoice]:
+    return {
+        item["version"]: VersionChoice(
+            item["files"],
+            tuple(Verdict(row["label"], row["verdict"], row["why"]) for row in item["variants"]),
+            tuple(item["notices"]),
+            tuple(item["problems"]),
+            item.get("providers", {}),
+            item.get("why", ""),
+            item.get("unfit", ""),
+            item.get("passed-over", ""),
+            tuple(item.get("left-out", ())),
+            tuple(Conditional(**each) for each in item.get("conditional", ())),
+        )
+        for item in tree["versions"]
+    }

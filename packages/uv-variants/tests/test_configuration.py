@@ -1,0 +1,43 @@
+"""Files of a project that are not what they seem: uv says itself what it thinks of them."""
+
+import os
+
+import pytest
+
+from uv_variants.configuration import Configuration, project_table, read_configuration
+from uv_variants.lockfile import locked_key
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no such files")
+
+
+@pytest.fixture(params=["device", "pipe", "directory", "deep"])
+def put(request):
+    def put(path):
+        if request.param == "device":
+            path.symlink_to("/dev/zero")
+        elif request.param == "pipe":
+            os.mkfifo(path)
+        elif request.param == "directory":
+            path.mkdir()
+        else:
+            path.write_text("a = " + "[" * 100_000 + "\n[" + "a." * 100_000)
+        return path
+
+    return put
+
+
+@pytest.mark.parametrize("name", ["uv.toml", "pyproject.toml", "requirements.txt", "script.py"])
+def test_files_of_a_project(name, put, tmp_path):
+    path = put(tmp_path / name)
+    found = read_configuration(
+        start=tmp_path,
+        environ={"XDG_CONFIG_HOME": str(tmp_path / "none"), "XDG_CONFIG_DIRS": "/none"},
+        script=path if name == "script.py" else None,
+        requirements=[path] if name == "requirements.txt" else [],
+    )
+    assert found == Configuration()
+    assert project_table(tmp_path) == {}
+
+
+def test_lock_file(put, tmp_path):
+    assert locked_key(put(tmp_path / "uv.lock"), "http://uv-variants.invalid", print) is None

@@ -1,0 +1,60 @@
+"""How the command ends when uv does not even start."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+RUN = [sys.executable, "-c", "from uv_variants.main import main; main()"]
+
+
+def test_a_fault_of_our_own_is_reported_as_one(tmp_path):
+    """Bytecode that is cut off, as a full disk leaves it: importing it ends in an EOFError."""
+    bytecode = {"PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONDONTWRITEBYTECODE": ""}
+    command = [*RUN, "--help"]
+    subprocess.run(command, env={**os.environ, **bytecode}, check=True, capture_output=True)
+    (module,) = tmp_path.rglob("uv_variants/own_options.*.pyc")
+    module.write_bytes(module.read_bytes()[:100])
+    done = subprocess.run(command, env={**os.environ, **bytecode}, capture_output=True, text=True)
+    assert done.returncode == 70
+    said = done.stderr.splitlines()[-1]
+    assert said.startswith("uv-variants: internal error: EOFError: ")
+    assert said.endswith(
+        "; this is a bug: report it with the lines above, the command, and what "
+        "'uv-variants --version' prints"
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows starts programs by their suffix")
+def test_what_the_system_refuses_is_one_line(tmp_path):
+    program = tmp_path / "uv"
+    program.write_text("no program\n")
+    program.chmod(0o755)
+    env = {**os.environ, "VARIANTS_UV": str(program)}
+    done = subprocess.run([*RUN, "--version"], env=env, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"uv-variants: {program}: Exec format error\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows runs uv as a child process")
+def test_commands_without_an_index_import_little():
+    code = (
+        "import os, sys; os.execve = lambda *_: print(*sys.modules) or sys.exit(); "
+        "from uv_variants.main import main; sys.argv = ['uv-variants', 'pip', 'list']; main()"
+    )
+    env = {**os.environ, "VARIANTS_UV": sys.executable}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    ours = {name for name in done.stdout.split() if name.startswith(("uv_", "pep_", "variants_"))}
+    assert ours == {
+        "pep_variants",
+        "pep_variants.choose",
+        "pep_variants.choose.options",
+        "uv_variants",
+        "uv_variants.command_scope",
+        "uv_variants.invocation",
+        "uv_variants.main",
+        "uv_variants.own_options",
+        "uv_variants.uv_options",
+        "uv_variants.uv_program",
+    }

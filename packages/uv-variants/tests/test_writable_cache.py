@@ -1,0 +1,47 @@
+"""The cache of a command."""
+
+import os
+
+import pytest
+
+from uv_variants.writable_cache import writable_cache
+
+
+def test_the_user_s_own(tmp_path, capsys):
+    with writable_cache(tmp_path / "a" / "b") as cache:
+        assert cache == tmp_path / "a" / "b"
+        assert cache.is_dir()
+    assert capsys.readouterr().err == ""
+
+
+def unusable(tmp_path):
+    (tmp_path / "file").touch()
+    return tmp_path / "file" / "cache"
+
+
+def read_only(tmp_path):
+    (tmp_path / "cache").mkdir(mode=0o500)
+    return tmp_path / "cache"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        unusable,
+        pytest.param(
+            read_only,
+            marks=pytest.mark.skipif(
+                os.name == "nt" or os.getuid() == 0, reason="no permission is denied"
+            ),
+        ),
+    ],
+)
+def test_one_that_cannot_be_written(tmp_path, capsys, make):
+    path = make(tmp_path)
+    with writable_cache(path) as cache:
+        (cache / "x").write_text("x")
+        assert cache != path
+    assert not cache.exists()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(path) in line
+    assert "VARIANTS_CACHE_DIR" in line

@@ -1,0 +1,119 @@
+"""Package indexes with wheel variants: pages, files, targets, lock files and caches.
+
+The names of ``__all__`` are the public interface, described in ``docs/stability.md``; every other
+module and name is internal and may change in any release. They are imported on first access.
+
+From an index to files on disk, one step after another:
+
+1. `Session` fetches URLs of the user's `Sources`, with a `Store` as its cache.
+2. `PackageFinder` finds the files of a `Project` in all sources.
+3. `CandidateEvaluator` returns those that a `Target` can use as `Candidate`s, and their variant
+   metadata; `fetch_core_metadata` returns what they depend on. `pep_variants.select` chooses.
+4. `write_lock` writes what was resolved to a lock file; `read_lock` and `select_locked` return the
+   files that a target installs from one.
+5. `download_files` downloads and verifies them.
+
+There is no resolver here. Every error is a `PackageIndexError` or a `pep_variants.VariantError`.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pep_variants.sources import Sources
+
+    from .cache.eviction import Bounds
+    from .cache.store import Store
+    from .candidate import Candidate
+    from .core_metadata import CoreMetadata
+    from .downloads import Download, download_files
+    from .errors import PackageIndexError
+    from .evaluator import CandidateEvaluator
+    from .finder import PackageFinder, Project, SourceFile
+    from .http.session import Session
+    from .lock.reading import Locked, read_lock, select_locked
+    from .lock.writing import write_lock
+    from .metadata_source import fetch_core_metadata
+    from .pages import Page, PageFile, html_page, json_page, read_page, read_projects
+    from .prefetch import Prefetcher
+    from .release_metadata import ReleaseMetadata, fetch_release_metadata
+    from .target import Target, host_target, load_target, make_target
+
+    __version__: str
+
+__all__ = [
+    "Bounds",
+    "Candidate",
+    "CandidateEvaluator",
+    "CoreMetadata",
+    "Download",
+    "Locked",
+    "PackageFinder",
+    "PackageIndexError",
+    "Page",
+    "PageFile",
+    "Prefetcher",
+    "Project",
+    "ReleaseMetadata",
+    "Session",
+    "SourceFile",
+    "Sources",
+    "Store",
+    "Target",
+    "__version__",
+    "download_files",
+    "fetch_core_metadata",
+    "fetch_release_metadata",
+    "host_target",
+    "html_page",
+    "json_page",
+    "load_target",
+    "make_target",
+    "read_lock",
+    "read_page",
+    "read_projects",
+    "select_locked",
+    "write_lock",
+]
+
+_NAMES = {
+    "cache.eviction": ("Bounds",),
+    "cache.store": ("Store",),
+    "candidate": ("Candidate",),
+    "core_metadata": ("CoreMetadata",),
+    "downloads": ("Download", "download_files"),
+    "errors": ("PackageIndexError",),
+    "evaluator": ("CandidateEvaluator",),
+    "finder": ("PackageFinder", "Project", "SourceFile"),
+    "http.session": ("Session",),
+    "lock.reading": ("Locked", "read_lock", "select_locked"),
+    "lock.writing": ("write_lock",),
+    "metadata_source": ("fetch_core_metadata",),
+    "pages": ("Page", "PageFile", "html_page", "json_page", "read_page", "read_projects"),
+    "prefetch": ("Prefetcher",),
+    "release_metadata": ("ReleaseMetadata", "fetch_release_metadata"),
+    "target": ("Target", "host_target", "load_target", "make_target"),
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import the public *name* from its module (PEP 562)."""
+    from importlib import import_module
+
+    value: object
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value = version("variants-index")
+    elif name == "Sources":
+        value = import_module("pep_variants.sources").Sources
+    elif module := next((module for module, names in _NAMES.items() if name in names), ""):
+        value = getattr(import_module(f".{module}", __name__), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names, imported or not."""
+    return sorted(__all__)

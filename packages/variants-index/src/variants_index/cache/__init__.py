@@ -1,0 +1,1 @@
+"""The cache of index pages and files on disk."""

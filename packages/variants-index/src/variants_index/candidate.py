@@ -1,0 +1,85 @@
+"""Candidates: the files of a version that a resolver or installer chooses among."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from packaging.version import Version
+
+from pep_variants.model.label import split_label
+
+from .core_metadata import CoreMetadata
+from .pages import PageFile
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A file, or an extra of it.
+
+    Attributes:
+        project: normalized name.
+        version: of the release.
+        filename: of the file.
+        source: URL of the page or directory that lists it, or of the file itself.
+        extra: normalized name of the extra, empty for the file itself.
+        file: its entry on the page.
+        metadata: the ``*-variants.json`` of its version, None if the source lists none.
+        direct: whether the user named the file, or a source tree, by URL.
+        core: core metadata of a source tree, None for files.
+    """
+
+    project: str
+    version: Version
+    filename: str
+    source: str
+    extra: str = ""
+    file: PageFile = field(kw_only=True, compare=False, repr=False)
+    metadata: PageFile | None = field(default=None, kw_only=True, compare=False, repr=False)
+    direct: bool = field(default=False, kw_only=True, compare=False)
+    core: CoreMetadata | None = field(default=None, kw_only=True, compare=False, repr=False)
+
+    # Needed many times in each round of a resolution.
+    @cached_property
+    def _key(self) -> tuple[str, str, str]:
+        return self.filename, self.source, self.extra
+
+    @cached_property
+    def version_text(self) -> str:
+        """The version as text, which is compared and hashed much faster."""
+        return str(self.version)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Candidate) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def label(self) -> str | None:
+        """The variant label, None for a non-variant file."""
+        return split_label(self.filename)[1] if self.is_wheel else None
+
+    @property
+    def is_wheel(self) -> bool:
+        """Whether it is a wheel, not a source distribution or source tree."""
+        return self.filename.endswith(".whl") and not self.is_directory
+
+    @property
+    def is_directory(self) -> bool:
+        """Whether it is a source tree."""
+        return self.core is not None
+
+    @property
+    def base(self) -> Candidate:
+        """The file itself."""
+        return self.with_extra("")
+
+    def with_extra(self, extra: str) -> Candidate:
+        """Return *extra* of this file; the file itself for an empty one."""
+        return self if self.extra == extra else replace(self, extra=extra)
+
+    def __str__(self) -> str:
+        name = f"{self.project}[{self.extra}]" if self.extra else self.project
+        label = f" (variant {self.label})" if self.label is not None else ""
+        return f"{name} {self.version}{label}"

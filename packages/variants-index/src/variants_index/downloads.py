@@ -1,0 +1,86 @@
+"""Downloading resolved or locked files: verified, and written atomically."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pep_variants.digests import Digests
+from pep_variants.errors import MetadataError
+from pep_variants.files import replacing
+from pep_variants.formats.merging import check_promise
+from pep_variants.model.label import VARIANT_FILE, split_label
+from pep_variants.model.metadata import Metadata
+from pep_variants.wheelfile.wheel import read_wheel_metadata
+
+from .errors import BadResponse
+from .http.bodies import CHUNK
+from .http.ranges import download
+from .http.session import Session
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file to be downloaded.
+
+    Attributes:
+        filename: name in the folder.
+        url: of the file.
+        hashes: expected hexadecimal digests by algorithm.
+        size: in bytes, None if unknown.
+        metadata: variant metadata of its index or lock file, None for a non-variant file.
+    """
+
+    filename: str
+    url: str
+    hashes: Mapping[str, str]
+    size: int | None = None
+    metadata: Metadata | None = None
+
+
+def download_files(session: Session, downloads: Iterable[Download], folder: Path) -> list[Path]:
+    """Download files to *folder*; return their paths.
+
+    An existing file with the expected hashes is kept.
+
+    Raises:
+        PackageIndexError: a file cannot be fetched, or its hash or size differs.
+        VariantError: the variant metadata in a wheel differs from the expected one.
+        OSError: *folder* cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    return [_downloaded(session, wanted, folder) for wanted in downloads]
+
+
+def _downloaded(session: Session, wanted: Download, folder: Path) -> Path:
+    path = folder / wanted.filename
+    if path.parent != folder or wanted.filename in ("", ".", ".."):
+        raise BadResponse(f"{wanted.filename!r} is not a filename")
+    if wanted.hashes and path.exists() and _has(path, wanted.hashes):
+        return path
+    with replacing(path) as stream:
+        download(session, wanted.url, stream, wanted.hashes, size=wanted.size)
+        stream.flush()
+        _check_variant(Path(stream.name), wanted)
+    return path
+
+
+def _has(path: Path, hashes: Mapping[str, str]) -> bool:
+    check = Digests(hashes)
+    if not check.found:
+        return False
+    with path.open("rb") as stream:
+        while chunk := stream.read(CHUNK):
+            check.update(chunk)
+    return check.problem() is None
+
+
+def _check_variant(path: Path, wanted: Download) -> None:
+    label = split_label(wanted.filename)[1]
+    if label is None or wanted.metadata is None:
+        return
+    found = read_wheel_metadata(path, wanted.url)
+    if found is None:
+        raise MetadataError(wanted.url, "", f"is named a variant wheel, but has no {VARIANT_FILE}")
+    check_promise(wanted.metadata, found, label)

@@ -1,0 +1,46 @@
+"""Errors of package indexes, their files and targets. Catch `PackageIndexError` for all of them.
+
+Messages name the URL or file, without credentials, and say what to do.
+"""
+
+from __future__ import annotations
+
+
+class PackageIndexError(Exception):
+    """Base of all errors of this package."""
+
+
+class InvalidPage(PackageIndexError):
+    """Not a page of the simple API (PEP 503, PEP 691)."""
+
+
+class InvalidUrl(PackageIndexError):
+    """A URL that cannot be parsed."""
+
+
+class NotFound(PackageIndexError):
+    """Nothing is at a URL (HTTP 404 and 410, a missing file)."""
+
+
+class AccessDenied(PackageIndexError):
+    """The index denies access (HTTP 401, 403, 407)."""
+
+
+class Unreachable(PackageIndexError):
+    """No usable response after all retries: no connection, cut off, overloaded."""
+
+
+class BadResponse(PackageIndexError):
+    """A response that must not be used: too large, a forbidden redirect, a wrong hash."""
+
+
+class UnusableDistribution(PackageIndexError):
+    """A distribution whose core metadata is broken, or only known after a build."""
+
+
+class InvalidSourceTree(PackageIndexError):
+    """A directory whose ``pyproject.toml`` is missing or broken, or that needs a build."""
+
+
+class TargetError(PackageIndexError):
+    """An invalid description of a target."""

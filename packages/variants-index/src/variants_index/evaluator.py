@@ -1,0 +1,158 @@
+"""The files of a version that a target can use, best first, and why others are rejected."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from pep_variants.errors import InvalidWheelFilename
+from pep_variants.model.filename import parse_filename
+
+from .candidate import Candidate
+from .finder import PackageFinder, Project, SourceFile
+from .pages import PageFile
+from .release_metadata import ReleaseMetadata, fetch_release_metadata
+from .target import Target
+
+Hashes = Mapping[str, frozenset[str]]
+
+_PINNED = re.compile(r"\s*(===|==(?!.*\.\*\s*$))")
+
+
+class CandidateEvaluator:
+    """Evaluates files for one target; results are kept.
+
+    Attributes:
+        rejected: by project and version, how many files were rejected for which reason.
+    """
+
+    def __init__(
+        self, finder: PackageFinder, target: Target, hashes: Mapping[str, Hashes] | None = None
+    ) -> None:
+        """Set up.
+
+        Args:
+            finder: finds the files.
+            target: the machine and Python that uses them.
+            hashes: allowed digests by project and algorithm; for other projects, any are.
+        """
+        self.rejected: dict[tuple[str, Version], Counter[str]] = {}
+        self._finder = finder
+        self._target = target
+        self._hashes = hashes or {}
+        self._known: dict[tuple[str, Version, bool], tuple[Candidate, ...]] = {}
+        self._pythons: dict[str, bool] = {}
+
+    def project(self, name: str) -> Project:
+        """Return all files of a project; raises PackageIndexError."""
+        return self._finder.project(name)
+
+    def candidates(
+        self, name: str, version: Version, *, pinned: bool = False
+    ) -> tuple[Candidate, ...]:
+        """Return the files of a version that the target can use, the best first.
+
+        Wheels by tag and build number, source distributions after them; files of preferred
+        sources first among equals. Variants are not told apart here.
+
+        Args:
+            name: normalized project name.
+            version: one of `Project.versions`.
+            pinned: whether exactly this version is asked for, which admits a yanked one (PEP 592).
+        """
+        key = (name, version, pinned)
+        if key not in self._known:
+            files = self.project(name).versions.get(version, ())
+            allowed = [item for item in files if item.file.yanked is None]
+            if pinned and not allowed:
+                allowed = list(files)
+            counts = self.rejected[name, version] = Counter()
+            if len(allowed) < len(files):
+                counts["yanked"] = len(files) - len(allowed)
+            self._known[key] = self._judge(name, version, allowed, counts)
+        return self._known[key]
+
+    def release_metadata(self, candidate: Candidate) -> ReleaseMetadata:
+        """Return the variant metadata of the version of *candidate* in its source.
+
+        Raises:
+            VariantError: there is none, it cannot be fetched, or it is broken.
+        """
+        session, prefetcher = self._finder.session, self._finder.prefetcher
+        if candidate.direct:
+            return fetch_release_metadata(session, prefetcher, [candidate.file], None, source=None)
+        wheels = [
+            item.file
+            for item in self.candidates(candidate.project, candidate.version, pinned=True)
+            if item.source == candidate.source and item.label is not None
+        ]
+        return fetch_release_metadata(
+            session, prefetcher, wheels, candidate.metadata, candidate.source
+        )
+
+    def supports_python(self, specifier: str | None) -> bool:
+        """Return whether the target's Python meets a ``Requires-Python`` value.
+
+        An invalid specifier is met, as in pip.
+        """
+        if specifier is None:
+            return True
+        if specifier not in self._pythons:
+            try:
+                wanted = SpecifierSet(specifier)
+                met = wanted.contains(self._target.python, prereleases=True)
+            except ValueError:  # also what `int` says of thousands of digits
+                met = True
+            self._pythons[specifier] = met
+        return self._pythons[specifier]
+
+    def _judge(
+        self, name: str, version: Version, files: Iterable[SourceFile], counts: Counter[str]
+    ) -> tuple[Candidate, ...]:
+        places = self._target.places
+        judged: list[tuple[int, tuple[int, str], Candidate]] = []
+        for item in files:
+            file = item.file
+            reason = ""
+            place, build = len(places), (-1, "")
+            if file.filename.endswith(".whl"):
+                try:
+                    wheel = parse_filename(file.filename)
+                except InvalidWheelFilename:
+                    counts["misnamed"] += 1
+                    continue
+                fitting = [places[tag] for tag in wheel.tags if tag in places]
+                place, build = min(fitting, default=-1), wheel.build or (-1, "")
+                if not fitting:
+                    reason = f"not for {self._target.name}"
+            if not reason and not self.supports_python(file.requires_python):
+                reason = f"needs Python {file.requires_python}"
+            if not reason and not self._allows(name, file):
+                reason = "has another hash than the requirements allow"
+            if reason:
+                counts[reason] += 1
+                continue
+            candidate = Candidate(
+                name, version, file.filename, item.source, file=file, metadata=item.metadata
+            )
+            judged.append((place, build, candidate))
+        judged.sort(key=lambda item: item[1], reverse=True)  # higher build tags win
+        judged.sort(key=lambda item: item[0])
+        return tuple(candidate for *_, candidate in judged)
+
+    def _allows(self, name: str, file: PageFile) -> bool:
+        allowed = self._hashes.get(name)
+        if not allowed:
+            return True
+        # If the index gives no such hash, the file is checked when it is downloaded.
+        known = [digests for digests in allowed if digests in file.hashes]
+        return not known or any(file.hashes[item] in allowed[item] for item in known)
+
+
+def is_pinned(specifiers: Sequence[str]) -> bool:
+    """Return whether one of the specifier sets names exactly one version."""
+    return any(_PINNED.match(part) for text in specifiers for part in text.split(","))

@@ -1,0 +1,1 @@
+"""Requests to package indexes: transport, credentials, addresses, ranges, limits."""

@@ -1,0 +1,150 @@
+"""JSON pages of the simple API (PEP 691, 700, 708, 714, 740, 792)."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from pep_variants import limits
+from pep_variants.errors import redacted
+
+from ..errors import InvalidPage
+from .links import Links
+from .page import Page, PageFile
+from .values import (
+    check_number,
+    check_version,
+    is_filename,
+    text_of,
+    texts_of,
+    too_many_values,
+)
+
+_SCANNED_NAME = re.compile(rb'"name"[ \t\r\n]*:[ \t\r\n]*"([^"\\]{1,255})"')
+_SCANNED_VERSION = re.compile(rb'"api-version"[ \t\r\n]*:[ \t\r\n]*"([0-9.]{1,20})"')
+
+
+def read_json_page(body: bytes, url: str, project: str) -> Page:
+    """Read the page of *project*; raises InvalidPage."""
+    tree = _json_tree(body, url, "files")
+    links = Links(url)
+    files: list[PageFile] = []
+    for entry in tree["files"]:
+        if (file := _json_file(entry, links)) is not None:
+            files.append(file)
+            check_number(files, url)
+    state = tree.get("project-status")
+    state = state if isinstance(state, dict) else {}
+    return Page(
+        project,
+        tuple(files),
+        texts_of(tree["versions"]) if "versions" in tree else None,
+        status=text_of(state.get("status")) or "active",
+        status_reason=text_of(state.get("reason")),
+        alternate_locations=texts_of(tree.get("alternate-locations")),
+        tracks=texts_of(tree["meta"].get("tracks")),
+    )
+
+
+def read_json_projects(body: bytes, url: str) -> Iterator[str]:
+    """Yield the names in a list of projects, as they are; raises InvalidPage."""
+    if limits.json_values(body) > limits.PAGE_VALUES:
+        yield from _scanned_names(body, url)
+        return
+    for entry in _json_tree(body, url, "projects")["projects"]:
+        if isinstance(entry, dict) and (name := text_of(entry.get("name"))):
+            yield name
+
+
+def _json_tree(body: bytes, url: str, key: str) -> dict[str, Any]:
+    """Return the page as an object with the list *key*."""
+    if limits.json_values(body) > limits.PAGE_VALUES:
+        raise too_many_values(url)
+    try:
+        text = body.decode("utf-8-sig")
+        # One character beyond U+FFFF makes all of them take four bytes.
+        if sys.getsizeof(text) > 2 * limits.PAGE_BYTES + 1000:
+            raise InvalidPage(
+                f"{redacted(url)}: takes more than {2 * limits.PAGE_BYTES:,} bytes as text, "
+                "the most that are read"
+            )
+        tree = json.loads(text)
+        del text
+    except (ValueError, RecursionError) as error:
+        raise InvalidPage(f"{redacted(url)}: is not JSON ({error})") from None
+    meta = tree.get("meta") if isinstance(tree, dict) else None
+    if not isinstance(meta, dict) or not isinstance(tree.get(key), list):
+        raise InvalidPage(
+            f"{redacted(url)}: is not a page of the simple API (PEP 691) with {key!r}"
+        )
+    check_version(meta.get("api-version"), url)
+    return tree  # type: ignore[no-any-return] # it is a dict, see above
+
+
+def _json_file(entry: object, links: Links) -> PageFile | None:
+    if not isinstance(entry, dict):
+        return None
+    filename = entry.get("filename")
+    address = entry.get("url")
+    if not isinstance(filename, str) or not isinstance(address, str) or not is_filename(filename):
+        return None
+    url = links.join(address)
+    if url is None:
+        return None
+    # The names of PEP 714 first, then what indexes said before.
+    core_metadata = None
+    for key in ("core-metadata", "data-dist-info-metadata", "dist-info-metadata"):
+        if key in entry:
+            value = entry[key]
+            core_metadata = {} if value is True else _hashes(value) if value else None
+            break
+    yanked = entry.get("yanked", False)
+    size = entry.get("size")
+    provenance = text_of(entry.get("provenance"))
+    gpg_sig = entry.get("gpg-sig")
+    return PageFile(
+        filename,
+        url,
+        _hashes(entry.get("hashes")),
+        text_of(entry.get("requires-python")),
+        yanked if isinstance(yanked, str) else "" if yanked else None,
+        size if type(size) is int and size >= 0 else None,  # not True
+        text_of(entry.get("upload-time")),
+        core_metadata,
+        provenance and links.join(provenance),
+        gpg_sig if isinstance(gpg_sig, bool) else None,
+    )
+
+
+def _hashes(value: object) -> dict[str, str]:
+    if not isinstance(value, dict):
+        return {}
+    return {
+        name: digest.lower()
+        for name, digest in value.items()
+        if isinstance(digest, str) and digest.isalnum()
+    }
+
+
+def _scanned_names(body: bytes, url: str) -> Iterator[str]:
+    """Yield the names in a list of projects that is too large to be read as a tree of objects.
+
+    PyPI's has 30 MiB. Names with escapes are skipped, and a ``name`` elsewhere in the file is taken
+    for a project: the names are only listed.
+    """
+    version = _SCANNED_VERSION.search(body)
+    if version is None or b'"projects"' not in body:
+        raise InvalidPage(
+            f"{redacted(url)}: is not a page of the simple API (PEP 691) with 'projects'"
+        )
+    check_version(version[1].decode(), url)
+    for number, found in enumerate(_SCANNED_NAME.finditer(body)):
+        if number == limits.PROJECTS:
+            raise InvalidPage(
+                f"{redacted(url)}: lists more than {limits.PROJECTS:,} projects, "
+                "the most that are read"
+            )
+        yield found[1].decode("utf-8", "replace")

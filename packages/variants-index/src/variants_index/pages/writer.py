@@ -1,0 +1,142 @@
+"""Writing pages of the simple API, JSON or HTML. Equal pages give equal bytes."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .page import API_VERSION, Page, PageFile
+
+GENERATOR = "pep-variants"
+"""The generator that HTML pages name; a writer recognizes its own pages by it."""
+
+
+def json_page(page: Page) -> bytes:
+    """Return *page* as JSON (PEP 691). Equal pages give equal bytes.
+
+    It declares the version of the API whose required keys it has: an index that gives HTML, or
+    version 1.0, says neither all versions nor sizes.
+    """
+    is_complete = page.versions is not None and all(file.size is not None for file in page.files)
+    tree: dict[str, Any] = {
+        "meta": {"api-version": _api_version(page) if is_complete else "1.0"},
+        "name": page.project,
+        "files": [_file_tree(file) for file in page.files],
+    }
+    if page.versions is not None:
+        tree["versions"] = list(page.versions)
+    if page.tracks:
+        tree["meta"]["tracks"] = list(page.tracks)
+    if page.alternate_locations:
+        tree["alternate-locations"] = list(page.alternate_locations)
+    if page.status != "active":
+        tree["project-status"] = {"status": page.status}
+        if page.status_reason:
+            tree["project-status"]["reason"] = page.status_reason
+    return json.dumps(tree, separators=(",", ":")).encode()
+
+
+def _api_version(page: Page) -> str:
+    """Return the version of the API that has everything on *page*."""
+    if page.status != "active":
+        return "1.4"  # PEP 792
+    if any(file.provenance is not None for file in page.files):
+        return "1.3"  # PEP 740
+    return "1.2" if page.tracks or page.alternate_locations else API_VERSION  # PEP 708
+
+
+def _file_tree(file: PageFile) -> dict[str, Any]:
+    tree: dict[str, Any] = {
+        "filename": file.filename,
+        "url": file.url,
+        "hashes": dict(file.hashes),
+    }
+    if file.requires_python is not None:
+        tree["requires-python"] = file.requires_python
+    if file.yanked is not None:
+        tree["yanked"] = file.yanked or True
+    if file.size is not None:
+        tree["size"] = file.size
+    if file.upload_time is not None:
+        tree["upload-time"] = file.upload_time
+    if file.core_metadata is not None:
+        tree["core-metadata"] = dict(file.core_metadata) or True
+    if file.provenance is not None:
+        tree["provenance"] = file.provenance
+    if file.gpg_sig is not None:
+        tree["gpg-sig"] = file.gpg_sig
+    return tree
+
+
+def html_page(page: Page) -> bytes:
+    """Return *page* as HTML (PEP 503). Equal pages give equal bytes."""
+    metas = ""
+    if page.status != "active":
+        metas = _meta("pypi:project-status", page.status)
+        if page.status_reason:
+            metas += _meta("pypi:project-status-reason", page.status_reason)
+    metas += "".join(_meta("pypi:tracks", url) for url in page.tracks)
+    metas += "".join(_meta("pypi:alternate-locations", url) for url in page.alternate_locations)
+    links = [_file_link(file) for file in page.files]
+    return _document(f"Links for {page.project}", links, metas, _api_version(page))
+
+
+def _file_link(file: PageFile) -> str:
+    attributes = {"requires-python": file.requires_python, "yanked": file.yanked}
+    if file.core_metadata is not None:
+        attributes["core-metadata"] = _digest(file.core_metadata) or "true"
+    attributes["provenance"] = file.provenance
+    if file.gpg_sig is not None:
+        attributes["gpg-sig"] = "true" if file.gpg_sig else "false"
+    digest = _digest(file.hashes)
+    return _link(f"{file.url}#{digest}" if digest else file.url, file.filename, attributes)
+
+
+def _digest(hashes: Mapping[str, str]) -> str:
+    """Return the one hash that a page of HTML has room for; SHA-256, if it is known."""
+    if not hashes:
+        return ""
+    name = "sha256" if "sha256" in hashes else next(iter(hashes))
+    return f"{name}={hashes[name]}"
+
+
+def json_projects(names: Sequence[str]) -> bytes:
+    """Return the page that lists the projects of an index as JSON."""
+    # An object for each of a million names would take 200 MB.
+    entries = ",".join(f'{{"name":{json.dumps(name)}}}' for name in names)
+    return f'{{"meta":{{"api-version":"{API_VERSION}"}},"projects":[{entries}]}}'.encode()
+
+
+def html_projects(names: Sequence[str]) -> bytes:
+    """Return the page that lists the projects of an index as HTML."""
+    return _document("Simple index", [_link(f"{name}/", name, {}) for name in names])
+
+
+def _document(
+    title: str, links: Sequence[str], metas: str = "", version: str = API_VERSION
+) -> bytes:
+    lines = [
+        "<!DOCTYPE html>",
+        '<html><head><meta charset="utf-8">',
+        _meta("pypi:repository-version", version) + _meta("generator", GENERATOR) + metas,
+        f"<title>{html.escape(title)}</title></head><body>",
+        f"<h1>{html.escape(title)}</h1>",
+        *(f"{link}<br>" for link in links),
+        "</body></html>",
+    ]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _meta(name: str, content: str) -> str:
+    return f'<meta name="{html.escape(name)}" content="{html.escape(content)}">'
+
+
+def _link(url: str, text: str, attributes: Mapping[str, str | None]) -> str:
+    given = "".join(
+        f' data-{name}="{html.escape(value)}"'
+        for name, value in attributes.items()
+        if value is not None
+    )
+    return f'<a href="{html.escape(url)}"{given}>{html.escape(text)}</a>'

@@ -1,0 +1,249 @@
+"""Targets: marker environment, wheel tags and platform of the machine that is resolved for.
+
+A target file is a platform file with one more table, or without it:
+
+    [target]
+    python-version = "3.12"                   # default: the running Python's
+    platform = "manylinux_2_28_x86_64"        # default: this machine; or a list, a name of `NAMES`
+    implementation = "cpython"                # or "pypy"
+    abi = "cp312"                             # default: what follows from the others
+    name = "h100"                             # default: the file's name
+
+    [[provider]]                              # see `pep_variants.model.platform`
+    namespace = "nvidia"
+    …
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+from packaging.markers import default_environment
+from packaging.tags import Tag, compatible_tags, cpython_tags, generic_tags, mac_platforms, sys_tags
+
+from pep_variants.errors import shortened
+from pep_variants.formats import toml
+from pep_variants.formats.platform_file import read_platform
+from pep_variants.model.environment import LEGACY, LINUX, MACOS, modern_tag, system_markers
+from pep_variants.model.platform import Platform
+
+from .errors import TargetError
+
+NAMES = {
+    "linux": "manylinux_2_28_x86_64",
+    "linux-x86_64": "manylinux_2_28_x86_64",
+    "linux-aarch64": "manylinux_2_28_aarch64",
+    "macos": "macosx_14_0_arm64",
+    "macos-arm64": "macosx_14_0_arm64",
+    "macos-x86_64": "macosx_14_0_x86_64",
+    "windows": "win_amd64",
+    "windows-x86_64": "win_amd64",
+    "windows-arm64": "win_arm64",
+}
+"""Short names of common platforms; any other name is a platform tag."""
+
+_KEYS = ("python-version", "platform", "implementation", "abi", "name")
+_PYTHON = re.compile(r"(\d+)\.(\d+)(\.\d+)?")
+_OLDEST = {"x86_64": 5, "i686": 5}
+_IMPLEMENTATIONS = {"cpython": ("cp", "CPython"), "pypy": ("pp", "PyPy")}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A machine and its Python.
+
+    Attributes:
+        name: for messages.
+        environment: values of marker variables (PEP 508).
+        tags: wheel tags, most preferred first.
+        platform: supported properties from a platform file, None to detect them.
+        here: whether it is this machine, possibly with another Python.
+    """
+
+    name: str
+    environment: Mapping[str, str]
+    tags: Sequence[Tag] = field(repr=False)
+    platform: Platform | None = field(default=None, repr=False)
+    here: bool = False
+
+    @property
+    def python(self) -> str:
+        """The full version of its Python, without the ``+`` of development builds."""
+        return self.environment["python_full_version"].rstrip("+")
+
+    @cached_property
+    def places(self) -> Mapping[Tag, int]:
+        """Position of each tag, 0 is the most preferred."""
+        return {tag: place for place, tag in reversed([*enumerate(self.tags)])}
+
+    @property
+    def marker(self) -> str:
+        """A marker that is true in this environment, and false in different ones."""
+        env = self.environment
+        return (
+            f"implementation_name == '{env['implementation_name']}' "
+            f"and platform_machine == '{env['platform_machine']}' "
+            f"and python_version == '{env['python_version']}' "
+            f"and sys_platform == '{env['sys_platform']}'"
+        )
+
+
+def host_target(platform: Platform | None = None) -> Target:
+    """Return this machine with the running Python."""
+    environment = {key: str(value) for key, value in default_environment().items()}
+    return Target("this machine", environment, tuple(sys_tags()), platform, here=True)
+
+
+def make_target(
+    *,
+    python_version: str | None = None,
+    platforms: Sequence[str] = (),
+    implementation: str | None = None,
+    abi: str | None = None,
+    name: str = "",
+    platform: Platform | None = None,
+) -> Target:
+    """Return the target with these properties, by default those of this machine.
+
+    Args:
+        python_version: ``3.12`` or ``3.12.4``.
+        platforms: platform tags, most preferred first, or names of `NAMES`. Those that are
+            implied (older manylinux, older macOS) are added.
+        implementation: ``cpython`` or ``pypy``.
+        abi: ABI tag, e.g. ``cp313t``.
+        name: for messages.
+        platform: supported properties, None to detect them.
+
+    Raises:
+        TargetError: a value is invalid.
+    """
+    if not (python_version or platforms or implementation or abi):
+        here = host_target(platform)
+        return replace(here, name=name) if name else here
+    environment = {key: str(value) for key, value in default_environment().items()}
+    if implementation is not None and implementation not in _IMPLEMENTATIONS:
+        known = ", ".join(_IMPLEMENTATIONS)
+        raise TargetError(f"implementation {shortened(implementation)} is not known: {known}")
+    if python_version is not None or implementation is not None:
+        _set_python(environment, python_version, implementation)
+    tags_of: list[str] = []
+    for given in platforms:
+        tags_of += _expanded(NAMES.get(given, given))
+    if platforms:
+        _set_system(environment, NAMES.get(platforms[0], platforms[0]))
+    major, minor = map(int, environment["python_version"].split("."))
+    tags = _tags((major, minor), environment["implementation_name"], abi, tags_of or None)
+    described = f"Python {environment['python_version']} on {', '.join(platforms) or sys.platform}"
+    return Target(
+        name or described, environment, tuple(dict.fromkeys(tags)), platform, here=not platforms
+    )
+
+
+def load_target(
+    path: Path, *, python_version: str | None = None, platforms: Sequence[str] = ()
+) -> Target:
+    """Read a target file, or a platform file.
+
+    Args:
+        path: of the file.
+        python_version: for a file without one.
+        platforms: for a file without one.
+
+    Raises:
+        TargetError: it cannot be read, or is invalid.
+        PlatformFileError: its ``[[provider]]`` tables are invalid.
+    """
+    try:
+        data = path.read_bytes()
+        tree = toml.loads(data.decode())
+    except OSError as error:
+        raise TargetError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise TargetError(f"{path}: not valid TOML: {error}") from None
+    platform = read_platform(data, str(path)) if "provider" in tree else None
+    table = tree.get("target", {})
+    if not isinstance(table, dict):
+        raise TargetError(f"{path}: target: expected a table, found {shortened(table)}")
+    for key, value in table.items():
+        if key not in _KEYS:
+            raise TargetError(f"{path}: target.{key}: unknown key; the keys are {', '.join(_KEYS)}")
+        several = key == "platform" and isinstance(value, list)
+        if not all(isinstance(item, str) for item in (value if several else [value])):
+            raise TargetError(f"{path}: target.{key}: expected text, found {shortened(value)}")
+    given = table.get("platform", list(platforms))
+    try:
+        return make_target(
+            python_version=table.get("python-version", python_version),
+            platforms=[given] if isinstance(given, str) else given,
+            implementation=table.get("implementation"),
+            abi=table.get("abi"),
+            name=table.get("name", path.stem),
+            platform=platform,
+        )
+    except TargetError as error:
+        raise TargetError(f"{path}: target: {error}") from None
+
+
+def _set_python(
+    environment: dict[str, str], version: str | None, implementation: str | None
+) -> None:
+    version = version or environment["python_full_version"]
+    match = _PYTHON.match(version)
+    if match is None or (version != match[0] and version != environment["python_full_version"]):
+        raise TargetError(f"{shortened(version)} is not a valid python-version: write it like 3.12")
+    full = version if match[3] else f"{version}.0"
+    environment |= {"python_version": f"{match[1]}.{match[2]}", "python_full_version": full}
+    if implementation is not None:
+        environment["implementation_name"] = implementation
+        environment["platform_python_implementation"] = _IMPLEMENTATIONS[implementation][1]
+    if environment["implementation_name"] == "cpython":
+        environment["implementation_version"] = full
+
+
+def _set_system(environment: dict[str, str], platform: str) -> None:
+    markers = system_markers(platform)
+    if markers is None:
+        raise TargetError(
+            f"platform {shortened(platform)} is not known: name a platform tag such as "
+            f"manylinux_2_28_x86_64, macosx_14_0_arm64 or win_amd64, or one of {', '.join(NAMES)}"
+        )
+    environment |= markers
+
+
+def _expanded(platform: str) -> list[str]:
+    """Return *platform* and all platform tags whose wheels it can use, best first."""
+    match = LINUX.fullmatch(modern_tag(platform))
+    if match and match[1] == "manylinux":
+        major, newest, machine = int(match[2]), int(match[3]), match[4]
+        found = []
+        for minor in range(newest, _OLDEST.get(machine, 17) - 1, -1):
+            found.append(f"manylinux_{major}_{minor}_{machine}")
+            found += [f"{name}_{machine}" for name, at in LEGACY.items() if at == (major, minor)]
+        return [*found, f"linux_{machine}"]
+    if match and match[1] == "musllinux":
+        major, newest, machine = int(match[2]), int(match[3]), match[4]
+        found = [f"musllinux_{major}_{minor}_{machine}" for minor in range(newest, -1, -1)]
+        return [*found, f"linux_{machine}"]
+    if match := MACOS.fullmatch(platform):
+        return list(mac_platforms((int(match[1]), int(match[2])), match[3]))
+    return [platform]
+
+
+def _tags(
+    version: tuple[int, int], implementation: str, abi: str | None, platforms: list[str] | None
+) -> list[Tag]:
+    short = _IMPLEMENTATIONS.get(implementation, ("py", ""))[0]
+    digits = f"{version[0]}{version[1]}"
+    running = version == sys.version_info[:2] and implementation == sys.implementation.name
+    if implementation == "cpython":
+        abis = [abi] if abi else None if running else [f"cp{digits}"]
+        found = [*cpython_tags(version, abis, platforms)]
+    else:
+        interpreter = f"{short}{version[0] if short == 'py' else digits}"
+        found = [*generic_tags(interpreter, [abi] if abi else ["none"], platforms)]
+    return [*found, *compatible_tags(version, f"{short}{digits}", platforms)]

@@ -1,0 +1,294 @@
+"""The cache on disk stays within its bounds, whoever writes, reads or is killed meanwhile."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from filelock import FileLock, Timeout
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pep_variants.errors import PreferenceError
+from variants_index.cache import eviction
+from variants_index.cache.eviction import Bounds, Usage, occupied, trim
+from variants_index.cache.store import Store
+
+DAY = 86_400
+RECORD = 4000
+"""Size of a record that takes one block with its head."""
+
+WRITERS = """
+import os, sys
+from pathlib import Path
+from variants_index.cache.eviction import Bounds
+from variants_index.cache.store import Store
+store = Store(Path(sys.argv[1]), Bounds(200 * 4096))
+print("ready", flush=True)
+number = 0
+while True:
+    name = str((os.getpid() * 7919 + number) % 1000)
+    store.put("kind", name, name.encode().ljust(4000))
+    found = store.get("kind", str(number % 1000))
+    assert found is None or found.strip() == str(number % 1000).encode()
+    assert not store.problem, store.problem
+    number += 1
+"""
+
+
+def total(root):
+    return sum(usage.size for usage in eviction.usage(root).values())
+
+
+def age(store, name, seconds):
+    path = store._path("kind", name)
+    moment = time.time() - seconds
+    os.utime(path, (moment, moment))
+
+
+def stored(store, names):
+    return [name for name in names if store._path("kind", name).exists()]
+
+
+def test_the_bound_holds_after_every_record(tmp_path):
+    store = Store(tmp_path, Bounds(50 * 4096))
+    for number in range(200):
+        store.put("kind", str(number), b"x" * RECORD)
+        assert total(store.root) <= 50 * 4096
+    assert total(store.root) >= 40 * 4096
+    assert not store.problem
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(0, 60_000), max_size=60), st.integers(0, 40))
+def test_the_bound_holds_for_records_of_any_size(tmp_path_factory, sizes, blocks):
+    store = Store(tmp_path_factory.mktemp("cache"), Bounds(blocks * 4096))
+    for number, size in enumerate(sizes):
+        store.put("kind", str(number), bytes(size))
+        assert total(store.root) <= blocks * 4096
+    assert not store.problem
+
+
+def test_what_was_used_longest_ago_goes_first(tmp_path):
+    store = Store(tmp_path, Bounds(100 * 4096))
+    names = list(map(str, range(20)))
+    for name in names:
+        store.put("kind", name, b"x" * RECORD)
+        age(store, name, DAY - int(name) * 1800)
+    assert store.get("kind", "0") is not None  # used again, just now
+    assert trim(store.root, Bounds(10 * 4096)) == Usage(11, 11 * 4096)
+    assert stored(store, names) == ["0", *map(str, range(12, 20))]
+
+
+def test_what_is_used_often_is_not_marked_each_time(tmp_path):
+    store = Store(tmp_path)
+    store.put("kind", "name", b"payload")
+    path = store._path("kind", "name")
+    age(store, "name", 60)
+    before = path.stat().st_mtime_ns
+    store.get("kind", "name")
+    assert path.stat().st_mtime_ns == before
+
+
+def test_what_was_not_used_for_long_goes_whether_there_is_room_or_not(tmp_path):
+    store = Store(tmp_path)
+    for name, days in (("a", 31), ("b", 29), ("c", 0)):
+        store.put("kind", name, b"x")
+        age(store, name, days * DAY)
+    assert trim(store.root, store.bounds).records == 1
+    assert stored(store, "abc") == ["b", "c"]
+
+
+def test_once_a_day_somebody_looks(tmp_path):
+    first = Store(tmp_path)
+    first.put("kind", "old", b"x")
+    age(first, "old", 40 * DAY)
+    Store(tmp_path).put("kind", "a", b"x")
+    assert stored(first, ["old"])
+    yesterday = time.time() - 2 * DAY
+    os.utime(first.root / eviction.STAMP, (yesterday, yesterday))
+    Store(tmp_path).put("kind", "b", b"x")
+    assert not stored(first, ["old"])
+
+
+def test_the_directory_is_not_walked_for_every_record(tmp_path, monkeypatch):
+    walks = []
+    real = eviction._records
+    monkeypatch.setattr(eviction, "_records", lambda root: walks.append(root) or real(root))
+    for number in range(300):  # a process each
+        Store(tmp_path, Bounds(200 * 4096)).put("kind", str(number), b"x" * RECORD)
+    # One for the new directory, then one per twenty records.
+    assert len(walks) <= 16
+
+
+def test_one_does_it(tmp_path):
+    store = Store(tmp_path)
+    for number in range(20):
+        store.put("kind", str(number), b"x")
+    full = Store(tmp_path, Bounds(10 * 4096))
+    with FileLock(store.root / eviction.LOCK):
+        with pytest.raises(Timeout):
+            trim(store.root, Bounds(0))
+        for number in range(20, 40):  # nobody waits, and nothing piles up
+            full.put("kind", str(number), b"x")
+    assert total(store.root) == 20 * 4096
+    assert not full.problem
+    assert trim(store.root, Bounds(0)) == Usage(20, 20 * 4096)
+
+
+def test_no_folder_yet(tmp_path):
+    assert eviction.usage(tmp_path / "none") == {}
+    assert Store(tmp_path / "none").clear() == Usage()
+
+
+def test_what_alone_is_larger_than_all_may_be_is_not_kept(tmp_path):
+    store = Store(tmp_path, Bounds(10 * 4096))
+    store.put("kind", "small", b"x")
+    store.put("kind", "large", b"x" * 11 * 4096)
+    assert (store.get("kind", "small"), store.get("kind", "large")) == (b"x", None)
+    assert not store.problem
+
+
+def test_cleared_or_deleted_while_it_is_used(tmp_path):
+    store = Store(tmp_path)
+    store.put("kind", "name", b"x" * 5000)
+    store.put("other", "name", b"x")
+    assert store.usage() == {"kind": Usage(1, 8192), "other": Usage(1, 4096)}
+    assert store.clear() == Usage(2, 12288)
+    assert store.get("kind", "name") is None
+    store.put("kind", "name", b"again")
+    shutil.rmtree(tmp_path)
+    assert store.get("kind", "name") is None
+    store.put("kind", "name", b"once more")
+    assert store.get("kind", "name") == b"once more"
+    assert not store.problem
+
+
+def test_damaged_records_and_strange_files_are_in_nobodys_way(tmp_path):
+    store = Store(tmp_path, Bounds(20 * 4096))
+    for name in ("a", "b"):
+        store.put("kind", name, b"x")
+        age(store, name, 3600 * 3)
+    store._path("kind", "a").write_bytes(b"damaged")
+    age(store, "a", 3600 * 3)
+    (store.root / "kind" / "strange").write_bytes(bytes(10 * 4096))
+    (store.root / eviction.LEDGER).write_bytes(bytes(10**6))  # as if very much had been written
+    (store.root / eviction.STAMP).unlink()
+    store.put("kind", "c", b"x")
+    assert stored(store, "abc") == ["a", "b", "c"]
+    assert store.get("kind", "a") is None
+    assert stored(store, "abc") == ["b", "c"]
+    assert trim(store.root, Bounds(2 * 4096)).records == 2
+    (store.root / eviction.LEDGER).unlink()
+    (store.root / eviction.LEDGER).mkdir()
+    store.put("kind", "d", b"x")
+    assert "cannot be written" in store.problem
+
+
+def test_what_is_being_written_is_left_alone(tmp_path):
+    store = Store(tmp_path)
+    store.put("kind", "name", b"x")
+    part = store.root / eviction.UNFINISHED / "part"
+    part.write_bytes(b"part")
+    assert trim(store.root, Bounds(0)).records == 1
+    assert part.exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no such signals")
+def test_processes_that_write_read_and_are_killed_share_one_bound(tmp_path):
+    command = [sys.executable, "-c", WRITERS, str(tmp_path)]
+    processes = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(6)
+    ]  # fmt: skip
+    for process in processes:
+        process.stdout.readline()
+    root = Store(tmp_path).root
+    seen = []
+    for process in [*processes, None]:
+        for _ in range(5):
+            time.sleep(0.03)
+            seen.append(total(root))
+        if process is not None:
+            process.send_signal(signal.SIGKILL)
+            _, errors = process.communicate()
+            assert process.returncode == -signal.SIGKILL, errors.decode()
+    # Beyond the bound is only what each of them was writing, and what was both seen here and
+    # removed meanwhile.
+    assert max(seen) <= 1.2 * 200 * 4096
+    store = Store(tmp_path, Bounds(200 * 4096))
+    for number in range(30):
+        store.put("kind", f"after {number}", b"x" * RECORD)
+    assert total(root) <= 200 * 4096
+    assert not store.problem
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_cache_that_cannot_be_written_is_read(tmp_path):
+    store = Store(tmp_path)
+    store.put("kind", "name", b"x")
+    age(store, "name", DAY)
+    for folder, _, _ in os.walk(tmp_path):
+        os.chmod(folder, 0o500)
+    assert Store(tmp_path).get("kind", "name") == b"x"
+    with pytest.raises(OSError, match="denied"):
+        trim(store.root, Bounds(0))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no such limits")
+def test_a_ledger_that_cannot_grow_keeps_nothing_half(tmp_path):
+    import resource
+
+    store = Store(tmp_path)
+    store.put("kind", "before", b"x")
+    (store.root / eviction.LEDGER).write_bytes(bytes(4096))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+        store.put("kind", "after", b"x")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert "File too large" in store.problem
+    assert stored(store, ["before", "after"]) == ["before"]
+    assert not list((store.root / eviction.UNFINISHED).iterdir())
+
+
+@pytest.mark.parametrize(
+    ("size", "days", "bounds"),
+    [
+        ("", "", Bounds()),
+        ("500MB", "", Bounds(500_000_000)),
+        (" 2 GiB ", "7", Bounds(2 * 1024**3, 7.0)),
+        ("1.5k", "0.5", Bounds(1500, 0.5)),
+        ("0", "0", Bounds(0, 0.0)),
+        ("123456 B", "", Bounds(123_456)),
+    ],
+)
+def test_bounds_are_the_users(size, days, bounds):
+    environ = {"VARIANTS_CACHE_SIZE": size, "VARIANTS_CACHE_DAYS": days}
+    assert Bounds.from_environ(environ) == bounds
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("VARIANTS_CACHE_SIZE", "much"),
+        ("VARIANTS_CACHE_SIZE", "-1"),
+        ("VARIANTS_CACHE_SIZE", "5XB"),
+        ("VARIANTS_CACHE_DAYS", "nan"),
+        ("VARIANTS_CACHE_DAYS", "-1"),
+        ("VARIANTS_CACHE_DAYS", "1e999"),
+    ],
+)
+def test_bounds_that_make_no_sense_are_named(variable, value):
+    with pytest.raises(PreferenceError, match=f"^{variable}: .*'{value}'"):
+        Bounds.from_environ({variable: value})
+
+
+def test_size_on_disk():
+    assert [occupied(size) for size in (0, 1, 4096, 4097)] == [0, 4096, 4096, 8192]

@@ -1,0 +1,193 @@
+"""Targets: environments and tags of machines that are not this one, and their files."""
+
+import pytest
+from packaging.markers import Marker, default_environment
+from packaging.tags import Tag, sys_tags
+
+from pep_variants.errors import PlatformFileError
+from variants_index.errors import TargetError
+from variants_index.target import host_target, load_target, make_target
+
+PLATFORM = """
+[[provider]]
+namespace = "nvidia"
+[provider.properties]
+cuda_version_lower_bound = ["12.8"]
+"""
+
+
+def test_the_host_is_this_machine():
+    target = host_target()
+    assert target.here
+    assert target.environment == default_environment()
+    assert list(target.tags) == list(sys_tags())
+    assert make_target() == host_target()
+
+
+@pytest.mark.parametrize(
+    ("platform", "environment"),
+    [
+        ("manylinux_2_28_x86_64", ("posix", "linux", "Linux", "x86_64")),
+        ("manylinux2014_aarch64", ("posix", "linux", "Linux", "aarch64")),
+        ("musllinux_1_2_x86_64", ("posix", "linux", "Linux", "x86_64")),
+        ("linux_ppc64le", ("posix", "linux", "Linux", "ppc64le")),
+        ("macosx_14_0_arm64", ("posix", "darwin", "Darwin", "arm64")),
+        ("win_amd64", ("nt", "win32", "Windows", "AMD64")),
+        ("win_arm64", ("nt", "win32", "Windows", "ARM64")),
+        ("linux", ("posix", "linux", "Linux", "x86_64")),
+        ("macos", ("posix", "darwin", "Darwin", "arm64")),
+        ("windows", ("nt", "win32", "Windows", "AMD64")),
+    ],
+)
+def test_environment_of_a_platform(platform, environment):
+    target = make_target(python_version="3.12", platforms=[platform])
+    keys = ("os_name", "sys_platform", "platform_system", "platform_machine")
+    assert tuple(target.environment[key] for key in keys) == environment
+    assert target.environment["python_version"] == "3.12"
+    assert target.environment["python_full_version"] == "3.12.0"
+    assert target.environment.keys() == default_environment().keys()
+    assert not target.here
+    assert Marker(target.marker).evaluate(dict(target.environment))
+
+
+@pytest.mark.parametrize(
+    ("platform", "fits", "does_not"),
+    [
+        (
+            "manylinux_2_28_x86_64",
+            ["cp312-cp312-manylinux_2_28_x86_64", "cp312-cp312-manylinux_2_17_x86_64",
+             "cp312-cp312-manylinux2014_x86_64", "cp312-cp312-manylinux1_x86_64",
+             "cp312-cp312-linux_x86_64", "cp310-abi3-manylinux2010_x86_64", "py3-none-any",
+             "cp312-none-any", "py312-none-any"],
+            ["cp312-cp312-manylinux_2_31_x86_64", "cp312-cp312-musllinux_1_2_x86_64",
+             "cp311-cp311-manylinux_2_28_x86_64", "cp313-abi3-manylinux_2_28_x86_64",
+             "cp312-cp312-manylinux_2_28_aarch64"],
+        ),
+        (
+            "manylinux_2_28_aarch64",
+            ["cp312-cp312-manylinux_2_17_aarch64", "cp312-cp312-manylinux2014_aarch64"],
+            ["cp312-cp312-manylinux_2_12_aarch64", "cp312-cp312-manylinux1_aarch64"],
+        ),
+        (
+            "musllinux_1_2_x86_64",
+            ["cp312-cp312-musllinux_1_1_x86_64", "cp312-cp312-linux_x86_64"],
+            ["cp312-cp312-musllinux_1_3_x86_64", "cp312-cp312-manylinux_2_17_x86_64"],
+        ),
+        (
+            "macosx_14_0_arm64",
+            ["cp312-cp312-macosx_11_0_arm64", "cp312-cp312-macosx_14_0_universal2"],
+            ["cp312-cp312-macosx_15_0_arm64", "cp312-cp312-macosx_11_0_x86_64"],
+        ),
+        ("win_amd64", ["cp312-cp312-win_amd64"], ["cp312-cp312-win32"]),
+    ],
+)  # fmt: skip
+def test_tags_of_a_platform(platform, fits, does_not):
+    tags = {str(tag) for tag in make_target(python_version="3.12", platforms=[platform]).tags}
+    assert set(fits) <= tags
+    assert not set(does_not) & tags
+
+
+def test_newer_platforms_go_first():
+    target = make_target(python_version="3.12", platforms=["manylinux_2_28_x86_64"])
+    ordered = [
+        target.places[Tag("cp312", "cp312", f"{platform}_x86_64")]
+        for platform in ("manylinux_2_28", "manylinux_2_17", "manylinux2014", "linux")
+    ]
+    assert ordered == sorted(ordered)
+    assert target.places[Tag("py3", "none", "any")] > ordered[-1]
+
+
+def test_another_python_on_this_machine():
+    target = make_target(python_version="3.14.1")
+    assert target.here
+    assert target.python == "3.14.1"
+    assert target.environment["sys_platform"] == default_environment()["sys_platform"]
+    assert any(tag.interpreter == "cp314" for tag in target.tags)
+
+
+def test_other_implementations_and_abis():
+    pypy = make_target(
+        python_version="3.10", platforms=["linux"], implementation="pypy", abi="pypy310_pp73"
+    )
+    assert Tag("pp310", "pypy310_pp73", "manylinux_2_17_x86_64") in pypy.tags
+    assert pypy.environment["platform_python_implementation"] == "PyPy"
+    free = make_target(python_version="3.13", platforms=["linux"], abi="cp313t")
+    assert Tag("cp313", "cp313t", "manylinux_2_17_x86_64") in free.tags
+    assert Tag("cp313", "cp313", "manylinux_2_17_x86_64") not in free.tags
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"python_version": "3"}, "'3' is not a valid python-version"),
+        ({"python_version": "three"}, "write it like 3.12"),
+        ({"python_version": "3.12rc1"}, "'3.12rc1' is not a valid python-version"),
+        ({"platforms": ["beos"]}, "platform 'beos' is not known"),
+        ({"platforms": ["any"]}, "platform 'any' is not known"),
+        ({"implementation": "jython"}, "implementation 'jython' is not known"),
+    ],
+)
+def test_what_makes_no_sense(options, message):
+    with pytest.raises(TargetError, match=message):
+        make_target(**options)
+
+
+class TestFiles:
+    def write(self, tmp_path, text):
+        path = tmp_path / "h100.toml"
+        path.write_text(text)
+        return path
+
+    def test_all_of_it(self, tmp_path):
+        path = self.write(
+            tmp_path,
+            '[target]\npython-version = "3.12"\nplatform = ["musllinux_1_2_x86_64", "linux_x86_64"]'
+            f'\nname = "big one"\n{PLATFORM}',
+        )
+        target = load_target(path)
+        assert target.name == "big one"
+        assert target.environment["python_version"] == "3.12"
+        assert Tag("cp312", "cp312", "musllinux_1_2_x86_64") in target.tags
+        assert target.platform.support("nvidia").features == {"cuda_version_lower_bound": ("12.8",)}
+
+    def test_a_platform_file_will_do(self, tmp_path):
+        path = self.write(tmp_path, PLATFORM)
+        target = load_target(path)
+        assert (target.name, target.platform.source) == ("h100", str(path))
+        assert target.here
+        other = load_target(path, python_version="3.13", platforms=["windows"])
+        assert other.name == "h100"
+        assert other.environment["sys_platform"] == "win32"
+
+    def test_what_the_file_says_counts_more_than_options(self, tmp_path):
+        path = self.write(tmp_path, '[target]\npython-version = "3.12"\nplatform = "macos"')
+        target = load_target(path, python_version="3.13", platforms=["windows"])
+        assert (target.environment["python_version"], target.environment["sys_platform"]) == (
+            "3.12",
+            "darwin",
+        )
+        assert target.platform is None
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("[target", "not valid TOML"),
+            ("target = 3", "target: expected a table, found 3"),
+            ("[target]\npython = '3.12'", "target.python: unknown key"),
+            ("[target]\npython-version = 3.12", "target.python-version: expected text"),
+            ("[target]\nplatform = [3]", "target.platform: expected text"),
+            ("[target]\nplatform = 'beos'", "target: platform 'beos' is not known"),
+        ],
+    )
+    def test_errors_name_file_and_place(self, tmp_path, text, message):
+        path = self.write(tmp_path, text)
+        with pytest.raises(TargetError, match=message) as caught:
+            load_target(path)
+        assert str(path) in str(caught.value)
+
+    def test_other_errors(self, tmp_path):
+        with pytest.raises(TargetError, match="cannot be read"):
+            load_target(tmp_path / "none.toml")
+        path = self.write(tmp_path, "[[provider]]\nnamespace = 'No Good'")
+        with pytest.raises(PlatformFileError, match="not a valid namespace"):
+            load_target(path)

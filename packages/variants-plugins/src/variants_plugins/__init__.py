@@ -1,0 +1,16 @@
+"""Third-party provider plugins of wheel variants: installed isolated, and run confined.
+
+The user's settings decide which packages may be installed (`pep_variants.settings.allow_list`).
+`environment` installs them into a virtual environment with the `installer`, `plugin_process` runs
+`driver` in it, confined by `sandbox` and `supervisor`, and `answer` checks what came back as
+untrusted input. `PluginRunner` does all of this and caches answers; nothing is started or written
+before it is asked.
+"""
+
+from pep_variants.detect.plugins import Answer, Refused
+from pep_variants.settings.allow_list import Allowed
+from pep_variants.sources import Sources
+
+from .runner import PluginRunner
+
+__all__ = ["Allowed", "Answer", "PluginRunner", "Refused", "Sources"]

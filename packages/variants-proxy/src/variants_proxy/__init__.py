@@ -1,0 +1,49 @@
+"""The index proxy: an ASGI application that serves upstream indexes with plain wheels only.
+
+Of each version it lists the variant that fits the machine, under its plain filename. `create_app`
+makes the application for `Settings`; `encode` makes the platform key of a `Machine`, which is part
+of every URL (see `urls`).
+
+The names in ``__all__`` are stable: changes are announced in the changelog. They are imported on
+first use, so that clients, which make keys and URLs, do not import a server.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .app import create_app
+    from .key import Machine, decode, encode, host_target
+    from .settings import Limits, Settings, Upstream
+    from .urls import index_url, links_url, variants_url
+
+__all__ = [
+    "Limits",
+    "Machine",
+    "Settings",
+    "Upstream",
+    "create_app",
+    "decode",
+    "encode",
+    "host_target",
+    "index_url",
+    "links_url",
+    "variants_url",
+]
+
+_MODULES = {
+    "app": ("create_app",),
+    "key": ("Machine", "decode", "encode", "host_target"),
+    "settings": ("Limits", "Settings", "Upstream"),
+    "urls": ("index_url", "links_url", "variants_url"),
+}
+_PLACES = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    """Import *name* on first use."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_PLACES[name]}", __name__), name)

@@ -1,0 +1,260 @@
+"""The ASGI application: routes, handlers, and error responses."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from pep_variants.errors import PluginFailed, VariantError
+
+from .choice import normalized
+from .errors import (
+    ANSWERED,
+    NoSuchFile,
+    UnusableFile,
+    UpstreamError,
+)
+from .file_responses import cache_control, transfer_response
+from .log_lines import NOT_SERVED
+from .lru import LRUCache
+from .metrics import Metrics
+from .middleware import ProxyMiddleware
+from .responses import CachedResponse, PageFormat, accepted_formats
+from .service import Service
+from .settings import Settings
+from .single_flight import SingleFlight
+from .views import Client
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.types import Receive, Scope, Send
+
+logger = logging.getLogger(__name__)
+
+
+def create_app(settings: Settings) -> Starlette:
+    """Return the ASGI application for *settings* (see `urls` for its paths).
+
+    It has no state but caches: any number can run beside each other and stop at any time.
+    """
+    metrics = Metrics()
+    service = Service(settings, metrics)
+    pages = Handlers(service, metrics)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            service.upstreams.close()
+
+    routes = [
+        Route("/health", pages.health),
+        Route("/metrics", pages.metrics),
+        Route("/p/{key}/simple/", pages.projects),
+        Route("/p/{key}/simple/{project}/", pages.project),
+        Route("/p/{key}/i/{index}/simple/", pages.projects),
+        Route("/p/{key}/i/{index}/simple/{project}/", pages.project),
+        Route("/p/{key}/i/{index}/links/", pages.links),
+        Route("/p/{key}/i/{index}/variants/{project}/", pages.variants),
+        Route("/p/{key}/files/{index}/{project}/{choice}/{filename}", pages.file),
+    ]
+    return Starlette(
+        routes=routes,
+        middleware=[
+            Middleware(ProxyMiddleware, settings=settings, metrics=metrics, answers=pages.answers)
+        ],
+        exception_handlers=dict.fromkeys(ANSWERED, _failed),
+        lifespan=lifespan,
+    )
+
+
+async def _failed(_: Request, error: Exception) -> Response:
+    """Return the response for an error; installers show its text in their output or log."""
+    status = 404
+    if isinstance(error, UpstreamError):
+        status = error.status
+    elif isinstance(error, PluginFailed):
+        status = 424  # not 5xx, which clients retry in vain
+        logger.warning("%s", error)
+    elif isinstance(error, (UnusableFile, VariantError)):
+        status = 409  # a retry does not help
+    if status >= 500 or status == 409:
+        logger.warning("%s%s", NOT_SERVED, error)
+    return PlainTextResponse(f"{error}\n", status, headers={"Cache-Control": "no-store"})
+
+
+class Handlers:
+    """The request handlers, and their responses in memory.
+
+    Attributes:
+        answers: responses by path and accepted formats.
+    """
+
+    def __init__(self, service: Service, metrics: Metrics) -> None:
+        self._service = service
+        self._upstreams = service.upstreams
+        self._metrics = metrics
+        self.answers: LRUCache[tuple[str, tuple[PageFormat, ...]], CachedResponse] = LRUCache(
+            service.settings.limits.answer_bytes
+        )
+        self._making: SingleFlight[CachedResponse] = SingleFlight()
+
+    async def health(self, _: Request) -> Response:
+        """Return that the proxy runs; no upstream is involved."""
+        return JSONResponse({"status": "ok", "upstreams": len(self._service.settings.upstreams)})
+
+    async def metrics(self, _: Request) -> Response:
+        """Return the metrics."""
+        gauges = {
+            "answers": ("Responses in memory.", float(len(self.answers))),
+            "answer_bytes": ("Size of responses in memory in bytes.", float(self.answers.weight)),
+        }
+        text = self._metrics.text(gauges, self._upstreams.budgets)
+        return Response(text, media_type="text/plain; version=0.0.4")
+
+    async def projects(self, request: Request) -> Response:
+        """Return the page that lists projects."""
+        _, index = self._asked(request)
+        upstream = self._service.upstream(index) if index else None
+
+        async def make() -> CachedResponse:
+            return await self._service.pages.project_list(upstream, forms)
+
+        forms = accepted_formats(request.headers.get("accept", ""))
+        return await self._answered(request, forms, make)
+
+    async def project(self, request: Request) -> Response:
+        """Return the page of a project."""
+        client, index = self._asked(request)
+        asked = request.path_params["project"]
+        project = normalized(asked)
+        if project is None:
+            raise NoSuchFile(f"{asked[:80]!r} is not a valid project name")
+        if project != asked:
+            return RedirectResponse(f"../{project}/", 301)
+        upstream = self._service.upstream(index) if index else None
+        forms = accepted_formats(request.headers.get("accept", ""))
+
+        async def make() -> CachedResponse:
+            shown = await self._service.views.view(client, upstream, project)
+            if shown is None:
+                raise NoSuchFile(f"no index has the project {project}")
+            prefix = "../../../../" if index else "../../"
+            return await self._service.pages.page(client, [shown], prefix, forms)
+
+        return await self._answered(request, forms, make)
+
+    async def links(self, request: Request) -> Response:
+        """Return the page of all files of a find-links upstream."""
+        client, index = self._asked(request)
+        upstream = self._service.upstream(index)
+        if upstream.kind != "find-links":
+            raise NoSuchFile(f"{index} is an index, not a find-links page: its root is ../simple/")
+        forms = accepted_formats(request.headers.get("accept", ""))
+
+        async def make() -> CachedResponse:
+            shown = await self._service.views.links(client, upstream)
+            return await self._service.pages.page(client, shown, "../../../", forms)
+
+        return await self._answered(request, forms, make)
+
+    async def variants(self, request: Request) -> Response:
+        """Return the decisions on a project; ``?markers`` adds requirements of variant markers."""
+        client, index = self._asked(request)
+        project = normalized(request.path_params["project"])
+        shown = None
+        if project is not None:
+            upstream = self._service.upstream(index)
+            shown = await self._service.views.view(client, upstream, project)
+        if shown is None:
+            raise NoSuchFile(f"index {index} has no such project")
+        tree = await self._service.report.decisions(
+            shown, markers="markers" in request.query_params
+        )
+        body = await self._upstreams.compute(lambda: json.dumps(tree, ensure_ascii=False).encode())
+        return Response(body, media_type="application/json", headers={"Cache-Control": "no-store"})
+
+    async def file(self, request: Request) -> Response:
+        """Return a redirect to a file, or the file."""
+        client, index = self._asked(request)
+        parameters = request.path_params
+        project = normalized(parameters["project"])
+        if project is None or project != parameters["project"]:
+            raise NoSuchFile(f"{parameters['project'][:80]!r} is not a normalized project name")
+        upstream = self._service.upstream(index)
+        delivery = await self._service.deliveries.file(
+            client, upstream, project, parameters["choice"], parameters["filename"]
+        )
+        if delivery.redirect:
+            # 307: the target may change, the requested URL stays valid.
+            return RedirectResponse(
+                delivery.redirect, 307, headers={"Cache-Control": cache_control(delivery, 600)}
+            )
+        if delivery.data is not None:
+            answer = CachedResponse(
+                delivery.data, "application/octet-stream", cache_control(delivery, 600)
+            )
+            return _Ready(answer)
+        assert delivery.transfer is not None
+        return transfer_response(
+            request, delivery, delivery.transfer, self._upstreams, self._metrics
+        )
+
+    def _asked(self, request: Request) -> tuple[Client, str]:
+        return (
+            self._service.clients.client(request.path_params["key"]),
+            request.path_params.get("index", ""),
+        )
+
+    async def _answered(
+        self,
+        request: Request,
+        forms: tuple[PageFormat, ...],
+        make: Callable[[], Awaitable[CachedResponse]],
+    ) -> Response:
+        key = (request.scope["path"], forms)
+
+        async def work() -> CachedResponse:
+            answer = await make()
+            await self._upstreams.compute(lambda: answer.forms)  # compresses the body
+            if "no-store" not in answer.cache:
+                self.answers.put(key, answer, answer.weight)
+            return answer
+
+        return _Ready(await self._making.join(key, work))
+
+
+class _Ready(Response):
+    """A response in memory, sent in the encoding that the client accepts."""
+
+    def __init__(self, answer: CachedResponse) -> None:
+        self._answer = answer
+        self.background = None
+        self.status_code = answer.status
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+        """Send it."""
+        await send_answer(self._answer, scope, send)
+
+
+async def send_answer(answer: CachedResponse, scope: Scope, send: Send) -> int:
+    """Send *answer* in the encoding that the request accepts; return the status."""
+    encoding = known = b""
+    for name, value in scope["headers"]:
+        if name == b"accept-encoding":
+            encoding = value
+        elif name == b"if-none-match":
+            known = value
+    status, headers, body = answer.response(encoding, known)
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+    return status

@@ -1,0 +1,186 @@
+"""The command ``variants-proxy``: run the index proxy, or print its URL for this machine."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from pep_variants.errors import VariantError
+
+from .errors import ProxyError
+from .listening import LOOPBACK, PORT, is_wildcard, listen
+
+TOKEN_VARIABLE = "VARIANTS_PROXY_TOKEN"  # noqa: S105 - a name
+_VARIABLES = {"auto_envvar_prefix": "VARIANTS_PROXY", "show_default": True}
+
+
+def main() -> None:
+    """Run the command line, reporting errors in one line."""
+    try:
+        cli(prog_name="variants-proxy")
+    except (ProxyError, VariantError) as error:
+        print(f"variants-proxy: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="variants-proxy", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Index proxy for wheel variants.
+
+    Every installer that reads a simple index gets, for each version, the variant that fits the
+    machine as a plain wheel.
+    """
+
+
+@cli.command(context_settings=_VARIABLES)
+@click.option("--host", default=LOOPBACK, help="Address to listen at.")
+@click.option("--port", default=PORT, help="Port to listen at; 0 for a free one.")
+@click.option(
+    "--index",
+    multiple=True,
+    metavar="[NAME=]URL",
+    help="Upstream index, in order of priority; repeatable.  [default: PyPI]",
+)
+@click.option(
+    "--find-links",
+    multiple=True,
+    metavar="[NAME=]URL",
+    help="Upstream page or directory with links to files; repeatable.",
+)
+@click.option(
+    "--platform",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="Platform file and its name in URLs; repeatable.",
+)
+@click.option(
+    "--name",
+    multiple=True,
+    metavar="HOST",
+    help="Host name that clients use, '*' for any; repeatable.",
+)
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help=f"File with the token that clients have to send.  [default: {TOKEN_VARIABLE}]",
+)
+@click.option("--open", "is_open", is_flag=True, help="Answer all clients, without a token.")
+@click.option("--access-log", is_flag=True, help="Write one line of JSON per request to stderr.")
+@click.option("--cache", type=click.Path(path_type=Path, file_okay=False), help="Cache directory.")
+def serve(
+    host: str,
+    port: int,
+    index: tuple[str, ...],
+    find_links: tuple[str, ...],
+    platform: tuple[str, ...],
+    name: tuple[str, ...],
+    token_file: Path | None,
+    is_open: bool,
+    access_log: bool,
+    cache: Path | None,
+) -> None:
+    """Run the index proxy until it is stopped by a signal.
+
+    Clients send the token as the password of HTTP Basic or as a bearer token.
+    Each option is also a variable: VARIANTS_PROXY_INDEX for --index, with blanks between several
+    values. Put URLs with passwords there: other users of the machine can read options.
+    """
+    from pep_variants.settings.cache_directory import cache_directory
+
+    from .settings import Settings
+    from .upstream_options import PYPI, distinct, read_upstream
+
+    here = Path.cwd()
+    upstreams = [read_upstream(text, here) for text in index]
+    upstreams += [read_upstream(text, here, "find-links") for text in find_links]
+    token = "" if is_open else _token(token_file)
+    settings = Settings(
+        distinct(upstreams or [read_upstream(PYPI, here)]),
+        cache or cache_directory(os.environ, "proxy"),
+        dict(map(_named_platform, platform)),
+        hosts=(*name, *([] if is_wildcard(host) else [host])),
+        compress=is_open or not host.startswith("127."),
+        access_log=access_log,
+    )
+    try:
+        listening = listen(host, port)
+    except OSError as error:
+        raise click.ClickException(
+            f"{host}:{port}: {error.strerror}; choose another address with --host and --port"
+        ) from None
+    from .authentication import TokenMiddleware
+    from .server import make_server
+
+    server = make_server(
+        settings, middleware=None if is_open else lambda app: TokenMiddleware(app, token)
+    )
+    place = f"[{host}]" if ":" in host else host
+    names = ", ".join(upstream.name for upstream in settings.upstreams)
+    click.echo(f"Serving {names} at http://{place}:{listening.getsockname()[1]}", err=True)
+    server.run_until_signal(listening)
+
+
+@cli.command()
+@click.option(
+    "--proxy",
+    default=f"http://{LOOPBACK}:{PORT}",
+    envvar="VARIANTS_PROXY_URL",
+    show_default=True,
+    metavar="URL",
+    help="Base URL of the proxy.",
+)
+@click.option("--index", default="", metavar="NAME", help="One upstream index of the proxy only.")
+@click.option(
+    "--platform",
+    default="",
+    metavar="NAME",
+    help="Platform file that the proxy knows, in place of this machine.",
+)
+def url(proxy: str, index: str, platform: str) -> None:
+    """Print the index URL of a proxy for this machine, for the option --index-url of installers.
+
+    Settings count as in every client: VARIANTS_… variables and variants.toml.
+    """
+    from .urls import index_url
+
+    click.echo(proxy.rstrip("/") + index_url(platform or _key(), index or None))
+
+
+def _key() -> str:
+    from pep_variants.settings.loader import load_preferences
+
+    from .host_machine import described_machine
+    from .key import encode
+
+    def warn(text: str) -> None:
+        click.echo(f"variants-proxy: {text}", err=True)
+
+    return encode(described_machine(load_preferences({}, os.environ, warn=warn)))
+
+
+def _token(path: Path | None) -> str:
+    token = os.environ.get(TOKEN_VARIABLE, "")
+    if path is not None:
+        try:
+            token = path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise click.ClickException(f"{path}: the token cannot be read: {error}") from None
+    if not token.strip():
+        raise click.UsageError(
+            f"there is no token: set {TOKEN_VARIABLE}, use --token-file, or --open for all clients"
+        )
+    return token.strip()
+
+
+def _named_platform(text: str) -> tuple[str, Path]:
+    from pep_variants.formats.platform_file import load_platform
+
+    name, equals, path = text.partition("=")
+    if not equals:
+        raise click.UsageError(f"--platform {text}: expected NAME=FILE")
+    load_platform(path)
+    return name, Path(path).absolute()

@@ -1,0 +1,100 @@
+"""Decisions on a project and their reasons, as JSON data."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from packaging.version import Version
+
+from pep_variants.choose.explanation import notices, verdicts
+from pep_variants.choose.rejections import why_this
+
+from .choice import Choice, Decision
+from .core_metadata import CoreMetadata
+from .errors import UpstreamError
+from .remarks import conditional_requirements, remarks
+from .upstreams import Upstreams
+from .views import ProjectView
+
+_MOST_CONDITIONAL = 3
+
+
+class DecisionReport:
+    """Describes decisions on projects."""
+
+    def __init__(self, upstreams: Upstreams, core_metadata: CoreMetadata) -> None:
+        self._upstreams = upstreams
+        self._core_metadata = core_metadata
+
+    async def decisions(self, shown: ProjectView, *, markers: bool = False) -> dict[str, object]:
+        """Return the decisions on a project and their reasons, as JSON data.
+
+        ``versions`` is newest first; each has ``version``, ``files`` (label, or null for the
+        non-variant wheel, by plain filename), ``variants`` (``label``, ``verdict`` and ``why``,
+        the chosen one first), ``why`` the chosen one and nothing better, ``notices``,
+        ``problems``, ``unknown`` labels, the ``providers`` that the metadata wants (``requires``
+        and ``plugin-api``, by namespace), and what `remarks` returns.
+
+        Args:
+            shown: one project.
+            markers: add ``conditional`` to the newest versions with a variant that fits, see
+                `conditional_requirements`.
+        """
+        choice = shown.choice or Choice(())
+        conditional = await self._conditional(shown, choice) if markers else {}
+        return {
+            "project": shown.project,
+            "index": shown.upstream.name,
+            "versions": await self._upstreams.budget(shown.upstream).compute(
+                lambda: [
+                    {
+                        **_decision_tree(each, shown.project),
+                        **remarks(each, choice, shown.project),
+                        "conditional": conditional.get(each.release.version, []),
+                    }
+                    for each in choice.decisions
+                ]
+            ),
+        }
+
+    async def _conditional(
+        self, shown: ProjectView, choice: Choice
+    ) -> dict[Version, list[dict[str, str]]]:
+        """Return what variant markers require of the newest versions with a variant that fits."""
+        found: dict[Version, list[dict[str, str]]] = {}
+        for decision in choice.decisions:
+            offer = next(iter(decision.offers.values()), None)
+            if offer is None or offer.label is None:
+                continue
+            try:
+                metadata = await self._core_metadata.read(shown.upstream, offer.file)
+            except UpstreamError:
+                continue
+            found[decision.release.version] = await self._upstreams.compute(
+                partial(conditional_requirements, shown.project, decision, offer, metadata)
+            )
+            if len(found) == _MOST_CONDITIONAL:
+                break
+        return found
+
+
+def _decision_tree(decision: Decision, project: str) -> dict[str, object]:
+    selection = decision.selection
+    chosen = selection.chosen.label if selection.chosen else None
+    why = why_this(selection, selection.chosen, project) if selection.chosen else ""
+    rankings = selection.distinct_rankings.values()
+    return {
+        "version": str(decision.release.version),
+        "files": {name: offer.label for name, offer in decision.offers.items()},
+        "variants": [row._asdict() for ranking in rankings for row in verdicts(ranking, chosen)],
+        "why": why,
+        "notices": [notice.text for ranking in rankings for notice in notices(ranking)],
+        "problems": [str(problem) for problem in selection.problems.values()],
+        "unknown": list(selection.unknown),
+        "providers": {
+            namespace: {"requires": list(provider.requires), "plugin-api": provider.plugin_api}
+            for ranking in rankings
+            for namespace, provider in ranking.metadata.providers.items()
+            if provider.requires
+        },
+    }

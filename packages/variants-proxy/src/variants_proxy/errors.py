@@ -1,0 +1,44 @@
+"""Every error of the index proxy. Catch `ProxyError` for all of them.
+
+Messages name the URL, without credentials, and the value, and say what to do.
+"""
+
+from __future__ import annotations
+
+from pep_variants.errors import VariantError
+
+
+class ProxyError(Exception):
+    """Base of all errors of this package."""
+
+
+class InvalidKey(ProxyError):
+    """A platform key that `encode` does not produce, or that names an unknown platform file."""
+
+
+class UpstreamError(ProxyError):
+    """An upstream index that cannot be reached, responds with an error, or exceeds a limit.
+
+    Attributes:
+        status: HTTP status of the proxy's response, 504 for a timeout.
+    """
+
+    def __init__(self, message: str, status: int = 502) -> None:
+        self.status = status
+        super().__init__(message)
+
+
+class UnusableFile(ProxyError):
+    """An upstream file that contradicts its index, or cannot be rewritten."""
+
+
+class InvalidSetting(ProxyError):
+    """A setting of the proxy that is not valid."""
+
+
+class NoSuchFile(ProxyError):
+    """A project, file or index that does not exist."""
+
+
+ANSWERED = (InvalidKey, NoSuchFile, UpstreamError, UnusableFile, VariantError)
+"""Errors with an HTTP response."""

@@ -1,0 +1,253 @@
+"""Entries of project pages: URL, hash, size and core metadata of each file for a client."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import sha256
+from typing import TypeVar
+
+from packaging.version import Version
+
+from pep_variants.choose.metadata_markers import metadata_terms, reduce_metadata
+from variants_index.pages import PageFile
+
+from .choice import Choice, Offer, wheel_version
+from .core_metadata import CoreMetadata, metadata_key
+from .errors import UpstreamError
+from .log_lines import HAS_NOTICES, NOTICES_LOGGER
+from .settings import Limits, Upstream
+from .single_flight import gather_limited
+from .transfers import WheelDigest
+from .upstreams import Upstreams
+from .urls import CHOSEN, PLAIN, file_path
+from .views import Client, ProjectView
+from .wheel_preparation import WheelPreparation
+
+logger = logging.getLogger(__name__)
+notices_log = logging.getLogger(NOTICES_LOGGER)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class _Markers:
+    """Variant markers of the wheels on a page, by upstream filename.
+
+    Attributes:
+        reduced: METADATA with evaluated markers, of wheels that have markers.
+        unknown: wheels that were not inspected.
+        digests: SHA-256 of METADATA, of wheels without markers.
+    """
+
+    reduced: dict[str, bytes]
+    unknown: frozenset[str]
+    digests: dict[str, str]
+
+
+class PageEntries:
+    """Writes the entries of pages."""
+
+    def __init__(
+        self,
+        upstreams: Upstreams,
+        core_metadata: CoreMetadata,
+        preparation: WheelPreparation,
+        limits: Limits,
+    ) -> None:
+        self._upstreams = upstreams
+        self._core_metadata = core_metadata
+        self._preparation = preparation
+        self._limits = limits
+
+    async def of(
+        self, client: Client, shown: ProjectView, choice: Choice, prefix: str
+    ) -> list[PageFile]:
+        """Return the entries of the files in *choice*, in its order.
+
+        Args:
+            client: of the request.
+            shown: one project.
+            choice: of its files.
+            prefix: relative URL from the page to ``/p/<key>/``.
+        """
+        compute = self._upstreams.budget(shown.upstream).compute
+        offers = await compute(lambda: _newest_first(choice))
+        markers = await self._markers(shown.upstream, offers)
+        announced: dict[str, WheelDigest | None] = {}
+        if markers.reduced:
+            # If uv finds no solution, the command reports dependencies that markers add.
+            notices_log.info("%s%s", HAS_NOTICES, shown.project)
+        if markers.reduced and not client.floating:
+            announced = await self._announced(shown.upstream, offers, markers)
+        direct = _Direct(self._upstreams, shown.upstream)
+        return await compute(
+            lambda: [
+                _entry(client, shown, offer, prefix, markers, announced, direct)
+                for offer in choice.offers
+            ]
+        )
+
+    async def _markers(self, upstream: Upstream, offers: Sequence[Offer]) -> _Markers:
+        compute = self._upstreams.budget(upstream).compute
+
+        def by_key() -> tuple[list[str], dict[str, PageFile]]:
+            # Most wheels of a version share their METADATA.
+            keys = [metadata_key(offer.file) for offer in offers]
+            pairs = zip(reversed(keys), reversed(offers), strict=True)
+            return keys, {key: offer.file for key, offer in pairs}
+
+        keys, files = await compute(by_key)
+        wanted = list(dict.fromkeys(keys))[: self._limits.inspected]
+
+        async def one(file: PageFile) -> bytes | None:
+            try:
+                return await self._core_metadata.read(upstream, file)
+            except UpstreamError as error:
+                logger.warning("%s: its metadata cannot be inspected: %s", file.filename, error)
+                return None
+
+        found = await gather_limited(
+            [partial(one, files[key]) for key in wanted], self._limits.parallel
+        )
+        metadata = dict(zip(wanted, found, strict=True))
+        return await compute(lambda: _read_markers(keys, offers, metadata))
+
+    async def _announced(
+        self, upstream: Upstream, offers: Sequence[Offer], markers: _Markers
+    ) -> dict[str, WheelDigest | None]:
+        marked = [offer for offer in offers if offer.file.filename in markers.reduced]
+        works = [
+            partial(
+                self._preparation.announced,
+                upstream,
+                offer,
+                markers.reduced[offer.file.filename],
+                ahead=number < self._limits.hashed,
+            )
+            for number, offer in enumerate(marked)
+        ]
+        found = await gather_limited(works, self._limits.parallel)
+        return {offer.file.filename: item for offer, item in zip(marked, found, strict=True)}
+
+
+def _read_markers(
+    keys: Sequence[str], offers: Sequence[Offer], metadata: Mapping[str, bytes | None]
+) -> _Markers:
+    """Return the markers in *metadata*, which is by key; *keys* are those of *offers*."""
+    marked = {key for key, data in metadata.items() if data and metadata_terms(data)}
+    reduced = {
+        offer.file.filename: reduce_metadata(data, offer.context)
+        for key, offer in zip(keys, offers, strict=True)
+        if key in marked and offer.context is not None and (data := metadata[key])
+    }
+    unknown = frozenset(
+        offer.file.filename
+        for key, offer in zip(keys, offers, strict=True)
+        if metadata.get(key) is None
+    )
+    found = {key: sha256(data).hexdigest() for key, data in metadata.items() if data}
+    digests = {
+        offer.file.filename: found[key]
+        for key, offer in zip(keys, offers, strict=True)
+        if key in found and key not in marked
+    }
+    return _Markers(reduced, unknown, digests)
+
+
+def _newest_first(choice: Choice) -> list[Offer]:
+    """Return the files that may have variant markers, newest first: the limit drops old ones."""
+    evaluated = [offer for item in choice.decisions for offer in item.offers.values()]
+    if len(evaluated) == sum(offer.context is not None for offer in choice.offers):
+        return evaluated
+    names = {offer.file.filename for offer in evaluated}
+    others = [
+        offer
+        for offer in choice.offers
+        if offer.context is not None and offer.file.filename not in names
+    ]
+    # Of versions beyond the limit, and of those without variants.
+    versions = {name: wheel_version(name) for name in (offer.filename for offer in others)}
+    return evaluated + sorted(
+        others,
+        key=lambda offer: (versions[offer.filename] or Version("0"), offer.filename),
+        reverse=True,
+    )
+
+
+def _entry(
+    client: Client,
+    shown: ProjectView,
+    offer: Offer,
+    prefix: str,
+    markers: _Markers,
+    announced: dict[str, WheelDigest | None],
+    direct: _Direct,
+) -> PageFile:
+    file = offer.file
+    reduced = markers.reduced.get(file.filename)
+    unknown = file.filename in markers.unknown
+    floating = client.floating and offer.context is not None
+    is_direct = direct.allows(file.url)
+    if offer.label is None and reduced is None and is_direct and not floating and not unknown:
+        return file
+    choice = CHOSEN if floating else PLAIN if offer.label is None else offer.label
+    url = prefix + file_path(
+        shown.upstream.name,
+        shown.project,
+        choice,
+        offer.filename,
+    )
+    if reduced is None and not floating and not unknown:
+        core_metadata = file.core_metadata
+        if not core_metadata and file.filename in markers.digests:
+            # Known here: clients need not read it from the wheel.
+            core_metadata = {"sha256": markers.digests[file.filename]}
+        # Without gpg_sig: clients would look for the signature beside the proxy's URL.
+        return PageFile(
+            offer.filename,
+            url,
+            file.hashes,
+            file.requires_python,
+            file.yanked,
+            file.size,
+            file.upload_time,
+            core_metadata,
+            file.provenance if is_direct else None,
+        )
+    entry = replace(file, filename=offer.filename, url=url, gpg_sig=None)
+    if floating or unknown:
+        # The contents are not known in advance.
+        return replace(
+            entry,
+            hashes={},
+            size=None,
+            provenance=None,
+            core_metadata=None if entry.core_metadata is None and reduced is None else {},
+        )
+    assert reduced is not None
+    known = announced.get(file.filename)
+    return replace(
+        entry,
+        hashes={"sha256": known.sha256} if known else {},
+        size=known.size if known else None,
+        core_metadata={"sha256": sha256(reduced).hexdigest()},
+        provenance=None,
+    )
+
+
+class _Direct:
+    """Whether clients can fetch files from the upstream themselves, determined once per host."""
+
+    def __init__(self, upstreams: Upstreams, upstream: Upstream) -> None:
+        self._upstreams = upstreams
+        self._upstream = upstream
+        self._known: dict[str, bool] = {}
+
+    def allows(self, url: str) -> bool:
+        host = url[: url.find("/", 8)]
+        if host not in self._known:
+            self._known[host] = self._upstreams.is_direct(self._upstream, url)
+        return self._known[host]

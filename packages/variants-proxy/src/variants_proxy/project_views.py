@@ -1,0 +1,220 @@
+"""Views of projects: which files of an upstream's page a client gets, selected once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from pep_variants.choose.preferences import NON_VARIANT_LABEL
+from pep_variants.errors import PluginFailed
+from pep_variants.gc_pause import paused
+from variants_index.pages import Page
+
+from .choice import Choice, OtherSource, Release, choose, plain_releases, releases
+from .errors import UpstreamError
+from .log_lines import HAS_NOTICES, NOTICES_LOGGER
+from .lru import LRUCache
+from .release_metadata import ReleaseMetadata, known_metadata
+from .remarks import is_notable
+from .settings import Settings, Upstream
+from .single_flight import SingleFlight
+from .upstream_pages import FetchedPage, UpstreamPages
+from .upstreams import Upstreams
+from .views import Client, ProjectView
+from .wheel_preparation import WheelPreparation
+
+logger = logging.getLogger(__name__)
+notices_log = logging.getLogger(NOTICES_LOGGER)
+
+_MANY = 500
+
+
+class ProjectViews:
+    """Selects the files of projects for clients."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        upstreams: Upstreams,
+        pages: UpstreamPages,
+        metadata: ReleaseMetadata,
+        preparation: WheelPreparation,
+    ) -> None:
+        self._settings = settings
+        self._upstreams = upstreams
+        self._pages = pages
+        self._metadata = metadata
+        self._preparation = preparation
+        self._choices: LRUCache[tuple[str, str, str, str], Choice] = LRUCache(
+            settings.limits.kept_choice_bytes
+        )
+        self._choosing: SingleFlight[tuple[Choice, bool]] = SingleFlight()
+
+    async def view(
+        self, client: Client, upstream: Upstream | None, project: str
+    ) -> ProjectView | None:
+        """Return the view of *project*, None if no upstream has it.
+
+        Args:
+            client: of the request.
+            upstream: index; None for the first one that has the project. One that fails is not
+                skipped: a private name must not be looked up elsewhere.
+            project: normalized name, empty for all of a find-links page.
+
+        Raises:
+            UpstreamError: an upstream fails.
+        """
+        asked = (
+            [item for item in self._settings.upstreams if not item.explicit]
+            if upstream is None
+            else [upstream]
+        )
+        for item in asked:
+            found = await self._pages.page(item, project)
+            if found is not None:
+                if await self._passes(client, item, project, found):
+                    return ProjectView(item, project, found, None, not found.stale)
+                choice, sure = await self.chosen(client, item, project, found)
+                return ProjectView(item, project, found, choice, sure and not found.stale)
+        return None
+
+    async def _passes(
+        self, client: Client, upstream: Upstream, project: str, found: FetchedPage
+    ) -> bool:
+        """Return whether a page can be served unchanged: it has nothing to select from."""
+        plain = found.listing.plain if found.listing is not None else None
+        if (
+            plain is None
+            or await self._other_sources(upstream, project)
+            or found.private
+            or client.machine.preferences.forced.get(project, NON_VARIANT_LABEL)
+            != NON_VARIANT_LABEL
+        ):
+            return False
+        return plain.newest is None or not await self._preparation.is_marked(
+            upstream, plain.newest, thorough=False
+        )
+
+    async def chosen(
+        self, client: Client, upstream: Upstream, project: str, found: FetchedPage
+    ) -> tuple[Choice, bool]:
+        """Return the choice of files, and whether everything it depends on could be read."""
+        others = await self._other_sources(upstream, project)
+        digests = "-".join((found.digest, *(other.digest for _, other in others)))
+        key = (upstream.name, project, digests, client.key)
+        known = self._choices.get(key)
+        if known is not None:
+            return known, True
+
+        async def work() -> tuple[Choice, bool]:
+            compute = self._upstreams.budget(upstream).compute
+            preferences = client.machine.preferences
+            chooses = (
+                preferences.use_variants and preferences.forced.get(project) != NON_VARIANT_LABEL
+            )
+
+            def read_versions() -> tuple[Page, tuple[Release, ...], tuple[Release, ...]]:
+                page = found.page
+                also = {release.version for _, other in others for release in releases(other.page)}
+                versions = releases(page, also)
+                return page, versions, plain_releases(page, versions if chooses else ())
+
+            page, versions, plain_versions = await compute(read_versions)
+            wanted = versions[: self._settings.limits.versions]
+            metadata, sure = await self._metadata.read_all(upstream, wanted)
+            others_found = []
+            for other, its_page in others:
+                other_found, is_sure = await self._other_source(other, its_page, wanted)
+                others_found.append(other_found)
+                sure = sure and is_sure
+            marked = await self._preparation.marked(
+                upstream, plain_versions, thorough=bool(versions)
+            )
+
+            read = partial(known_metadata, metadata)
+
+            def chosen() -> Choice:
+                with paused(len(page.files) > _MANY):
+                    return choose(
+                        page,
+                        versions,
+                        client.machine,
+                        read,
+                        limit=len(wanted),
+                        marked=marked,
+                        failures=self._settings.failures,
+                        others=others_found,
+                        is_last=upstream.kind != "find-links",
+                    )
+
+            try:
+                choice = await compute(chosen)
+            except (UpstreamError, PluginFailed):
+                raise
+            except Exception:  # a bug here must cost the variants, not the installation
+                if client.machine.preferences.forced.get(project) is not None:
+                    raise
+                logger.exception("%s: variants are ignored because of an internal error", project)
+                plain = replace(client.machine.preferences, use_variants=False)
+                machine = replace(client.machine, preferences=plain)
+                choice = await compute(lambda: choose(page, (), machine, read, limit=0))
+                sure = False
+            if notices_log.isEnabledFor(logging.INFO) and any(map(is_notable, choice.decisions)):
+                notices_log.info("%s%s", HAS_NOTICES, project)
+            if sure:
+                self._choices.put(key, choice, 200 + 300 * len(choice.offers))
+            return choice, sure
+
+        return await self._choosing.join(key, work)
+
+    async def _other_sources(
+        self, upstream: Upstream, project: str
+    ) -> list[tuple[Upstream, FetchedPage]]:
+        """Return the upstreams whose files of *project* uv merges with *upstream*'s.
+
+        Those are the find-links places, for every index that is not explicit; and for a find-links
+        place the first index that has the project. Indexes get requests for `Settings.requested`
+        projects only, which uv requests as well: they must not see other names of a find-links
+        place.
+        """
+        links = [item for item in self._settings.upstreams if item.kind == "find-links"]
+        if not links or upstream.explicit:
+            return []
+        asked = [item for item in links if item is not upstream]
+        if upstream.kind == "find-links" and project in self._settings.requested:
+            asked += [item for item in self._settings.upstreams if item.kind != "find-links"]
+        found = []
+        for item in asked:
+            try:
+                page = None if item.explicit else await self._pages.page(item, project)
+            except UpstreamError as error:
+                logger.warning("%s: evaluated without index %s: %s", project, item.name, error)
+                continue
+            if page is not None:
+                found.append((item, page))
+                if item.kind != "find-links":
+                    break
+        return found
+
+    async def _other_source(
+        self, upstream: Upstream, found: FetchedPage, wanted: Sequence[Release]
+    ) -> tuple[OtherSource, bool]:
+        """Return the wheels of another upstream, and whether all their metadata could be read."""
+        also = {release.version for release in wanted}
+        there = await self._upstreams.budget(upstream).compute(lambda: releases(found.page, also))
+        theirs = [release for release in there if release.version in also]
+        metadata, sure = await self._metadata.read_all(upstream, theirs)
+        by_version = {release.version: release for release in theirs}
+        return OtherSource(upstream.name, by_version, partial(known_metadata, metadata)), sure
+
+    async def links(self, client: Client, upstream: Upstream) -> list[ProjectView]:
+        """Return the views of all projects of a find-links page.
+
+        Raises:
+            UpstreamError: the upstream fails.
+        """
+        projects = await self._pages.projects(upstream)
+        shown = [await self.view(client, upstream, project) for project in projects]
+        return [item for item in shown if item is not None]

@@ -1,0 +1,251 @@
+"""The HTTP server: uvicorn with limits for slow clients and for the time a shutdown takes.
+
+uvicorn closes idle connections between requests, but has no timeout for the rest of a request and
+for a client that does not read its response.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
+from typing import TYPE_CHECKING, Final
+
+from uvicorn import Config, Server
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from .app import create_app
+from .settings import Settings
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+HEAD_SECONDS: Final = 10.0
+"""Timeout for a request's head, from the first byte of the connection or request."""
+
+WRITE_SECONDS: Final = 60.0
+"""Timeout for a client that does not read its response, once the buffers are full."""
+
+IDLE_SECONDS: Final = 5
+"""Keep-alive timeout between two requests; uv and pip send the next one immediately."""
+
+CONNECTIONS: Final = 1000
+"""Maximum number of client connections; at most half of the open files of the process."""
+
+HEAD_BYTES: Final = 64 * 1024
+"""Maximum size of a request's head."""
+
+GRACE: Final = 1
+"""Seconds for requests in progress when the server shuts down."""
+
+LAST: Final = 1.9
+"""Seconds after which a shutdown ends the process, whatever requests wait for."""
+
+
+class _Timer:
+    """Calls *action* once after *seconds*, unless stopped before."""
+
+    def __init__(self, seconds: float, action: Callable[[], None]) -> None:
+        self._seconds = seconds
+        self._action = action
+        self._handle: asyncio.TimerHandle | None = None
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start the timer if it is not running."""
+        if self._handle is None:
+            self._handle = loop.call_later(self._seconds, self._call)
+
+    def stop(self) -> None:
+        """Cancel the call."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def _call(self) -> None:
+        self._handle = None
+        self._action()
+
+
+class LimitedProtocol(H11Protocol):
+    """A connection that is closed if its client is too slow or too many are open."""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether no request of this connection is being answered."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start the timeout for the head; above the limit close the oldest idle connection."""
+        super().connection_made(transport)
+        self._begun = time.monotonic()
+        self._head = _Timer(HEAD_SECONDS, self._head_is_late)
+        self._write = _Timer(WRITE_SECONDS, self.close)
+        self._head.start(self.loop)
+        if len(self.connections) > connection_limit():
+            waiting = [
+                each
+                for each in self.connections
+                if isinstance(each, LimitedProtocol) and each.is_waiting
+            ]
+            if waiting:
+                min(waiting, key=lambda each: each._begun).close()
+
+    def data_received(self, data: bytes) -> None:
+        """Process bytes; an unfinished head does not get more time by them."""
+        super().data_received(data)
+        if self.is_waiting:
+            self._head.start(self.loop)
+        else:
+            self._head.stop()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Cancel the timers."""
+        self._head.stop()
+        self._write.stop()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Start the timeout for reading the response."""
+        super().pause_writing()
+        self._write.start(self.loop)
+
+    def resume_writing(self) -> None:
+        """Cancel the timeout."""
+        self._write.stop()
+        super().resume_writing()
+
+    def close(self) -> None:
+        """Close the connection without sending what is buffered."""
+        self.transport.abort()
+
+    def _head_is_late(self) -> None:
+        if self.is_waiting:
+            self.close()
+
+
+def connection_limit() -> int:
+    """Return the maximum number of client connections."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return CONNECTIONS
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return CONNECTIONS if soft == resource.RLIM_INFINITY else max(8, min(CONNECTIONS, soft // 2))
+
+
+class LimitedServer(Server):
+    """A server that shuts down within two seconds, whatever its requests wait for."""
+
+    def __init__(self, config: Config, ended: Callable[[], None] | None = None) -> None:
+        """Set up.
+
+        Args:
+            config: see `limited_config`.
+            ended: called before the process exits, if requests do not finish in time.
+        """
+        super().__init__(config)
+        self._ended = ended
+        self._bounded = False
+
+    def run_until_signal(self, listening: socket.socket) -> None:
+        """Serve at *listening* until SIGTERM or SIGINT."""
+        # uvicorn raises the signal again when it has shut down.
+        signal.signal(signal.SIGTERM, lambda *_: None)
+        signal.signal(signal.SIGINT, lambda *_: None)
+        self.run(sockets=[listening])
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Shut down because of a signal."""
+        self.end()
+        super().handle_exit(sig, frame)
+
+    def end(self) -> None:
+        """Finish the requests in progress and shut down; safe to call from any thread."""
+        self.should_exit = True
+        if not self._bounded:
+            self._bounded = True
+            threading.Thread(target=self._end_process, daemon=True).start()
+
+    def _end_process(self) -> None:
+        time.sleep(LAST)
+        try:
+            if self._ended is not None:
+                self._ended()
+        finally:
+            os._exit(0)
+
+
+def limited_config(application: Callable[..., object]) -> Config:
+    """Return uvicorn's configuration for *application*."""
+    return Config(
+        application,
+        http=LimitedProtocol,
+        log_config=None,
+        access_log=False,
+        lifespan="on",
+        server_header=False,
+        date_header=False,
+        timeout_graceful_shutdown=GRACE,
+        timeout_keep_alive=IDLE_SECONDS,
+        h11_max_incomplete_event_size=HEAD_BYTES,
+        ws="none",
+    )
+
+
+def make_server(
+    settings: Settings,
+    *,
+    middleware: Callable[[ASGIApp], ASGIApp] | None = None,
+    ended: Callable[[], None] | None = None,
+) -> LimitedServer:
+    """Return the server of the proxy for *settings*; its ``run(sockets=[…])`` serves.
+
+    Args:
+        settings: of the proxy.
+        middleware: wraps the ASGI application.
+        ended: see `LimitedServer`.
+    """
+    return_memory()
+    try:
+        settings.cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        print(
+            f"{settings.cache}: the cache directory cannot be written ({error.strerror}): "
+            "running without a cache",
+            file=sys.stderr,
+        )
+    logging.basicConfig(
+        stream=sys.stderr,
+        level="INFO" if settings.access_log else "WARNING",
+        format="%(message)s",
+    )
+    application: ASGIApp = create_app(settings)
+    if middleware is not None:
+        application = middleware(application)
+    return LimitedServer(limited_config(application), ended)
+
+
+_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
+"""Parameters of glibc's ``mallopt``."""
+
+
+def return_memory() -> None:
+    """Make the C library return large freed buffers to the system.
+
+    By default glibc keeps up to 32 MiB for each thread: with pages of that size in several threads
+    hundreds of megabytes. Other C libraries have no such parameters.
+    """
+    import ctypes
+
+    with suppress(OSError, AttributeError, TypeError):
+        library = ctypes.CDLL(None)
+        library.mallopt(_M_MMAP_THRESHOLD, 1 << 20)
+        library.mallopt(_M_ARENA_MAX, 2)

@@ -1,0 +1,61 @@
+"""The proxy without HTTP: its parts, connected."""
+
+from __future__ import annotations
+
+from .clients import Clients
+from .core_metadata import CoreMetadata
+from .decision_report import DecisionReport
+from .deliveries import Deliveries
+from .errors import NoSuchFile
+from .metrics import Metrics
+from .page_entries import PageEntries
+from .project_pages import ProjectPages
+from .project_views import ProjectViews
+from .release_metadata import ReleaseMetadata
+from .settings import Settings, Upstream
+from .upstream_pages import UpstreamPages
+from .upstreams import Upstreams
+from .wheel_preparation import WheelPreparation
+
+
+class Service:
+    """The parts of one proxy.
+
+    Attributes:
+        settings: of the proxy.
+        upstreams: connections to the upstream indexes.
+        clients: from platform keys.
+        views: of projects, for clients.
+        pages: written from views.
+        deliveries: of files.
+        report: of decisions.
+    """
+
+    def __init__(self, settings: Settings, metrics: Metrics) -> None:
+        limits = settings.limits
+        self.settings = settings
+        self.upstreams = upstreams = Upstreams(settings)
+        metadata = ReleaseMetadata(upstreams, limits, metrics)
+        core_metadata = CoreMetadata(upstreams, limits)
+        preparation = WheelPreparation(upstreams, core_metadata, limits)
+        entries = PageEntries(upstreams, core_metadata, preparation, limits)
+        pages = UpstreamPages(settings, upstreams, metrics)
+        self.clients = Clients(settings)
+        self.views = ProjectViews(settings, upstreams, pages, metadata, preparation)
+        self.pages = ProjectPages(settings, upstreams, pages, entries)
+        self.deliveries = Deliveries(
+            settings, upstreams, pages, self.views, metadata, core_metadata, preparation
+        )
+        self.report = DecisionReport(upstreams, core_metadata)
+
+    def upstream(self, name: str) -> Upstream:
+        """Return the upstream called *name*.
+
+        Raises:
+            NoSuchFile: there is none.
+        """
+        found = self.settings.upstream(name)
+        if found is None:
+            known = ", ".join(item.name for item in self.settings.upstreams)
+            raise NoSuchFile(f"unknown index {name!r}; known indexes: {known or 'none'}")
+        return found

@@ -1,0 +1,175 @@
+"""Settings of a proxy. Everything else is in the URL of a request."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from pep_variants import limits
+from pep_variants.errors import PluginFailed, redacted, shortened
+from variants_index.http.credentials import Credentials, split_credentials
+
+from .errors import InvalidSetting
+
+INDEX_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+"""Valid names of indexes in URLs; uv's names of indexes match."""
+
+Kind = Literal["simple", "find-links"]
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """One upstream index.
+
+    Attributes:
+        name: in URLs; unique.
+        url: of the simple API's root, or of a page or directory with links to files: ``http``,
+            ``https`` or ``file``. User name and password move to `credentials`.
+        kind: root of the simple API, or page of links.
+        credentials: sent if the index requires them; None for those of netrc and keyring.
+        token: bearer token, sent in place of credentials; empty for none.
+        explicit: only at ``/i/<name>/``, not in the merged index.
+    """
+
+    name: str
+    url: str
+    kind: Kind = "simple"
+    credentials: Credentials | None = None
+    token: str = field(default="", repr=False)
+    explicit: bool = False
+
+    def __post_init__(self) -> None:
+        """Validate, and split the credentials off the URL, so that messages cannot show them."""
+        if not INDEX_NAME.fullmatch(self.name):
+            raise InvalidSetting(
+                f"{shortened(self.name)} is not a valid name of an index: "
+                f"it must match {INDEX_NAME.pattern}"
+            )
+        if not self.url.startswith(("http://", "https://", "file:")):
+            raise InvalidSetting(
+                f"index {self.name}: the URL {redacted(self.url)} must begin with http://, "
+                "https:// or file:"
+            )
+        url, found = split_credentials(self.url)
+        if self.kind == "simple" and not url.endswith("/"):
+            url += "/"
+        object.__setattr__(self, "url", url)
+        if self.credentials is None:
+            object.__setattr__(self, "credentials", found)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of the resources that each upstream uses.
+
+    Attributes:
+        page_bytes: maximum size of a project page, decompressed.
+        projects_bytes: maximum size of the list of projects, decompressed.
+        metadata_bytes: maximum size of a wheel's ``METADATA``.
+        read_seconds: timeout for the next bytes of a response.
+        page_seconds: timeout for a page or small file.
+        file_seconds: timeout for inspecting a wheel.
+        connections: concurrent requests for pages, and as many for small files and ranges.
+        streams: wheels streamed concurrently.
+        workers: threads that parse pages and select variants.
+        queue: requests waiting for one of these.
+        queue_seconds: timeout for waiting.
+        parallel: small files fetched concurrently for one page.
+        versions: per project, newest first, whose variants are evaluated. Older ones have only
+            their null variants and non-variant wheels.
+        inspected: distinct METADATA files per project that are searched for variant markers,
+            newest versions first. Pages have no hashes of further wheels, since they may change.
+        hashed: wheels with variant markers per project that are rewritten to know their hash,
+            newest versions first. Pages have hashes of others once these were sent.
+        hashed_bytes: maximum size of a wheel for `hashed`.
+        cache_bytes: pages and small files on disk.
+        answer_bytes: responses in memory.
+        kept_page_bytes: upstream pages in memory.
+        kept_choice_bytes: choices in memory.
+    """
+
+    page_bytes: int = limits.PAGE_BYTES
+    projects_bytes: int = limits.PROJECTS_BYTES
+    metadata_bytes: int = limits.CORE_METADATA_BYTES
+    read_seconds: float = 15.0
+    page_seconds: float = 60.0
+    file_seconds: float = 600.0
+    connections: int = 32
+    streams: int = 64
+    workers: int = 2
+    queue: int = 1000
+    queue_seconds: float = 30.0
+    parallel: int = 16
+    versions: int = 200
+    inspected: int = 500
+    hashed: int = 50
+    hashed_bytes: int = 32 * 2**20
+    cache_bytes: int = 1024 * 2**20
+    answer_bytes: int = 32 * 2**20
+    kept_page_bytes: int = 32 * 2**20
+    kept_choice_bytes: int = 16 * 2**20
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of one proxy.
+
+    Attributes:
+        upstreams: in order of priority; the first one that has a project provides all its files.
+        cache: directory of the cache; proxies may share it.
+        platforms: platform files by their name in URLs.
+        floating: platform keys by a name whose key may change (``here`` for this machine). With
+            such a name files have neither label nor hash, so that a lock file fits every machine;
+            responses must not be cached.
+        hosts: accepted values of the ``Host`` header without port, besides loopback; ``*`` for
+            all.
+        limits: for each upstream.
+        fresh_seconds: lifetime of an upstream page.
+        ca_bundle: file with trusted certificates, in place of the system's.
+        client_cert: file with a client certificate and its key.
+        insecure_hosts: hosts whose certificates are not verified.
+        keyring: use the keyring for credentials.
+        environ: environment variables: proxies, ``NETRC``, ``SSL_CERT_FILE``.
+        compress: compress responses; not worth the time for clients on the same machine.
+        failures: of plugins that the user allowed, by `provider_id`: pages of projects that need
+            one of them are errors.
+        access_log: write one line of JSON for each request to the logger ``variants_proxy.access``.
+        requested: normalized names of projects that clients request from indexes, too. Their files
+            in find-links places are evaluated together with those of the index.
+    """
+
+    upstreams: tuple[Upstream, ...]
+    cache: Path
+    platforms: Mapping[str, Path] = field(default_factory=dict)
+    floating: Mapping[str, str] = field(default_factory=dict)
+    hosts: tuple[str, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+    fresh_seconds: float = 60.0
+    ca_bundle: Path | None = None
+    client_cert: Path | None = None
+    insecure_hosts: frozenset[str] = frozenset()
+    keyring: bool = True
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
+    compress: bool = True
+    access_log: bool = False
+    failures: Mapping[str, PluginFailed] = field(default_factory=dict)
+    requested: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        """Check that names are unique in URLs."""
+        names = [upstream.name for upstream in self.upstreams]
+        for name in names:
+            if names.count(name) > 1:
+                raise InvalidSetting(f"two indexes have the name {name}")
+        for name in self.platforms.keys() & self.floating.keys():
+            raise InvalidSetting(
+                f"two platforms have the name {name}: one from a file, one floating"
+            )
+
+    def upstream(self, name: str) -> Upstream | None:
+        """Return the upstream called *name*, None if there is none."""
+        return next((item for item in self.upstreams if item.name == name), None)

@@ -1,0 +1,75 @@
+"""Upstream indexes as command-line options and variables name them: ``[NAME=]URL``, or a path."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit, urlunsplit
+
+if TYPE_CHECKING:
+    from .settings import Kind, Upstream
+
+PYPI = "https://pypi.org/simple"
+PYPI_NAME = "pypi"
+
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)
+_UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def read_upstream(text: str, base: Path, kind: Kind = "simple") -> Upstream:
+    """Return the upstream of an option, ``[NAME=]URL`` or a path relative to *base*.
+
+    Raises:
+        InvalidSetting: the name or the URL is not valid.
+    """
+    from .settings import Upstream
+
+    name, equals, place = text.partition("=")
+    if not equals or not _NAME.fullmatch(name):
+        name, place = "", text
+    url = absolute_url(place, base)
+    return Upstream(upstream_name(url, name, kind), url, kind)
+
+
+def absolute_url(place: str, base: Path) -> str:
+    """Return the URL of *place*, a URL or a path relative to *base*."""
+    url = place.strip()
+    if not _SCHEME.match(url) or (os.name == "nt" and url[1:2] == ":"):
+        return Path(base, os.path.expanduser(url)).absolute().as_uri()  # noqa: PTH111
+    return url
+
+
+def bare_url(url: str) -> str:
+    """Return *url* without user name, password and the last slash."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])).rstrip("/")
+
+
+def upstream_name(url: str, name: str = "", kind: Kind = "simple") -> str:
+    """Return the name of an upstream in URLs of the proxy, the same on every machine.
+
+    Args:
+        url: of the index.
+        name: the user's name of it, empty for none.
+        kind: of the index.
+    """
+    if name:
+        return _UNFIT.sub("-", name).strip("-._") or "index"
+    bare = bare_url(url)
+    if kind == "simple" and bare == PYPI:
+        return PYPI_NAME
+    host = _UNFIT.sub("-", urlsplit(bare).hostname or "local").strip("-._") or "local"
+    return f"{host[:80]}-{hashlib.sha256(bare.encode()).hexdigest()[:10]}"
+
+
+def distinct(upstreams: Iterable[Upstream]) -> tuple[Upstream, ...]:
+    """Return the first upstream of each name."""
+    found: dict[str, Upstream] = {}
+    for upstream in upstreams:
+        found.setdefault(upstream.name, upstream)
+    return tuple(found.values())

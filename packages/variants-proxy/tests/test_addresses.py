@@ -1,0 +1,121 @@
+"""Where the links and redirects of an upstream may send the proxy."""
+
+import json
+import socket
+
+import pytest
+from machines import NVIDIA
+from upstream_server import JSON, document, wheel
+
+from variants_proxy import Machine, Upstream, encode, index_url
+
+KEY = encode(Machine(NVIDIA, target="linux-x86_64"))
+PUBLIC = "93.184.216.34"
+CU128 = "app-1.0-py3-none-any-cu128.whl"
+SECRET = b"secret"
+
+
+@pytest.fixture
+def public(upstream, monkeypatch):
+    """The URL of *upstream* at a public address, and names that lead inside."""
+    port = int(upstream.url.rpartition(":")[2])
+    names = {"index.example": PUBLIC, "rebound.example": "127.0.0.1"}
+    resolve, connect = socket.getaddrinfo, socket.create_connection
+
+    def resolved(host, *args, **options):
+        return resolve(names.get(host, host), *args, **options)
+
+    def connected(address, *args, **options):
+        if address[0] == PUBLIC:
+            address = ("127.0.0.1", port)
+        return connect(address, *args, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolved)
+    monkeypatch.setattr(socket, "create_connection", connected)
+    return Upstream("main", f"http://index.example:{port}/simple/")
+
+
+@pytest.fixture(params=["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "2130706433",
+                        "rebound.example"])  # fmt: skip
+def inside(request, other):
+    """The URL of a server of this machine, and its requests."""
+    other.faults["/secret"] = (200, {"Content-Type": "text/html"}, SECRET)
+    return f"http://{request.param}:{other.url.rpartition(':')[2]}", other.requests
+
+
+def refused(answer, requests):
+    assert answer.status_code == 502, answer.text
+    assert SECRET not in answer.content
+    assert "not a public address" in answer.text
+    assert requests == []
+
+
+@pytest.mark.parametrize("path", ["", "app/"])
+def test_a_page_redirects(public, inside, upstream, start, path):
+    url, requests = inside
+    upstream.faults[f"/simple/{path}"] = (302, {"Location": f"{url}/secret"}, b"")
+    refused(start(public).get(f"{index_url(KEY)}{path}"), requests)
+
+
+def test_a_wheel_is_inside(public, inside, upstream, start):
+    url, requests = inside
+    upstream.add_release()
+    upstream.attributes[CU128] = {"url": f"{url}/files/app/{CU128}"}
+    proxy = start(public)
+    file = proxy.files()["app-1.0-py3-none-any.whl"]
+    refused(proxy.get(file["url"]), requests)
+    refused(proxy.get(f"{file['url']}.metadata"), requests)
+
+
+def test_a_wheel_redirects(public, inside, upstream, start):
+    url, requests = inside
+    upstream.add_release()
+    upstream.faults[f"/files/app/{CU128}"] = (302, {"Location": f"{url}/secret"}, b"")
+    proxy = start(public)
+    refused(proxy.get(proxy.files()["app-1.0-py3-none-any.whl"]["url"]), requests)
+
+
+def test_metadata_is_inside(public, inside, upstream, start):
+    """The version loses its variants, as with any metadata that cannot be had."""
+    url, requests = inside
+    found = document("12.8")
+    upstream.add("app", CU128, wheel(CU128, variants=found))
+    upstream.add("app", "app-1.0-variants.json", json.dumps(found).encode())
+    upstream.attributes["app-1.0-variants.json"] = {"url": f"{url}/secret"}
+    assert start(public).files() == {}
+    assert requests == []
+
+
+def test_an_index_inside_leads_to_others_there(upstream, other, start):
+    upstream.add_release()
+    upstream.base = other.url
+    other.files = upstream.files
+    proxy = start(upstream)
+    answer = proxy.get(proxy.files()["app-1.0-py3-none-any.whl"]["url"], follow_redirects=True)
+    assert answer.content == upstream.files["app"][CU128]
+
+
+def test_a_public_index_leads_to_another_index_of_the_user(public, upstream, other, start):
+    """As in other clients; the login of that index does not go there."""
+    upstream.add_release()
+    upstream.attributes[CU128] = {"url": f"{other.url}/files/app/{CU128}"}
+    other.files = upstream.files
+    second = Upstream("second", other.simple.replace("http://", "http://user:password@"))
+    proxy = start(public, second)
+    answer = proxy.get(proxy.files()["app-1.0-py3-none-any.whl"]["url"], follow_redirects=True)
+    assert answer.content == upstream.files["app"][CU128]
+    assert not any("Authorization" in headers for _, headers in other.requests)
+
+
+def test_scripts_of_an_upstream_do_not_run(upstream, start):
+    """A page that is handed on as it is."""
+    page = b"<script>alert(1)</script><a href='https://files.example/plain-1.0.tar.gz'>x</a>"
+    upstream.faults["/simple/plain/"] = (200, {"Content-Type": "text/html"}, page)
+    upstream.faults["/simple/x/"] = (200, {"Content-Type": "image/svg+xml"}, b"<svg/>")
+    proxy = start(upstream)
+    for project, accept in (("plain", "text/html"), ("plain", JSON), ("x", "text/html")):
+        answer = proxy.get(f"{index_url(KEY)}{project}/", headers={"Accept": accept})
+        assert answer.status_code == 200
+        assert answer.headers["Content-Security-Policy"] == "sandbox; default-src 'none'"
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert "svg" not in answer.headers["Content-Type"]

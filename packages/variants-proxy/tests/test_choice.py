@@ -1,0 +1,248 @@
+"""What is shown, and that an installer without variants takes what one with them would."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from packaging.tags import compatible_tags, cpython_tags
+from packaging.utils import parse_wheel_filename
+from packaging.version import Version
+from upstream_server import document
+
+from pep_variants.choose.markers import VariantContext
+from pep_variants.choose.preferences import Preferences, preferences_from_options
+from pep_variants.choose.selection import File, select
+from pep_variants.detect.detector import Detector
+from pep_variants.errors import MetadataError
+from pep_variants.formats.reader import read_metadata
+from pep_variants.model.label import split_label
+from pep_variants.model.platform import Platform, Support
+from variants_index.pages import Page, PageFile
+from variants_index.platforms import covers
+from variants_proxy.choice import choose, normalized, plain_releases, releases
+from variants_proxy.key import Machine
+
+MACHINE = Machine(
+    Platform({"nvidia": Support({"cuda_version_lower_bound": ("12.8", "12.7", "12.6")})}),
+    target="linux-x86_64",
+)
+METADATA = read_metadata(json.dumps(document("12.6", "12.8", "13.0")), "x")
+TAGS = (
+    "py3-none-any", "cp312-cp312-manylinux_2_17_x86_64", "cp312-cp312-manylinux_2_28_x86_64",
+    "cp311-cp311-manylinux_2_28_x86_64", "cp39-abi3-manylinux2014_x86_64",
+    "cp312-cp312-musllinux_1_2_x86_64", "cp312-cp312-manylinux_2_28_aarch64",
+    "cp312-cp312-win_amd64", "py3-none-manylinux_2_17_x86_64", "py2.py3-none-any",
+    "cp312-cp312-manylinux1_x86_64.manylinux_2_5_x86_64", "cp312-cp312-macosx_11_0_arm64",
+)  # fmt: skip
+LABELS = ("", "-null", "-cu126", "-cu128", "-cu130", "-unknown")
+
+
+def environment(python, libc, newest):
+    """Tags of a Linux x86-64 with that libc, the most preferred first."""
+    if libc == "musllinux":
+        platforms = ["musllinux_1_2_x86_64", "linux_x86_64"]
+    else:
+        platforms = [f"manylinux_2_{minor}_x86_64" for minor in range(newest, 4, -1)]
+        platforms[platforms.index("manylinux_2_5_x86_64") + 1 :] = [
+            "manylinux1_x86_64",
+            "linux_x86_64",
+        ]
+        if newest >= 17:
+            place = platforms.index("manylinux_2_17_x86_64") + 1
+            platforms.insert(place, "manylinux2014_x86_64")
+    return [
+        *cpython_tags((3, python), [f"cp3{python}"], platforms),
+        *compatible_tags((3, python), f"cp3{python}", platforms),
+    ]
+
+
+ENVIRONMENTS = [environment(*given) for given in (
+    (12, "manylinux", 35), (12, "manylinux", 17), (11, "manylinux", 28), (12, "musllinux", 0),
+    (13, "manylinux", 35),
+)]  # fmt: skip
+
+names = st.lists(
+    st.builds(
+        lambda tag, label, build: f"app-1.0-{build}{tag}{label}.whl",
+        st.sampled_from(TAGS),
+        st.sampled_from(LABELS),
+        st.sampled_from(["", "", "1-", "2-"]),
+    ),
+    unique=True,
+    max_size=25,
+)
+
+
+def page_of(filenames):
+    return Page("app", tuple(PageFile(name, f"https://x.example/{name}") for name in filenames))
+
+
+def chosen(filenames, machine=MACHINE, metadata=METADATA, limit=10):
+    page = page_of(filenames)
+
+    def read(release):
+        if isinstance(metadata, Exception):
+            raise metadata
+        return metadata
+
+    return choose(page, releases(page), machine, read, limit=limit)
+
+
+def installed(plain_names, tags):
+    """Return what an installer without variants takes: the best tag, then the highest build."""
+    places = {tag: place for place, tag in enumerate(tags)}
+    best = None
+    for name in plain_names:
+        _, _, build, wheel_tags = parse_wheel_filename(name)
+        fitting = [places[tag] for tag in wheel_tags if tag in places]
+        if fitting:
+            # As packaging orders build tags: none is lower than any.
+            key = (-min(fitting), build)
+            if best is None or key > best[0]:
+                best = key, name
+    return best and best[1]
+
+
+@settings(max_examples=300, deadline=None)
+@given(names, st.sampled_from(range(len(ENVIRONMENTS))))
+def test_an_installer_without_variants_takes_what_one_with_them_would(filenames, number):
+    tags = ENVIRONMENTS[number]
+    offers = {offer.filename: offer for offer in chosen(filenames).offers}
+    expected = select(
+        [File(name, "here", name) for name in filenames],
+        metadata=lambda _: METADATA,
+        platform=Detector(platform=MACHINE.platform).platform,
+        preferences=Preferences(),
+        project="app",
+        tags=tags,
+    )
+    taken = installed(offers, tags)
+    assert (taken is None) == (expected.chosen is None)
+    if taken is not None and offers[taken].label != expected.chosen.label:
+        # Only because there are environments that have nothing else: an old libc, say.
+        better = split_label(expected.chosen.filename)[0]
+        assert not covers(
+            "-".join(better[:-4].split("-")[-3:]), "-".join(taken[:-4].split("-")[-3:])
+        )
+
+
+@given(names)
+def test_every_file_shown_is_of_the_page_and_once(filenames):
+    offers = chosen(filenames).offers
+    assert len({offer.filename for offer in offers}) == len(offers)
+    for offer in offers:
+        label = f"-{offer.label}" if offer.label else ""
+        assert offer.file.filename == f"{offer.filename[:-4]}{label}.whl"
+        assert offer.label not in ("cu130", "unknown")
+
+
+@given(names)
+def test_order_of_the_page_does_not_decide(filenames):
+    def shown(names):
+        return {offer.filename: offer.label for offer in chosen(names).offers}
+
+    assert shown(filenames) == shown(filenames[::-1])
+
+
+def test_wheels_for_others_have_no_variant_of_ours():
+    filenames = [f"app-1.0-cp312-cp312-{tag}-{name}.whl" for name in ("cu128", "null")
+                 for tag in ("win_amd64", "linux_x86_64", "macosx_11_0_arm64")]  # fmt: skip
+    found = {offer.filename[20:-4]: offer.label for offer in chosen(filenames).offers}
+    assert found == {
+        "win_amd64": "null", "linux_x86_64": "cu128", "macosx_11_0_arm64": "null",
+    }  # fmt: skip
+
+
+def test_a_forced_variant_is_forced_on_this_platform_only():
+    filenames = [f"app-1.0-cp312-cp312-{tag}-{name}.whl" for name in ("cu126", "cu128", "null")
+                 for tag in ("win_amd64", "manylinux_2_28_x86_64")]  # fmt: skip
+    forced = Machine(
+        MACHINE.platform, "", MACHINE.target, preferences_from_options({"variant": ["app=cu126"]})
+    )
+    found = [offer.label for offer in chosen(filenames, forced).offers]
+    assert found == ["cu126", "null"]
+
+
+def test_metadata_that_cannot_be_used_costs_one_version_its_variants():
+    filenames = ["app-1.0-py3-none-any-cu128.whl", "app-1.0-py3-none-any-null.whl",
+                 "app-1.0-py3-none-any.whl", "app-0.9-py3-none-any.whl"]  # fmt: skip
+    choice = chosen(filenames, metadata=MetadataError("x", "", "is broken"))
+    assert [offer.file.filename for offer in choice.offers] == filenames[2:]
+    assert choice.decisions[0].selection.problems
+
+
+def test_versions_are_told_apart_however_they_are_spelled():
+    filenames = ["app-1.0-py3-none-any-cu128.whl", "app-1.0.0-py3-none-any-null.whl",
+                 "app-2-py3-none-any-cu126.whl", "app-x.y-py3-none-any-cu126.whl"]  # fmt: skip
+    found = releases(page_of([*filenames, "app-1-variants.json", "other-2-variants.json"]))
+    assert [(str(item.version), len(item.wheels)) for item in found] == [("2", 1), ("1.0", 2)]
+    assert [item.document and item.document.filename for item in found] == [
+        None, "app-1-variants.json",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ("App", "app"), ("my_app.x", "my-app-x"), ("a", "a"), ("", None), ("-a", None),
+        ("a-", None), ("a\n", None),
+        ("..", None), ("a/b", None), ("a b", None), ("é", None), ("a" * 201, None),
+    ],
+)  # fmt: skip
+def test_normalized(asked, expected):
+    assert normalized(asked) == expected
+
+
+@pytest.mark.parametrize(
+    ("requires", "label"),
+    [("nvidia-variant-provider>=0.0.1", "cu128"), ("nvidia-variant-provider>=9", "null")],
+)
+def test_what_was_detected_is_for_providers_that_ours_stand_in_for(requires, label):
+    tree = document("12.6", "12.8")
+    tree["providers"] = {"nvidia": {**tree["providers"]["nvidia"], "requires": [requires]}}
+    metadata = read_metadata(json.dumps(tree), "x")
+    filenames = ["app-1.0-py3-none-any-cu128.whl", "app-1.0-py3-none-any-null.whl"]
+    detected = Machine(target=MACHINE.target, detected=MACHINE.platform)
+    (offer,) = chosen(filenames, detected, metadata).offers
+    assert offer.label == label
+    # What a platform file says needs no provider.
+    (offer,) = chosen(filenames, MACHINE, metadata).offers
+    assert offer.label == "cu128"
+
+
+def test_versions_without_variants():
+    filenames = ["app-1.0-py3-none-any-cu128.whl", "app-1.0-py3-none-any.whl", "app-0.9.tar.gz",
+                 "app-0.9-py3-none-any.whl", "app-0.9.0-1-py3-none-any.whl", "app-2-1.whl",
+                 "app-0.10-py3-none-any.whl", "app-x-py3-none-any.whl"]  # fmt: skip
+    page = page_of(filenames)
+    found = plain_releases(page, releases(page))
+    assert [(str(item.version), len(item.wheels)) for item in found] == [("0.10", 1), ("0.9", 2)]
+    assert [str(item.version) for item in plain_releases(page, ())] == ["1.0", "0.10", "0.9"]
+
+
+def test_markers_of_versions_without_variants():
+    filenames = ["app-1.0-py3-none-any.whl", "app-0.9-py3-none-any.whl", "app-0.9.tar.gz"]
+    page = page_of(filenames)
+    choice = choose(page, (), MACHINE, None, limit=0, marked={Version("0.9")})
+    contexts = {offer.filename: offer.context for offer in choice.offers}
+    assert contexts == dict.fromkeys(filenames) | {filenames[1]: VariantContext("", {})}
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        f"app-{'9' * 5000}-py3-none-any.whl",
+        f"app-{'9' * 5000}!1-py3-none-any.whl",
+        f"app-{'9' * 5000}-py3-none-any-cu128.whl",
+        f"app-{'9' * 5000}-variants.json",
+    ],
+    ids=["version", "epoch", "label", "metadata"],
+)
+def test_names_beyond_the_limits_are_no_wheels(hostile):
+    """Versions and build tags of thousands of digits, which `int` refuses with an error."""
+    good = "app-1.0-py3-none-any-cu126.whl"
+    (release,) = releases(page_of([hostile, good]))
+    assert release.version == Version("1.0")
+    assert [file.filename for file in release.wheels] == [good]
+    assert plain_releases(page_of([hostile]), ()) == ()

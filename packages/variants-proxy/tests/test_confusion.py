@@ -1,0 +1,129 @@
+"""One upstream claims the hashes of another's files: what it says counts for its own files only."""
+
+import hashlib
+import io
+import json
+import zipfile
+
+import pytest
+from machines import NVIDIA
+from upstream_server import document, metadata_of, wheel
+
+from variants_proxy import Machine, encode
+
+KEY = encode(Machine(NVIDIA, target="linux-x86_64"))
+APP = "app-1.0-py3-none-any.whl"
+CU128 = "app-1.0-py3-none-any-cu128.whl"
+BAIT = "bait-1.0-py3-none-any-cu128.whl"
+MARKED = "helper; 'nvidia' in variant_namespaces"
+
+
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+def add_bait(other, claimed, *requires, core_metadata=None):
+    """Let *other* list a wheel of its own under the hash *claimed*."""
+    found = document("12.8")
+    other.add("bait", BAIT, wheel(BAIT, *requires, variants=found))
+    other.add("bait", "bait-1.0-variants.json", json.dumps(found).encode())
+    other.attributes[BAIT] = {"hashes": {"sha256": claimed}}
+    if core_metadata is not None:
+        other.attributes[BAIT]["core-metadata"] = {"sha256": core_metadata}
+
+
+def metadata_from(proxy, project, filename):
+    file = proxy.files(project)[filename]
+    answer = proxy.get(f"{file['url']}.metadata", follow_redirects=True)
+    return answer.content
+
+
+class TestMetadata:
+    @pytest.mark.parametrize("restarted", [False, True])
+    def test_of_a_wheel_under_a_trusted_hash(self, upstream, other, start, restarted):
+        upstream.add_release()
+        trusted = upstream.files["app"][CU128]
+        add_bait(other, sha256(trusted), "evil-pkg")
+        proxy = start(upstream, other)
+        assert b"evil-pkg" in metadata_from(proxy, "bait", BAIT.replace("-cu128", ""))
+        if restarted:
+            proxy = start(upstream, other)
+        assert metadata_from(proxy, "app", APP) == metadata_of(trusted)
+
+    @pytest.mark.parametrize("restarted", [False, True])
+    def test_under_the_hash_of_trusted_metadata(self, upstream, other, start, restarted):
+        upstream.add_release()
+        upstream.core_metadata = True
+        trusted = metadata_of(upstream.files["app"][CU128])
+        # It says that METADATA is beside the wheel, and there is none.
+        evil = "evil-pkg; 'nvidia' in variant_namespaces"
+        add_bait(other, "0" * 64, evil, core_metadata=sha256(trusted))
+        proxy = start(upstream, other)
+        proxy.page("bait")
+        if restarted:
+            proxy = start(upstream, other)
+        assert metadata_from(proxy, "app", APP) == trusted
+
+    def test_the_trusted_file_is_not_what_another_index_says_of_it(self, upstream, other, start):
+        """Another index lists the trusted URL, with a hash of its own."""
+        upstream.add_release()
+        add_bait(other, "0" * 64, "evil-pkg")
+        trusted = upstream.files["app"][CU128]
+        other.attributes[BAIT]["url"] = f"{upstream.url}/files/app/{CU128}"
+        other.attributes[BAIT]["hashes"] = {"sha256": sha256(trusted)}
+        proxy = start(upstream, other)
+        proxy.page("bait")
+        assert metadata_from(proxy, "app", APP) == metadata_of(trusted)
+
+
+class TestAnnouncements:
+    def test_of_a_wheel_that_is_put_together(self, upstream, other, start):
+        """Parts of a bait differ from the whole, which has the hash that is claimed."""
+        upstream.add_release("1.0", MARKED)
+        found = document("12.6", "12.8", "13.0")
+        trusted = wheel(CU128, MARKED, variants=found, compression=zipfile.ZIP_STORED)
+        upstream.add("app", CU128, trusted)
+        parts = with_another_record(trusted)
+        assert len(parts) == len(trusted)
+        add_bait(other, sha256(trusted))
+        path = f"/files/bait/{BAIT}"
+        answer = other.answer
+
+        def lying(asked, headers):
+            if asked == path:
+                other.requests.append((asked, headers))
+                data = parts if headers.get("Range") else trusted
+                return other._part(data, headers.get("Range", ""))
+            return answer(asked, headers)
+
+        other.answer = lying
+        proxy = start(upstream, other)
+        proxy.page("bait")
+        file = proxy.files("app")[APP]
+        got = proxy.get(file["url"])
+        assert got.status_code == 200
+        assert file["hashes"] == {"sha256": sha256(got.content)}
+
+
+def with_another_record(data):
+    """Return the wheel with other hashes in RECORD, and of the same length."""
+    source, target = io.BytesIO(data), io.BytesIO()
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:
+        for info in old.infolist():
+            content = old.read(info)
+            if info.filename.endswith("RECORD"):
+                content = content.replace(b"sha256=", b"md5999=")
+            new.writestr(info, content)
+    return target.getvalue()
+
+
+def test_old_records_are_not_believed(upstream, other, start, tmp_path):
+    """What an earlier release kept under the hash of a wheel alone may be another's."""
+    from variants_index.cache.store import Store
+
+    upstream.add_release()
+    trusted = upstream.files["app"][CU128]
+    evil = metadata_of(wheel("app-1.0-py3-none-any.whl", "evil-pkg"))
+    Store(tmp_path / "cache").put("proxy-inside", sha256(trusted), evil)
+    proxy = start(upstream, other)
+    assert metadata_from(proxy, "app", APP) == metadata_of(trusted)

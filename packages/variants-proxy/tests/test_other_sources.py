@@ -1,0 +1,74 @@
+"""Find-links places and indexes that both have files of one version: judged together, as by pip."""
+
+import pytest
+from machines import NVIDIA
+from upstream_server import wheel
+
+from variants_proxy import Machine, Upstream, encode, links_url
+
+KEY = encode(Machine(NVIDIA, target="linux-x86_64"))
+APP = "app-1.0-py3-none-any.whl"
+SPECIFIC = "app-1.0-cp310-abi3-manylinux_2_17_x86_64.whl"
+REQUESTED = frozenset(("app",))
+
+
+def linked(proxy):
+    """Return the filenames of the find-links page."""
+    accept = {"Accept": "application/vnd.pypi.simple.v1+json"}
+    return [
+        file["filename"]
+        for file in proxy.get(links_url(KEY, "links"), headers=accept).json()["files"]
+    ]
+
+
+@pytest.fixture
+def both(upstream, other, start):
+    """Start a proxy before an index and a find-links page, the page of `app` of another server."""
+
+    def begin(**options):
+        links = Upstream("links", f"{other.simple}app/", "find-links")
+        return start(Upstream("main", upstream.simple), links, **options)
+
+    return begin
+
+
+@pytest.mark.parametrize("plain", [APP, SPECIFIC])
+def test_a_wheel_of_the_index_gives_way_to_a_variant(upstream, other, both, plain):
+    upstream.add("app", plain, wheel(plain))
+    other.add_release(labels=["cu128"])
+    proxy = both()
+    assert list(proxy.files()) == []
+    assert linked(proxy) == [APP]
+
+
+def test_a_wheel_of_the_index_stays_where_no_variant_fits(upstream, other, both):
+    upstream.add("app", APP, wheel(APP))
+    other.add_release(labels=["cu130"])
+    proxy = both()
+    assert list(proxy.files()) == [APP]
+    assert linked(proxy) == []
+
+
+@pytest.mark.parametrize(("requested", "shown"), [(REQUESTED, []), (frozenset(), [APP])])
+def test_the_index_is_asked_for_what_is_requested_only(upstream, other, both, requested, shown):
+    """Names of a private find-links place are none of an index's business."""
+    upstream.add_release(labels=["cu128"])
+    other.add("app", APP, wheel(APP))
+    proxy = both(requested=requested)
+    assert linked(proxy) == shown
+    assert ("/simple/app/" in upstream.paths) == bool(requested)
+
+
+def test_equals_stay_in_both_places(upstream, other, both):
+    """Hashes that are required may admit one of them only."""
+    upstream.add_release(labels=["cu128"])
+    other.add_release(labels=["cu128"])
+    proxy = both(requested=REQUESTED)
+    assert list(proxy.files()) == [APP]
+    assert linked(proxy) == [APP]
+
+
+def test_a_find_links_place_goes_without_an_index_that_fails(upstream, other, both):
+    upstream.faults["/simple/app/"] = (500, {}, b"")
+    other.add_release(labels=["cu128"])
+    assert linked(both(requested=REQUESTED)) == [APP]

@@ -1,0 +1,206 @@
+"""The variant metadata of one version, fetched with pip's network session.
+
+What is fetched, and what is made of it, is decided by `pep_variants.release`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+from pip._internal.exceptions import PipError
+from pip._internal.models.link import Link
+from pip._internal.utils.urls import path_to_url
+from pip._vendor.urllib3.exceptions import HTTPError
+
+from pep_variants.errors import MetadataError
+from pep_variants.fetch import (
+    Absent,
+    Answer,
+    Failed,
+    Fetch,
+    LocalFile,
+    ReleaseFile,
+    read_response,
+)
+from pep_variants.model.filename import metadata_filename, parse_metadata_filename
+from pep_variants.model.label import split_label
+from pep_variants.model.metadata import Metadata
+from pep_variants.release import ReleaseReader
+from pep_variants.timeouts import within
+
+from .candidate_info import Info, link_of, source_of
+
+PATIENCE = 4
+"""How many times pip's ``--timeout`` all of the metadata of a version may take: one minute.
+
+pip's ``--timeout`` limits the time between two bytes. A slow server, or one that sends
+``Retry-After`` again and again, could delay the metadata for hours.
+"""
+
+_TIMEOUT = 15
+"""pip's default of ``--timeout``, in seconds."""
+
+
+def time_limit(timeout: float | None) -> float:
+    """Return the limit in seconds where pip's ``--timeout`` is *timeout*."""
+    return PATIENCE * (timeout or _TIMEOUT)
+
+
+class InfoFiles:
+    """`CandidateFiles` over pip's infos."""
+
+    def __init__(self, links: Mapping[str, Sequence[Any]], network: Any) -> None:
+        """Set up.
+
+        Args:
+            links: links to metadata files by source, as they become known.
+            network: pip's network session.
+        """
+        self._links = links
+        self._network = network
+        # By source: project and version to link, and how many links have been looked at.
+        self._known: dict[str, tuple[dict[Any, Any], int]] = {}
+        self._given: dict[str, Sequence[Info]] = {}
+        self._slow: set[tuple[str, str]] = set()
+
+    def note(self, project: str, candidates: Sequence[Info]) -> None:
+        """Take note of all there is of *project*."""
+        self._given[project] = candidates
+
+    def version(self, candidate: Any) -> Hashable:
+        """Return the version of the info, or of the candidate made of one."""
+        version: Hashable = candidate[0] if isinstance(candidate, tuple) else candidate.version
+        return version
+
+    def filename(self, candidate: Any) -> str | None:
+        """Return the filename that the link ends in."""
+        link = link_of(candidate)
+        return None if link is None else str(link.filename)
+
+    def metadata_hash(self, candidate: Info) -> Hashable | None:
+        """Return the hashes of METADATA that its page gives, None if it gives none."""
+        promised = getattr(link_of(candidate), "metadata_file_data", None)
+        hashes = getattr(promised, "hashes", None)
+        return tuple(sorted(hashes.items())) if hashes else None
+
+    def source(self, candidate: Info) -> str:
+        """Return the page or directory that the link is from."""
+        return source_of(link_of(candidate))
+
+    def metadata(self, project: str, candidate: Info) -> Metadata:
+        """Return the variant metadata of the candidate's version, from the same source.
+
+        A source that took too long for one version of the project is not asked for others: pip
+        may want the metadata of a hundred versions.
+
+        Raises:
+            VariantError: it cannot be fetched, or is broken.
+        """
+        link = link_of(candidate)
+        source = source_of(link)
+        if (project, source) in self._slow:
+            raise MetadataError(source, "", "took too long for another version, not asked again")
+        index_file = self._metadata_link(project, candidate)
+        reader = _reader(self._wheels(project, candidate[0], source), index_file, source)
+        try:
+            within(
+                time_limit(self._network.timeout),
+                lambda: self._fetch_all(reader),
+                "it takes longer than",
+            )
+        except TimeoutError as error:
+            self._slow.add((project, source))
+            place = source if index_file is None else str(index_file.url_without_fragment)
+            raise MetadataError(place, "", f"cannot be fetched: {error}") from None
+        return reader.result()
+
+    def document(self, project: str, candidate: Info) -> bytes:
+        """Return the metadata file of the index, or without one the wheel's ``variant.json``.
+
+        Raises:
+            VariantError: it cannot be fetched, or is broken.
+        """
+        link = link_of(candidate)
+        reader = _reader([link], self._metadata_link(project, candidate), source_of(link))
+        self._fetch_all(reader)
+        reader.result()
+        (document,) = reader.documents.values()
+        return document
+
+    def _fetch_all(self, reader: ReleaseReader) -> None:
+        while fetches := reader.wanted():
+            reader.receive(fetches[0], _answer(self._network, fetches[0]))
+
+    def _metadata_link(self, project: str, candidate: Info) -> Any:
+        link = link_of(candidate)
+        filename = metadata_filename(project, str(candidate[0]))
+        found = self._by_version(source_of(link)).get(parse_metadata_filename(filename))
+        if found is None and link.is_file and link.comes_from is None:
+            return _beside(link.file_path, filename)
+        return found
+
+    def _wheels(self, project: str, version: Hashable, source: str) -> list[Any]:
+        """Return the links of the variant wheels of *version* in *source*."""
+        links = [link_of(info) for info in self._given.get(project, ()) if info[0] == version]
+        return [
+            link
+            for link in links
+            if source_of(link) == source and split_label(link.filename)[1] is not None
+        ]
+
+    def _by_version(self, source: str) -> dict[Any, Any]:
+        links = self._links.get(source, ())
+        known, number = self._known.get(source, ({}, 0))
+        for link in links[number:]:
+            # The first one counts, as for any file that a page lists twice.
+            known.setdefault(parse_metadata_filename(link.filename), link)
+        self._known[source] = known, len(links)
+        return known
+
+
+def _beside(path: str, filename: str) -> Any:
+    """Return the link to metadata file *filename* beside the file at *path*, None without one.
+
+    pip lists only wheels and source distributions of a ``--find-links`` directory.
+    """
+    wanted = parse_metadata_filename(filename)
+    folder = os.path.dirname(path)  # noqa: PTH120 - pip gives text
+    for name in sorted(os.listdir(folder)):  # noqa: PTH208
+        if parse_metadata_filename(name) == wanted:
+            return Link(path_to_url(os.path.join(folder, name)))  # noqa: PTH118
+    return None
+
+
+def _reader(wheels: Sequence[Any], index_file: Any, source: str) -> ReleaseReader:
+    return ReleaseReader(
+        map(_release_file, wheels),
+        None if index_file is None else _release_file(index_file),
+        source=source,
+    )
+
+
+def _release_file(link: Any) -> ReleaseFile:
+    return ReleaseFile(link.filename, str(link.url_without_fragment), link._hashes, link)
+
+
+def _answer(network: Any, fetch: Fetch) -> Answer:
+    """Make a request with pip's network session, or open a local file."""
+    link: Any = fetch.file.origin
+    if link.is_file:
+        try:
+            return LocalFile(open(link.file_path, "rb"))  # noqa: PTH123 - the reader closes it
+        except FileNotFoundError:
+            return Absent("there is no such file")
+        except OSError as error:
+            return Failed(error.strerror or str(error))
+    try:
+        response = network.get(fetch.url, headers=fetch.headers, stream=True)
+        try:
+            return read_response(fetch, response.status_code, response.headers, response.raw.read)
+        finally:
+            response.close()
+    # Errors of requests are OSErrors; those of urllib3, for bodies that break off, are not.
+    except (OSError, ValueError, PipError, HTTPError) as error:
+        return Failed(str(error))

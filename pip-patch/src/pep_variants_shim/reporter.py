@@ -1,0 +1,131 @@
+"""The lines about variants that pip prints while it resolves.
+
+The sentences are the engine's (`pep_variants.choose`), the same in every client.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Hashable
+from typing import Any
+
+from pip._internal.utils.logging import indent_log
+
+from pep_variants.choose.explanation import notices, table_lines, verdicts
+from pep_variants.choose.ranking import Ranking
+from pep_variants.choose.rejections import choice_line, why_not_better
+from pep_variants.choose.selection import File, Selection
+from pep_variants.lock.selection import LockChoice
+from pep_variants.model.metadata import Metadata
+from resolvelib_variants.coherence import Chosen
+from resolvelib_variants.ordering import VariantOrdering
+
+from .candidate_info import Info, link_of, source_of
+from .errors import Fault, logger
+
+VERBOSE = 15
+"""pip's own level between INFO and DEBUG, shown with ``-v``."""
+
+_HINT = " (-v shows every variant, --variant {}=LABEL takes another one)"
+"""How to see and take other variants; added to the first line that misses a better variant."""
+
+_OUTPUT_LENGTH = 1000
+"""Characters of a plugin's output."""
+
+
+class VariantReporter:
+    """Prints each line once, although pip asks for the same candidates again and again.
+
+    Attributes:
+        seen: metadata of all versions that were considered.
+    """
+
+    def __init__(self) -> None:
+        self.seen: list[Metadata] = []
+        self._printed: set[str] = set()
+        self._hinted = False
+
+    # `resolvelib_variants.interfaces.Listener` and `CoherenceListener`.
+
+    def selected(self, project: str, version: Hashable, selection: Selection[Any]) -> None:
+        """Print problems as warnings, notices once, and the table of variants with ``-v``."""
+        for problem in selection.problems.values():
+            self._print(
+                logging.WARNING,
+                f"The variant wheels of {project} {version} are ignored. {problem}",
+            )
+        if selection.unknown:
+            self._print(
+                logging.WARNING,
+                f"Variants of {project} {version} that its metadata does not list are ignored: "
+                f"{', '.join(selection.unknown)}",
+            )
+        self.seen += (ranking.metadata for ranking in selection.rankings.values())
+        for ranking in selection.distinct_rankings.values():
+            with indent_log():
+                self._ranking(project, version, ranking, selection)
+
+    def disagreed(self, project: str, version: Hashable, namespace: str, other: Chosen) -> None:
+        """Warn that no variant has the values of *other* in the namespace of `coherent`."""
+        self._print(
+            logging.WARNING,
+            f"No variant of {project} {version} agrees with {other} in {namespace!r}",
+        )
+
+    def failed(self, project: str, version: Hashable, error: Exception) -> None:
+        """Warn that an internal error costs a version its variants."""
+        logger.debug("Internal error in pep-variants-shim", exc_info=error)
+        name = f"{project} {version}".rstrip()
+        self._print(logging.WARNING, f"The variant wheels of {name} are ignored. {Fault(error)}")
+
+    def chosen(self, ordering: VariantOrdering[Info], project: str, info: Info) -> None:
+        """Print which variant was chosen and why, and the better one that does not fit."""
+        selection = ordering.selection(project, info)
+        if selection is None:
+            return
+        name, source = str(link_of(info).filename), source_of(link_of(info))
+        found = (item for item in selection.files if (item.filename, item.source) == (name, source))
+        file = next(found, File(name, source, info))
+        line = choice_line(selection, file, project, info[0], ordering.agrees_with(project, info))
+        missed = (
+            bool(line) and not ordering.forces(project) and bool(why_not_better(selection, file))
+        )
+        if missed and line not in self._printed and not self._hinted:
+            self._hinted = True
+            self._printed.add(line)
+            line += _HINT.format(project)
+        with indent_log():
+            self._print(logging.INFO, line)
+
+    def locked(self, choice: LockChoice) -> None:
+        """Print which variant of a lock file was chosen and why."""
+        self.selected(choice.name, choice.version, choice.selection)
+        if choice.wheel is not None and choice.metadata is not None:
+            why = choice.selection.why(choice.selection.files[0])
+            line = f"Variant {choice.label} for {choice.name} {choice.version}"
+            self._print(logging.INFO, f"{line}: {why}" if why else line)
+
+    def _ranking(
+        self, project: str, version: Hashable, ranking: Ranking, selection: Selection[Any]
+    ) -> None:
+        for notice in notices(ranking):
+            self._print(logging.INFO if notice.actionable else VERBOSE, notice.text)
+        if not logger.isEnabledFor(VERBOSE):
+            return
+        for namespace, support in ranking.platform.namespaces.items():
+            if support.output:
+                from variants_plugins.answer import one_line
+
+                plugin = ", ".join(support.resolved)
+                output = one_line(support.output, _OUTPUT_LENGTH)
+                self._print(VERBOSE, f"{plugin}, asked for {namespace!r}: {output}")
+        chosen = selection.chosen.label if selection.chosen else None
+        logger.log(VERBOSE, "Variants of %s %s:", project, version)
+        with indent_log():
+            for line in table_lines(verdicts(ranking, chosen)):
+                logger.log(VERBOSE, "%s", line)
+
+    def _print(self, level: int, line: str) -> None:
+        if line and line not in self._printed:
+            self._printed.add(line)
+            logger.log(level, "%s", line)

@@ -1,0 +1,180 @@
+"""The result of a resolution: messages about it, and what is kept of it for the installation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pip._internal.exceptions import DistributionNotFound, InstallationError
+from pip._vendor.packaging.utils import canonicalize_name
+
+from pep_variants.model.label import split_label
+
+from . import BUILT_IN, LOCAL
+from .distributions import installed_label
+from .errors import logger
+from .guard import guarded
+
+if TYPE_CHECKING:
+    from .candidates import CandidateOrdering
+    from .session import Session
+
+
+@contextmanager
+def explained(session: Session) -> Iterator[None]:
+    """If the resolution fails, say what that has to do with variants.
+
+    Raises:
+        InstallationError: a forced label does not exist or does not fit.
+        DistributionNotFound: pip's error, with the reasons against every variant where no variant
+            of a project fits.
+    """
+    try:
+        yield
+    except DistributionNotFound as error:
+        if session.ordering is None:
+            raise
+        missing = session.ordering.missing
+        if missing:
+            problems = [session.options.with_origin(*item) for item in missing.items()]
+            raise InstallationError("; ".join(problems)) from error
+        reasons = guarded(_no_message, _why_none_fits, shows=True)(session, error)
+        if not reasons:
+            raise
+        raise DistributionNotFound(f"{error}. {reasons}") from error
+
+
+def resolved(session: Session, resolver: Any, resolve: Callable[[], Any]) -> Any:
+    """Return the result of *resolve*; switch installed variants if the user wants that."""
+    preferences = session.options.preferences
+    if preferences is None or not preferences.switch:
+        return resolve()
+    from .switching import switch_variants
+
+    return switch_variants(session, resolver, resolve)
+
+
+def note_result(
+    session: Session,
+    candidates: Mapping[str, Any],
+    requirements: Mapping[str, Any],
+    wanted: Collection[str],
+) -> None:
+    """Keep the chosen labels, and print what the user has to know about the result.
+
+    Args:
+        session: of the command.
+        candidates: the mapping of the resolver's result, installed candidates included.
+        requirements: what is going to be installed, by normalized project name.
+        wanted: projects that the user named.
+
+    Raises:
+        InstallationError: an installed distribution is not the variant that the user forced.
+    """
+    for name, requirement in requirements.items():
+        link = requirement.link
+        session.note_chosen(name, split_label(link.filename)[1] if link else None)
+    if BUILT_IN and "pip" in requirements:
+        _warn_of_other_pip(requirements["pip"])
+    if session.ordering is not None:
+        report = guarded(_no_message, _report_older, shows=True)
+        report(session.ordering, candidates.values())
+    if any(item.is_installed and item.project_name in wanted for item in candidates.values()):
+        from .switching import advise
+
+        advise(session, candidates.values(), wanted)
+    if session.options.preferences is None:
+        return
+    considered = session.ordering.considered if session.ordering is not None else ()
+    projects = {candidate.project_name for candidate in candidates.values()}
+    session.options.warn_of_unmatched(projects, considered)
+    _check_installed(session.options.forced, candidates.values())
+
+
+def _check_installed(forced: Mapping[str, str], candidates: Iterable[Any]) -> None:
+    for candidate in candidates:
+        label = forced.get(candidate.project_name)
+        dist = getattr(candidate, "dist", None)  # candidates with extras have none
+        if label is None or dist is None or not candidate.is_installed:
+            continue
+        installed = installed_label(dist)
+        if installed != label:
+            raise InstallationError(
+                f"{candidate.project_name} {candidate.version} is installed already, "
+                f"{f'as variant {installed}' if installed else 'without variant'}, not as "
+                f"--variant {candidate.project_name}={label} asks for: "
+                "add --variant-switch to replace it"
+            )
+
+
+def _why_none_fits(_original: object, session: Session, error: Exception) -> str:
+    """Return the reasons against every variant of the projects in the conflict of *error*."""
+    from pep_variants.choose.unfit import is_unfit, nothing_fits
+
+    ordering = session.ordering
+    assert ordering is not None
+    projects: dict[str, None] = {}
+    for cause in getattr(error.__cause__, "causes", ()):
+        projects.setdefault(canonicalize_name(cause.requirement.project_name))
+    reasons = []
+    for project in projects:
+        selections = ordering.selections(project)
+        unfit = [item for item in selections if is_unfit(item[1])]
+        if unfit and not any(selection.files for _, selection in selections):
+            version, selection = unfit[0]
+            plain = _plain_versions(session.finder, project)
+            reasons.append(str(nothing_fits(project, version, selection, plain=plain)))
+    return "\n".join(reasons)
+
+
+def _plain_versions(finder: Any, project: str) -> list[Any]:
+    """Return the versions of *project* that have a non-variant file, newest first."""
+    found = {
+        item.version
+        for item in finder.find_all_candidates(project)
+        if split_label(item.link.filename)[1] is None
+    }
+    return sorted(found, reverse=True)
+
+
+def _report_older(
+    _original: object, ordering: CandidateOrdering, candidates: Iterable[Any]
+) -> None:
+    """Print once for each project that no variant of a newer version fits."""
+    from pep_variants.choose.unfit import passed_over
+
+    lines: dict[str, None] = {}
+    for candidate in candidates:
+        version = candidate.version
+        newer = [item for item in ordering.selections(candidate.project_name) if item[0] > version]
+        newer.sort(key=lambda item: item[0], reverse=True)
+        verb = "is kept" if candidate.is_installed else "was chosen"
+        lines[passed_over(candidate.project_name, newer, version, verb)] = None
+    for line in filter(None, lines):
+        logger.info("%s", line)
+
+
+def _warn_of_other_pip(requirement: Any) -> None:
+    """Warn if the pip with variants built in is replaced by one without."""
+    from importlib.util import find_spec
+
+    from pip._internal.metadata import get_default_environment
+
+    installed = get_default_environment().get_distribution("pip")
+    if installed is None or not requirement.should_reinstall:
+        return
+    before, after = str(installed.version), str(requirement.metadata["Version"])
+    # An installed shim patches any pip.
+    if LOCAL in before and LOCAL not in after and find_spec("pep_variants_shim") is None:
+        logger.warning(
+            "pip %s has no wheel variants built in, as pip %s has: "
+            "pip install pep-variants-shim to keep them",
+            after,
+            before,
+        )
+
+
+def _no_message(*_: object) -> str:
+    """Return no message, where making it fails."""
+    return ""

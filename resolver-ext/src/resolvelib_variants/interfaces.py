@@ -1,0 +1,110 @@
+"""What a client implements: how its candidates are files, and the listener for decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from pep_variants.choose.selection import Selection
+from pep_variants.model.metadata import Metadata
+
+from .coherence import Chosen
+
+CT_contra = TypeVar("CT_contra", contravariant=True)
+RT_co = TypeVar("RT_co", covariant=True)
+KT_contra = TypeVar("KT_contra", contravariant=True)
+
+
+class CandidateFiles(Protocol[CT_contra]):
+    """How candidates name their file and where metadata beside it comes from.
+
+    All but `metadata` are asked often and must be cheap.
+    """
+
+    def version(self, candidate: CT_contra) -> Hashable:
+        """Return the version; candidates of one version come one after the other."""
+        ...
+
+    def filename(self, candidate: CT_contra) -> str | None:
+        """Return the filename, None for what is no file (installed, editable)."""
+        ...
+
+    def source(self, candidate: CT_contra) -> str:
+        """Return the index page or directory that lists the file; only asked when there is one."""
+        ...
+
+    def metadata(self, project: str, candidate: CT_contra) -> Metadata:
+        """Return the variant metadata that lies beside the file of *candidate*.
+
+        Called at most once per version and source. The hash the index gives for the metadata is
+        verified by the implementation.
+
+        Raises:
+            VariantError: there is none, it cannot be fetched, or it is broken.
+        """
+        ...
+
+
+@runtime_checkable
+class MetadataHashes(Protocol[CT_contra]):
+    """What a `CandidateFiles` may be besides, to know which wheels have the same dependencies."""
+
+    def metadata_hash(self, candidate: CT_contra) -> Hashable | None:
+        """Return what is equal for files with equal METADATA, None if that is not known."""
+        ...
+
+
+class Listener(Protocol):
+    """Receives the decisions; showing them to the user is up to the client."""
+
+    def selected(self, project: str, version: Hashable, selection: Selection[Any]) -> None:
+        """Take note of the selection of one version with variants.
+
+        Once per version, and again if files of it turn up that were not offered before.
+        """
+        ...
+
+    def failed(self, project: str, version: Hashable, error: Exception) -> None:
+        """Receive an internal error, for which the variants of the version are ignored."""
+        ...
+
+
+@runtime_checkable
+class CoherenceListener(Protocol):
+    """What a `Listener` may be besides, to hear where coherence could not be had."""
+
+    def disagreed(self, project: str, version: Hashable, namespace: str, other: Chosen) -> None:
+        """Take note that no file of a version agrees with *other*, as the user wished it to.
+
+        Once for each of them. The resolution may still come to another version.
+        """
+        ...
+
+
+class ProviderFiles(CandidateFiles[CT_contra], Protocol[RT_co, CT_contra, KT_contra]):
+    """What the wrapper has to know of the wrapped provider's objects."""
+
+    def has_variants(self, identifier: KT_contra) -> bool:
+        """Return whether any candidate of *identifier* may be a variant wheel.
+
+        Must be cheap; asked after each `find_matches` of the wrapped provider, which has seen
+        the index by then. When in doubt True: that costs little, see `VariantOrdering.arrange`.
+        """
+        ...
+
+    def project(self, identifier: KT_contra) -> str:
+        """Return the normalized project name of *identifier*, without extras."""
+        ...
+
+    def dependencies(
+        self, candidate: CT_contra, reduce: Callable[[str], str | None]
+    ) -> Iterable[RT_co] | None:
+        """Return the requirements of *candidate*, None to have the wrapped provider asked.
+
+        Args:
+            candidate: a candidate, variant or not: the metadata of both may use variant markers.
+            reduce: takes a ``Requires-Dist`` value and returns it with a plain marker or none, or
+                None if it does not apply to this candidate. It raises `InvalidMarker` for variant
+                terms that make no sense: treat it as any other requirement that cannot be parsed.
+        """
+        ...

@@ -1,0 +1,400 @@
+"""Chooses the variant of each version in a stream of candidates.
+
+For every resolver, whatever its candidates are: objects of a resolvelib provider (see `provider`)
+or pip's candidate infos. Metadata is read only of versions that the resolver comes to, once each.
+
+A resolver is offered one variant of a version. PEP 825 ("Evaluating variant markers", "Installing
+a package from an index") selects the wheel by variant ordering and reads its dependencies only
+then. Dependencies that conflict or do not exist rule out the version, as for any package. If the
+next variant were tried instead, a pin of some requirement would silently give the CPU build on a
+machine with a GPU, the choice would depend on the order of resolution, and the dependencies of
+every variant of every version would be read. Users choose another variant with ``--variant``.
+
+Where the index gives one hash for METADATA of all wheels of a version (PEP 658), its dependencies
+are known before its variant is. The resolver then gets a provisional candidate, and the variant
+metadata is fetched only if it accepts the dependencies: backtracking costs no more requests than
+without variants.
+
+Variants built against different releases of another project (``abi_dependency``, see `abi`) are
+offered one after the other, and coherence orders by what is already chosen (see `coherence`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from operator import is_
+from typing import Generic, TypeVar
+
+from pep_variants.choose.abi import (
+    AbiDependency,
+    abi_projects,
+    supporting,
+)
+from pep_variants.choose.markers import NON_VARIANT, VariantContext
+from pep_variants.choose.preferences import Preferences
+from pep_variants.choose.selection import File, Selection, missing_variant, select
+from pep_variants.errors import NoSuchVariant, PluginFailed
+from pep_variants.model.label import NULL_LABEL
+from pep_variants.model.metadata import Metadata
+from pep_variants.model.platform import Platform
+
+from .agreement import Agreements
+from .coherence import Chosen, Installed
+from .decision import Decision, ProvisionalVersion, file_of, group_by_version
+from .interfaces import CandidateFiles, Listener, MetadataHashes
+from .metadata_cache import MetadataCache
+
+logger = logging.getLogger(__name__)
+
+CT = TypeVar("CT")
+
+
+class VariantOrdering(Generic[CT]):
+    """Arranges the candidates of one resolution and remembers every decision.
+
+    Make one per resolution. What is decided about a version holds for every subset of its files:
+    a resolver that leaves out what it found to conflict sees the rest in the same order.
+
+    Attributes:
+        missing: for projects of which the user forced a label: why no version offered so far had
+            it. It is no error while the resolver can still backtrack; when the resolution fails
+            or the project is not in its result, the client raises what is in here.
+        abi_projects: projects that some variant judged so far is built against.
+        abi_found: called when that is no longer empty; a provider that has to know sets it.
+        confirmed: called with the project and a provisional candidate that was confirmed.
+        judges_first: offer nothing provisional.
+        chosen: gives project and candidate of all that the resolution has pinned, in the order in
+            which it was required. For coherence; a provider that can tell sets it.
+    """
+
+    def __init__(
+        self,
+        files: CandidateFiles[CT],
+        *,
+        platform: Callable[[Metadata], Platform],
+        preferences: Preferences,
+        listener: Listener | None = None,
+        installed: Installed | None = None,
+    ) -> None:
+        """Set up.
+
+        Args:
+            files: how candidates name their files.
+            platform: supported values for metadata, e.g. `Detector.platform` of the engine.
+            preferences: what the user asked for.
+            listener: hears decisions and faults; may be a `CoherenceListener`, too.
+            installed: what is installed; of variants that are built against different releases
+                of an installed project, those for that release are preferred.
+        """
+        self.missing: dict[str, NoSuchVariant] = {}
+        self.abi_projects: set[str] = set()
+        self.abi_found: Callable[[], object] = bool
+        self.confirmed: Callable[[str, CT], object] = lambda *_: None
+        self.judges_first = False
+        self.chosen: Callable[[], Iterable[tuple[str, CT]]] = tuple
+        self._files = files
+        self._platform = platform
+        self._preferences = preferences
+        self._listener = listener
+        self._installed = installed
+        self._decisions: dict[tuple[str, Hashable], Decision[CT]] = {}
+        self._agreements: Agreements[CT] = Agreements(
+            files,
+            preferences,
+            installed,
+            listener,
+            decisions=self._decisions,
+            pinned=lambda: self.chosen(),
+        )
+        # The last files of a version, refused ones at the end; how many are not; their order.
+        self._arrangements: dict[tuple[str, Hashable], tuple[list[CT], int, list[CT]]] = {}
+        self._hashes = files if isinstance(files, MetadataHashes) else None
+        # By project: the label that was chosen last, None for files that are no variants.
+        self._latest: dict[str, str | None] = {}
+        self._provisional: dict[tuple[str, Hashable], ProvisionalVersion[CT]] = {}
+        self._metadata = MetadataCache(files)
+
+    @property
+    def coherent(self) -> bool:
+        """Whether variants are to agree with what is chosen, in some namespace."""
+        return bool(self._preferences.coherent)
+
+    @property
+    def forces_any(self) -> bool:
+        """Whether the user forced a label of some project."""
+        return bool(self._preferences.forced)
+
+    def forces(self, project: str) -> bool:
+        """Return whether the user forced a label of *project*, or its non-variant wheel."""
+        return project in self._preferences.forced
+
+    def arrange(
+        self,
+        project: str,
+        candidates: Iterable[CT],
+        *,
+        refused: Iterable[CT] = (),
+        complete: bool = True,
+    ) -> Iterator[CT]:
+        """Yield the files of the chosen variant of each version.
+
+        That is every file with its label, or every non-variant file where no variant fits.
+        After them come those of variants that are built against other releases of some project,
+        best first, down to the first one that goes with any release.
+
+        If all wheels of a version have the same METADATA, the file that comes first may be
+        `provisional`: of the variant that another version had. What is chosen follows if it is
+        not confirmed. It does not if the resolver attempted that file and refused its
+        dependencies, which are those of all, without having it confirmed.
+
+        Versions keep their order. Versions without variant wheels pass unchanged. A version is
+        judged when the iterator reaches it, not before. A decision needs all files of a version,
+        so *candidates* is read up to the first one of the next version.
+
+        Args:
+            project: normalized project name.
+            candidates: all files of all versions, those of a version together, in the order of
+                preference without variants.
+            refused: candidates that are not among the others because the resolver found them to
+                conflict. They take part in the choice: if the chosen variant of a version is one
+                of them, no other one takes its place.
+            complete: False when other candidates were left out: a forced label that is not among
+                the rest is not `missing` then. Neither is it when some were refused.
+
+        Raises:
+            Exception: whatever went wrong in the platform or metadata of a project of which a
+                label is forced. For all other projects a fault costs the version its variants.
+            PluginFailed: a plugin that the user allowed gives no answer.
+        """
+        forced = self.forces(project)
+        considered: list[tuple[str, Selection[CT], Sequence[File[CT]]]] = []
+        refusals: dict[Hashable, list[CT]] = {}
+        for candidate in refused:
+            refusals.setdefault(self._files.version(candidate), []).append(candidate)
+        for version, group in group_by_version(self._files, candidates):
+            offered = len(group)
+            group += refusals.get(version, ())
+            if not forced:
+                provisional = self._provisional_candidate(project, version, group)
+                if provisional is None:
+                    yield from self._arranged(project, version, group, offered)
+                    continue
+                found = self._provisional[project, version]
+                found.attempted = False
+                yield provisional
+                if found.attempted and (project, version) not in self._decisions:
+                    continue
+                for candidate in self._arranged(project, version, group, offered):
+                    if not (found.confirmed and candidate is provisional):
+                        yield candidate
+                continue
+            files = self._files_of(project, version, group)
+            decision = self._decide(project, version, files)
+            considered.append((str(version), decision.selection, files))
+            for number in decision.choice(files, decision.fitting(files)):
+                if number < offered:
+                    yield group[number]
+        if forced and complete and not refusals:
+            error = missing_variant(project, considered)
+            if error is not None:
+                self.missing.setdefault(project, error)
+
+    def _arranged(
+        self, project: str, version: Hashable, group: list[CT], offered: int
+    ) -> Iterable[CT]:
+        """Return what of the first *offered* files of *group* is chosen, no label being forced.
+
+        The other files of the group are those that were refused.
+        """
+        # Resolvers go through the same matches several times before anything about them changes.
+        arrangement = self._arrangements.get((project, version))
+        if (
+            arrangement is not None
+            and arrangement[1] == offered
+            and len(arrangement[0]) == len(group)
+            and all(map(is_, arrangement[0], group))
+        ):
+            return arrangement[2]
+        files = self._files_of(project, version, group)
+        arranged = group[:offered]
+        if any(file.label is not None for file in files):
+            decision = self._decide(project, version, files)
+            kept = decision.fitting(files)
+            if kept and self._preferences.coherent:
+                kept = self._agreements.sort(project, version, files, kept, decision)
+            chosen = decision.choice(files, kept)
+            arranged = [group[number] for number in chosen if number < offered]
+            if self._preferences.coherent:  # follows what is pinned at the moment
+                return arranged
+        self._arrangements[project, version] = group, offered, arranged
+        return arranged
+
+    @property
+    def has_provisional(self) -> bool:
+        """Whether any candidate so far was provisional."""
+        return bool(self._provisional)
+
+    def provisional(self, project: str, candidate: CT) -> bool:
+        """Return whether *candidate* stands for a version whose variant is not known to be it."""
+        found = self._provisional.get((project, self._files.version(candidate)))
+        if found is None or found.confirmed:
+            return False
+        file = self._file(candidate)
+        if (file.filename, file.source) != (found.file.filename, found.file.source):
+            return False
+        # One that is built against another project may be offered once more, in its place.
+        decision = self._decisions.get((project, found.version))
+        return decision is None or not decision.built_against(file)
+
+    def attempt(self, project: str, candidate: CT) -> bool:
+        """Take note that the resolver attempts a provisional candidate.
+
+        Returns:
+            False if its version was judged meanwhile, and another variant is chosen.
+        """
+        found = self._provisional[project, self._files.version(candidate)]
+        found.attempted = True
+        judged = (project, found.version) in self._decisions
+        return not judged or self.confirm(project, candidate)
+
+    def confirm(self, project: str, candidate: CT) -> bool:
+        """Judge the version of a provisional candidate; return whether it is what is chosen."""
+        found = self._provisional[project, self._files.version(candidate)]
+        if not found.confirmed:
+            decision = self._decide(project, found.version, found.files)
+            chosen = next(decision.choice(found.files, decision.fitting(found.files)), None)
+            found.confirmed = chosen is not None and found.files[chosen] is found.file
+            if found.confirmed:
+                self.confirmed(project, candidate)
+        return found.confirmed
+
+    def _provisional_candidate(
+        self, project: str, version: Hashable, group: Sequence[CT]
+    ) -> CT | None:
+        """Return what to offer of a version before it is judged, None to judge it now."""
+        if (
+            self._hashes is None
+            or self.judges_first
+            or project not in self._latest
+            or (project, version) in self._decisions
+            # Both ask more of a candidate than its own dependencies do.
+            or self.abi_projects
+            or self._preferences.coherent
+        ):
+            return None
+        files = self._files_of(project, version, group)
+        wheels = [
+            (candidate, file)
+            for candidate, file in zip(group, files, strict=True)
+            if file.filename.endswith(".whl")
+        ]
+        labels = {file.label for _, file in wheels}
+        if labels <= {None} or not labels & {None, NULL_LABEL}:  # perhaps nothing fits
+            return None
+        hashes = {self._hashes.metadata_hash(candidate) for candidate, _ in wheels}
+        if len(hashes) > 1 or None in hashes:
+            return None
+        for candidate, file in wheels:
+            if file.label == self._latest[project]:
+                self._provisional[project, version] = ProvisionalVersion(version, file, files)
+                return candidate
+        return None
+
+    def context(self, project: str, candidate: CT) -> VariantContext:
+        """Return what variant markers of *candidate* are evaluated against.
+
+        Its dependencies have such markers, so those of the other files of the version differ: if
+        it is provisional, its version is judged.
+        """
+        if self._provisional and self.provisional(project, candidate):
+            self.confirm(project, candidate)
+        file = self._file(candidate)
+        if file.label is None:
+            return NON_VARIANT
+        decision = self._decisions.get((project, self._files.version(candidate)))
+        # Of a variant that never was among others, only what its name says is known.
+        return VariantContext(file.label, {}) if decision is None else decision.context(file)
+
+    def selection(self, project: str, candidate: CT) -> Selection[CT] | None:
+        """Return the decision about the version of *candidate*, None if it has no variants."""
+        decision = self._decisions.get((project, self._files.version(candidate)))
+        return None if decision is None else decision.selection
+
+    def abi_dependencies(self, project: str, candidate: CT) -> tuple[AbiDependency, ...]:
+        """Return what *candidate* is built against, empty for a non-variant file."""
+        if not self.abi_projects:
+            return ()
+        decision = self._decisions.get((project, self._files.version(candidate)))
+        return () if decision is None else decision.built_against(self._file(candidate))
+
+    def judged(self, project: str) -> Iterator[tuple[Hashable, Selection[CT]]]:
+        """Yield version and decision of every version of *project* that was judged, in order."""
+        for (name, version), decision in self._decisions.items():
+            if name == project:
+                yield version, decision.selection
+
+    def agrees_with(self, project: str, candidate: CT) -> Chosen | None:
+        """Return what *candidate* was put in front to agree with, None if it was not."""
+        return self._agreements.agrees_with(project, candidate)
+
+    def _files_of(self, project: str, version: Hashable, group: Sequence[CT]) -> Sequence[File[CT]]:
+        known = self._decisions.get((project, version))
+        return [file_of(self._files, candidate, known) for candidate in group]
+
+    def _file(self, candidate: CT) -> File[CT]:
+        return file_of(self._files, candidate)
+
+    def _decide(self, project: str, version: Hashable, files: Sequence[File[CT]]) -> Decision[CT]:
+        # Resolvers ask again, with new objects and without what turned out to conflict.
+        decision = self._decisions.get((project, version))
+        offered = {} if decision is None else dict(decision.files)
+        for file in files:
+            offered.setdefault((file.filename, file.source), file)
+        if decision is None or len(offered) > len(decision.files):
+            selection = self._select(project, version, tuple(offered.values()))
+            decision = self._decisions[project, version] = Decision(offered, selection)
+            if selection.rankings and selection.chosen is not None:
+                self._latest[project] = selection.chosen.label
+        return decision
+
+    def _select(self, project: str, version: Hashable, files: Sequence[File[CT]]) -> Selection[CT]:
+        first: dict[str, CT] = {}
+        for file in files:
+            if file.label is not None:
+                first.setdefault(file.source, file.item)
+        try:
+            selection = select(
+                files,
+                metadata=lambda source: self._metadata.read(
+                    project, version, source, first[source]
+                ),
+                platform=self._supporting,
+                preferences=self._preferences,
+                project=project,
+            )
+        except PluginFailed:
+            raise  # the user allowed that plugin, and wants to know
+        except Exception as error:
+            # An internal error costs the variants, not the install, unless a label is forced.
+            if self.forces(project):
+                raise
+            logger.debug("selecting a variant of %s %s failed", project, version, exc_info=True)
+            if self._listener is not None:
+                self._listener.failed(project, version, error)
+            plain = tuple(file for file in files if file.label is None)
+            return Selection(plain, {}, {}, (), self._preferences)
+        if self._listener is not None:
+            self._listener.selected(project, version, selection)
+        return selection
+
+    def _supporting(self, metadata: Metadata) -> Platform:
+        """Return the platform, with what the resolution will judge taken for supported."""
+        platform = self._platform(metadata)
+        version = self._installed.version if self._installed is not None else None
+        found = supporting(platform, metadata, version)
+        projects = abi_projects(found)
+        if projects and not self.abi_projects:
+            self.abi_found()
+        self.abi_projects |= projects
+        return found

@@ -1,0 +1,644 @@
+"""The ordering: laziness, forced labels, several sources, faults, stability."""
+
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pep_variants.choose.markers import NON_VARIANT, VariantContext
+from pep_variants.choose.preferences import Preferences
+from pep_variants.errors import MetadataError, NoSuchVariant, VariantError
+from pep_variants.model.metadata import Metadata
+from pep_variants.model.platform import Platform, Support
+from resolvelib_variants import VariantOrdering
+
+A = "https://a.example/simple/foo/"
+B = "https://b.example/simple/foo/"
+
+
+class Item(NamedTuple):
+    """A candidate."""
+
+    version: str
+    filename: str | None
+    source: str = A
+
+
+class Files:
+    """`CandidateFiles` over items; what metadata() gives is listed by source."""
+
+    def __init__(self, metadata=None):
+        self._metadata = metadata if isinstance(metadata, dict) else {A: metadata, B: metadata}
+        self.calls = []
+
+    def version(self, candidate):
+        return candidate.version
+
+    def filename(self, candidate):
+        return candidate.filename
+
+    def source(self, candidate):
+        assert candidate.filename is not None
+        return candidate.source
+
+    def metadata(self, project, candidate):
+        self.calls.append((project, candidate.version, candidate.source))
+        found = self._metadata[candidate.source]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+class Listener:
+    def __init__(self):
+        self.heard = []
+
+    def selected(self, project, version, selection):
+        chosen = selection.chosen
+        self.heard.append((project, version, chosen.filename if chosen else None))
+
+    def failed(self, project, version, error):
+        self.heard.append((project, version, error))
+
+
+def wheel(version, label=None, source=A, platform="any"):
+    suffix = f"-{label}" if label else ""
+    return Item(version, f"foo-{version}-py3-none-{platform}{suffix}.whl", source)
+
+
+def sdist(version, source=A):
+    return Item(version, f"foo-{version}.tar.gz", source)
+
+
+def metadata(*levels, source="foo-variants.json"):
+    """Return metadata with a variant of each label, which supports the value of that name."""
+    variants = {level: {"cpu": {"level": (level,)}} for level in levels}
+    return Metadata(namespaces=("cpu",), variants=variants, source=source)
+
+
+def platform(*levels):
+    found = Platform({"cpu": Support({"level": levels})})
+    return lambda metadata: found
+
+
+LEVELS = ("v3", "v2", "v1")
+
+
+def make(files, *levels, listener=None, **preferences):
+    return VariantOrdering(
+        files,
+        platform=platform(*(levels or LEVELS)),
+        preferences=Preferences(**preferences),
+        listener=listener,
+    )
+
+
+def order(ordering, items):
+    """Return everything that fits of the version of *items*, best first."""
+    list(ordering.arrange("foo", items))
+    return [file.item for file in ordering.selection("foo", items[0]).files]
+
+
+def names(items):
+    return [item.filename.removeprefix("foo-") for item in items]
+
+
+TWO_VERSIONS = [
+    wheel("2", "v1"),
+    wheel("2", "v2"),
+    wheel("2"),
+    wheel("1", "v1"),
+    wheel("1", "v3"),
+    sdist("1"),
+]
+
+
+BEST = ["2-py3-none-any-v2.whl", "1-py3-none-any-v3.whl"]
+
+
+def test_one_variant_of_each_version():
+    """Which one does not depend on dependencies (PEP 825, "Evaluating variant markers")."""
+    ordering = make(Files(metadata("v1", "v2", "v3")))
+    assert names(ordering.arrange("foo", TWO_VERSIONS)) == BEST
+
+
+def test_no_other_variant_in_place_of_one_that_was_refused():
+    ordering = make(Files(metadata("v1", "v2", "v3")))
+    rest = [item for item in TWO_VERSIONS if item != TWO_VERSIONS[1]]
+    found = ordering.arrange("foo", rest, refused=[TWO_VERSIONS[1]])
+    assert names(found) == BEST[1:]
+    # A file of another label, or of another version, has nothing to do with the choice.
+    found = ordering.arrange("foo", TWO_VERSIONS[1:], refused=[TWO_VERSIONS[0], wheel("0", "v1")])
+    assert names(found) == BEST
+    # Another file of the chosen variant is offered: the client has it as a candidate of its own.
+    other = wheel("2", "v2", platform="linux_x86_64")
+    found = ordering.arrange("foo", [other, *rest], refused=[TWO_VERSIONS[1]])
+    assert list(found) == [other, TWO_VERSIONS[4]]
+
+
+def test_variants_built_against_different_releases_one_after_the_other():
+    def against(**releases):
+        return Metadata(
+            (),
+            {
+                label: {"abi_dependency": found} if found else {}
+                for label, found in releases.items()
+            },
+        )
+
+    found = against(
+        a={"torch": ("2.9",)},
+        b={"torch": ("2.9.1",)},  # where this one goes, the first one does
+        c={"torch": ("2.8", "2.9")},
+        d={"torch": ("2.8",), "other": ("1",)},
+        null={},
+    )
+    items = [*(wheel("1", label) for label in "dcba"), wheel("1", "null"), wheel("1"), sdist("1")]
+    ordering = make(Files(found))
+    chosen = names(ordering.arrange("foo", items))
+    order = [file.label for file in ordering.selection("foo", items[0]).files]
+    assert sorted(order[:4]) == ["a", "b", "c", "d"]
+    assert order[4:] == ["null", None, None]
+    # Down to the first one that goes with any release; c covers d, and b is covered by a or c.
+    labels = [name.removesuffix(".whl").rpartition("-")[2] for name in chosen]
+    assert labels[-1] == "null"
+    assert "c" in labels
+    for label in ("a", "b", "d"):
+        before = order[: order.index(label)]
+        covered = {"a": {"c"}, "b": {"a", "c"}, "d": {"c"}}[label] & set(before)
+        assert (label in labels) is not bool(covered)
+
+
+def test_what_was_arranged_is_not_arranged_again_until_other_files_are_offered():
+    class Counting(Files):
+        asked = 0
+
+        def filename(self, candidate):
+            self.asked += 1
+            return super().filename(candidate)
+
+    files = Counting(metadata("v1", "v2", "v3"))
+    ordering = make(files)
+    first = names(ordering.arrange("foo", TWO_VERSIONS))
+    files.asked = 0
+    assert names(ordering.arrange("foo", list(TWO_VERSIONS))) == first
+    assert files.asked == 0
+    # Without what turned out to conflict, all over again, and with a file more.
+    rest = TWO_VERSIONS[:1] + TWO_VERSIONS[2:]
+    assert names(ordering.arrange("foo", rest, refused=TWO_VERSIONS[1:2])) == first[1:]
+    assert names(ordering.arrange("foo", TWO_VERSIONS)) == first
+    more = [wheel("2", "v3"), *TWO_VERSIONS]
+    assert names(ordering.arrange("foo", more)) == ["2-py3-none-any-v3.whl", *first[1:]]
+    assert names(ordering.arrange("foo", TWO_VERSIONS)) == first
+    # The same project elsewhere is another one.
+    assert names(ordering.arrange("bar", TWO_VERSIONS[:3])) == first[:1]
+
+
+def test_what_does_not_fit_is_left_out():
+    ordering = make(Files(metadata("v1", "v2", "v3")), "v1")
+    assert names(ordering.arrange("foo", TWO_VERSIONS)) == [
+        "2-py3-none-any-v1.whl",
+        "1-py3-none-any-v1.whl",
+    ]
+    items = [wheel("1", "v2"), wheel("1"), sdist("1")]
+    assert list(ordering.arrange("foo", items)) == items[1:]
+
+
+def test_platform_tags_decide_inside_a_label_only():
+    items = [
+        wheel("1", "v1", platform="manylinux_2_28_x86_64"),
+        wheel("1", "v2", platform="manylinux_2_28_x86_64"),
+        wheel("1", platform="manylinux_2_28_x86_64"),
+        wheel("1", "v1"),
+        wheel("1", "v2"),
+        wheel("1"),
+    ]
+    ordering = make(Files(metadata("v1", "v2")))
+    assert list(ordering.arrange("foo", items)) == [items[n] for n in (1, 4)]
+    assert order(ordering, items) == [items[n] for n in (1, 4, 0, 3, 2, 5)]
+
+
+def test_versions_without_variants_pass_unjudged():
+    files, listener = Files(metadata("v1")), Listener()
+    items = [wheel("3"), Item("2", None), sdist("2"), wheel("1")]
+    ordering = make(files, listener=listener)
+    assert list(ordering.arrange("foo", items)) == items
+    assert not files.calls
+    assert not listener.heard
+    assert ordering.selection("foo", items[0]) is None
+
+
+class TestLaziness:
+    def test_metadata_is_asked_when_the_iterator_comes_to_a_version(self):
+        files = Files(metadata("v1", "v2", "v3"))
+        arranged = make(files).arrange("foo", TWO_VERSIONS)
+        assert not files.calls
+        next(arranged)
+        assert files.calls == [("foo", "2", A)]
+        next(arranged)
+        assert files.calls == [("foo", "2", A), ("foo", "1", A)]
+
+    def test_candidates_are_read_up_to_the_next_version(self):
+        read = []
+
+        def candidates():
+            for item in TWO_VERSIONS:
+                read.append(item)
+                yield item
+
+        arranged = make(Files(metadata("v1", "v2"))).arrange("foo", candidates())
+        assert not read
+        next(arranged)
+        assert read == TWO_VERSIONS[:4]
+
+    def test_once_per_version_and_source_however_often_it_is_asked(self):
+        files, listener = Files(metadata("v1", "v2", "v3")), Listener()
+        ordering = make(files, listener=listener)
+        for _ in range(3):
+            list(ordering.arrange("foo", TWO_VERSIONS))
+        # A resolver leaves out what conflicts, and has new requirements.
+        list(ordering.arrange("foo", TWO_VERSIONS[1:]))
+        list(ordering.arrange("foo", [TWO_VERSIONS[0]]))
+        assert files.calls == [("foo", "2", A), ("foo", "1", A)]
+        assert [(project, version) for project, version, _ in listener.heard] == [
+            ("foo", "2"),
+            ("foo", "1"),
+        ]
+
+    def test_once_also_when_more_files_turn_up(self):
+        files, listener = Files(metadata("v1", "v2")), Listener()
+        ordering = make(files, listener=listener)
+        assert names(ordering.arrange("foo", [wheel("1", "v1")])) == ["1-py3-none-any-v1.whl"]
+        assert names(ordering.arrange("foo", [wheel("1", "v1"), wheel("1", "v2")])) == [
+            "1-py3-none-any-v2.whl",
+        ]
+        assert files.calls == [("foo", "1", A)]
+        # The choice changed, so that is said again.
+        assert listener.heard == [
+            ("foo", "1", "foo-1-py3-none-any-v1.whl"),
+            ("foo", "1", "foo-1-py3-none-any-v2.whl"),
+        ]
+
+    def test_files_that_come_and_go(self):
+        ordering = make(Files(metadata("v1", "v2", "v3")))
+        v1, v2, v3 = (wheel("1", label) for label in ("v1", "v2", "v3"))
+        assert list(ordering.arrange("foo", [v1, v2])) == [v2]
+        assert list(ordering.arrange("foo", [v1, v3])) == [v3]
+        assert list(ordering.arrange("foo", [v1, v2, v3])) == [v3]
+        assert list(ordering.arrange("foo", [v1])) == [v1]
+
+    @pytest.mark.parametrize("error", [MetadataError("foo.json", "", "bad"), ZeroDivisionError()])
+    def test_an_error_is_not_asked_for_again(self, error):
+        files = Files(error)
+        ordering = make(files)
+        list(ordering.arrange("foo", [wheel("1", "v1"), sdist("1")]))
+        list(ordering.arrange("foo", [wheel("1", "v1"), wheel("1", "v2")]))
+        assert files.calls == [("foo", "1", A)]
+
+    @pytest.mark.parametrize("preferences", [{"use_variants": False}, {"forced": {"foo": ""}}])
+    def test_no_metadata_where_variants_are_not_wanted(self, preferences):
+        files = Files(metadata("v1"))
+        arranged = make(files, **preferences).arrange("foo", TWO_VERSIONS)
+        assert names(arranged) == ["2-py3-none-any.whl", "1.tar.gz"]
+        assert not files.calls
+
+
+class TestForcedLabels:
+    def test_only_that_label_of_that_project(self):
+        ordering = make(Files(metadata("v1", "v2", "v3")), forced={"foo": "v1"})
+        assert names(ordering.arrange("foo", TWO_VERSIONS)) == [
+            "2-py3-none-any-v1.whl",
+            "1-py3-none-any-v1.whl",
+        ]
+        assert names(ordering.arrange("bar", TWO_VERSIONS)) == BEST
+        assert ordering.forces("foo")
+        assert not ordering.forces("bar")
+        assert not ordering.missing
+
+    def test_versions_without_it_are_passed_over(self):
+        ordering = make(Files(metadata("v1", "v2", "v3")), forced={"foo": "v3"})
+        assert names(ordering.arrange("foo", TWO_VERSIONS)) == ["1-py3-none-any-v3.whl"]
+        assert not ordering.missing
+
+    def test_missing_says_which_labels_there_are(self):
+        ordering = make(Files(metadata("v1", "v2", "v3")), forced={"foo": "v4"})
+        assert not list(ordering.arrange("foo", TWO_VERSIONS))
+        assert isinstance(ordering.missing["foo"], NoSuchVariant)
+        assert "foo 2 has no variant 'v4'" in str(ordering.missing["foo"])
+        assert "there are: v1, v2" in str(ordering.missing["foo"])
+
+    def test_missing_says_why_it_does_not_fit(self):
+        ordering = make(Files(metadata("v1", "v2")), "v1", forced={"foo": "v2"})
+        assert not list(ordering.arrange("foo", TWO_VERSIONS))
+        assert "does not fit" in str(ordering.missing["foo"])
+        assert "Variants that fit: v1" in str(ordering.missing["foo"])
+
+    def test_missing_tells_the_problem_of_the_metadata(self):
+        files = Files(MetadataError("foo.json", "variants", "expected an object"))
+        ordering = make(files, forced={"foo": "v1"})
+        assert not list(ordering.arrange("foo", [wheel("1", "v1")]))
+        assert "foo.json: variants: expected an object" in str(ordering.missing["foo"])
+
+    def test_missing_where_there_are_no_variants_at_all(self):
+        ordering = make(Files(), forced={"foo": "v1"})
+        assert not list(ordering.arrange("foo", [wheel("1"), sdist("1")]))
+        assert "there are: none" in str(ordering.missing["foo"])
+
+    def test_missing_only_when_all_versions_were_seen(self):
+        ordering = make(Files(metadata("v1", "v2", "v3")), forced={"foo": "v3"})
+        arranged = ordering.arrange("foo", [*TWO_VERSIONS, wheel("0", "v1")])
+        assert next(arranged).version == "1"
+        assert not ordering.missing
+
+    def test_what_conflicts_is_not_missing(self):
+        ordering = make(Files(metadata("v1", "v2", "v3")), forced={"foo": "v2"})
+        assert names(ordering.arrange("foo", TWO_VERSIONS)) == ["2-py3-none-any-v2.whl"]
+        # The resolver found that it conflicts.
+        rest = [item for item in TWO_VERSIONS if "v2" not in item.filename]
+        assert not list(ordering.arrange("foo", rest, refused=TWO_VERSIONS[1:2]))
+        assert not list(ordering.arrange("foo", rest, complete=False))
+        assert not ordering.missing
+
+    def test_the_first_reason_stays(self):
+        ordering = make(Files(metadata("v1", "v2", "v3")), forced={"foo": "v4"})
+        list(ordering.arrange("foo", TWO_VERSIONS))
+        first = ordering.missing["foo"]
+        list(ordering.arrange("foo", TWO_VERSIONS[3:]))
+        assert ordering.missing == {"foo": first}
+
+    def test_no_non_variant_file(self):
+        ordering = make(Files(metadata("v1")), forced={"foo": ""})
+        assert not list(ordering.arrange("foo", [wheel("1", "v1")]))
+        assert "no non-variant wheel" in str(ordering.missing["foo"])
+
+
+class TestSources:
+    def test_sources_that_agree_are_ordered_together(self):
+        files = Files({A: metadata("v1", "v3"), B: metadata("v1", "v2")})
+        items = [wheel("1", "v1"), wheel("1", "v1", B), wheel("1", "v2", B), wheel("1", "v3")]
+        ordering = make(files)
+        assert order(ordering, items) == [items[n] for n in (3, 2, 0, 1)]
+        assert files.calls == [("foo", "1", A), ("foo", "1", B)]
+
+    def test_properties_decide_between_sources_that_reuse_a_label(self):
+        other = Metadata(namespaces=("cpu",), variants={"v1": {"cpu": {"level": ("v2",)}}})
+        items = [wheel("1", "v1"), wheel("1", "v1", B), wheel("1", "v3")]
+        ordering = make(Files({A: metadata("v1", "v3"), B: other}))
+        assert order(ordering, items) == [items[n] for n in (2, 1, 0)]
+        assert ordering.context("foo", items[0]).properties == {"cpu": {"level": ("v1",)}}
+        assert ordering.context("foo", items[1]).properties == {"cpu": {"level": ("v2",)}}
+
+    def test_a_label_of_theirs_is_two(self):
+        other = Metadata(namespaces=("cpu",), variants={"v3": {"cpu": {"level": ("v2",)}}})
+        items = [wheel("1", "v3"), wheel("1", "v3", B), wheel("1", "v1")]
+        ordering = make(Files({A: metadata("v1", "v3"), B: other}))
+        assert order(ordering, items) == [items[n] for n in (0, 1, 2)]
+
+    def test_files_that_are_no_variants_stay_in_order(self):
+        items = [sdist("1"), wheel("1", source=B), wheel("1"), wheel("1", "v1")]
+        ordering = make(Files(metadata("v1")))
+        assert order(ordering, items) == [items[n] for n in (3, 0, 1, 2)]
+
+    def test_their_order_does_not_depend_on_what_is_left_out(self):
+        other = Metadata(namespaces=("cpu",), variants={"v1": {"cpu": {"level": ("v2",)}}})
+        items = [wheel("1", "v1"), wheel("1", "v1", B), wheel("1", "v3")]
+        ordering = make(Files({A: metadata("v1", "v3"), B: other}))
+        list(ordering.arrange("foo", items))
+        # Without its first wheel, source A would now be listed behind B.
+        assert list(ordering.arrange("foo", items[1:])) == [items[2]]
+        assert list(ordering.arrange("foo", items[1:2])) == [items[1]]
+
+    def test_broken_metadata_costs_one_source_its_variants(self):
+        files = Files({A: MetadataError("foo.json", "", "broken"), B: metadata("v1")})
+        items = [wheel("1", "v1"), wheel("1", "v1", B), sdist("1")]
+        ordering = make(files)
+        assert order(ordering, items) == items[1:]
+        assert list(ordering.arrange("foo", items)) == items[1:2]
+        assert set(ordering.selection("foo", items[1]).problems) == {A}
+
+
+class TestFaults:
+    @pytest.fixture
+    def faulty(self):
+        def platform(metadata):
+            raise ZeroDivisionError("fault")
+
+        return platform
+
+    def test_in_the_platform_costs_the_variants(self, faulty):
+        listener = Listener()
+        ordering = VariantOrdering(
+            Files(metadata("v1", "v2", "v3")),
+            platform=faulty,
+            preferences=Preferences(),
+            listener=listener,
+        )
+        for _ in range(2):
+            assert names(ordering.arrange("foo", TWO_VERSIONS)) == [
+                "2-py3-none-any.whl",
+                "1.tar.gz",
+            ]
+        assert [(version, str(error)) for _, version, error in listener.heard] == [
+            ("2", "fault"),
+            ("1", "fault"),
+        ]
+
+    def test_in_metadata_costs_the_variants_of_that_version(self):
+        class SometimesFaulty(Files):
+            def metadata(self, project, candidate):
+                if candidate.version == "2":
+                    raise KeyError("fault")
+                return super().metadata(project, candidate)
+
+        listener = Listener()
+        ordering = make(SometimesFaulty(metadata("v1", "v3")), listener=listener)
+        assert names(ordering.arrange("foo", TWO_VERSIONS)) == [
+            "2-py3-none-any.whl",
+            "1-py3-none-any-v3.whl",
+        ]
+        assert isinstance(listener.heard[0][2], KeyError)
+
+    def test_an_error_of_the_engine_in_the_platform_is_one_too(self):
+        def platform(metadata):
+            raise VariantError("no platform")
+
+        ordering = VariantOrdering(
+            Files(metadata("v1")), platform=platform, preferences=Preferences(), listener=None
+        )
+        assert names(ordering.arrange("foo", TWO_VERSIONS[:3])) == ["2-py3-none-any.whl"]
+
+    def test_is_an_error_for_a_forced_label(self, faulty):
+        ordering = VariantOrdering(
+            Files(metadata("v1")),
+            platform=faulty,
+            preferences=Preferences(forced={"foo": "v1"}),
+        )
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError, match="fault"):
+                list(ordering.arrange("foo", TWO_VERSIONS))
+        assert names(ordering.arrange("bar", TWO_VERSIONS)) == ["2-py3-none-any.whl", "1.tar.gz"]
+
+    def test_in_metadata_is_an_error_for_a_forced_label(self):
+        ordering = make(Files(KeyError("fault")), forced={"foo": "v1"})
+        for _ in range(2):
+            with pytest.raises(KeyError, match="fault"):
+                list(ordering.arrange("foo", TWO_VERSIONS))
+
+
+class TestContext:
+    def test_has_what_the_platform_supports(self):
+        variants = {"x": {"cpu": {"level": ("v2", "v9")}}}
+        ordering = make(Files(Metadata(namespaces=("cpu",), variants=variants)))
+        items = order(ordering, [wheel("1", "x"), wheel("1")])
+        assert ordering.context("foo", items[0]) == VariantContext("x", {"cpu": {"level": ("v2",)}})
+        assert ordering.context("foo", items[1]) == NON_VARIANT
+
+    def test_is_the_same_object_each_time(self):
+        ordering = make(Files(metadata("v1")))
+        list(ordering.arrange("foo", TWO_VERSIONS))
+        first = ordering.context("foo", TWO_VERSIONS[0])
+        assert ordering.context("foo", TWO_VERSIONS[0]) is first
+
+    def test_of_null(self):
+        ordering = make(Files(metadata("v1")))
+        (item,) = ordering.arrange("foo", [wheel("1", "null")])
+        assert ordering.context("foo", item) == VariantContext("null", {})
+
+    def test_of_what_was_never_arranged_is_what_the_name_says(self):
+        ordering = make(Files())
+        assert ordering.context("foo", wheel("1", "x")) == VariantContext("x", {})
+        assert ordering.context("foo", wheel("1")) == NON_VARIANT
+        assert ordering.context("foo", Item("1", None)) == NON_VARIANT
+
+    def test_selection_explains_all_files_of_the_version(self):
+        ordering = make(Files(metadata("v1", "v2")), "v1")
+        list(ordering.arrange("foo", TWO_VERSIONS))
+        for item in TWO_VERSIONS[:3]:
+            selection = ordering.selection("foo", item)
+            assert selection.chosen.item == TWO_VERSIONS[0]
+            assert selection.rankings[A].rejected_labels == ("v2",)
+
+
+# Whatever the files, metadata and platform.
+
+features = st.dictionaries(
+    st.sampled_from(["level", "amx"]),
+    st.sets(st.sampled_from(["v1", "v2", "v3", "on"]), min_size=1).map(lambda s: tuple(sorted(s))),
+    min_size=1,
+)
+properties = st.dictionaries(st.sampled_from(["cpu", "gpu"]), features, min_size=1)
+all_metadata = st.builds(
+    lambda variants: Metadata(namespaces=("gpu", "cpu"), variants={**variants, "null": {}}),
+    st.fixed_dictionaries({"p": properties, "q": properties, "r": properties}),
+)
+supports = st.builds(
+    lambda cpu, gpu: Platform({"cpu": Support(cpu), "gpu": Support(gpu)}), features, features
+)
+groups = st.lists(
+    st.lists(
+        st.tuples(
+            st.sampled_from([None, "p", "q", "r", "null", "unknown"]),
+            st.sampled_from([A, B]),
+            st.sampled_from(["any", "linux_x86_64"]),
+        ),
+        min_size=1,
+        max_size=8,
+        unique=True,
+    ),
+    max_size=3,
+)
+
+
+def items_of(groups):
+    return [
+        wheel(str(len(groups) - number), label, source, tag)
+        for number, group in enumerate(groups)
+        for label, source, tag in group
+    ]
+
+
+def fits(item, found, supported):
+    """Say by the letter of the specification whether a candidate is compatible."""
+    if item.filename.count("-") == 4:
+        return True
+    label = item.filename.removesuffix(".whl").rpartition("-")[2]
+    if label not in found.variants:
+        return False
+    return all(
+        set(values) & set(supported.support(namespace).features.get(feature, ()))
+        for namespace, features in found.variants[label].items()
+        for feature, values in features.items()
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@given(groups, all_metadata, all_metadata, supports, st.data())
+def test_any_input(groups, found_a, found_b, supported, data):
+    found = {A: found_a, B: found_b}
+    items = items_of(groups)
+
+    def ordering():
+        return VariantOrdering(
+            Files(found), platform=lambda _: supported, preferences=Preferences()
+        )
+
+    mine = ordering()
+    chosen = list(mine.arrange("foo", items))
+    arranged = []
+    for version in dict.fromkeys(item.version for item in items):
+        own = [item for item in items if item.version == version]
+        selection = mine.selection("foo", own[0])
+        arranged += own if selection is None else [file.item for file in selection.files]
+
+    # Exactly what is compatible, versions in their order. Variants with properties come before
+    # everything else, the null variant before what is no variant of its source.
+    expected = [item for item in items if fits(item, found[item.source], supported)]
+    assert sorted(arranged) == sorted(expected)
+    for version, source in {(item.version, item.source) for item in arranged}:
+        variant = [
+            item.filename.count("-") > 4
+            for item in arranged
+            if (item.version, item.source) == (version, source)
+        ]
+        assert variant == sorted(variant, reverse=True)
+    for version in {item.version for item in arranged}:
+        variant = [
+            item.filename.count("-") > 4
+            for item in arranged
+            if item.version == version and not item.filename.endswith("-null.whl")
+        ]
+        assert variant == sorted(variant, reverse=True)
+    # Inside of a label of a source, and among what is no variant, the order stays.
+    for version, label, source in {(i.version, i.filename[-8:], i.source) for i in expected}:
+        same = (version, label, source)
+        assert [i for i in arranged if (i.version, i.filename[-8:], i.source) == same] == [
+            i for i in expected if (i.version, i.filename[-8:], i.source) == same
+        ]
+
+    # Of these, each version offers the first one, and what has its label.
+    first = {item.version: item for item in reversed(arranged)}
+    assert [item for item in arranged if item in chosen] == chosen
+    assert {item.version: item for item in reversed(chosen)} == first
+    assert {label_of(item) for item in chosen} <= {label_of(item) for item in first.values()}
+    for version, best in first.items():
+        own = [item for item in chosen if item.version == version]
+        assert {label_of(item) for item in own} == {label_of(best)}
+        same = [i for i in arranged if (i.version, i.source) == (version, best.source)]
+        assert {item for item in same if label_of(item) == label_of(best)} <= set(own)
+
+    # The same again, from a new one, and for every part of which the rest was refused.
+    assert list(mine.arrange("foo", items)) == chosen
+    assert list(ordering().arrange("foo", items)) == chosen
+    part = set(data.draw(st.lists(st.sampled_from(items), unique=True))) if items else set()
+    offered = [item for item in items if item in part]
+    refused = [item for item in items if item not in part]
+    judged = {item.version for item in items if mine.selection("foo", item) is not None}
+    assert list(mine.arrange("foo", offered, refused=refused)) == [
+        item for item in chosen if item in part
+    ]
+    assert all(item.version in judged for item in items if item.filename.count("-") > 4)
+
+
+def label_of(item):
+    return tuple(item.filename.removesuffix(".whl").split("-")[5:])

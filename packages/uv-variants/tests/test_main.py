@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -32,7 +34,7 @@ def test_what_the_system_refuses_is_one_line(tmp_path):
     program.write_text("no program\n")
     program.chmod(0o755)
     env = {**os.environ, "VARIANTS_UV": str(program)}
-    done = subprocess.run([*RUN, "--version"], env=env, capture_output=True, text=True)
+    done = subprocess.run([*RUN, "pip", "list"], env=env, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"uv-variants: {program}: Exec format error\n"
 
@@ -58,3 +60,54 @@ def test_commands_without_an_index_import_little():
         "uv_variants.uv_options",
         "uv_variants.uv_program",
     }
+
+
+def program(folder: Path, text: str) -> dict[str, str]:
+    """Return variables with which a shell script with *text* is taken for uv."""
+    path = folder / "uv"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return {**os.environ, "VARIANTS_UV": str(path)}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell script is no program there")
+@pytest.mark.parametrize("option", ["--version", "-V"])
+@pytest.mark.parametrize(("entry", "name"), [("main", "uv-variants"), ("main_uvx", "uvx-variants")])
+def test_the_versions(tmp_path, option, entry, name):
+    env = program(tmp_path, 'echo "uv 0.13.9 (0123456 2026-11-01)"')
+    done = subprocess.run([*RUN[:-1], call(entry), option], env=env, capture_output=True, text=True)
+    assert done.stdout == f"{name} {version('uv-variants')} (uv 0.13.9)\n"
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def call(entry: str) -> str:
+    return f"from uv_variants.main import {entry}; {entry}()"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell script is no program there")
+def test_our_version_without_a_uv_that_works(tmp_path):
+    env = program(tmp_path, "echo something 1.0")
+    done = subprocess.run([*RUN, "--version"], env=env, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stdout == f"uv-variants {version('uv-variants')}\n"
+    assert done.stderr == f"uv-variants: {tmp_path / 'uv'}: is not uv: '--version' ended with 0\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell script is no program there")
+@pytest.mark.parametrize(
+    ("given", "uv"), [(["--help"], "tool uvx --help"), ([], "tool uvx"), (["version"], None)]
+)
+def test_what_uvx_hands_to_uv(tmp_path, given, uv):
+    env = program(tmp_path, 'echo "uv: $*"') | {"VARIANTS_NO_VARIANTS": "1"}
+    done = subprocess.run(
+        [*RUN[:-1], call("main_uvx"), *given], env=env, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines()[-1] == f"uv: {uv or 'tool run version'}", done
+    assert ("-V, --version" in done.stdout) == (given == ["--help"])
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell script is no program there")
+def test_version_is_also_a_command_of_uv(tmp_path):
+    env = program(tmp_path, 'echo "uv: $*"') | {"VARIANTS_NO_VARIANTS": "1"}
+    done = subprocess.run([*RUN, "version"], env=env, capture_output=True, text=True)
+    assert done.stdout == "uv: version\n", done

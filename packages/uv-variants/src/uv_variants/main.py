@@ -1,4 +1,4 @@
-"""The entry point of the `uv-variants` command."""
+"""The entry points of the commands `uv-variants` and `uvx-variants`."""
 
 from __future__ import annotations
 
@@ -13,20 +13,29 @@ FAILURE = 2
 """Exit code if uv was not started; uv's own for the same errors."""
 
 
-def main(arguments: Sequence[str] | None = None) -> NoReturn:
+def main(arguments: Sequence[str] | None = None, *, is_uvx: bool = False) -> NoReturn:
     """Run the command and exit, with uv's exit code where uv ran.
+
+    Args:
+        arguments: of the command, those of this process by default.
+        is_uvx: the command is ``uvx-variants``, the twin of ``uvx``.
 
     Other codes: 2 for errors in the user's input or files, 130 after an interrupt, 70 for a bug in
     this program, with its traceback and how to report it.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        code = _run(arguments)
+        code = _run(arguments, is_uvx=is_uvx)
     except KeyboardInterrupt:
         code = 130
     except Exception as error:
         code = _report(error)
     sys.exit(code)
+
+
+def main_uvx(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run ``uvx-variants`` and exit as `main` does."""
+    main(arguments, is_uvx=True)
 
 
 def _report(error: Exception) -> int:
@@ -49,17 +58,27 @@ def _report(error: Exception) -> int:
     return EXIT_CODE
 
 
-def _run(arguments: Sequence[str]) -> int:
+def _run(arguments: Sequence[str], *, is_uvx: bool) -> int:
     from .own_options import OWN_COMMANDS, print_help, read_options
 
+    program = "uvx-variants" if is_uvx else "uv-variants"
     options = read_options(arguments, os.environ)
     rest = options.uv_arguments
-    if rest and rest[0] in OWN_COMMANDS:
+    if rest[:1] in (("--version",), ("-V",)):
+        from .program_version import print_version
+
+        return print_version(program, os.environ)
+    asks_help = rest[:1] in (("--help",), ("-h",))
+    if asks_help or not (rest or is_uvx):
+        print_help(program)
+    if is_uvx:
+        # What uv prints under this name has the name of uvx in it.
+        rest = ("tool", "uvx" if asks_help or not rest else "run", *rest)
+        options = options._replace(uv_arguments=rest)
+    elif rest and rest[0] in OWN_COMMANDS:
         from .own_commands import run_own_command
 
         return run_own_command(options, os.environ)
-    if rest[:1] in (("--help",), ("-h",), ()):
-        print_help()
     from .command_scope import Scope, scope_of
     from .invocation import parse
     from .uv_program import become_uv, find_uv

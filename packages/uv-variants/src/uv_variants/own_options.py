@@ -99,15 +99,24 @@ def _error(text: str) -> Exception:
     return PreferenceError(text)
 
 
-def print_help() -> None:
-    """Print our options and commands, which uv's help follows."""
-    print("uv with wheel variants. Options of uv-variants, before any uv command:\n")
+def print_help(program: str) -> None:
+    """Print our options and commands, which uv's help follows.
+
+    Args:
+        program: ``uv-variants``, or ``uvx-variants``, which has no commands.
+    """
+    place = "any uv command" if program == "uv-variants" else "the arguments of uvx"
+    print(f"uv with wheel variants. Options of {program}, before {place}:\n")
     rows = [(f"--{each.name} {each.metavar}".strip(), each.help) for each in OPTIONS]
     rows += [(f"--{name} {metavar}", text) for name, metavar, _, text in OWN_OPTIONS]
+    rows.append(("-V, --version", f"Print the versions of {program} and of uv."))
     width = max(len(left) for left, _ in rows)
     for left, text in rows:
         print(f"  {left:<{width}}  {text}")
-    print("\nCommands of uv-variants (each has --help):\n")
-    for name, text in OWN_COMMANDS.items():
-        print(f"  {name:<{width}}  {text}")
-    print("\nHelp of uv:\n", flush=True)
+    if program == "uv-variants":
+        print("\nCommands of uv-variants (each has --help):\n")
+        for name, text in OWN_COMMANDS.items():
+            print(f"  {name:<{width}}  {text}")
+        print("\nuvx-variants runs tools, as uvx does.\n\nHelp of uv:\n", flush=True)
+    else:
+        print("\nHelp of uvx:\n", flush=True)

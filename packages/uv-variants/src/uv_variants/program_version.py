@@ -1,0 +1,54 @@
+"""The versions of this program and of the uv that it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+def own_version() -> str:
+    """Return the version of the distribution ``uv-variants``."""
+    from importlib.metadata import version
+
+    return version("uv-variants")
+
+
+def uv_version(uv: str, environ: Mapping[str, str]) -> str:
+    """Return the version of the program *uv*, as ``uv --version`` prints it after the name.
+
+    Raises:
+        OSError: the program cannot be run.
+        UvNotFound: it runs, and is not uv.
+    """
+    import subprocess
+
+    done = subprocess.run([uv, "--version"], env=dict(environ), capture_output=True, check=False)
+    name, _, version = done.stdout.decode("utf-8", "replace").strip().partition(" ")
+    if done.returncode != 0 or name != "uv" or not version:
+        from .errors import UvNotFound
+
+        raise UvNotFound(f"{uv}: is not uv: '--version' ended with {done.returncode}")
+    return version.partition(" ")[0]
+
+
+def print_version(program: str, environ: Mapping[str, str]) -> int:
+    """Print the line of ``--version``; return the exit code.
+
+    Our own version is printed even if there is no uv, because reports of that need it.
+
+    Args:
+        program: ``uv-variants`` or ``uvx-variants``.
+        environ: which says what uv is run.
+
+    Raises:
+        UvNotFound: there is no uv; our own version is printed.
+        OSError: it cannot be run; our own version is printed.
+    """
+    from .uv_program import find_uv
+
+    own = f"{program} {own_version()}"
+    try:
+        print(f"{own} (uv {uv_version(find_uv(environ), environ)})")
+    except Exception:
+        print(own, flush=True)
+        raise
+    return 0

@@ -28,6 +28,12 @@ _REQUIREMENTS_OPTION = re.compile(
 )
 _MAX_FILES = 200
 
+PROXIES = ("http-proxy", "https-proxy")
+"""Settings that uv prefers to the variables of the same name."""
+
+SCALARS = ("cache-dir", "no-index", "keyring-provider", "allow-insecure-host", *PROXIES)
+"""Settings other than indexes that are read."""
+
 
 @dataclass(frozen=True)
 class Configuration:
@@ -67,6 +73,7 @@ def read_configuration(
     pip: bool = False,
     script: Path | None = None,
     requirements: Iterable[Path] = (),
+    receipts: Iterable[Path] = (),
 ) -> Configuration:
     """Return what uv would read.
 
@@ -79,8 +86,9 @@ def read_configuration(
         pip: the command is one of ``uv pip``, for which the ``pip`` table comes first.
         script: with inline metadata.
         requirements: requirement files, which may name indexes.
+        receipts: of tools, with the options that they were installed with.
     """
-    tables: list[_Table] = []
+    tables = [table for path in receipts for table in _receipt(path)]
     if script is not None:
         tables += _script(script)
     own = _ancestors_pyprojects(start) if project else []
@@ -98,7 +106,7 @@ def read_configuration(
         for level in levels:
             found += _indexes(level, table.base, environ)
         for level in reversed(levels):
-            for key in ("cache-dir", "no-index", "keyring-provider", "allow-insecure-host"):
+            for key in SCALARS:
                 if key in level:
                     scalars.setdefault(key, level[key])
     # Indexes of workspace members, and of the project with --no-config, are used only by the
@@ -205,6 +213,12 @@ def _script(path: Path) -> list[_Table]:
     return [_Table(path.absolute().parent, _table(_table(tree.get("tool")).get("uv")))]
 
 
+def _receipt(path: Path) -> list[_Table]:
+    tree = _toml(path)
+    options = _table(_table(tree.get("tool")).get("options")) if tree else {}
+    return [_Table(path.absolute().parent, options)] if options else []
+
+
 def _indexes(
     settings: Mapping[str, Any], base: Path, environ: Mapping[str, str]
 ) -> Iterator[UserIndex]:
@@ -226,7 +240,7 @@ def _indexes(
     for url in _texts(settings.get("index-url")):
         yield index_at(url, base, environ, default=True, legacy=True)
     for url in _texts(settings.get("find-links")):
-        yield index_at(url, base, environ, links=True)
+        yield index_at(url, base, environ, links=True, legacy=True)
 
 
 def _sources(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

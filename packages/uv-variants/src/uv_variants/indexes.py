@@ -27,7 +27,7 @@ class UserIndex:
         default: replaces PyPI.
         explicit: only used for projects that name it.
         links: a find-links page or directory.
-        legacy: of ``index-url`` or ``extra-index-url``, which uv asks last.
+        legacy: of ``index-url`` or ``extra-index-url``, which uv asks last, or ``find-links``.
         username, password: of ``UV_INDEX_…`` variables.
     """
 

@@ -1,0 +1,191 @@
+"""The indexes that uv uses for a command: those of options, variables and files, in uv's order.
+
+uv gets its own arguments, variables and files, so this has to agree with what uv reads: uv uses an
+index that is missing here as it is, without variants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from variants_proxy.upstream_options import PYPI
+
+from .command_scope import Scope
+from .configuration import Configuration, read_configuration
+from .indexes import UserIndex, distinct, index_at, named_index_at
+from .uv_directories import tool_directory
+
+if TYPE_CHECKING:
+    from .invocation import Invocation
+    from .place import Place
+
+VARIABLES = {
+    "default-index": "UV_DEFAULT_INDEX",
+    "index": "UV_INDEX",
+    "extra-index-url": "UV_EXTRA_INDEX_URL",
+    "index-url": "UV_INDEX_URL",
+    "find-links": "UV_FIND_LINKS",
+}
+"""Options that name indexes, in the order in which uv lists them, and their variables."""
+
+_ONE = ("default-index", "index-url")
+
+
+@dataclass(frozen=True)
+class UsedIndexes:
+    """The indexes of one command.
+
+    Attributes:
+        indexes: by `UserIndex.proxy_name`, in the order in which uv asks them.
+        projects: for the explicit ones, the projects (normalized names) that name them.
+        configuration: the indexes and settings of files.
+    """
+
+    indexes: Mapping[str, UserIndex]
+    projects: Mapping[str, frozenset[str]]
+    configuration: Configuration
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The names of the indexes in the order in which uv asks them."""
+        return tuple(self.indexes)
+
+    @property
+    def default(self) -> UserIndex | None:
+        """The index that is asked last, None with ``--no-index``."""
+        return next((index for index in self.indexes.values() if index.default), None)
+
+
+def used_indexes(invocation: Invocation, scope: Scope, place: Place) -> UsedIndexes:
+    """Return the indexes that uv uses for *invocation* in *place*."""
+    configuration = _configuration(invocation, scope, place)
+    given = {name: _given(name, invocation, place) for name in VARIABLES}
+    filed = configuration.indexes
+    listed = [
+        *given["default-index"],
+        *given["index"],
+        *(index for index in filed if not index.legacy),
+        *given["extra-index-url"],
+        *(index for index in filed if index.legacy and not index.default and not index.links),
+        *(given["index-url"] or [index for index in filed if index.legacy and index.default]),
+    ]
+    without = (
+        invocation.has("no-index")
+        or place.is_on("UV_NO_INDEX")
+        or configuration.scalars.get("no-index") is True
+    )
+    if without:
+        listed = [index for index in listed if index.links]
+    else:
+        listed.append(UserIndex(PYPI, default=True))  # counts if it is the first default
+    listed += given["find-links"]
+    listed += (index for index in filed if index.legacy and index.links)
+    indexes = distinct(_ordered(listed))
+    projects = {
+        name: configuration.pinned.get(index.name, frozenset())
+        for name, index in indexes.items()
+        if index.explicit
+    }
+    return UsedIndexes(indexes, projects, configuration)
+
+
+def has_variants(index: UserIndex) -> bool:
+    """Return whether a local find-links directory has files with a label."""
+    from pep_variants.model.label import split_label
+    from pep_variants.urls import local_path
+
+    try:
+        names = [path.name for path in local_path(index.url).iterdir()]
+    except OSError:
+        return False
+    return any(split_label(unquote(name))[1] for name in names if name.endswith(".whl"))
+
+
+def _ordered(listed: Iterable[UserIndex]) -> Iterator[UserIndex]:
+    """Yield the indexes by priority: names once, the default last, find-links after it."""
+    names: set[str] = set()
+    unique: list[UserIndex] = []
+    for index in listed:
+        if index.name and index.name in names:
+            continue
+        names.add(index.name)
+        unique.append(index)
+    default = next((index for index in unique if index.default), None)
+    for index in unique:
+        # uv ignores a second default.
+        if not index.links and not index.default:
+            yield index
+    if default is not None:
+        yield default
+    for index in unique:
+        if index.links and index is not default:
+            yield index
+
+
+def _given(name: str, invocation: Invocation, place: Place) -> list[UserIndex]:
+    """Return the indexes of an option, or of its variable if the option was not given."""
+    values = invocation.values(name)
+    if not values:
+        values = [place.environ.get(VARIABLES[name], "")]
+    elif name in _ONE:
+        values = values[-1:]
+    return [
+        index
+        for value in values
+        for part in _parts(name, value)
+        for index in [_index(name, part, place)]
+    ]
+
+
+def _parts(name: str, value: str) -> list[str]:
+    if name == "find-links":
+        return [part.strip() for part in value.split(",") if part.strip()]
+    if name in _ONE:
+        return [value] if value.strip() else []
+    return value.split()
+
+
+def _index(name: str, text: str, place: Place) -> UserIndex:
+    if name == "find-links":
+        return index_at(text, place.cwd, place.environ, links=True, legacy=True)
+    default = name in _ONE
+    if name in ("index-url", "extra-index-url"):
+        return index_at(text, place.cwd, place.environ, default=default, legacy=True)
+    return named_index_at(text, place.cwd, place.environ, default=default)
+
+
+def _configuration(invocation: Invocation, scope: Scope, place: Place) -> Configuration:
+    script = script_of(invocation)
+    requirements = invocation.values("requirements", "constraints", "overrides")
+    requirements += invocation.values("with-requirements", "build-constraints")
+    if invocation.command in (("pip", "compile"), ("pip", "sync")):
+        requirements += invocation.operands
+    receipts = []
+    if invocation.command == ("tool", "upgrade"):
+        folder = tool_directory(place.environ)
+        names = invocation.operands or [path.name for path in folder.glob("*")]
+        receipts = [folder / name / "uv-receipt.toml" for name in names]
+    return read_configuration(
+        start=place.project.absolute(),
+        environ=place.environ,
+        config_file=invocation.last("config-file") or place.environ.get("UV_CONFIG_FILE") or None,
+        no_config=invocation.has("no-config") or place.is_on("UV_NO_CONFIG"),
+        project=scope is not Scope.TOOL,
+        pip=invocation.command[:1] == ("pip",),
+        script=place.cwd / script if script else None,
+        requirements=[place.cwd / path for path in requirements if path != "-"],
+        receipts=receipts,
+    )
+
+
+def script_of(invocation: Invocation) -> str | None:
+    """Return the path of the script with inline metadata that uv works on, None without one."""
+    if invocation.command == ("run",) and invocation.operands:
+        operand = invocation.operands[0]
+        if operand.endswith((".py", ".pyw")) or invocation.has("script", "s"):
+            return operand
+        return None
+    return invocation.last("script")

@@ -1,0 +1,167 @@
+"""The indexes that uv uses, in its order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from uv_variants.command_scope import scope_of
+from uv_variants.invocation import parse
+from uv_variants.place import Place
+from uv_variants.used_indexes import has_variants, used_indexes
+
+PROJECT = '[project]\nname = "p"\n'
+CORP = "https://me:secret@corp.example/simple/"
+FILE = '[[index]]\nname = "f"\nurl = "https://f.example"\n'
+
+
+def read(arguments, cwd, environ=None, files=None):
+    """Return what uv uses for a command line."""
+    environ = {
+        "XDG_CONFIG_HOME": str(cwd / "config"),
+        "XDG_CONFIG_DIRS": "/none",
+        **(environ or {}),
+    }
+    for name, text in (files or {}).items():
+        path = cwd / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    invocation = parse(arguments.split())
+    return used_indexes(invocation, scope_of(invocation), Place(cwd, cwd, environ))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "files", "wanted"),
+    [
+        ("sync", {}, {}, ["pypi"]),
+        ("sync --no-index", {}, {"uv.toml": FILE}, []),
+        ("sync", {"UV_DEFAULT_INDEX": f"a={CORP}"}, {}, ["a"]),
+        (
+            "sync --default-index https://pypi.org/simple/",
+            {"UV_DEFAULT_INDEX": f"a={CORP}"},
+            {},
+            ["pypi"],
+        ),
+        ("sync", {"UV_INDEX": f"a={CORP} b=https://b.example"}, {}, ["a", "b", "pypi"]),
+        (
+            "sync --index a=https://a.example",
+            {"UV_INDEX": "unused=https://unused.example"},
+            {"uv.toml": FILE},
+            ["a", "f", "pypi"],
+        ),
+        # What is given under a name replaces what a file has under it.
+        (
+            "sync",
+            {"UV_INDEX": "f=https://a.example"},
+            {"uv.toml": f"{FILE}default = true\n"},
+            ["f", "pypi"],
+        ),
+        # A default of a file's `index` outranks --index-url; its `index-url` does not.
+        (
+            "sync",
+            {"UV_INDEX_URL": "https://pypi.org/simple"},
+            {"uv.toml": f"{FILE}default = true\n"},
+            ["f"],
+        ),
+        (
+            "sync",
+            {"UV_INDEX_URL": "https://pypi.org/simple"},
+            {"uv.toml": 'index-url = "https://f.example"\n'},
+            ["pypi"],
+        ),
+        (
+            "pip install -r r.txt",
+            {},
+            {"r.txt": "-r more.txt\n", "more.txt": f"--index-url {CORP}\nx\n"},
+            ["corp.example-c8c5bc9d2e"],
+        ),
+        # The user's file counts for tools, the project's does not.
+        (
+            "tool run x",
+            {},
+            {"uv.toml": FILE, "config/uv/uv.toml": '[[index]]\nname = "u"\nurl = "https://u"\n'},
+            ["u", "pypi"],
+        ),
+        # And `uv pip` has a table of its own.
+        (
+            "pip install x",
+            {},
+            {
+                "pyproject.toml": PROJECT
+                + '[tool.uv]\nindex-url = "https://f"\n'
+                + '[tool.uv.pip]\nindex-url = "https://pypi.org/simple"\n'
+            },
+            ["pypi"],
+        ),
+        # Flat indexes are asked before the default in name only: their files are merged.
+        (
+            "sync",
+            {},
+            {"uv.toml": f'{FILE}format = "flat"\nexplicit = true\n'},
+            ["pypi", "f"],
+        ),
+    ],
+)
+def test_the_order_is_that_of_uv(tmp_path: Path, arguments, environ, files, wanted):
+    found = read(arguments, tmp_path, environ, files)
+    assert [name.partition("-")[0] for name in found.order] == [
+        name.partition("-")[0] for name in wanted
+    ]
+
+
+def test_a_flat_index_can_be_explicit(tmp_path):
+    files = {
+        "pyproject.toml": PROJECT
+        + '[tool.uv.sources]\nTorch = { index = "gpu" }\n'
+        + '[[tool.uv.index]]\nname = "gpu"\nurl = "https://gpu.example/whl"\n'
+        + 'explicit = true\nformat = "flat"\n',
+    }
+    found = read("sync", tmp_path, {}, files)
+    gpu = found.indexes["gpu"]
+    assert (gpu.links, gpu.explicit, found.projects) == (True, True, {"gpu": {"torch"}})
+
+
+def test_explicit_indexes_are_for_the_projects_that_name_them(tmp_path):
+    files = {
+        "pyproject.toml": PROJECT
+        + '[tool.uv.sources]\nTorch = { index = "gpu" }\n'
+        + 'b = [{ index = "gpu", marker = "x" }, { git = "y" }]\n'
+        + '[tool.uv.workspace]\nmembers = ["packages/*"]\n'
+        + '[[tool.uv.index]]\nname = "gpu"\nurl = "https://gpu.example"\nexplicit = true\n',
+        "packages/m/pyproject.toml": PROJECT
+        + '[tool.uv.sources]\nc = { index = "own" }\n'
+        + '[[tool.uv.index]]\nname = "own"\nurl = "https://own.example"\n',
+    }
+    found = read("sync", tmp_path, {}, files)
+    assert found.projects == {"gpu": {"torch", "b"}, "own": {"c"}}
+    assert found.order == ("gpu", "own", "pypi")
+
+
+def test_a_tool_is_upgraded_from_the_indexes_in_its_receipt(tmp_path):
+    receipt = '[tool]\n[tool.options]\nindex = [{ name = "a", url = "https://a.example" }]\n'
+    environ = {"UV_TOOL_DIR": str(tmp_path / "tools")}
+    files = {"tools/x/uv-receipt.toml": receipt}
+    assert read("tool upgrade x", tmp_path, environ, files).order == ("a", "pypi")
+    assert read("tool upgrade --all", tmp_path, environ, files).order == ("a", "pypi")
+    assert read("tool upgrade y", tmp_path, environ, files).order == ("pypi",)
+
+
+def test_find_links_come_last_and_local_ones_may_have_variants(tmp_path):
+    plain, variants = tmp_path / "plain", tmp_path / "variants"
+    plain.mkdir()
+    variants.mkdir()
+    (plain / "a-1-py3-none-any.whl").touch()
+    (variants / "a-1-py3-none-any-cu128.whl").touch()
+    found = read("pip install -f plain -f variants,https://a/links a", tmp_path)
+    first, *rest = found.indexes.values()
+    assert first.default
+    assert [index.links for index in rest] == [True, True, True]
+    assert [has_variants(index) for index in rest[:2]] == [False, True]
+
+
+def test_names_are_the_same_everywhere_and_tell_no_secret(tmp_path):
+    found = read("sync", tmp_path, {"UV_INDEX": CORP})
+    other = read("sync", tmp_path, {"UV_INDEX": "https://corp.example/simple"})
+    assert found.order == other.order
+    assert "secret" not in repr(found)

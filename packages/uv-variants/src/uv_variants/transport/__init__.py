@@ -1,0 +1,26 @@
+"""The listening side of the daemon: an HTTP proxy that answers for the indexes of a session.
+
+`Transport` takes connections and checks who asks. For the hosts of a session's indexes (`Route`)
+it ends TLS itself, with certificates of an `Authority` that only uv's children trust, and has the
+requests answered by the session's application (`index_application`); for all other hosts it passes
+bytes on, the way that the user's own proxy variables say (`Outbound`).
+"""
+
+from __future__ import annotations
+
+from .authority import Authority
+from .index_application import AnsweredIndex, IndexApplication
+from .outbound import Outbound
+from .route import Application, Origin, Route
+from .server import Transport
+
+__all__ = [
+    "AnsweredIndex",
+    "Application",
+    "Authority",
+    "IndexApplication",
+    "Origin",
+    "Outbound",
+    "Route",
+    "Transport",
+]

@@ -1,0 +1,148 @@
+"""The certificates that the user's uv would trust, as one PEM text.
+
+As uv does: the user's ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` if they exist, else the system's if
+uv is told to use them, else Mozilla's, which uv has built in and which `certifi` has here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import ssl
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from pep_variants.files import read_regular, replacing
+
+from ..errors import UvVariantsError
+
+LIMIT: Final = 16 * 2**20
+"""Maximum size in bytes of a file with certificates."""
+FILES: Final = 5000
+"""Maximum number of files read in a directory of certificates."""
+
+_NO = ("", "0", "false", "no", "off", "f", "n")
+_CERTIFICATE = re.compile(
+    rb"-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----[A-Za-z0-9+/=\s]+"
+    rb"-----END (?:TRUSTED |X509 )?CERTIFICATE-----"
+)
+# As openssl-probe, which uv uses, looks for them on Linux and BSD.
+_SYSTEM_FILES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+    "/usr/local/share/certs/ca-root-nss.crt",
+    "/etc/pki/tls/cacert.pem",
+    "/etc/ca-certificates/extracted/tls-ca-bundle.pem",
+)
+_KEYCHAINS = (
+    "/System/Library/Keychains/SystemRootCertificates.keychain",
+    "/Library/Keychains/System.keychain",
+)
+
+
+class NoCertificates(UvVariantsError):
+    """A file with trusted certificates cannot be used."""
+
+
+def trusted_roots(environ: Mapping[str, str], *, system: bool = False) -> bytes:
+    """Return the trusted certificates, as PEM.
+
+    Args:
+        environ: environment variables of the user.
+        system: the system's certificates were asked for.
+
+    Raises:
+        NoCertificates: a file cannot be read, or has no certificate; the message names it.
+    """
+    found = []
+    file, folder = environ.get("SSL_CERT_FILE", ""), environ.get("SSL_CERT_DIR", "")
+    if file and Path(file).exists():  # uv ignores one that does not exist, with a warning
+        found.append(_certificates(Path(file), "SSL_CERT_FILE"))
+    for each in filter(None, folder.split(os.pathsep)):
+        if Path(each).is_dir():
+            found.append(_folder(Path(each)))
+    if any(found):
+        return b"".join(found)
+    asked = any(
+        environ.get(name, "").strip().lower() not in _NO
+        for name in ("UV_SYSTEM_CERTS", "UV_NATIVE_TLS")
+    )
+    if system or asked:
+        certificates = _system()
+        if certificates:
+            return certificates
+        raise NoCertificates(
+            "the system has no trusted certificates where uv looks for them: set SSL_CERT_FILE"
+        )
+    import certifi
+
+    return _certificates(Path(certifi.where()), "certifi")
+
+
+def written(path: Path, data: bytes) -> None:
+    """Write *data* to *path*, whose name has a hash of it, unless it is there."""
+    try:
+        if path.stat().st_size == len(data):
+            path.touch()  # in use, whatever removes old files
+            return
+    except OSError:
+        pass
+    with replacing(path, mode=0o600) as file:
+        file.write(data)
+
+
+def _certificates(path: Path, source: str) -> bytes:
+    try:
+        data = read_regular(path, LIMIT).data
+    except OSError as error:
+        raise NoCertificates(f"{path} ({source}): {error.strerror}") from None
+    found = _only_certificates(data)
+    if not found:
+        raise NoCertificates(f"{path} ({source}): no certificate in it: it must have PEM blocks")
+    return found
+
+
+def _only_certificates(data: bytes) -> bytes:
+    """Return the certificates in *data*: such a file may hold a private key and comments."""
+    return b"".join(found + b"\n" for found in _CERTIFICATE.findall(data))
+
+
+def _folder(folder: Path) -> bytes:
+    try:
+        paths = sorted(folder.iterdir())[:FILES]
+    except OSError as error:
+        raise NoCertificates(f"{folder} (SSL_CERT_DIR): {error.strerror}") from None
+    found: dict[bytes, None] = {}
+    for path in paths:
+        try:
+            data = _only_certificates(read_regular(path, LIMIT).data)
+        except OSError:
+            continue  # a broken link, as directories of the system have them
+        found[data] = None  # most are there twice, by name and by hash
+    return b"".join(found)
+
+
+def _system() -> bytes:
+    if sys.platform == "darwin":
+        done = subprocess.run(
+            ["/usr/bin/security", "find-certificate", "-a", "-p", *_KEYCHAINS],
+            capture_output=True,
+            check=False,
+        )
+        return _only_certificates(done.stdout)
+    if sys.platform == "win32":
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_default_certs()
+        return b"".join(
+            ssl.DER_cert_to_PEM_cert(found).encode() for found in context.get_ca_certs(True)
+        )
+    for name in _SYSTEM_FILES:
+        if Path(name).is_file():
+            return _certificates(Path(name), "the system's certificates")
+    return _folder(Path("/etc/ssl/certs")) if Path("/etc/ssl/certs").is_dir() else b""

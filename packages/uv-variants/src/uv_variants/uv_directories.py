@@ -34,3 +34,22 @@ def tool_directory(environ: Mapping[str, str]) -> Path:
     base = environ.get("XDG_DATA_HOME")
     home = environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111
     return Path(base, "uv", "tools") if base else Path(home, ".local", "share", "uv", "tools")
+
+
+def variants_cache(plain: Path) -> Path:
+    """Return the cache that uv has for commands of uv-variants, beside its own at *plain*.
+
+    uv keys pages and wheels by their URLs. The pages that it gets here are others at the same URLs,
+    so they must not meet in one cache. It is no folder inside *plain*: ``uv cache prune`` removes
+    all folders there that it does not know. Only if *plain* is a volume of its own, as in a
+    container build, or nothing can be written beside it, there is no other place.
+    """
+    beside = plain.with_name(f"{plain.name}-variants")
+    if beside.is_dir():
+        return beside
+    parent = plain.parent
+    while not parent.exists() and parent != parent.parent:
+        parent = parent.parent
+    if os.access(parent, os.W_OK | os.X_OK) and not plain.is_mount():
+        return beside
+    return plain / "variants"

@@ -1,0 +1,71 @@
+"""What a lock says of variants."""
+
+from __future__ import annotations
+
+import pytest
+
+from uv_variants.invocation import parse
+from uv_variants.locked_variants import Lock, kept_labels
+
+INDEX = "https://pypi.example/simple"
+
+
+def lock(*files: str) -> str:
+    """Return the text of a lock with wheels of torch, given as ``label/name rest``."""
+    rows = []
+    for file in files:
+        place, _, rest = file.partition(" ")
+        rows.append(f'    {{ url = "{INDEX}/torch/.variant/{place}"{rest} }},\n')
+    return (
+        'version = 1\n\n[[package]]\nname = "torch"\nversion = "2.9.0"\n'
+        f'source = {{ registry = "{INDEX}" }}\nwheels = [\n{"".join(rows)}]\n\n'
+        '[[package]]\nname = "numpy"\nversion = "2.0"\nwheels = [\n'
+        '    { url = "https://f.example/numpy-2.0-py3-none-any.whl", hash = "sha256:1" },\n]\n'
+    )
+
+
+PINNED = lock(
+    "cu128/torch-2.9.0-0_cu128-cp312-cp312-linux_x86_64.whl , hash = 'sha256:1', size = 3",
+    "cu126/torch-2.9.0-0_cu126-cp312-cp312-linux_aarch64.whl , hash = 'sha256:2', size = 3",
+    "cu128/torch-2.9.0-1_cu128-cp313-cp313-linux_x86_64.whl , size = 3",
+)
+
+
+def test_labels_and_versions(tmp_path):
+    path = tmp_path / "uv.lock"
+    path.write_text(PINNED)
+    found = Lock.read(path)
+    assert found.labels == {"torch": {"2.9.0": ("cu128", "cu126")}}
+    assert found.versions == {"torch": {"2.9.0"}, "numpy": {"2.0"}}
+    assert (found.projects, found.indexes) == (("torch",), (INDEX,))
+    assert (found.is_floating, found.without_hash) == (False, 1)
+
+
+def test_a_floating_lock_has_no_labels():
+    found = Lock(text=lock("here/torch-2.9.0-0_here-cp312-cp312-linux_x86_64.whl , size = 3"))
+    assert (found.labels, found.is_floating, found.without_hash) == ({}, True, 1)
+
+
+def test_a_lock_without_variants_and_one_that_is_missing_or_broken(tmp_path):
+    assert Lock.read(None) == Lock()
+    missing = Lock.read(tmp_path / "uv.lock")
+    assert (missing.files, missing.problem) == ((), "")
+    (tmp_path / "uv.lock").write_bytes(b"\xff\xfe")
+    assert Lock.read(tmp_path / "uv.lock").problem.endswith("uv.lock: is not UTF-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "renewed", "kept"),
+    [
+        ("lock", (), ["a", "b-c"]),
+        ("lock --upgrade", (), []),
+        ("lock -U", (), []),
+        ("lock --upgrade-package B_C", (), ["a"]),
+        ("sync -P a==2", (), ["b-c"]),
+        ("lock", ("a",), ["b-c"]),
+        ("lock", None, []),
+    ],
+)
+def test_labels_stay_unless_they_are_upgraded(arguments, renewed, kept):
+    labels = {"a": {"1": ("x",)}, "b-c": {"1": ("y",)}}
+    assert list(kept_labels(labels, parse(arguments.split()), renewed)) == kept

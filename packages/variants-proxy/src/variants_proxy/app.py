@@ -16,20 +16,22 @@ from starlette.routing import Route
 from pep_variants.errors import PluginFailed, VariantError
 
 from .choice import normalized
+from .deliveries import Delivery
 from .errors import (
     ANSWERED,
     NoSuchFile,
+    UnknownClient,
     UnusableFile,
     UpstreamError,
 )
-from .file_responses import cache_control, transfer_response
+from .file_responses import SHORT_SECONDS, cache_control, transfer_response
 from .log_lines import NOT_SERVED
 from .lru import LRUCache
 from .metrics import Metrics
 from .middleware import ProxyMiddleware
 from .responses import CachedResponse, PageFormat, accepted_formats
 from .service import Service
-from .settings import Settings
+from .settings import Settings, Upstream
 from .single_flight import SingleFlight
 from .views import Client
 
@@ -43,7 +45,8 @@ logger = logging.getLogger(__name__)
 def create_app(settings: Settings) -> Starlette:
     """Return the ASGI application for *settings* (see `urls` for its paths).
 
-    It has no state but caches: any number can run beside each other and stop at any time.
+    It has no state but caches: any number can run beside each other and stop at any time. Its
+    `Service` is ``state.service``, for programs that register clients.
     """
     metrics = Metrics()
     service = Service(settings, metrics)
@@ -65,9 +68,16 @@ def create_app(settings: Settings) -> Starlette:
         Route("/p/{key}/i/{index}/simple/{project}/", pages.project),
         Route("/p/{key}/i/{index}/links/", pages.links),
         Route("/p/{key}/i/{index}/variants/{project}/", pages.variants),
+        Route("/p/{key}/i/{index}/in-place/", pages.in_place),
+        Route("/p/{key}/i/{index}/in-place/.variant/{folder}/{filename}", pages.in_place_file),
+        Route("/p/{key}/i/{index}/in-place/{project}/", pages.in_place),
+        Route(
+            "/p/{key}/i/{index}/in-place/{project}/.variant/{folder}/{filename}",
+            pages.in_place_file,
+        ),
         Route("/p/{key}/files/{index}/{project}/{choice}/{filename}", pages.file),
     ]
-    return Starlette(
+    application = Starlette(
         routes=routes,
         middleware=[
             Middleware(ProxyMiddleware, settings=settings, metrics=metrics, answers=pages.answers)
@@ -75,6 +85,8 @@ def create_app(settings: Settings) -> Starlette:
         exception_handlers=dict.fromkeys(ANSWERED, _failed),
         lifespan=lifespan,
     )
+    application.state.service = service
+    return application
 
 
 async def _failed(_: Request, error: Exception) -> Response:
@@ -82,6 +94,8 @@ async def _failed(_: Request, error: Exception) -> Response:
     status = 404
     if isinstance(error, UpstreamError):
         status = error.status
+    elif isinstance(error, UnknownClient):
+        status = 410
     elif isinstance(error, PluginFailed):
         status = 424  # not 5xx, which clients retry in vain
         logger.warning("%s", error)
@@ -194,20 +208,61 @@ class Handlers:
         delivery = await self._service.deliveries.file(
             client, upstream, project, parameters["choice"], parameters["filename"]
         )
+        return self._delivered(request, delivery)
+
+    def _delivered(self, request: Request, delivery: Delivery) -> Response:
         if delivery.redirect:
             # 307: the target may change, the requested URL stays valid.
             return RedirectResponse(
-                delivery.redirect, 307, headers={"Cache-Control": cache_control(delivery, 600)}
+                delivery.redirect,
+                307,
+                headers={"Cache-Control": cache_control(delivery, SHORT_SECONDS)},
             )
         if delivery.data is not None:
             answer = CachedResponse(
-                delivery.data, "application/octet-stream", cache_control(delivery, 600)
+                delivery.data, "application/octet-stream", cache_control(delivery, SHORT_SECONDS)
             )
             return _Ready(answer)
         assert delivery.transfer is not None
         return transfer_response(
             request, delivery, delivery.transfer, self._upstreams, self._metrics
         )
+
+    async def in_place(self, request: Request) -> Response:
+        """Return a page that stands in for the upstream's own."""
+        client, upstream, project = self._asked_in_place(request)
+        forms = accepted_formats(request.headers.get("accept", ""))
+
+        async def make() -> CachedResponse:
+            if project:
+                view = await self._service.views.view(client, upstream, project)
+                shown = [view] if view is not None else []
+                if not shown:
+                    raise NoSuchFile(f"index {upstream.name} has no project {project}")
+            else:
+                shown = await self._service.views.links(client, upstream)
+            return await self._service.pages.page(client, shown, "", forms)
+
+        return await self._answered(request, forms, make)
+
+    async def in_place_file(self, request: Request) -> Response:
+        """Return a file of an in-place page, or a redirect to it."""
+        client, upstream, project = self._asked_in_place(request)
+        parameters = request.path_params
+        delivery = await self._service.deliveries.in_place(
+            client, upstream, project, parameters["folder"], parameters["filename"]
+        )
+        return self._delivered(request, delivery)
+
+    def _asked_in_place(self, request: Request) -> tuple[Client, Upstream, str]:
+        parameters = request.path_params
+        client = self._service.clients.in_place(parameters["key"])
+        upstream = self._service.upstream(parameters["index"])
+        asked = parameters.get("project", "")
+        project = normalized(asked) if asked else ""
+        if project is None or (not project and upstream.kind != "find-links"):
+            raise NoSuchFile(f"{asked[:80]!r} is not a valid project name")
+        return client, upstream, project
 
     def _asked(self, request: Request) -> tuple[Client, str]:
         return (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -21,7 +21,6 @@ from pep_variants.choose.preferences import NON_VARIANT_LABEL, Preferences
 from pep_variants.choose.selection import File, Selection, select
 from pep_variants.detect.detector import Detector
 from pep_variants.errors import PluginFailed
-from pep_variants.model.filename import parse_metadata_filename, read_version
 from pep_variants.model.label import METADATA_SUFFIX, NULL_LABEL, ZERO_LABEL, split_label
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.platform import Platform
@@ -29,6 +28,7 @@ from variants_index.pages import Page, PageFile
 from variants_index.platforms import covers, environment_of, is_for_platform, platform_of_namespaces
 
 from .key import Machine
+from .releases import Release, wheel_version
 
 _NULLS = (NULL_LABEL, ZERO_LABEL)
 OWN = ""
@@ -38,26 +38,6 @@ _ByLabel: TypeAlias = "dict[tuple[str, str | None], list[tuple[str, PageFile]]]"
 """Plain filename and file by source and label."""
 
 _Source: TypeAlias = "tuple[Release, Callable[[Release], Metadata]]"
-
-
-@dataclass(frozen=True)
-class Release:
-    """The wheels of one version.
-
-    Attributes:
-        version: of the wheels.
-        wheels: in the order of the page, with and without label.
-        document: the version's variant metadata file, None if the page has none.
-    """
-
-    version: Version
-    wheels: tuple[PageFile, ...]
-    document: PageFile | None
-
-    @cached_property
-    def has_variants(self) -> bool:
-        """Whether one of the wheels has a label."""
-        return any(split_label(file.filename)[1] is not None for file in self.wheels)
 
 
 @dataclass(frozen=True)
@@ -124,67 +104,6 @@ class OtherSource:
     metadata: Callable[[Release], Metadata]
 
 
-def releases(page: Page, also: Collection[Version] = ()) -> tuple[Release, ...]:
-    """Return the versions of *page* that have variants, and those of *also*, newest first."""
-    by_text: dict[str, list[PageFile]] = {}  # by the spelling of the version
-    labelled: set[str] = set()
-    for file in page.files:
-        filename = file.filename
-        if filename.endswith(".whl") and filename.count("-") >= 4:
-            text = filename.split("-", 2)[1]
-            by_text.setdefault(text, []).append(file)
-            if text not in labelled and split_label(filename)[1] is not None:
-                labelled.add(text)
-    if not labelled and not also:
-        return ()
-    versions = {text: read_version(text) for text in by_text}
-    wanted = ({versions[text] for text in labelled} | set(also)) - {None}
-    wheels: dict[Version, list[PageFile]] = {}
-    for text, files in by_text.items():
-        version = versions[text]
-        if version is not None and version in wanted:
-            wheels.setdefault(version, []).extend(files)
-    documents: dict[Version, PageFile] = {}
-    for file in page.files:
-        if file.filename.endswith(METADATA_SUFFIX):
-            known = parse_metadata_filename(file.filename)
-            if known is not None and known[0] == page.project:
-                documents.setdefault(known[1], file)  # the first one is used, as in pip
-    return tuple(
-        Release(version, tuple(wheels[version]), documents.get(version))
-        for version in sorted(wheels, reverse=True)
-    )
-
-
-def plain_releases(page: Page, found: Sequence[Release]) -> tuple[Release, ...]:
-    """Return the versions of *page* that are not in *found*, newest first, only plain wheels."""
-    known = {release.version for release in found}
-    versions: dict[str, Version | None] = {}  # by the spelling of the version
-    wheels: dict[Version, list[PageFile]] = {}
-    for file in page.files:
-        filename = file.filename
-        if not filename.endswith(".whl"):
-            continue
-        _, _, rest = filename.partition("-")
-        text, _, _ = rest.partition("-")
-        if text not in versions:
-            version = read_version(text)
-            versions[text] = None if version in known else version
-        version = versions[text]
-        if version is not None and filename.count("-") >= 4 and split_label(filename)[1] is None:
-            wheels.setdefault(version, []).append(file)
-    return tuple(
-        Release(version, tuple(wheels[version]), None) for version in sorted(wheels, reverse=True)
-    )
-
-
-def wheel_version(filename: str) -> Version | None:
-    """Return the version in a wheel's filename, None for other files."""
-    if filename.endswith(".whl") and filename.count("-") >= 4:
-        return read_version(filename.split("-", 2)[1])
-    return None
-
-
 def choose(
     page: Page,
     found: Sequence[Release],
@@ -196,6 +115,7 @@ def choose(
     failures: Mapping[str, PluginFailed] = MappingProxyType({}),
     others: Sequence[OtherSource] = (),
     is_last: bool = True,
+    in_place: bool = False,
 ) -> Choice:
     """Choose among the files of *page* for *machine*.
 
@@ -211,6 +131,7 @@ def choose(
         failures: of plugins that the user allowed, by `provider_id`.
         others: upstreams whose files are evaluated together with these, but not listed here.
         is_last: files of *others* come first among equals.
+        in_place: markers are evaluated as in `own_context`.
 
     Raises:
         PluginFailed: a release needs a plugin of *failures*.
@@ -238,7 +159,7 @@ def choose(
         return {**theirs, **own} if is_last else {**own, **theirs}
 
     decisions = [
-        _decide(release, page, machine, target, sources(release), detect)
+        _decide(release, page, machine, target, sources(release), detect, in_place=in_place)
         for release in found[:limit]
     ]
     offered: dict[str, Offer] = {}  # by the upstream's filename
@@ -290,6 +211,8 @@ def _decide(
     target: str,
     sources: Mapping[str, _Source],
     detect: Callable[[Metadata], Platform],
+    *,
+    in_place: bool,
 ) -> Decision:
     # By label: the metadata of a label is that of all its wheels in a source.
     described: _ByLabel = {}
@@ -321,11 +244,11 @@ def _decide(
     selection = evaluated(standing := _not_yanked(described), machine.preferences)
     if not selection.files and standing is not described:
         selection = evaluated(standing := described, machine.preferences)
-    offers = _best(selection, standing)
+    offers = _best(selection, standing, in_place=in_place)
     if foreign:
         # A forced label applies to this platform only.
         other = evaluated(foreign, replace(machine.preferences, forced={}))
-        offers = {**_best(other, foreign), **offers}
+        offers = {**_best(other, foreign, in_place=in_place), **offers}
     return Decision(release, selection, offers)
 
 
@@ -350,7 +273,17 @@ def _tail(tail: str, target: str) -> tuple[str, str | None, bool]:
     return plain[len("name-0-") :], label, is_for_platform(plain[plain.rfind("-") + 1 : -4], target)
 
 
-def _best(selection: Selection[PageFile], wheels: _ByLabel) -> dict[str, Offer]:
+def own_context(label: str, metadata: Metadata) -> VariantContext:
+    """Return what markers of a wheel are evaluated against wherever it is to be installed.
+
+    PEP 825 leaves out those of several values of a feature that a machine does not support. Files
+    of in-place pages must be the same for every machine, so they count here: a lock file has one
+    hash of a wheel. Features of one value, which are nearly all, make no difference.
+    """
+    return VariantContext(label, metadata.properties_of(metadata.label_of(label)) or {})
+
+
+def _best(selection: Selection[PageFile], wheels: _ByLabel, *, in_place: bool) -> dict[str, Offer]:
     """Return the best wheel of the page for every plain filename.
 
     An installer without variants compares platform tags and build tags first, while the order of
@@ -361,6 +294,8 @@ def _best(selection: Selection[PageFile], wheels: _ByLabel) -> dict[str, Offer]:
     shown: dict[str, tuple[int, Offer]] = {}
     for place, kept in enumerate(selection.files):
         context = selection.context(kept)
+        if in_place and kept.label is not None and kept.source in selection.rankings:
+            context = own_context(kept.label, selection.rankings[kept.source].metadata)
         for plain, file in wheels[kept.source, kept.label]:
             offer = Offer(file, plain, kept.label, context)
             known = chosen.setdefault(plain, (place, offer))

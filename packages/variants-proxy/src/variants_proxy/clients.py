@@ -1,35 +1,122 @@
-"""The client of a request: the machine that its platform key describes."""
+"""The client of a request: the machine that its platform key describes, and a registered client.
+
+A program that runs the service for its own clients registers each with what no URL has room for,
+and uses the name that it gets in place of a platform key. The name is a digest of everything that
+answers depend on, contents of a platform file included: a URL always means the same.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
-from pep_variants.formats.platform_file import load_platform
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from pep_variants.formats.platform_file import load_platform, write_platform
+from pep_variants.model.filename import read_version
 from pep_variants.model.platform import Platform
 
-from .errors import InvalidKey
+from .errors import InvalidKey, UnknownClient
 from .key import decode
+from .lru import LRUCache
 from .settings import Settings
 from .views import Client
 
+_REGISTERED = "c~"
+_MOST = 1024
+
+
+@dataclass(frozen=True)
+class ClientSettings:
+    """A client to register, for in-place pages.
+
+    Attributes:
+        key: platform key of its machine, or the name of a platform file.
+        locked: what a lock file has, by project and version: labels (`cu128`), or names of wheels
+            on in-place pages (`torch-2.9.0-0_cu128-cp313-….whl`), which pin a label, or a wheel
+            without one, for these tags alone; of several labels the first that a tag set has.
+        floating: files with variants are selected when they are requested; pages have no hashes
+            of them.
+        hashes: for a lock file: pages have hashes of wheels with variant markers, which may take
+            downloading them.
+    """
+
+    key: str
+    locked: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    floating: bool = False
+    hashes: bool = True
+
 
 class Clients:
-    """Reads platform keys, and the platform files that they name."""
+    """Reads platform keys, and the platform files that they name; knows registered clients."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._decode = lru_cache(maxsize=1024)(decode)
         self._platforms: dict[str, tuple[tuple[int, int], Platform]] = {}
+        self._registered: LRUCache[str, Client] = LRUCache(_MOST)
+
+    def register(self, settings: ClientSettings) -> str:
+        """Return the name of a client for URLs, in place of a platform key.
+
+        The same settings have the same name. The least recently used of many are dropped: a
+        request for them is answered with 410, and they have to be registered again.
+
+        Raises:
+            InvalidKey: the key is not valid, or names an unknown platform.
+            VariantError: its platform file cannot be read.
+        """
+        known = self.client(settings.key)
+        locked = _locked(settings.locked)
+        tree = [
+            settings.key,
+            write_platform(known.machine.platform, "") if known.machine.name else "",
+            [
+                [project, [[str(version), items] for version, items in sorted(versions.items())]]
+                for project, versions in sorted(locked.items())
+            ],
+            settings.floating,
+            settings.hashes,
+        ]
+        digest = hashlib.sha256(json.dumps(tree).encode("utf-8", "surrogatepass")).hexdigest()
+        name = f"{_REGISTERED}{digest[:32]}"
+        if self._registered.get(name) is None:
+            client = Client(
+                known.machine,
+                name,
+                settings.floating,
+                in_place=True,
+                locked=locked,
+                hashes=settings.hashes,
+            )
+            self._registered.put(name, client)
+        return name
+
+    def in_place(self, key: str) -> Client:
+        """Return the client called *key*, as of `client`, for in-place pages."""
+        client = self.client(key)
+        if client.in_place:
+            return client
+        return self.client(self.register(ClientSettings(client.key, floating=client.floating)))
 
     def client(self, key: str) -> Client:
-        """Return the client with the platform key *key*, or a floating name.
+        """Return the client with the platform key *key*, a floating name, or a registered client.
 
         Raises:
             InvalidKey: it is not valid, or names an unknown platform.
+            UnknownClient: it is not registered.
             VariantError: its platform file cannot be read.
         """
+        if key.startswith(_REGISTERED):
+            registered = self._registered.get(key)
+            if registered is None:
+                raise UnknownClient("this client is not registered, or not any more: run it again")
+            return registered
         floating = key in self._settings.floating
         if floating:
             key = self._settings.floating[key]
@@ -54,3 +141,17 @@ class Clients:
         if known is None or known[0] != state:
             known = self._platforms[str(path)] = (state, load_platform(path))
         return known[1], f"{state[0]:x}"
+
+
+def _locked(
+    given: Mapping[str, Mapping[str, tuple[str, ...]]],
+) -> dict[str, dict[Version, tuple[str, ...]]]:
+    """Return *given* with normalized names and versions, without what is not a version."""
+    return {
+        canonicalize_name(project): {
+            version: tuple(items)
+            for text, items in versions.items()
+            if items and (version := read_version(text)) is not None
+        }
+        for project, versions in given.items()
+    }

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
+from typing import TypeAlias
+from urllib.parse import quote
 
-from pep_variants.choose.markers import VariantContext
-from pep_variants.errors import MetadataError
+from pep_variants.choose.markers import NON_VARIANT, VariantContext
+from pep_variants.choose.metadata_markers import metadata_terms
+from pep_variants.errors import MetadataError, VariantError
 from pep_variants.model.label import split_label
 from pep_variants.model.metadata import Metadata
 from variants_index.pages import Page, PageFile
 
-from .choice import OWN, Choice, Release, releases
+from .choice import OWN, Choice, own_context
 from .core_metadata import CoreMetadata
 from .errors import NoSuchFile, UpstreamError
+from .file_lists import project_of
+from .in_place_names import FOLDER, HERE, wheel_at
 from .metadata_check import MetadataCheck
 from .project_views import ProjectViews
 from .release_metadata import ReleaseMetadata
+from .releases import Release, release_with
 from .settings import Settings, Upstream
 from .transfers import Transfer, unchanged_transfer
 from .upstream_pages import FetchedPage, UpstreamPages
@@ -27,6 +33,9 @@ from .wheel_preparation import WheelPreparation
 
 logger = logging.getLogger(__name__)
 
+_Resolved: TypeAlias = "tuple[PageFile, VariantContext | None, Release | None]"
+"""The upstream's file, what its markers are evaluated against, and its version."""
+
 
 @dataclass(frozen=True)
 class Delivery:
@@ -36,6 +45,8 @@ class Delivery:
         upstream: of the file.
         private: whether shared caches must not store it.
         floating: whether the URL may stand for another file later.
+        revalidated: whether clients ask again before they use a redirect or small file.
+        lasting: whether the URL stands for the same bytes forever.
         redirect: URL of the file, empty if it passes through the proxy.
         transfer: through the proxy.
         data: contents of a small file.
@@ -44,6 +55,8 @@ class Delivery:
     upstream: Upstream
     private: bool
     floating: bool
+    revalidated: bool = False
+    lasting: bool = True
     redirect: str = ""
     transfer: Transfer | None = None
     data: bytes | None = None
@@ -80,28 +93,107 @@ class Deliveries:
             UpstreamError: it cannot be fetched.
             VariantError, UnusableFile: it cannot be rewritten.
         """
-        wanted = filename.removesuffix(".metadata")
-        is_metadata = wanted != filename
+        found = await self._found(upstream, project)
+        resolved = await self._resolved(
+            client, upstream, project, found, choice, filename.removesuffix(".metadata")
+        )
+        return await self._delivered(
+            client, upstream, found, resolved, filename, floating=choice == CHOSEN
+        )
+
+    async def in_place(
+        self, client: Client, upstream: Upstream, project: str, folder: str, filename: str
+    ) -> Delivery:
+        """Return the delivery of a file of an in-place page, or of its core metadata.
+
+        Any label of the index is delivered, whether or not it fits the client's machine: a lock
+        file is for others as well.
+
+        Args:
+            client: of the request.
+            upstream: of the page.
+            project: normalized name; empty for the one in *filename*, on a find-links page.
+            folder: of the URL, see `in_place_names`.
+            filename: of the URL; with the suffix ``.metadata`` for core metadata.
+
+        Raises:
+            NoSuchFile: the upstream has no such file, or folder and filename do not agree.
+            UpstreamError: it cannot be fetched.
+            VariantError, UnusableFile: it cannot be rewritten.
+        """
+        name = filename.removesuffix(".metadata")
+        wheel = wheel_at(f"{FOLDER}/{quote(folder)}/{quote(name)}")
+        if wheel is None:
+            raise NoSuchFile(f"{FOLDER}/{folder}/{filename}: is not the name of a variant wheel")
+        label, plain = wheel
+        project = project or project_of(plain) or ""
+        found = await self._found(upstream, project)
+        floating = folder == HERE
+        if floating:
+            resolved = await self._resolved(client, upstream, project, found, CHOSEN, plain)
+        else:
+            page = found.page
+            file, release = await self._upstreams.budget(upstream).compute(
+                lambda: _labelled(upstream, page, plain, label)
+            )
+            context = await self._own_context(upstream, file, label, release)
+            resolved = file, context, release
+        return await self._delivered(client, upstream, found, resolved, filename, floating=floating)
+
+    async def _own_context(
+        self, upstream: Upstream, file: PageFile, label: str | None, release: Release | None
+    ) -> VariantContext:
+        if label is None:
+            return NON_VARIANT
+        if release is None:
+            return VariantContext(label, {})
+        try:
+            return own_context(label, await self._metadata.read(upstream, release))
+        except VariantError:
+            # Without variant markers nothing depends on it.
+            if metadata_terms(await self._core_metadata.read(upstream, file)):
+                raise
+            return VariantContext(label, {})
+
+    async def _found(self, upstream: Upstream, project: str) -> FetchedPage:
         found = await self._pages.page(upstream, project)
         if found is None:
             raise NoSuchFile(f"index {upstream.name} has no project {project}")
-        floating = choice == CHOSEN
-        file, context, release = await self._resolved(
-            client, upstream, project, found, choice, wanted
-        )
+        return found
+
+    async def _delivered(
+        self,
+        client: Client,
+        upstream: Upstream,
+        found: FetchedPage,
+        resolved: _Resolved,
+        filename: str,
+        *,
+        floating: bool,
+    ) -> Delivery:
+        file, context, release = resolved
+        is_metadata = filename.endswith(".metadata")
         label = split_label(file.filename)[1]
+        is_direct = self._upstreams.is_direct(upstream, file.url, in_place=client.in_place)
         # Pages have no hashes of these: the proxy compares them with the upstream's.
         unhashed = floating
         try:
             reduced = await self._preparation.reduced(upstream, file, context)
         except UpstreamError as error:
-            if is_metadata or not self._is_direct(upstream, file):
+            if is_metadata or not is_direct:
                 raise
             logger.warning("%s: its metadata cannot be inspected: %s", file.filename, error)
             reduced = None
             unhashed = True
-        redirects = self._is_direct(upstream, file) and not (unhashed and file.hashes)
-        delivery = Delivery(upstream, found.private, floating)
+        redirects = is_direct and not (unhashed and file.hashes)
+        delivery = Delivery(
+            upstream,
+            found.private,
+            floating,
+            revalidated=client.in_place,
+            # The platform file with the name in the URL may change, and with it the bytes.
+            lasting=client.in_place or not client.machine.name,
+        )
         if is_metadata:
             if reduced is None and file.core_metadata is not None and redirects:
                 return replace(delivery, redirect=f"{file.url}.metadata")
@@ -127,9 +219,6 @@ class Deliveries:
         )
         return replace(delivery, transfer=replace(transfer, check=check))
 
-    def _is_direct(self, upstream: Upstream, file: PageFile) -> bool:
-        return self._upstreams.is_direct(upstream, file.url)
-
     async def _resolved(
         self,
         client: Client,
@@ -138,8 +227,7 @@ class Deliveries:
         found: FetchedPage,
         choice: str,
         plain: str,
-    ) -> tuple[PageFile, VariantContext | None, Release | None]:
-        """Return the upstream's file for a choice and plain filename, with context and release."""
+    ) -> _Resolved:
         shown, _ = await self._views.chosen(client, upstream, project, found)
         return await self._upstreams.budget(upstream).compute(
             lambda: _find_file(shown, upstream, found.page, choice, plain)
@@ -154,25 +242,15 @@ class Deliveries:
             return None
 
 
-def _find_file(
-    shown: Choice, upstream: Upstream, page: Page, choice: str, plain: str
-) -> tuple[PageFile, VariantContext | None, Release | None]:
+def _find_file(shown: Choice, upstream: Upstream, page: Page, choice: str, plain: str) -> _Resolved:
     if choice == CHOSEN:
         offer = next((item for item in shown.offers if item.filename == plain), None)
         if offer is None:
             raise NoSuchFile(f"no file is selected for {plain}")
         release = next((d.release for d in shown.decisions if plain in d.offers), None)
-        return offer.file, offer.context, release or _release_of(offer.file, page)
+        return offer.file, offer.context, release or release_with(offer.file, page)
     label = None if choice == PLAIN else choice
-    file = next(
-        (item for item in page.files if split_label(item.filename) == (plain, label)),
-        None,
-    )
-    if file is None:
-        raise NoSuchFile(
-            f"index {upstream.name} has no {plain}"
-            + (f" of variant {label}" if label is not None else "")
-        )
+    file = _file_with(upstream, page, plain, label)
     for decision in shown.decisions:
         if file in decision.release.wheels:
             for candidate in decision.offers.values():
@@ -182,12 +260,22 @@ def _find_file(
             supported = ranking.supported(label) if ranking and label is not None else {}
             return file, VariantContext(label or "", supported), decision.release
     offer = next((item for item in shown.offers if item.file == file), None)
-    release = _release_of(file, page) if label is not None else None
+    release = release_with(file, page) if label is not None else None
     if offer is None and label is not None:
         return file, VariantContext(label, {}), release
     return file, offer.context if offer is not None else None, release
 
 
-def _release_of(file: PageFile, page: Page) -> Release | None:
-    """Return the release with variants that has *file*, None if there is none."""
-    return next((release for release in releases(page) if file in release.wheels), None)
+def _file_with(upstream: Upstream, page: Page, plain: str, label: str | None) -> PageFile:
+    for file in page.files:
+        if split_label(file.filename) == (plain, label):
+            return file
+    of = f" of variant {label}" if label is not None else ""
+    raise NoSuchFile(f"index {upstream.name} has no {plain}{of}")
+
+
+def _labelled(
+    upstream: Upstream, page: Page, plain: str, label: str | None
+) -> tuple[PageFile, Release | None]:
+    file = _file_with(upstream, page, plain, label)
+    return file, release_with(file, page) if label is not None else None

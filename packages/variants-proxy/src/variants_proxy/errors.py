@@ -16,6 +16,10 @@ class InvalidKey(ProxyError):
     """A platform key that `encode` does not produce, or that names an unknown platform file."""
 
 
+class UnknownClient(InvalidKey):
+    """A client that is not registered, or not any more: whoever registers clients does it again."""
+
+
 class UpstreamError(ProxyError):
     """An upstream index that cannot be reached, responds with an error, or exceeds a limit.
 

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+SHORT_SECONDS = 600
+"""Lifetime of redirects and small files, whose URL may mean something else later."""
+
+
 def transfer_response(
     request: Request, delivery: Delivery, transfer: Transfer, upstreams: Upstreams, metrics: Metrics
 ) -> Response:
@@ -36,7 +40,7 @@ def transfer_response(
     stream = partial(upstreams.budget(delivery.upstream).stream, transfer.file.url)
     headers = {
         "Content-Type": "application/octet-stream",
-        "Cache-Control": cache_control(delivery, 31536000 if transfer.name else 0),
+        "Cache-Control": cache_control(delivery, _lifetime(delivery, transfer)),
     }
     if transfer.name:
         headers["ETag"] = f'"{transfer.name}"'
@@ -62,6 +66,12 @@ def transfer_response(
     return TransferResponse(
         stream(stream_range(session, transfer, start, end)), metrics, 206, headers
     )
+
+
+def _lifetime(delivery: Delivery, transfer: Transfer) -> int:
+    if not transfer.name:
+        return 0
+    return 31536000 if delivery.lasting else SHORT_SECONDS
 
 
 class TransferResponse(Response):
@@ -138,6 +148,8 @@ def cache_control(delivery: Delivery, seconds: int) -> str:
     """Return ``Cache-Control`` of a response that may be kept for *seconds*."""
     if delivery.floating:
         return "no-store"
+    if delivery.revalidated and seconds <= SHORT_SECONDS:
+        return "no-cache"
     scope = "private" if delivery.private else "public"
     return f"{scope}, max-age={seconds}" + (", immutable" if seconds > 86400 else "")
 

@@ -14,10 +14,12 @@ from packaging.version import Version
 from pep_variants.choose.metadata_markers import metadata_terms, reduce_metadata
 from variants_index.pages import PageFile
 
-from .choice import Choice, Offer, wheel_version
+from .choice import Choice, Offer
 from .core_metadata import CoreMetadata, metadata_key
 from .errors import UpstreamError
+from .in_place_names import HERE, encoded_name, here_path, variant_path
 from .log_lines import HAS_NOTICES, NOTICES_LOGGER
+from .releases import wheel_version
 from .settings import Limits, Upstream
 from .single_flight import gather_limited
 from .transfers import WheelDigest
@@ -81,8 +83,8 @@ class PageEntries:
             # If uv finds no solution, the command reports dependencies that markers add.
             notices_log.info("%s%s", HAS_NOTICES, shown.project)
         if markers.reduced and not client.floating:
-            announced = await self._announced(shown.upstream, offers, markers)
-        direct = _Direct(self._upstreams, shown.upstream)
+            announced = await self._announced(shown.upstream, offers, markers, ahead=client.hashes)
+        direct = _Direct(self._upstreams, shown.upstream, in_place=client.in_place)
         return await compute(
             lambda: [
                 _entry(client, shown, offer, prefix, markers, announced, direct)
@@ -116,7 +118,7 @@ class PageEntries:
         return await compute(lambda: _read_markers(keys, offers, metadata))
 
     async def _announced(
-        self, upstream: Upstream, offers: Sequence[Offer], markers: _Markers
+        self, upstream: Upstream, offers: Sequence[Offer], markers: _Markers, *, ahead: bool
     ) -> dict[str, WheelDigest | None]:
         marked = [offer for offer in offers if offer.file.filename in markers.reduced]
         works = [
@@ -125,7 +127,7 @@ class PageEntries:
                 upstream,
                 offer,
                 markers.reduced[offer.file.filename],
-                ahead=number < self._limits.hashed,
+                ahead=ahead and number < self._limits.hashed,
             )
             for number, offer in enumerate(marked)
         ]
@@ -193,13 +195,7 @@ def _entry(
     is_direct = direct.allows(file.url)
     if offer.label is None and reduced is None and is_direct and not floating and not unknown:
         return file
-    choice = CHOSEN if floating else PLAIN if offer.label is None else offer.label
-    url = prefix + file_path(
-        shown.upstream.name,
-        shown.project,
-        choice,
-        offer.filename,
-    )
+    filename, url = _place(client, shown, offer, prefix, floating=floating)
     if reduced is None and not floating and not unknown:
         core_metadata = file.core_metadata
         if not core_metadata and file.filename in markers.digests:
@@ -207,7 +203,7 @@ def _entry(
             core_metadata = {"sha256": markers.digests[file.filename]}
         # Without gpg_sig: clients would look for the signature beside the proxy's URL.
         return PageFile(
-            offer.filename,
+            filename,
             url,
             file.hashes,
             file.requires_python,
@@ -217,7 +213,7 @@ def _entry(
             core_metadata,
             file.provenance if is_direct else None,
         )
-    entry = replace(file, filename=offer.filename, url=url, gpg_sig=None)
+    entry = replace(file, filename=filename, url=url, gpg_sig=None)
     if floating or unknown:
         # The contents are not known in advance.
         return replace(
@@ -238,16 +234,34 @@ def _entry(
     )
 
 
+def _place(
+    client: Client, shown: ProjectView, offer: Offer, prefix: str, *, floating: bool
+) -> tuple[str, str]:
+    """Return filename and relative URL of a file that is not the upstream's."""
+    if client.in_place:
+        if floating:
+            return encoded_name(offer.filename, HERE), here_path(offer.filename)
+        if offer.label is None:
+            return offer.filename, variant_path(None, offer.filename)
+        return encoded_name(offer.filename, offer.label), variant_path(offer.label, offer.filename)
+    choice = CHOSEN if floating else PLAIN if offer.label is None else offer.label
+    path = file_path(shown.upstream.name, shown.project, choice, offer.filename)
+    return offer.filename, prefix + path
+
+
 class _Direct:
     """Whether clients can fetch files from the upstream themselves, determined once per host."""
 
-    def __init__(self, upstreams: Upstreams, upstream: Upstream) -> None:
+    def __init__(self, upstreams: Upstreams, upstream: Upstream, *, in_place: bool) -> None:
         self._upstreams = upstreams
         self._upstream = upstream
+        self._in_place = in_place
         self._known: dict[str, bool] = {}
 
     def allows(self, url: str) -> bool:
         host = url[: url.find("/", 8)]
         if host not in self._known:
-            self._known[host] = self._upstreams.is_direct(self._upstream, url)
+            self._known[host] = self._upstreams.is_direct(
+                self._upstream, url, in_place=self._in_place
+            )
         return self._known[host]

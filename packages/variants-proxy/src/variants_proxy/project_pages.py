@@ -95,7 +95,9 @@ class ProjectPages:
         return CachedResponse(
             body,
             kind,
-            _cache_control(
+            "no-cache"
+            if client.in_place
+            else _cache_control(
                 private=any(item.found.private for item in shown),
                 seconds=0 if client.floating or not sure else int(fresh),
                 stored=not client.floating,

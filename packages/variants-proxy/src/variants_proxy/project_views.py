@@ -12,11 +12,12 @@ from pep_variants.errors import PluginFailed
 from pep_variants.gc_pause import paused
 from variants_index.pages import Page
 
-from .choice import Choice, OtherSource, Release, choose, plain_releases, releases
+from .choice import Choice, OtherSource, choose
 from .errors import UpstreamError
 from .log_lines import HAS_NOTICES, NOTICES_LOGGER
 from .lru import LRUCache
 from .release_metadata import ReleaseMetadata, known_metadata
+from .releases import Release, plain_releases, releases
 from .remarks import is_notable
 from .settings import Settings, Upstream
 from .single_flight import SingleFlight
@@ -147,6 +148,7 @@ class ProjectViews:
                         failures=self._settings.failures,
                         others=others_found,
                         is_last=upstream.kind != "find-links",
+                        in_place=client.in_place,
                     )
 
             try:

@@ -22,11 +22,11 @@ from variants_index.errors import Unreachable
 from variants_index.pages import PageFile
 from variants_index.release_metadata import answer, release_file
 
-from .choice import Release
 from .errors import UpstreamError
 from .log_lines import VARIANTS_IGNORED
 from .lru import LRUCache
 from .metrics import Metrics
+from .releases import Release
 from .settings import Limits, Upstream
 from .single_flight import SingleFlight, gather_limited
 from .upstreams import Upstreams, identity

@@ -17,7 +17,8 @@ from pep_variants.choose.selection import Selection
 from pep_variants.choose.unfit import is_unfit, nothing_fits, passed_over
 from pep_variants.model.property import ABI_DEPENDENCY
 
-from .choice import Choice, Decision, Offer, wheel_version
+from .choice import Choice, Decision, Offer
+from .releases import wheel_version
 
 TAKEN = "{taken}"
 """Placeholder in `remarks` for the installed version, which the proxy does not know."""

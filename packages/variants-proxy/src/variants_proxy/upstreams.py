@@ -127,10 +127,15 @@ class Upstreams:
             self._privates[upstream.name] = private
         return self._privates[upstream.name]
 
-    def is_direct(self, upstream: Upstream, url: str) -> bool:
-        """Return whether clients can fetch *url* themselves, without credentials of the proxy."""
+    def is_direct(self, upstream: Upstream, url: str, *, in_place: bool = False) -> bool:
+        """Return whether clients can fetch *url* themselves, without credentials of the proxy.
+
+        Clients of in-place pages have credentials of their own.
+        """
         if is_local(url):
             return False
+        if in_place:
+            return True
         return not (self.is_private(upstream) and _origin(url) == _origin(upstream.url))
 
     def fetch_file(

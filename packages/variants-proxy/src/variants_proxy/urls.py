@@ -8,13 +8,22 @@
 ``/p/<key>/files/<index>/<project>/<choice>/<name>``   a file under its plain filename
 ``…/<name>.metadata``                                  its core metadata (PEP 658)
 ``/p/<key>/i/<index>/variants/<project>/``             decisions and their reasons, as JSON
+``/p/<key>/i/<index>/in-place/<project>/``             page that stands in for the index's own
+``…/in-place/<project>/.variant/<label>/<name>``       a file of it; ``.metadata`` as above
+``/p/<key>/i/<index>/in-place/``                       the same for a find-links page
+``/p/<key>/i/<index>/in-place/.variant/…``             a file of that
 ``/health``, ``/metrics``                              for operators
 =====================================================  ============================================
 
-``<key>`` is a platform key (see `key`) or a floating name. ``<choice>`` is the label of the
-variant that the plain filename stands for, `PLAIN` for a file without label, or `CHOSEN` for the
-one that is selected at the time of the request (in pages of floating names). Links to files of the
-proxy are relative: pages do not depend on the host name that a client uses.
+``<key>`` is a platform key (see `key`), a floating name, or a registered client (see `clients`).
+``<choice>`` is the label of the variant that the plain filename stands for, `PLAIN` for a file
+without label, or `CHOSEN` for the one that is selected at the time of the request (in pages of
+floating names). Links to files of the proxy are relative: pages do not depend on the host name that
+a client uses.
+
+In-place pages are for programs between an installer and an index, which answer requests for URLs of
+the index itself. Their links to variants are relative to the page, ``.variant/<label>/<name>`` (see
+`in_place_names`); other files keep their absolute URLs, for which the installer has credentials.
 """
 
 from __future__ import annotations
@@ -41,6 +50,11 @@ def links_url(key: str, index: str) -> str:
 def variants_url(key: str, index: str, project: str) -> str:
     """Return the path of the decisions on *project*, a normalized name."""
     return f"/p/{quote(key, safe='~')}/i/{quote(index)}/variants/{project}/"
+
+
+def in_place_url(key: str, index: str, project: str = "") -> str:
+    """Return the path of the in-place page of *project*; without one, of a find-links page."""
+    return f"/p/{quote(key, safe='~')}/i/{quote(index)}/in-place/{f'{project}/' if project else ''}"
 
 
 def file_path(index: str, project: str, choice: str, filename: str) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from packaging.version import Version
 
 from .choice import Choice
 from .key import Machine
@@ -17,12 +20,20 @@ class Client:
     Attributes:
         machine: described by the platform key of the URL.
         key: the platform key; for a floating name its present key.
-        floating: whether the URL has a floating name.
+        floating: whether files with variants are selected at the time of the request.
+        in_place: whether pages stand in for the index's own, see `urls`.
+        locked: what a lock file has of a project's versions, by project and version: labels, or
+            the names of wheels on in-place pages, which pin a label for their tags only.
+        hashes: whether wheels with variant markers are read to know their hash: only lock files
+            need it.
     """
 
     machine: Machine
     key: str
     floating: bool = False
+    in_place: bool = False
+    locked: Mapping[str, Mapping[Version, tuple[str, ...]]] = field(default_factory=dict)
+    hashes: bool = True
 
 
 @dataclass(frozen=True)

@@ -182,7 +182,10 @@ class Handlers:
         return await self._answered(request, forms, make)
 
     async def variants(self, request: Request) -> Response:
-        """Return the decisions on a project; ``?markers`` adds requirements of variant markers."""
+        """Return the decisions on a project; ``?markers`` adds requirements of variant markers.
+
+        ``?files=VERSION`` returns the files of that version instead, see `ReleaseFiles.of`.
+        """
         client, index = self._asked(request)
         project = normalized(request.path_params["project"])
         shown = None
@@ -191,9 +194,13 @@ class Handlers:
             shown = await self._service.views.view(client, upstream, project)
         if shown is None:
             raise NoSuchFile(f"index {index} has no such project")
-        tree = await self._service.report.decisions(
-            shown, markers="markers" in request.query_params
-        )
+        query = request.query_params
+        if "files" in query:
+            tree = await self._service.release_files.of(
+                shown, query["files"], query.getlist("tags"), served="served" in query
+            )
+        else:
+            tree = await self._service.report.decisions(shown, markers="markers" in query)
         body = await self._upstreams.compute(lambda: json.dumps(tree, ensure_ascii=False).encode())
         return Response(body, media_type="application/json", headers={"Cache-Control": "no-store"})
 

@@ -68,7 +68,23 @@ class ReleaseMetadata:
 
         return await self._flights.join(key, work)
 
+    async def documents(
+        self, upstream: Upstream, release: Release
+    ) -> tuple[Metadata, tuple[bytes, ...]]:
+        """Return the variant metadata of *release* with the files that it is made of.
+
+        Raises:
+            VariantError: there is none, it cannot be fetched, or it is broken.
+        """
+        reader = await self._read(upstream, release)
+        found = reader.documents
+        return reader.result(), tuple(found[key] for key in sorted(found))
+
     async def _fetch(self, upstream: Upstream, release: Release) -> Metadata:
+        return (await self._read(upstream, release)).result()
+
+    async def _read(self, upstream: Upstream, release: Release) -> ReleaseReader:
+        """Return a reader that wants no more; raises what `documents` does."""
         document = release.document
         budget = self._upstreams.budget(upstream)
         reader = ReleaseReader(
@@ -87,7 +103,7 @@ class ReleaseMetadata:
             else:
                 found = await self._document(upstream, fetch)
                 await budget.compute(partial(reader.receive, fetch, found))
-        return reader.result()
+        return reader
 
     async def read_all(
         self, upstream: Upstream, wanted: Sequence[Release]

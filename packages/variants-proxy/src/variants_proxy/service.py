@@ -11,6 +11,7 @@ from .metrics import Metrics
 from .page_entries import PageEntries
 from .project_pages import ProjectPages
 from .project_views import ProjectViews
+from .release_files import ReleaseFiles
 from .release_metadata import ReleaseMetadata
 from .settings import Settings, Upstream
 from .upstream_pages import UpstreamPages
@@ -29,6 +30,7 @@ class Service:
         pages: written from views.
         deliveries: of files.
         report: of decisions.
+        release_files: for lock files and exports.
     """
 
     def __init__(self, settings: Settings, metrics: Metrics) -> None:
@@ -47,6 +49,7 @@ class Service:
             settings, upstreams, pages, self.views, metadata, core_metadata, preparation
         )
         self.report = DecisionReport(upstreams, core_metadata)
+        self.release_files = ReleaseFiles(upstreams, metadata, core_metadata, preparation, limits)
 
     def upstream(self, name: str) -> Upstream:
         """Return the upstream called *name*.

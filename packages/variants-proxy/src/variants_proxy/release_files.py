@@ -1,0 +1,153 @@
+"""The files of one version with variants, as JSON data: what a lock or export lists of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection
+from functools import partial
+from typing import Any
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from pep_variants.choose.markers import VariantContext
+from pep_variants.choose.metadata_markers import metadata_terms, reduce_metadata
+from pep_variants.errors import VariantError
+from pep_variants.model.filename import read_version
+from pep_variants.model.label import split_label
+from pep_variants.model.metadata import Metadata
+from pep_variants.wheelfile.core_metadata import iter_fields
+from variants_index.pages import PageFile
+
+from .choice import Offer
+from .core_metadata import CoreMetadata
+from .errors import UpstreamError
+from .release_metadata import ReleaseMetadata
+from .releases import Release
+from .settings import Limits
+from .single_flight import gather_limited
+from .upstreams import Upstreams
+from .views import ProjectView
+from .wheel_preparation import WheelPreparation
+
+
+class ReleaseFiles:
+    """Describes the files of versions."""
+
+    def __init__(
+        self,
+        upstreams: Upstreams,
+        metadata: ReleaseMetadata,
+        core_metadata: CoreMetadata,
+        preparation: WheelPreparation,
+        limits: Limits,
+    ) -> None:
+        self._upstreams = upstreams
+        self._metadata = metadata
+        self._core_metadata = core_metadata
+        self._preparation = preparation
+        self._limits = limits
+
+    async def of(
+        self, shown: ProjectView, version: str, tags: Collection[str], *, served: bool
+    ) -> dict[str, Any]:
+        """Return the wheels of a version with variants, and its variant metadata, as JSON data.
+
+        ``documents`` is the metadata as the index has it (see `write_table`), ``wheels`` a list
+        of ``filename``, ``label``, ``url``, ``hashes``, ``size``, ``upload-time`` and:
+
+        - ``requires``: digest of what it depends on, null if its metadata cannot be read;
+        - ``marked``: whether it has variant markers, so that this proxy rewrites it;
+        - ``served``: the SHA-256 of it as this proxy rewrites it, null if that is not known.
+
+        A version without variants has no wheels.
+
+        Args:
+            shown: one project.
+            version: any spelling.
+            tags: python and ABI tags (``cp313-cp313``) of the wheels that are listed; empty for
+                all.
+            served: compute the hashes of rewritten wheels, which may take downloading them.
+
+        Raises:
+            VariantError: the variant metadata is broken, or cannot be fetched.
+            UpstreamError: the same of wheels.
+        """
+        release = _release(shown, version)
+        if release is None:
+            return {"documents": [], "wheels": []}
+        metadata, documents = await self._metadata.documents(shown.upstream, release)
+        wheels = [
+            file for file in release.wheels if not tags or _python_tags(file.filename) in tags
+        ]
+        entries = await gather_limited(
+            [partial(self._entry, shown, file, metadata, served=served) for file in wheels],
+            self._limits.parallel,
+        )
+        return {"documents": [json.loads(text) for text in documents], "wheels": entries}
+
+    async def _entry(
+        self, shown: ProjectView, file: PageFile, metadata: Metadata, *, served: bool
+    ) -> dict[str, Any]:
+        plain, label = split_label(file.filename)
+        context = _context(label, metadata)
+        entry: dict[str, Any] = {
+            "filename": file.filename,
+            "plain": plain,
+            "label": label,
+            "url": file.url,
+            "hashes": dict(file.hashes),
+            "size": file.size,
+            "upload-time": file.upload_time,
+            "requires": None,
+            "marked": False,
+            "served": None,
+        }
+        try:
+            core = await self._core_metadata.read(shown.upstream, file)
+            reduced, is_marked = await self._upstreams.budget(shown.upstream).compute(
+                lambda: (reduce_metadata(core, context), bool(metadata_terms(core)))
+            )
+        except (UpstreamError, VariantError):
+            return entry
+        entry["requires"] = hashlib.sha256("\n".join(_requires(reduced)).encode()).hexdigest()
+        entry["marked"] = is_marked
+        if is_marked:
+            offer = Offer(file, plain, label, context)
+            digest = await self._preparation.announced(shown.upstream, offer, reduced, ahead=served)
+            entry["served"] = None if digest is None else digest.sha256
+        return entry
+
+
+def _release(shown: ProjectView, version: str) -> Release | None:
+    wanted = read_version(version)
+    decisions = shown.choice.decisions if shown.choice is not None else ()
+    for decision in decisions:
+        if decision.release.version == wanted and decision.release.has_variants:
+            return decision.release
+    return None
+
+
+def _context(label: str | None, metadata: Metadata) -> VariantContext:
+    """Return what markers are evaluated against, the same on every machine."""
+    if label is None:
+        return VariantContext("", {})
+    return VariantContext(label, metadata.properties_of(metadata.label_of(label)) or {})
+
+
+def _requires(metadata: bytes) -> list[str]:
+    """Return the dependencies in *metadata*, the same for the same ones however spelled."""
+    found = []
+    for field in iter_fields(metadata):
+        if field.name == "requires-dist":
+            try:
+                found.append(str(Requirement(field.value)))
+            except (InvalidRequirement, ValueError):  # an installer will report it
+                found.append(field.value)
+    return sorted(found)
+
+
+def _python_tags(filename: str) -> str:
+    """Return python and ABI tag of a wheel."""
+    plain, _ = split_label(filename)
+    return "-".join(plain.removesuffix(".whl").split("-")[-3:-1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
@@ -16,16 +15,14 @@ from variants_index.errors import PackageIndexError
 
 from .deliveries import Delivery
 from .errors import ANSWERED, ProxyError, UpstreamError
-from .log_lines import NOT_SERVED
 from .metrics import Metrics
+from .observations import report_refusal
 from .transfers import Transfer, stream_all, stream_range
 from .upstreams import Upstreams
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
-
-logger = logging.getLogger(__name__)
 
 
 SHORT_SECONDS = 600
@@ -140,7 +137,7 @@ class TransferResponse(Response):
         self._metrics.count("broken_wheels")
         if not begun:
             raise problem if isinstance(problem, ANSWERED) else UpstreamError(str(problem))
-        logger.warning("%sthe transfer was aborted: %s", NOT_SERVED, problem)
+        report_refusal(scope, f"the transfer was aborted: {problem}")
         raise ConnectionAbortedError(str(problem))
 
 

@@ -18,7 +18,7 @@ from .choice import Choice, Offer
 from .core_metadata import CoreMetadata, metadata_key
 from .errors import UpstreamError
 from .in_place_names import HERE, encoded_name, here_path, variant_path
-from .log_lines import HAS_NOTICES, NOTICES_LOGGER
+from .observations import NotedProjects
 from .releases import wheel_version
 from .settings import Limits, Upstream
 from .single_flight import gather_limited
@@ -29,7 +29,6 @@ from .views import Client, ProjectView
 from .wheel_preparation import WheelPreparation
 
 logger = logging.getLogger(__name__)
-notices_log = logging.getLogger(NOTICES_LOGGER)
 
 T = TypeVar("T")
 
@@ -58,11 +57,13 @@ class PageEntries:
         core_metadata: CoreMetadata,
         preparation: WheelPreparation,
         limits: Limits,
+        noted: NotedProjects,
     ) -> None:
         self._upstreams = upstreams
         self._core_metadata = core_metadata
         self._preparation = preparation
         self._limits = limits
+        self._noted = noted
 
     async def of(
         self, client: Client, shown: ProjectView, choice: Choice, prefix: str
@@ -81,7 +82,7 @@ class PageEntries:
         announced: dict[str, WheelDigest | None] = {}
         if markers.reduced:
             # If uv finds no solution, the command reports dependencies that markers add.
-            notices_log.info("%s%s", HAS_NOTICES, shown.project)
+            self._noted.add(client, shown.project)
         if markers.reduced and not client.floating:
             announced = await self._announced(shown.upstream, offers, markers, ahead=client.hashes)
         direct = _Direct(self._upstreams, shown.upstream, in_place=client.in_place)

@@ -14,8 +14,8 @@ from variants_index.pages import Page
 
 from .choice import Choice, OtherSource, choose
 from .errors import UpstreamError
-from .log_lines import HAS_NOTICES, NOTICES_LOGGER
 from .lru import LRUCache
+from .observations import NotedProjects
 from .release_metadata import ReleaseMetadata, known_metadata
 from .releases import Release, plain_releases, releases
 from .remarks import is_notable
@@ -27,7 +27,6 @@ from .views import Client, ProjectView
 from .wheel_preparation import WheelPreparation
 
 logger = logging.getLogger(__name__)
-notices_log = logging.getLogger(NOTICES_LOGGER)
 
 _MANY = 500
 
@@ -42,12 +41,14 @@ class ProjectViews:
         pages: UpstreamPages,
         metadata: ReleaseMetadata,
         preparation: WheelPreparation,
+        noted: NotedProjects,
     ) -> None:
         self._settings = settings
         self._upstreams = upstreams
         self._pages = pages
         self._metadata = metadata
         self._preparation = preparation
+        self._noted = noted
         self._choices: LRUCache[tuple[str, str, str, str], Choice] = LRUCache(
             settings.limits.kept_choice_bytes
         )
@@ -163,8 +164,8 @@ class ProjectViews:
                 machine = replace(client.machine, preferences=plain)
                 choice = await compute(lambda: choose(page, (), machine, read, limit=0))
                 sure = False
-            if notices_log.isEnabledFor(logging.INFO) and any(map(is_notable, choice.decisions)):
-                notices_log.info("%s%s", HAS_NOTICES, project)
+            if any(map(is_notable, choice.decisions)):
+                self._noted.add(client, project)
             if sure:
                 self._choices.put(key, choice, 200 + 300 * len(choice.offers))
             return choice, sure

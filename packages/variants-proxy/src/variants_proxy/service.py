@@ -8,6 +8,7 @@ from .decision_report import DecisionReport
 from .deliveries import Deliveries
 from .errors import NoSuchFile
 from .metrics import Metrics
+from .observations import NotedProjects
 from .page_entries import PageEntries
 from .project_pages import ProjectPages
 from .project_views import ProjectViews
@@ -26,6 +27,7 @@ class Service:
         settings: of the proxy.
         upstreams: connections to the upstream indexes.
         clients: from platform keys.
+        noted: projects that there are notices about.
         views: of projects, for clients.
         pages: written from views.
         deliveries: of files.
@@ -40,10 +42,11 @@ class Service:
         metadata = ReleaseMetadata(upstreams, limits, metrics)
         core_metadata = CoreMetadata(upstreams, limits)
         preparation = WheelPreparation(upstreams, core_metadata, limits)
-        entries = PageEntries(upstreams, core_metadata, preparation, limits)
+        self.noted = NotedProjects()
+        entries = PageEntries(upstreams, core_metadata, preparation, limits, self.noted)
         pages = UpstreamPages(settings, upstreams, metrics)
         self.clients = Clients(settings)
-        self.views = ProjectViews(settings, upstreams, pages, metadata, preparation)
+        self.views = ProjectViews(settings, upstreams, pages, metadata, preparation, self.noted)
         self.pages = ProjectPages(settings, upstreams, pages, entries)
         self.deliveries = Deliveries(
             settings, upstreams, pages, self.views, metadata, core_metadata, preparation

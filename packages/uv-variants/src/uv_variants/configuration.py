@@ -34,6 +34,9 @@ PROXIES = ("http-proxy", "https-proxy")
 SCALARS = ("cache-dir", "no-index", "keyring-provider", "allow-insecure-host", *PROXIES)
 """Settings other than indexes that are read."""
 
+PIP_SCALARS = ("python", "system", "target", "prefix")
+"""Settings of the ``pip`` table that say where ``uv pip`` installs."""
+
 
 @dataclass(frozen=True)
 class Configuration:
@@ -106,7 +109,8 @@ def read_configuration(
         for level in levels:
             found += _indexes(level, table.base, environ)
         for level in reversed(levels):
-            for key in SCALARS:
+            keys = SCALARS + PIP_SCALARS if level is not settings else SCALARS
+            for key in keys:
                 if key in level:
                     scalars.setdefault(key, level[key])
     # Indexes of workspace members, and of the project with --no-config, are used only by the

@@ -38,6 +38,12 @@ def requirement_texts(invocation: Invocation, place: Place) -> list[str]:
     return texts
 
 
+def name_of(text: str) -> str | None:
+    """Return the project that a requirement or ``name@version`` names, as written."""
+    match = _NAME.match(text)
+    return match[1] if match else None
+
+
 def admits(texts: Iterable[str], name: str, version: str) -> bool:
     """Return whether the requirements among *texts* that are about *name* admit *version*."""
     from packaging.requirements import InvalidRequirement, Requirement

@@ -1,0 +1,69 @@
+"""Where a command installs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from uv_variants.environments import Search
+from uv_variants.invocation import parse
+from uv_variants.place import Place
+
+BASE = Path(sys.executable).resolve()
+"""The interpreter that the environment of the tests was made with."""
+
+
+def search(arguments, cwd, environ=None, *, uv="uv-that-does-not-exist", **more):
+    """Return where a command line installs, relative to *cwd* if it is in there."""
+    values = {"settings": {}, "root": cwd, "script": None, "cache": cwd / "cache", **more}
+    place = Place(cwd, cwd, {"UV_TOOL_DIR": str(cwd / "tools"), **(environ or {})})
+    found = Search(uv, parse(arguments.split()), place, **values).environments()
+    return [str(path.relative_to(cwd)) if cwd in path.parents else str(path) for path in found]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "wanted"),
+    [
+        ("sync", {}, [".venv"]),
+        ("sync", {"UV_PROJECT_ENVIRONMENT": "env"}, ["env"]),
+        ("sync --active", {"VIRTUAL_ENV": "/v"}, ["/v"]),
+        ("run --no-sync x", {}, []),
+        ("lock", {}, []),
+        ("pip compile r.txt", {}, []),
+        ("pip install x", {"VIRTUAL_ENV": "/v"}, ["/v"]),
+        ("pip install x", {"CONDA_PREFIX": "/c"}, ["/c"]),
+        ("pip install --target there x", {"VIRTUAL_ENV": "/v"}, ["there"]),
+        ("pip sync --prefix there r.txt", {}, ["there"]),
+        ("pip install --dry-run x", {"VIRTUAL_ENV": "/v"}, []),
+        ("pip install --python 3.12 x", {"VIRTUAL_ENV": "/v"}, []),  # there is no uv to ask
+        ("tool install Torch_Tool>=1", {}, ["tools/torch-tool"]),
+        ("tool install --from torch-tool@2 tt", {}, ["tools/torch-tool"]),
+        ("tool install ./folder", {}, []),
+        ("tool run torch-tool --flag", {}, ["tools/torch-tool"]),
+        ("tool upgrade a b", {}, ["tools/a", "tools/b"]),
+        ("tool upgrade --all", {}, ["tools/z"]),
+    ],
+)
+def test_where_a_command_installs(tmp_path: Path, arguments, environ, wanted):
+    (tmp_path / "tools" / "z").mkdir(parents=True)
+    (tmp_path / "tools" / "z" / "uv-receipt.toml").touch()
+    assert search(arguments, tmp_path, environ) == wanted
+
+
+def test_uv_is_asked_for_interpreters(tmp_path):
+    environment = tmp_path / "env"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    inside = next(environment.glob("[bS]*/python*"))
+    uv = tmp_path / "uv"
+    uv.write_text(f'#!/bin/sh\ncase "$*" in *--system*) echo {BASE};; *) echo {inside};; esac\n')
+    uv.chmod(0o755)
+    assert search(f"pip install --python {inside} x", tmp_path, uv=str(uv)) == ["env"]
+    settings = {"python": "3.12"}
+    assert search("pip sync r.txt", tmp_path, uv=str(uv), settings=settings) == ["env"]
+    (system,) = search("pip install --system x", tmp_path, uv=str(uv))
+    assert system.endswith(("site-packages", "dist-packages"))
+    script = tmp_path / "s.py"
+    assert search("run s.py", tmp_path, uv=str(uv), script=script) == ["env"]

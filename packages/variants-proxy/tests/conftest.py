@@ -24,8 +24,9 @@ from variants_proxy import Machine, Settings, Upstream, create_app, encode, inde
 class RunningProxy:
     """A running proxy, and what clients do with it."""
 
-    def __init__(self, url, settings, server):
+    def __init__(self, url, settings, server, service):
         self.url = url
+        self.service = service
         self.server = server
         self.settings = settings
         self.client = httpx.Client(base_url=url, timeout=20, trust_env=False)
@@ -57,7 +58,9 @@ def running(settings):
     thread.start()
     while not server.started:
         time.sleep(0.005)
-    proxy = RunningProxy(f"http://127.0.0.1:{listening.getsockname()[1]}", settings, server)
+    proxy = RunningProxy(
+        f"http://127.0.0.1:{listening.getsockname()[1]}", settings, server, app.state.service
+    )
     try:
         yield proxy
     finally:

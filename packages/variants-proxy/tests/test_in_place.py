@@ -2,12 +2,16 @@
 
 import hashlib
 
-import httpx
 import pytest
 from machines import NVIDIA
 from upstream_server import JSON, metadata_of
 
-from variants_proxy import Machine, encode
+from pep_variants.choose.preferences import preferences_from_options
+from pep_variants.formats.platform_file import write_platform
+from pep_variants.model.platform import Platform
+from variants_proxy import Limits, Machine, encode
+from variants_proxy.clients import ClientSettings
+from variants_proxy.in_place_names import wheel_at
 from variants_proxy.urls import in_place_url
 
 KEY = encode(Machine(NVIDIA, target="linux-x86_64"))
@@ -114,8 +118,195 @@ class TestFiles:
         assert b"Requires-Dist: b" not in metadata
 
 
-def test_an_unknown_client_is_told_apart(upstream, start):
-    upstream.add_release()
-    answer = Asked(start(upstream), key="c~" + "0" * 32).get()
-    assert answer.status_code == 410
-    assert isinstance(answer, httpx.Response)
+def key(**options):
+    return encode(
+        Machine(NVIDIA, target="linux-x86_64", preferences=preferences_from_options(options))
+    )
+
+
+def registered(proxy, given=KEY, **settings):
+    return Asked(proxy, proxy.service.clients.register(ClientSettings(given, **settings)))
+
+
+LINUX, MAC = "cp312-cp312-manylinux_2_28_x86_64", "cp312-cp312-macosx_11_0_arm64"
+OLD_LINUX, NEWER = "cp312-cp312-manylinux_2_17_x86_64", "cp313-cp313-manylinux_2_28_x86_64"
+BARE = encode(Machine(target="linux-x86_64"))
+
+
+def at(tag, label):
+    return f"https://index.example/simple/app/.variant/{label}/app-1.0-0_{label}-{tag}.whl"
+
+
+class TestLocked:
+    @pytest.mark.parametrize(
+        ("items", "expected"),
+        [
+            # Labels: every tag set that has one.
+            (["cu126"], {LINUX: "cu126", MAC: "cu126", NEWER: "cu126"}),
+            (["cu130"], {LINUX: "cu130", MAC: "cu130", NEWER: "cu130"}),
+            (["cu130", "null"], {LINUX: "cu130", MAC: "cu130", NEWER: "cu130"}),
+            (["cu999"], {LINUX: "cu128", MAC: "null", NEWER: "cu128"}),
+            # URLs: these tags alone, and later ones of the platform.
+            (
+                [at(LINUX, "cu126"), at(MAC, "null")],
+                {LINUX: "cu126", MAC: "null", NEWER: "cu126"},
+            ),
+            ([at(LINUX, "null"), at(NEWER, "cu126")],
+             {LINUX: "null", MAC: "null", NEWER: "cu126"}),
+            ([at(MAC, "cu128")], {LINUX: "cu128", MAC: "cu128", NEWER: "cu128"}),
+            # A wheel without label.
+            ([f"https://files.example/app-1.0-{LINUX}.whl"],
+             {LINUX: None, MAC: "null", NEWER: None}),
+            # What is selected on request is not locked.
+            ([at(LINUX, "here")], {LINUX: "cu128", MAC: "null", NEWER: "cu128"}),
+        ],
+    )  # fmt: skip
+    def test_labels_stay(self, upstream, start, items, expected):
+        upstream.add_release(tags=[LINUX, MAC, NEWER], plain=True)
+        asked = registered(start(upstream), locked={"App": {"1.0.0": tuple(items)}})
+        assert listed(asked) == expected
+
+    def test_other_versions_are_chosen_as_usual(self, upstream, start):
+        upstream.add_release("1.0")
+        upstream.add_release("2.0")
+        files = registered(start(upstream), locked={"app": {"1.0": ("cu126",)}}).files()
+        assert set(files) == {
+            "app-1.0-0_cu126-py3-none-any.whl",
+            "app-2.0-0_cu128-py3-none-any.whl",
+        }
+
+    def test_nothing_is_taken_in_place_of_it(self, upstream, start):
+        """A newer libc's tag would come first."""
+        upstream.add_release(tags=[OLD_LINUX], labels=["cu126"])
+        upstream.add_release(tags=[LINUX], labels=["cu128"])
+        asked = registered(start(upstream), locked={"app": {"1.0": (at(OLD_LINUX, "cu126"),)}})
+        assert listed(asked) == {OLD_LINUX: "cu126"}
+
+    @pytest.mark.parametrize(
+        ("options", "label"),
+        [
+            ({"variant": ["app=cu126"]}, "cu126"),
+            ({"variant-prefer": ["nvidia::cuda_version_lower_bound::12.6"]}, "cu130"),
+        ],
+    )
+    def test_a_forced_label_wins(self, upstream, start, options, label):
+        upstream.add_release()
+        asked = registered(start(upstream), key(**options), locked={"app": {"1.0": ("cu130",)}})
+        assert listed(asked) == {"py3-none-any": label}
+
+    def test_no_variants_wins(self, upstream, start):
+        upstream.add_release(plain=True)
+        asked = registered(
+            start(upstream), key(**{"no-variants": True}), locked={"app": {"1.0": ("cu128",)}}
+        )
+        assert listed(asked) == {"py3-none-any": None}
+
+    def test_an_old_version_is_evaluated(self, upstream, start):
+        for number in range(1, 6):
+            upstream.add_release(f"{number}.0")
+        proxy = start(upstream, limits=Limits(versions=2))
+        without = Asked(proxy).files()
+        assert "app-1.0-0_null-py3-none-any.whl" in without
+        files = registered(proxy, locked={"app": {"1.0": ("cu128",)}}).files()
+        assert set(files) - set(without) == {CU128_HERE}
+        assert set(without) - set(files) == {"app-1.0-0_null-py3-none-any.whl"}
+
+    def test_broken_metadata(self, upstream, start):
+        upstream.add_release()
+        upstream.files["app"]["app-1.0-variants.json"] = b"{"
+        asked = registered(start(upstream), locked={"app": {"1.0": ("cu128",)}})
+        assert listed(asked) == {"py3-none-any": "cu128"}
+
+    def test_the_same_bytes_for_everyone(self, upstream, start):
+        upstream.add_release("1.0", *MARKED)
+        proxy = start(upstream)
+        locked = {"app": {"1.0": ("cu128",)}}
+        found = []
+        for given in (KEY, BARE, key(variant_prefer=[])):
+            asked = registered(proxy, given, locked=locked)
+            file = asked.files()[CU128_HERE]
+            data = asked.get(file["url"]).content
+            assert hashlib.sha256(data).hexdigest() == file["hashes"]["sha256"]
+            found.append(data)
+        assert len(set(found)) == 1
+        assert b"Requires-Dist: a\n" in metadata_of(found[0])
+
+    @pytest.mark.parametrize(
+        ("given", "label", "fits", "why", "instead"),
+        [
+            (KEY, "cu126", True, "", "cu128"),
+            (KEY, "cu128", True, "", "cu128"),
+            (BARE, "cu128", False, "nothing of nvidia", "null"),
+            (KEY, "cu130", False, "13.0", "cu128"),
+            (BARE, "null", True, "", "null"),
+        ],
+    )
+    def test_the_report(self, upstream, start, given, label, fits, why, instead):
+        upstream.add_release()
+        asked = registered(start(upstream), given, locked={"app": {"1.0": (label,)}})
+        report = asked.proxy.get(f"/p/{asked.key}/i/main/variants/app/").json()
+        (version,) = report["versions"]
+        assert version["files"] == {"app-1.0-py3-none-any.whl": label}
+        (locked,) = version["locked"]
+        assert why in locked.pop("why")
+        assert locked == {"label": label, "fits": fits, "instead": instead}
+        verdicts = {row["label"]: row["verdict"] for row in version["variants"]}
+        assert verdicts[label] == "locked"
+        assert "chosen" not in verdicts.values()
+
+
+def listed(asked):
+    """Return the labels on a page by tags."""
+    found = {}
+    for name, file in asked.files().items():
+        label, plain = wheel_at(file["url"]) or (None, name)
+        found[plain.removeprefix("app-1.0-").removesuffix(".whl")] = label
+    return found
+
+
+class TestClients:
+    def test_an_unknown_one_is_told_apart(self, upstream, start):
+        upstream.add_release()
+        assert Asked(start(upstream), key="c~" + "0" * 32).get().status_code == 410
+
+    def test_a_url_means_the_same(self, upstream, start, tmp_path):
+        """A platform file that changes is another client."""
+        path = tmp_path / "box.toml"
+        path.write_text(write_platform(NVIDIA, "me"))
+        upstream.add_release("1.0", *MARKED)
+        proxy = start(upstream, platforms={"box": path})
+        before = registered(proxy, "box")
+        assert listed(before) == {"py3-none-any": "cu128"}
+        path.write_text(write_platform(Platform({}), "me"))
+        after = registered(proxy, "box")
+        assert before.key != after.key
+        assert listed(before) == {"py3-none-any": "cu128"}
+        assert listed(after) == {"py3-none-any": "null"}
+        assert registered(proxy, "box").key == after.key
+
+    def test_files_of_a_named_platform_are_not_immutable(self, upstream, start, tmp_path):
+        path = tmp_path / "box.toml"
+        path.write_text(write_platform(NVIDIA, "me"))
+        upstream.add_release("1.0", *MARKED)
+        proxy = start(upstream, platforms={"box": path})
+        (file,) = proxy.page("app", "box")["files"]
+        assert proxy.get(file["url"]).headers["Cache-Control"] == "public, max-age=600"
+        (file,) = proxy.page("app", KEY)["files"]
+        assert "immutable" in proxy.get(file["url"]).headers["Cache-Control"]
+
+    def test_what_it_depends_on(self, upstream, start):
+        proxy = start(upstream)
+        one = registered(proxy, locked={"app": {"1.0": ("cu128",)}}).key
+        assert registered(proxy, locked={"App": {"1.0.0": ("cu128",)}}).key == one
+        others = [
+            registered(proxy, **settings).key
+            for settings in (
+                {},
+                {"locked": {"app": {"1.0": ("cu126",)}}},
+                {"locked": {"app": {"1.1": ("cu128",)}}},
+                {"locked": {"app": {"1.0": ("cu128",)}}, "floating": True},
+                {"locked": {"app": {"1.0": ("cu128",)}}, "hashes": False},
+                {"given": BARE, "locked": {"app": {"1.0": ("cu128",)}}},
+            )
+        ]
+        assert len({one, *others}) == 7

@@ -20,7 +20,7 @@ from pep_variants.choose.markers import VariantContext
 from pep_variants.choose.preferences import NON_VARIANT_LABEL, Preferences
 from pep_variants.choose.selection import File, Selection, select
 from pep_variants.detect.detector import Detector
-from pep_variants.errors import PluginFailed
+from pep_variants.errors import PluginFailed, VariantError
 from pep_variants.model.label import METADATA_SUFFIX, NULL_LABEL, ZERO_LABEL, split_label
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.platform import Platform
@@ -28,6 +28,8 @@ from variants_index.pages import Page, PageFile
 from variants_index.platforms import covers, environment_of, is_for_platform, platform_of_namespaces
 
 from .key import Machine
+from .locked_labels import LockedVersion, locked_offers, with_locked
+from .offers import Choice, Decision, Offer
 from .releases import Release, wheel_version
 
 _NULLS = (NULL_LABEL, ZERO_LABEL)
@@ -38,51 +40,6 @@ _ByLabel: TypeAlias = "dict[tuple[str, str | None], list[tuple[str, PageFile]]]"
 """Plain filename and file by source and label."""
 
 _Source: TypeAlias = "tuple[Release, Callable[[Release], Metadata]]"
-
-
-@dataclass(frozen=True)
-class Offer:
-    """A file on the proxy's page.
-
-    Attributes:
-        file: of the upstream.
-        filename: the plain filename on the page.
-        label: of the variant, None for a file without label.
-        context: for variant markers; None for files without markers, as far as known.
-    """
-
-    file: PageFile
-    filename: str
-    label: str | None = None
-    context: VariantContext | None = None
-
-
-@dataclass(frozen=True)
-class Decision:
-    """The decision on one version, with its reasons.
-
-    Attributes:
-        release: the version.
-        selection: among the wheels for the machine's platform.
-        offers: selected files by plain filename.
-    """
-
-    release: Release
-    selection: Selection[PageFile]
-    offers: Mapping[str, Offer]
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The selected files of a project.
-
-    Attributes:
-        offers: in the order of the page.
-        decisions: newest version first.
-    """
-
-    offers: tuple[Offer, ...]
-    decisions: tuple[Decision, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -116,6 +73,7 @@ def choose(
     others: Sequence[OtherSource] = (),
     is_last: bool = True,
     in_place: bool = False,
+    locked: Mapping[Version, LockedVersion] = MappingProxyType({}),
 ) -> Choice:
     """Choose among the files of *page* for *machine*.
 
@@ -132,6 +90,7 @@ def choose(
         others: upstreams whose files are evaluated together with these, but not listed here.
         is_last: files of *others* come first among equals.
         in_place: markers are evaluated as in `own_context`.
+        locked: what a lock file has of the project; a forced label goes before it.
 
     Raises:
         PluginFailed: a release needs a plugin of *failures*.
@@ -162,6 +121,9 @@ def choose(
         _decide(release, page, machine, target, sources(release), detect, in_place=in_place)
         for release in found[:limit]
     ]
+    if locked and forced is None:
+        decisions = [_kept(decision, locked, metadata, target) for decision in decisions]
+    decisions.sort(key=lambda decision: decision.release.version, reverse=True)
     offered: dict[str, Offer] = {}  # by the upstream's filename
     ours: set[str] = set()
     for decision in decisions:
@@ -179,6 +141,32 @@ def choose(
         elif forced is None:
             offers += _without_variants((file,), marked)
     return Choice(tuple(offers), tuple(decisions))
+
+
+def _kept(
+    decision: Decision,
+    locked: Mapping[Version, LockedVersion],
+    metadata: Callable[[Release], Metadata],
+    target: str,
+) -> Decision:
+    """Return *decision* with what a lock file has of its version."""
+    release = decision.release
+    items = locked.get(release.version)
+    if items is None:
+        return decision
+
+    def context(label: str) -> VariantContext | None:
+        try:
+            return own_context(label, metadata(release))
+        except VariantError:
+            return None  # the file cannot be had, if anything depends on it
+
+    found = locked_offers(release, items, context)
+    here = dict.fromkeys(
+        offer.label for plain, offer in found.items() if _tail(plain.split("-", 2)[2], target)[2]
+    )
+    offers = with_locked(decision.offers, found)
+    return replace(decision, offers=offers, locked=found, kept=tuple(here))
 
 
 def _supported(machine: Machine) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
-from packaging.utils import canonicalize_name
+from packaging.utils import canonicalize_name, canonicalize_version
 from packaging.version import Version
 
 from pep_variants.formats.platform_file import load_platform, write_platform
@@ -37,9 +37,10 @@ class ClientSettings:
 
     Attributes:
         key: platform key of its machine, or the name of a platform file.
-        locked: what a lock file has, by project and version: labels (`cu128`), or names of wheels
-            on in-place pages (`torch-2.9.0-0_cu128-cp313-….whl`), which pin a label, or a wheel
-            without one, for these tags alone; of several labels the first that a tag set has.
+        locked: what a lock file has, by project and version: labels (`cu128`), of which each tag
+            set gets the first that it has; or URLs of wheels (`…/.variant/cu128/torch-….whl`, with
+            and without a label), which stand for their tags alone: so a lock file with one label
+            for Linux and another for Windows stays as it is.
         floating: files with variants are selected when they are requested; pages have no hashes
             of them.
         hashes: for a lock file: pages have hashes of wheels with variant markers, which may take
@@ -77,7 +78,13 @@ class Clients:
             settings.key,
             write_platform(known.machine.platform, "") if known.machine.name else "",
             [
-                [project, [[str(version), items] for version, items in sorted(versions.items())]]
+                [
+                    project,
+                    [
+                        [canonicalize_version(version), items]
+                        for version, items in sorted(versions.items())
+                    ],
+                ]
                 for project, versions in sorted(locked.items())
             ],
             settings.floating,

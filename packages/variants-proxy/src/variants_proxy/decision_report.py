@@ -6,12 +6,12 @@ from functools import partial
 
 from packaging.version import Version
 
-from pep_variants.choose.explanation import notices, verdicts
+from pep_variants.choose.explanation import notices, verdicts, why_not
 from pep_variants.choose.rejections import why_this
 
-from .choice import Choice, Decision
 from .core_metadata import CoreMetadata
 from .errors import UpstreamError
+from .offers import Choice, Decision
 from .remarks import conditional_requirements, remarks
 from .upstreams import Upstreams
 from .views import ProjectView
@@ -33,7 +33,8 @@ class DecisionReport:
         non-variant wheel, by plain filename), ``variants`` (``label``, ``verdict`` and ``why``,
         the chosen one first), ``why`` the chosen one and nothing better, ``notices``,
         ``problems``, ``unknown`` labels, the ``providers`` that the metadata wants (``requires``
-        and ``plugin-api``, by namespace), and what `remarks` returns.
+        and ``plugin-api``, by namespace), ``locked`` (see `_locked`) and what `remarks` returns.
+        The verdict of variants that a lock file has is ``locked``.
 
         Args:
             shown: one project.
@@ -86,11 +87,16 @@ def _decision_tree(decision: Decision, project: str) -> dict[str, object]:
     return {
         "version": str(decision.release.version),
         "files": {name: offer.label for name, offer in decision.offers.items()},
-        "variants": [row._asdict() for ranking in rankings for row in verdicts(ranking, chosen)],
+        "variants": [
+            {**row._asdict(), **({"verdict": "locked"} if row.label in decision.kept else {})}
+            for ranking in rankings
+            for row in verdicts(ranking, None if decision.kept else chosen)
+        ],
         "why": why,
         "notices": [notice.text for ranking in rankings for notice in notices(ranking)],
         "problems": [str(problem) for problem in selection.problems.values()],
         "unknown": list(selection.unknown),
+        "locked": _locked(decision),
         "providers": {
             namespace: {"requires": list(provider.requires), "plugin-api": provider.plugin_api}
             for ranking in rankings
@@ -98,3 +104,30 @@ def _decision_tree(decision: Decision, project: str) -> dict[str, object]:
             if provider.requires
         },
     }
+
+
+def _locked(decision: Decision) -> list[dict[str, object]]:
+    """Return what a lock file has of a version for the machine's platform.
+
+    Each has ``label`` (None for a wheel without one), whether it ``fits`` the machine, ``why`` not,
+    and the label that would be chosen ``instead``.
+    """
+    selection = decision.selection
+    fitting = {file.label for file in selection.files}
+    rankings = selection.distinct_rankings.values()
+    return [
+        {
+            "label": label,
+            "fits": label in fitting or label is None,
+            "why": "; ".join(
+                dict.fromkeys(
+                    reason
+                    for ranking in rankings
+                    if label is not None and label not in fitting
+                    for reason in why_not(ranking, label)
+                )
+            ),
+            "instead": selection.chosen.label if selection.chosen else None,
+        }
+        for label in decision.kept
+    ]

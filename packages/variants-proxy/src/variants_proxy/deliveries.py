@@ -14,12 +14,13 @@ from pep_variants.model.label import split_label
 from pep_variants.model.metadata import Metadata
 from variants_index.pages import Page, PageFile
 
-from .choice import OWN, Choice, own_context
+from .choice import OWN, own_context
 from .core_metadata import CoreMetadata
 from .errors import NoSuchFile, UpstreamError
 from .file_lists import project_of
 from .in_place_names import FOLDER, HERE, wheel_at
 from .metadata_check import MetadataCheck
+from .offers import Choice
 from .project_views import ProjectViews
 from .release_metadata import ReleaseMetadata
 from .releases import Release, release_with

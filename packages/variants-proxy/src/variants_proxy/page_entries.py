@@ -14,11 +14,11 @@ from packaging.version import Version
 from pep_variants.choose.metadata_markers import metadata_terms, reduce_metadata
 from variants_index.pages import PageFile
 
-from .choice import Choice, Offer
 from .core_metadata import CoreMetadata, metadata_key
 from .errors import UpstreamError
 from .in_place_names import HERE, encoded_name, here_path, variant_path
 from .observations import NotedProjects
+from .offers import Choice, Offer
 from .releases import wheel_version
 from .settings import Limits, Upstream
 from .single_flight import gather_limited

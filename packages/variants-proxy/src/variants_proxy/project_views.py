@@ -12,10 +12,12 @@ from pep_variants.errors import PluginFailed
 from pep_variants.gc_pause import paused
 from variants_index.pages import Page
 
-from .choice import Choice, OtherSource, choose
+from .choice import OtherSource, choose
 from .errors import UpstreamError
+from .locked_labels import LockedVersion
 from .lru import LRUCache
 from .observations import NotedProjects
+from .offers import Choice
 from .release_metadata import ReleaseMetadata, known_metadata
 from .releases import Release, plain_releases, releases
 from .remarks import is_notable
@@ -124,7 +126,12 @@ class ProjectViews:
                 return page, versions, plain_releases(page, versions if chooses else ())
 
             page, versions, plain_versions = await compute(read_versions)
-            wanted = versions[: self._settings.limits.versions]
+            locked = client.locked.get(project, {})
+            # A lock file may have older versions than those that are evaluated otherwise.
+            older = versions[self._settings.limits.versions :]
+            newest = versions[: len(versions) - len(older)]
+            wanted = newest + tuple(each for each in older if each.version in locked)
+            versions = wanted + tuple(each for each in older if each.version not in locked)
             metadata, sure = await self._metadata.read_all(upstream, wanted)
             others_found = []
             for other, its_page in others:
@@ -150,6 +157,7 @@ class ProjectViews:
                         others=others_found,
                         is_last=upstream.kind != "find-links",
                         in_place=client.in_place,
+                        locked={v: LockedVersion(items) for v, items in locked.items()},
                     )
 
             try:

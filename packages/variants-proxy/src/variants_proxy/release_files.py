@@ -19,9 +19,9 @@ from pep_variants.model.metadata import Metadata
 from pep_variants.wheelfile.core_metadata import iter_fields
 from variants_index.pages import PageFile
 
-from .choice import Offer
 from .core_metadata import CoreMetadata
 from .errors import UpstreamError
+from .offers import Offer
 from .release_metadata import ReleaseMetadata
 from .releases import Release
 from .settings import Limits

@@ -17,7 +17,7 @@ from pep_variants.choose.selection import Selection
 from pep_variants.choose.unfit import is_unfit, nothing_fits, passed_over
 from pep_variants.model.property import ABI_DEPENDENCY
 
-from .choice import Choice, Decision, Offer
+from .offers import Choice, Decision, Offer
 from .releases import wheel_version
 
 TAKEN = "{taken}"

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from packaging.version import Version
 
-from .choice import Choice
 from .key import Machine
+from .offers import Choice
 from .settings import Upstream
 from .upstream_pages import FetchedPage
 
@@ -23,7 +23,7 @@ class Client:
         floating: whether files with variants are selected at the time of the request.
         in_place: whether pages stand in for the index's own, see `urls`.
         locked: what a lock file has of a project's versions, by project and version: labels, or
-            the names of wheels on in-place pages, which pin a label for their tags only.
+            URLs of wheels, which stand for their tags only.
         hashes: whether wheels with variant markers are read to know their hash: only lock files
             need it.
     """

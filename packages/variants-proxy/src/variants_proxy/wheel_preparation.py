@@ -15,11 +15,11 @@ from pep_variants.choose.metadata_markers import metadata_terms, reduce_metadata
 from pep_variants.urls import is_local
 from variants_index.pages import PageFile
 
-from .choice import Offer
 from .core_metadata import CoreMetadata
 from .errors import UpstreamError
 from .lru import LRUCache
 from .metadata_check import MetadataCheck
+from .offers import Offer
 from .releases import Release
 from .settings import Limits, Upstream
 from .single_flight import SingleFlight, gather_limited

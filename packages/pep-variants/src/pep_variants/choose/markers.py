@@ -14,11 +14,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..errors import InvalidMarker, redacted, shortened
 from ..limits import MARKER_NESTING
 from ..model.property import Properties, iter_properties
+from .marker_terms import Term, all_of, any_of
 
 _LABEL: Final = "variant_label"
 _TERMS: Final = frozenset((_LABEL, "variant_namespaces", "variant_features", "variant_properties"))
@@ -184,18 +185,6 @@ def _find_marker(text: str) -> int | None:
     return None
 
 
-class _Plain(NamedTuple):
-    """What remains of a marker, or of a part of one.
-
-    Attributes:
-        text: the marker text, without parentheses around all of it.
-        loose: whether an `or` is outermost, so that it needs parentheses beside an `and`.
-    """
-
-    text: str
-    loose: bool
-
-
 class _Group:
     """What has been read since an opening parenthesis: an `or` of finished `and` chains.
 
@@ -207,41 +196,16 @@ class _Group:
     __slots__ = ("chain", "chains")
 
     def __init__(self) -> None:
-        self.chains: list[_Plain | bool] = []
-        self.chain: list[_Plain | bool] = []
+        self.chains: list[Term | bool] = []
+        self.chain: list[Term | bool] = []
 
     def end_chain(self) -> None:
-        self.chains.append(_all(self.chain))
+        self.chains.append(all_of(self.chain))
         self.chain = []
 
-    def end(self) -> _Plain | bool:
+    def end(self) -> Term | bool:
         self.end_chain()
-        return _any(self.chains)
-
-
-def _all(operands: list[_Plain | bool]) -> _Plain | bool:
-    plain: list[_Plain] = []
-    for operand in operands:
-        if isinstance(operand, _Plain):
-            plain.append(operand)
-        elif not operand:
-            return False
-    if len(plain) < 2:
-        return plain[0] if plain else True
-    texts = (f"({operand.text})" if operand.loose else operand.text for operand in plain)
-    return _Plain(" and ".join(texts), loose=False)
-
-
-def _any(operands: list[_Plain | bool]) -> _Plain | bool:
-    plain: list[_Plain] = []
-    for operand in operands:
-        if isinstance(operand, _Plain):
-            plain.append(operand)
-        elif operand:
-            return True
-    if len(plain) < 2:
-        return plain[0] if plain else False
-    return _Plain(" or ".join(operand.text for operand in plain), loose=True)
+        return any_of(self.chains)
 
 
 def _reduce(
@@ -281,13 +245,13 @@ def _reduce(
                 raise InvalidMarker(f"{_shown(source)}: {problem} in its marker")
             value = groups.pop().end()
             if not groups:
-                return value.text if isinstance(value, _Plain) else value
+                return value.text if isinstance(value, Term) else value
             groups[-1].chain.append(value)
 
 
 def _evaluate(
     comparison: re.Match[str], context: VariantContext, source: str, publishing: bool
-) -> _Plain | bool:
+) -> Term | bool:
     """Return the truth of a comparison with a variant term, the text of any other.
 
     The operators mean what dependency specifiers say of strings and of sets of strings ("Marker
@@ -300,7 +264,7 @@ def _evaluate(
         operator = "not in"  # with one blank: the parser in pip 24.0 accepts no other spelling
         text = f"{left} {operator} {right}"
     if left not in _TERMS and right not in _TERMS:
-        return _Plain(text, loose=False)
+        return Term(text)
 
     term, literal = (left, right) if left in _TERMS else (right, left)
     problem = ""

@@ -1,0 +1,220 @@
+"""One METADATA for all wheels of a version, whose dependencies are right in every environment.
+
+uv reads the METADATA of one wheel of a version, any of them, and takes its dependencies for all
+platforms and Pythons ("metadata consistency"). Variants break that: Linux gets ``cu128``, which
+requires CUDA libraries, macOS the plain wheel, which does not. So `merge_metadata` gives each
+requirement the markers of the environments whose wheel has it. Equal METADATA stay as they are.
+
+What markers cannot tell apart has the dependencies of the wheel that most machines take, see
+`wheel_environments`. Environments without a wheel, which build from source, have those of the
+wheels without a label or with the null label; else what all wheels require.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import Version
+
+from pep_variants.choose.marker_terms import Term, all_of
+from pep_variants.choose.markers import split_requirement
+from pep_variants.model.label import NULL_LABEL, ZERO_LABEL
+from pep_variants.wheelfile.core_metadata import iter_fields
+
+from .wheel_environments import (
+    CPYTHON,
+    PYPY,
+    Environments,
+    Python,
+    Region,
+    environments,
+    python_term,
+    region_term,
+)
+
+_MERGED = ("requires-dist", "requires-python", "provides-extra")
+_OR = re.compile(r"\bor\b")
+
+
+@dataclass(frozen=True)
+class WheelMetadata:
+    """A wheel of a version as its page lists it, and its own METADATA.
+
+    Attributes:
+        filename: plain filename; only its tags count.
+        label: of its variant, None without.
+        metadata: without variant markers.
+    """
+
+    filename: str
+    label: str | None
+    metadata: bytes
+
+    @cached_property
+    def fields(self) -> Mapping[str, tuple[str, ...]]:
+        """Values of the fields that are merged, by lower-case name."""
+        found: dict[str, list[str]] = {name: [] for name in _MERGED}
+        for field in iter_fields(self.metadata):
+            if field.name in found:
+                found[field.name].append(field.value)
+        return {name: tuple(dict.fromkeys(values)) for name, values in found.items()}
+
+    @property
+    def requires(self) -> tuple[str, ...]:
+        """``Requires-Dist`` values."""
+        return self.fields["requires-dist"]
+
+
+def merge_metadata(wheels: Sequence[WheelMetadata], limit: int) -> bytes | None:
+    """Return the METADATA to serve for every one of *wheels*, None if each has to keep its own.
+
+    Args:
+        wheels: of one version, all that its page lists.
+        limit: maximum size of the result in bytes; without a result that large there is none.
+    """
+    if len({wheel.metadata for wheel in wheels}) < 2:
+        return None
+    if len({tuple(map(frozenset, wheel.fields.values())) for wheel in wheels}) < 2:
+        return None
+    found = environments([wheel.filename for wheel in wheels])
+    if found is None:
+        return None
+    lines = [f"Requires-Dist: {text}" for text in _requirements(wheels, found)]
+    extras = dict.fromkeys(extra for w in wheels for extra in w.fields["provides-extra"])
+    lines = [*(f"Provides-Extra: {extra}" for extra in extras), *lines]
+    python = _requires_python([wheel.fields["requires-python"] for wheel in wheels])
+    lines = [*([f"Requires-Python: {python}"] if python else []), *lines]
+    text = "".join(f"{line}\n" for line in lines)
+    merged = _with_fields(wheels[0].metadata, text.encode("utf-8", "surrogateescape"))
+    return merged if len(merged) <= limit else None
+
+
+def _requirements(wheels: Sequence[WheelMetadata], found: Environments) -> Iterable[str]:
+    """Yield the requirements of all wheels, with the markers of where they apply."""
+    default = _default(wheels)
+    groups = _groups(wheels, found, default)
+    markers: dict[frozenset[int], Term | bool] = {}
+    numbers: dict[str, set[int]] = {}  # of the wheels that have a requirement
+    for number, wheel in enumerate(wheels):
+        for text in wheel.requires:
+            numbers.setdefault(text, set()).add(number)
+    for text in default:
+        numbers.setdefault(text, set()).add(_DEFAULT)
+    for text, having in numbers.items():
+        key = frozenset(having)
+        if key not in markers:
+            markers[key] = _marker(key, groups, found.minors)
+        if (combined := _combined(text, markers[key])) is not None:
+            yield combined
+
+
+_DEFAULT = -1
+"""Stands for the dependencies of environments without a wheel, beside the indexes of wheels."""
+
+
+def _default(wheels: Sequence[WheelMetadata]) -> tuple[str, ...]:
+    """Return the dependencies of environments without a wheel."""
+    plain = Counter(w.requires for w in wheels if w.label in (None, NULL_LABEL, ZERO_LABEL))
+    if plain:
+        return plain.most_common(1)[0][0]
+    common = frozenset.intersection(*(frozenset(wheel.requires) for wheel in wheels))
+    return tuple(text for text in wheels[0].requires if text in common)
+
+
+def _groups(
+    wheels: Sequence[WheelMetadata], found: Environments, default: Sequence[str]
+) -> Mapping[Region, Mapping[Python, int]]:
+    """Return whose dependencies apply, by region and Python: one of the wheels that have them.
+
+    Pythons without a wheel have those of the nearest one with a wheel, so that markers are short;
+    regions without a wheel have `_DEFAULT`.
+    """
+    first: dict[frozenset[str], int] = {frozenset(default): _DEFAULT}
+    same = [
+        first.setdefault(frozenset(wheel.requires), number) for number, wheel in enumerate(wheels)
+    ]
+    return {
+        region: _filled({python: same[number] for python, number in places.items()}, found.minors)
+        for region, places in found.deciding.items()
+    }
+
+
+def _filled(known: Mapping[Python, int], minors: Sequence[int]) -> Mapping[Python, int]:
+    by_minor: dict[str, list[int]] = {}
+    for name in (CPYTHON, PYPY):
+        there = [minor for minor in minors if Python(name, minor) in known]
+        by_minor[name] = [
+            known[Python(name, min(there, key=lambda have: (abs(have - minor), -have)))]
+            for minor in minors
+            if there
+        ]
+    usual = by_minor[CPYTHON] or by_minor[PYPY] or [_DEFAULT] * len(minors)
+    return {
+        Python(name, minor): value
+        for name in (CPYTHON, PYPY)
+        for minor, value in zip(minors, by_minor[name] or usual, strict=True)
+    }
+
+
+def _marker(
+    having: frozenset[int], groups: Mapping[Region, Mapping[Python, int]], minors: Sequence[int]
+) -> Term | bool:
+    """Return the marker of the environments whose dependencies are those of one of *having*."""
+    return region_term(
+        {
+            region: python_term((p for p, value in pythons.items() if value in having), minors)
+            for region, pythons in groups.items()
+        }
+    )
+
+
+def _combined(requirement: str, where: Term | bool) -> str | None:
+    """Return *requirement* with the marker *where* besides its own, None if that is never true."""
+    if isinstance(where, bool):
+        return requirement if where else None
+    dependency, marker = split_requirement(requirement)
+    if ";" in dependency and "@" not in dependency:
+        return requirement  # not a requirement: for the installer to report
+    own: Term | bool = Term(marker, loose=bool(_OR.search(marker))) if marker else True
+    both = all_of((own, where))
+    assert isinstance(both, Term)
+    # White space ends a URL.
+    return f"{dependency} ; {both.text}" if "@" in dependency else f"{dependency}; {both.text}"
+
+
+def _requires_python(values: Sequence[tuple[str, ...]]) -> str:
+    """Return the value for all wheels: the least that one of them requires, empty for none.
+
+    Pages have the value of each wheel, which uv compares as well.
+    """
+    each = {value[0] if value else "" for value in values}
+    if len(each) == 1:
+        return each.pop()
+    lowest: list[tuple[Version, str]] = []
+    for text in each:
+        try:
+            specifiers = list(SpecifierSet(text))
+        except InvalidSpecifier:
+            return ""
+        if len(specifiers) != 1 or specifiers[0].operator != ">=":
+            return ""
+        lowest.append((Version(specifiers[0].version), text))
+    return min(lowest)[1]
+
+
+def _with_fields(metadata: bytes, fields: bytes) -> bytes:
+    """Return *metadata* with *fields* in place of its own ones of those names."""
+    parts = []
+    end = 0
+    for field in iter_fields(metadata):
+        end = field.end
+        if field.name not in _MERGED:
+            parts.append(metadata[field.start : field.end])
+    if parts and not parts[-1].endswith((b"\n", b"\r")):
+        parts.append(b"\n")
+    return b"".join((*parts, fields, metadata[end:]))

@@ -1,0 +1,291 @@
+"""Environments that markers can tell apart, and the wheel that an installer takes in each.
+
+Markers know the system, the CPU, the implementation and the version of Python. They do not know
+the C library of Linux, its version, the version of macOS, nor whether Python has a GIL. Among
+wheels that differ in these only, the one that most machines take decides: glibc before musl, the
+newest platform tag first, with a GIL. Windows with a 32-bit Python reports the CPU of the machine:
+``win32`` wheels count for 32-bit machines only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import TypeAlias, TypeVar
+
+from pep_variants.choose.marker_terms import Term, all_of, any_of
+from pep_variants.model.environment import LINUX, MACOS, modern_tag
+
+K = TypeVar("K")
+
+Rank: TypeAlias = "tuple[int, ...]"
+"""Place of a wheel among those that can be installed in an environment: the least is taken."""
+
+CPYTHON, PYPY = "cpython", "pypy"
+# More than any real project has.
+_TAGS, _REGIONS, _MINORS = 128, 64, 64
+_PYTHON = re.compile(r"(cp|pp|py)(\d)(\d*)")
+_MACS = {
+    "arm64": ("aarch64",),
+    "universal2": ("x86_64", "aarch64"),
+    "x86_64": ("x86_64",),
+    "universal": ("x86_64",),
+    "intel": ("x86_64",),
+}
+_WINDOWS = {"win_amd64": "x86_64", "win_arm64": "aarch64", "win32": "i686"}
+# uvs before 0.13 evaluate markers for `--python-platform windows` with x86_64.
+_SPELLINGS = {
+    ("win32", "x86_64"): ("AMD64", "x86_64"),
+    ("win32", "aarch64"): ("ARM64",),
+    ("win32", "i686"): ("x86",),
+    ("darwin", "aarch64"): ("arm64",),
+}
+# Kinds of wheels, in the order in which most machines take them.
+_NATIVE, _PURE, _MUSL, _FREE_THREADED = range(4)
+_ANYWHERE: Rank = (_PURE,)
+_NO_GIL = 400
+
+
+@dataclass(frozen=True)
+class Region:
+    """A system and a CPU.
+
+    Attributes:
+        system: as in `sys_platform`; empty for all others.
+        machine: CPU in the spelling of Linux; empty for all others.
+    """
+
+    system: str = ""
+    machine: str = ""
+
+
+ELSEWHERE = Region()
+
+
+@dataclass(frozen=True)
+class Python:
+    """An implementation and a minor version of Python 3.
+
+    Attributes:
+        implementation: as in `implementation_name`; what is not PyPy counts as CPython.
+        minor: 12 for 3.12. The first of `Environments.minors` stands for older ones as well, the
+            last for newer ones.
+    """
+
+    implementation: str
+    minor: int
+
+
+@dataclass(frozen=True)
+class Environments:
+    """The environments that the tags of some wheels tell apart.
+
+    Attributes:
+        regions: named by the wheels, in order, and the rest of each system.
+        minors: versions of Python, ascending.
+        deciding: by region and Python, the index of the wheel that an installer takes. Nothing
+            where none can be installed.
+    """
+
+    regions: tuple[Region, ...]
+    minors: tuple[int, ...]
+    deciding: Mapping[Region, Mapping[Python, int]]
+
+
+def environments(filenames: Sequence[str]) -> Environments | None:
+    """Return the environments that wheels with these plain *filenames* tell apart.
+
+    None if there are more than any real project has.
+    """
+    wheels = [tuple(islice(_tags(filename), _TAGS + 1)) for filename in filenames]
+    regions = {ELSEWHERE: None}
+    minors: set[int] = set()
+    for tags in wheels:
+        for tag in tags:
+            minors.update(_minors(tag.python))
+            for region, _ in tag.regions:
+                regions[Region(region.system)] = None
+                regions[region] = None
+    if max(map(len, wheels)) > _TAGS or len(regions) > _REGIONS:
+        return None
+    if minors and max(minors) - min(minors) > _MINORS:
+        return None
+    # One more on each side stands for all others.
+    every = tuple(range(min(minors) - 1, max(minors) + 2)) if minors else (0,)
+    pythons = [Python(name, minor) for name in (CPYTHON, PYPY) for minor in every]
+    best: dict[Region, dict[Python, tuple[Rank, int]]] = {region: {} for region in regions}
+    for number, tags in enumerate(wheels):
+        for tag in tags:
+            ranks = {python: _python_rank(tag.python, tag.abi, python) for python in pythons}
+            for region, platform in tag.regions or [(region, _ANYWHERE) for region in regions]:
+                for python, rank in ranks.items():
+                    if rank is not None:
+                        kind = _FREE_THREADED if rank == _NO_GIL else platform[0]
+                        place = (kind, rank, *platform[1:], -tag.build), number
+                        if place < best[region].setdefault(python, place):
+                            best[region][python] = place
+    deciding = {
+        region: {python: number for python, (_, number) in places.items()}
+        for region, places in best.items()
+    }
+    return Environments(tuple(regions), every, deciding)
+
+
+@dataclass(frozen=True)
+class _Tag:
+    """One tag of a wheel; no regions mean everywhere."""
+
+    python: str
+    abi: str
+    regions: Sequence[tuple[Region, Rank]]
+    build: int
+
+
+def _tags(filename: str) -> Iterator[_Tag]:
+    *front, pythons, abis, platforms = filename.removesuffix(".whl").split("-")
+    number = re.match(r"\d{1,9}", front[2]) if len(front) > 2 else None
+    build = int(number[0]) if number else -1
+    for platform in platforms.split("."):
+        regions = _regions(platform)
+        if regions or platform == "any":
+            for python in pythons.split("."):
+                for abi in abis.split("."):
+                    yield _Tag(python, abi, regions, build)
+
+
+@lru_cache(maxsize=4096)
+def _regions(platform: str) -> Sequence[tuple[Region, Rank]]:
+    """Return where wheels with a platform tag can be installed, and how much they are preferred."""
+    if linux := LINUX.fullmatch(modern_tag(platform)):
+        if linux[5]:
+            return [(Region("linux", linux[6]), (_NATIVE, 0, 0))]
+        kind = _MUSL if linux[1] == "musllinux" else _NATIVE
+        return [(Region("linux", linux[4]), (kind, -int(linux[2]), -int(linux[3])))]
+    if mac := MACOS.fullmatch(platform):
+        machines = _MACS.get(mac[3], ())
+        rank = (_NATIVE, -int(mac[1]), -int(mac[2]), len(machines))
+        return [(Region("darwin", machine), rank) for machine in machines]
+    if machine := _WINDOWS.get(platform):
+        return [(Region("win32", machine), (_NATIVE,))]
+    system = platform.partition("_")[0]
+    if system in ("android", "ios"):
+        return [(Region(system), (_NATIVE,))]
+    return [(Region("emscripten"), (_NATIVE,))] if system in ("emscripten", "pyodide") else []
+
+
+def _minors(tag: str) -> Iterator[int]:
+    match = _PYTHON.fullmatch(tag)
+    if match and match[2] == "3" and match[3]:
+        yield int(match[3][:6])
+
+
+@lru_cache(maxsize=65536)
+def _python_rank(tag: str, abi: str, python: Python) -> int | None:
+    """Return how much a wheel is preferred for *python*, None if it cannot be installed."""
+    match = _PYTHON.fullmatch(tag)
+    if match is None or match[2] != "3":
+        return None
+    minor = int(match[3][:6]) if match[3] else None
+    older = 0 if minor is None else python.minor - minor
+    if older < 0:
+        return None
+    if match[1] == "py":
+        return 200 + older if minor is not None else 300
+    if (match[1] == "pp") != (python.implementation == PYPY):
+        return None
+    if minor is None:
+        return 150
+    if abi == "abi3":
+        return 10 + older if older else 1
+    if older:
+        return None
+    if abi == "none":
+        return 2
+    return _NO_GIL if abi == f"{tag}t" else 0
+
+
+def python_term(pythons: Iterable[Python], minors: Sequence[int]) -> Term | bool:
+    """Return the marker of *pythons*, of all that there are for *minors*."""
+    by_implementation: dict[str, list[int]] = {CPYTHON: [], PYPY: []}
+    for python in pythons:
+        by_implementation[python.implementation].append(python.minor)
+    usual, other = (
+        _version_term(sorted(found), minors) for found in by_implementation.values()
+    )  # fmt: skip
+    is_pypy = "implementation_name == 'pypy'", "implementation_name != 'pypy'"
+    return chosen_term({PYPY: other}, usual, lambda _: Term(is_pypy[0]), lambda _: Term(is_pypy[1]))
+
+
+def _version_term(found: Sequence[int], minors: Sequence[int]) -> Term | bool:
+    """Return the marker of the versions *found*, of all in *minors*; both ascending."""
+    runs: list[tuple[int, int]] = []
+    for minor in found:
+        if runs and runs[-1][1] == minor - 1:
+            runs[-1] = runs[-1][0], minor
+        else:
+            runs.append((minor, minor))
+    terms: list[Term | bool] = []
+    for first, last in runs:
+        ends: list[Term | bool] = []
+        if first == last and minors[0] < first < minors[-1]:
+            ends = [Term(f"python_version == '3.{first}'")]
+        else:
+            if first > minors[0]:
+                ends.append(Term(f"python_version >= '3.{first}'"))
+            if last < minors[-1]:
+                ends.append(Term(f"python_version < '3.{last + 1}'"))
+        terms.append(all_of(ends))
+    return any_of(terms)
+
+
+def region_term(values: Mapping[Region, Term | bool]) -> Term | bool:
+    """Return the marker that has in every region the value that *values* has for it."""
+    systems: dict[str, dict[str, Term | bool]] = {}
+    for region, value in values.items():
+        systems.setdefault(region.system, {})[region.machine] = value
+    (elsewhere,) = systems.pop("").values()
+    return chosen_term(
+        {name: _machine_term(name, machines) for name, machines in systems.items()},
+        elsewhere,
+        lambda name: Term(f"sys_platform == '{name}'"),
+        lambda name: Term(f"sys_platform != '{name}'"),
+    )
+
+
+def _machine_term(system: str, values: Mapping[str, Term | bool]) -> Term | bool:
+    def spellings(machine: str) -> Sequence[str]:
+        return _SPELLINGS.get((system, machine), (machine,))
+
+    return chosen_term(
+        {machine: value for machine, value in values.items() if machine},
+        values[""],
+        lambda name: any_of(Term(f"platform_machine == '{item}'") for item in spellings(name)),
+        lambda name: all_of(Term(f"platform_machine != '{item}'") for item in spellings(name)),
+    )
+
+
+def chosen_term(
+    values: Mapping[K, Term | bool],
+    otherwise: Term | bool,
+    is_key: Callable[[K], Term | bool],
+    is_not_key: Callable[[K], Term | bool],
+) -> Term | bool:
+    """Return the marker that has the value of the key that holds, *otherwise* if none does.
+
+    Args:
+        values: by key; one key holds at a time.
+        otherwise: value where no key holds.
+        is_key: returns the marker that a key holds.
+        is_not_key: returns the marker that it does not.
+    """
+    other = {key: value for key, value in values.items() if value != otherwise}
+    if otherwise is True:
+        return all_of(any_of((is_not_key(key), value)) for key, value in other.items())
+    terms = [all_of((is_key(key), value)) for key, value in other.items()]
+    if otherwise is False or not other:
+        return any_of((*terms, otherwise))
+    outside = (is_not_key(key) for key, value in other.items() if value is not True)
+    return any_of((*terms, all_of((*outside, otherwise))))

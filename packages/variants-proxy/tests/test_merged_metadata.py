@@ -1,0 +1,333 @@
+"""One METADATA for all wheels of a version: markers, and what they evaluate to everywhere."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from packaging.requirements import Requirement
+
+from pep_variants.wheelfile.core_metadata import read_fields, requirements_of
+from variants_proxy.merged_metadata import WheelMetadata, merge_metadata
+
+LIMIT = 2**20
+LINUX, ARM, MAC, WINDOWS = (
+    "manylinux_2_28_x86_64",
+    "manylinux_2_28_aarch64",
+    "macosx_11_0_arm64",
+    "win_amd64",
+)
+# Marker environments: system, CPU; several spellings of the CPU where uvs differ.
+MACHINES = {
+    LINUX: [("linux", "x86_64")],
+    ARM: [("linux", "aarch64")],
+    MAC: [("darwin", "arm64")],
+    "macosx_10_13_x86_64": [("darwin", "x86_64")],
+    WINDOWS: [("win32", "AMD64"), ("win32", "x86_64")],
+    "win_arm64": [("win32", "ARM64")],
+    "win32": [("win32", "x86")],
+    "manylinux2014_i686": [("linux", "i686")],
+    "musllinux_1_2_aarch64": [("linux", "aarch64")],
+    "pyodide_2024_0_wasm32": [("emscripten", "wasm32")],
+    "macosx_11_0_universal2": [("darwin", "arm64"), ("darwin", "x86_64")],
+}
+
+
+def wheel(tag: str, *requires: str, label: str | None = None, more: str = "") -> WheelMetadata:
+    tag = tag if tag.count("-") >= 2 else f"cp312-cp312-{tag}"
+    lines = "".join(f"Requires-Dist: {text}\n" for text in requires)
+    text = f"Metadata-Version: 2.1\nName: app\nVersion: 1.0\n{more}{lines}\nThe text.\n"
+    return WheelMetadata(f"app-1.0-{tag}.whl", label, text.encode())
+
+
+def environment(
+    system: str, machine: str, minor: int = 12, implementation: str = "cpython", extra: str = ""
+) -> dict[str, str]:
+    return {
+        "sys_platform": system,
+        "platform_machine": machine,
+        "platform_system": {"linux": "Linux", "darwin": "Darwin"}.get(system, "Windows"),
+        "python_version": f"3.{minor}",
+        "python_full_version": f"3.{minor}.1",
+        "implementation_name": implementation,
+        "extra": extra,
+    }
+
+
+def evaluated(requires: tuple[str, ...], where: dict[str, str]) -> set[str]:
+    """Return what applies of *requires*, without markers."""
+    found = set()
+    for requirement in map(Requirement, requires):
+        if requirement.marker is None or requirement.marker.evaluate(where):
+            requirement.marker = None
+            found.add(str(requirement))
+    return found
+
+
+def requirements(*wheels: WheelMetadata) -> tuple[str, ...]:
+    merged = merge_metadata(wheels, LIMIT)
+    assert merged is not None
+    return requirements_of(merged)
+
+
+ON_LINUX = "sys_platform == 'linux' and platform_machine == 'x86_64'"
+NOT_LINUX = "sys_platform != 'linux' or platform_machine != 'x86_64'"
+IS_AMD64 = "(platform_machine == 'AMD64' or platform_machine == 'x86_64')"
+
+TABLE: dict[str, tuple[list[WheelMetadata], list[str]]] = {
+    "one variant": (
+        [wheel(LINUX, "a", "cuda", label="cu128"), wheel(MAC, "a"), wheel(WINDOWS, "a")],
+        ["a", f"cuda; {ON_LINUX}"],
+    ),
+    "dependencies of the plain wheels": (
+        [wheel(LINUX, label="cu128"), wheel(ARM, "cpu"), wheel(MAC, "cpu")],
+        [f"cpu; {NOT_LINUX}"],
+    ),
+    "two variants": (
+        [
+            wheel(LINUX, "cuda==12.8", label="cu128"),
+            wheel(WINDOWS, "cuda==12.6", label="cu126"),
+            wheel(ARM),
+            wheel(MAC),
+        ],
+        [f"cuda==12.8; {ON_LINUX}", f"cuda==12.6; sys_platform == 'win32' and {IS_AMD64}"],
+    ),
+    "markers of their own": (
+        [
+            wheel(
+                LINUX,
+                "x; python_version < '3.11' or extra == 'x'",
+                "y[e] >=1,<2 ; extra == 'y'",
+                "z @ https://example.org/z-1.whl;a ; extra == 'z'",
+                "u @ https://example.org/u-1.whl",
+                label="cu128",
+            ),
+            wheel(MAC),
+        ],
+        [
+            f"x; (python_version < '3.11' or extra == 'x') and {ON_LINUX}",
+            f"y[e] >=1,<2; extra == 'y' and {ON_LINUX}",
+            f"z @ https://example.org/z-1.whl;a ; extra == 'z' and {ON_LINUX}",
+            f"u @ https://example.org/u-1.whl ; {ON_LINUX}",
+        ],
+    ),
+    "a pure wheel elsewhere": (
+        [wheel("py3-none-any", "pure"), wheel(f"py3-none-{LINUX}", "cuda", label="cu128")],
+        [f"pure; {NOT_LINUX}", f"cuda; {ON_LINUX}"],
+    ),
+    "a pure wheel for other Pythons": (
+        [wheel("py3-none-any", "pure"), wheel(f"cp312-cp312-{LINUX}", "cuda", label="cu128")],
+        [
+            "pure; sys_platform != 'linux' or platform_machine != 'x86_64' or "
+            "implementation_name == 'pypy' or python_version < '3.12' or python_version >= '3.13'",
+            f"cuda; {ON_LINUX} and implementation_name != 'pypy' and python_version == '3.12'",
+        ],
+    ),
+    "Pythons that differ": (
+        [
+            wheel(f"cp311-cp311-{LINUX}", "old", "a"),
+            wheel(f"cp312-cp312-{LINUX}", "new", "a", label="null"),
+            wheel(f"cp313-cp313-{LINUX}", "new", "a", label="null"),
+        ],
+        [
+            f"old; {ON_LINUX} and python_version < '3.12'",
+            "a",
+            "new; sys_platform != 'linux' or platform_machine != 'x86_64' or "
+            "python_version >= '3.12'",
+        ],
+    ),
+    "the limited API": (
+        [
+            wheel(f"cp312-cp312-{LINUX}", "own", label="cu128"),
+            wheel(f"cp39-abi3-{LINUX}", "any", label="cu126"),
+        ],
+        [
+            f"own; {ON_LINUX} and python_version == '3.12'",
+            f"any; {ON_LINUX} and (python_version < '3.12' or python_version >= '3.13')",
+        ],
+    ),
+    "PyPy": (
+        [
+            wheel(f"cp310-cp310-{LINUX}", "c", label="cu128"),
+            wheel(f"pp310-pypy310_pp73-{LINUX}", "p"),
+        ],
+        [
+            f"c; {ON_LINUX} and implementation_name != 'pypy'",
+            "p; sys_platform != 'linux' or platform_machine != 'x86_64' or "
+            "implementation_name == 'pypy'",
+        ],
+    ),
+    "free threading is ignored": (
+        [wheel(f"cp313-cp313t-{LINUX}", "t"), wheel(f"cp313-cp313-{LINUX}", "a", label="cu128")],
+        [f"t; {NOT_LINUX}", f"a; {ON_LINUX}"],
+    ),
+    "the newest glibc decides, whatever musl has": (
+        [
+            wheel("musllinux_1_2_x86_64", "musl", label="null"),
+            wheel("manylinux2014_x86_64", "old", label="cu126"),
+            wheel(LINUX, "new", label="cu128"),
+        ],
+        [f"musl; {NOT_LINUX}", f"new; {ON_LINUX}"],
+    ),
+    "musl comes after a pure wheel": (
+        [wheel("musllinux_1_2_x86_64", "musl"), wheel("py3-none-any", "pure")],
+        ["pure"],
+    ),
+    "both Macs": (
+        [wheel("macosx_11_0_universal2", "mac"), wheel(LINUX, label="cu128")],
+        [f"mac; {NOT_LINUX}"],
+    ),
+    "a Mac of its own before both": (
+        [
+            wheel("macosx_11_0_universal2", "both", label="null"),
+            wheel(MAC, "arm", label="metal"),
+            wheel(LINUX),
+        ],
+        [
+            f"both; (sys_platform != 'darwin' or platform_machine != 'arm64') and ({NOT_LINUX})",
+            "arm; sys_platform == 'darwin' and platform_machine == 'arm64'",
+        ],
+    ),
+    "three Windows": (
+        [
+            wheel("win32", "w32"),
+            wheel("win_amd64", "w64", label="cu128"),
+            wheel("win_arm64", "arm", label="npu"),
+        ],
+        [
+            "w32; sys_platform != 'win32' or platform_machine != 'AMD64' and "
+            "platform_machine != 'x86_64' and platform_machine != 'ARM64'",
+            f"w64; sys_platform == 'win32' and {IS_AMD64}",
+            "arm; sys_platform == 'win32' and platform_machine == 'ARM64'",
+        ],
+    ),
+    "only variants": (
+        [wheel(LINUX, "a", "l", label="cu128"), wheel(MAC, "a", "m", label="metal")],
+        ["a", f"l; {ON_LINUX}", "m; sys_platform == 'darwin' and platform_machine == 'arm64'"],
+    ),
+    "several platforms in one wheel": (
+        [
+            wheel("manylinux_2_17_x86_64.manylinux2014_x86_64", "l", label="cu128"),
+            wheel(f"{MAC}.{WINDOWS}"),
+        ],
+        [f"l; {ON_LINUX}"],
+    ),
+    "what cannot be read stays": (
+        [wheel(LINUX, "a 'b'; c", "d", label="cu128"), wheel(MAC)],
+        ["a 'b'; c", f"d; {ON_LINUX}"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_markers(name: str) -> None:
+    wheels, expected = TABLE[name]
+    assert list(requirements(*wheels)) == expected
+
+
+def test_equal_dependencies_stay_as_they_are() -> None:
+    assert merge_metadata([wheel(LINUX, "a", "b", label="cu128"), wheel(MAC, "b", "a")], 1) is None
+    assert merge_metadata([wheel(LINUX, "a", label="cu128")], LIMIT) is None
+    assert merge_metadata([wheel(LINUX, more="Summary: x\n"), wheel(MAC)], LIMIT) is None
+
+
+def test_other_fields() -> None:
+    gpu = wheel(
+        LINUX,
+        "cuda; extra == 'gpu'",
+        label="cu128",
+        more="Requires-Python: >=3.10\nProvides-Extra: gpu\nSummary: x\n",
+    )
+    plain = wheel(MAC, more="Provides-Extra: cpu\nRequires-Python: >=3.9\n")
+    merged = merge_metadata([gpu, plain], LIMIT)
+    assert merged is not None
+    fields = read_fields(merged)
+    assert fields["provides-extra"] == ["gpu", "cpu"]
+    assert fields["requires-python"] == [">=3.9"]
+    assert fields["summary"] == ["x"]
+    assert merged.endswith(b"\n\nThe text.\n")
+    assert merge_metadata([plain, gpu], LIMIT) != merged  # what remains is that of the first
+    # One that asks for no version, or for one in words of its own, leaves it to the page.
+    for other in ("", "Requires-Python: >=3.9,<4\n", "Requires-Python: what\n"):
+        merged = merge_metadata([gpu, wheel(MAC, more=other)], LIMIT)
+        assert merged is not None
+        assert "requires-python" not in read_fields(merged)
+
+
+def test_limits() -> None:
+    wheels = [wheel(LINUX, "a", label="cu128"), wheel(MAC)]
+    assert merge_metadata(wheels, 10) is None
+    many = [wheel(f"manylinux_2_17_x{number}", "a") for number in range(100)]
+    assert merge_metadata([*many, wheel(MAC)], LIMIT) is None
+    tags = ".".join(f"cp3{number}" for number in range(500))
+    assert merge_metadata([wheel(f"{tags}-abi3-{LINUX}", "a"), wheel(MAC)], LIMIT) is None
+    assert merge_metadata([wheel(f"cp30.cp3999999-none-{LINUX}", "a"), wheel(MAC)], LIMIT) is None
+
+
+TEXTS = st.sampled_from(
+    [
+        "a",
+        "b>=1",
+        "b>=2",
+        "c; extra == 'x'",
+        "d; python_version < '3.12' or extra == 'x'",
+        "e; sys_platform == 'linux' and python_version >= '3.12'",
+        "f; platform_machine != 'x86_64'",
+    ]
+)
+REQUIRES = st.lists(TEXTS, max_size=4, unique=True)
+LABELS = st.sampled_from([None, "null", "cu126", "cu128"])
+
+
+@given(
+    st.dictionaries(
+        st.tuples(
+            st.sampled_from(["cp310-cp310", "cp312-cp312", "pp310-pypy310_pp73"]),
+            st.sampled_from(sorted(MACHINES.keys() - {"macosx_11_0_universal2"} - {MAC})),
+        ),
+        st.tuples(REQUIRES, LABELS),
+        min_size=2,
+    )
+)
+@example({("cp312-cp312", LINUX): (["a"], "cu128"), ("cp310-cp310", LINUX): ([], None)})
+@settings(max_examples=100, deadline=None)
+def test_every_wheel_has_its_own_dependencies(
+    layout: dict[tuple[str, str], tuple[list[str], str | None]],
+) -> None:
+    # Linux on ARM has one libc only here: markers cannot tell two apart.
+    if any(platform == ARM for _, platform in layout):
+        layout = {key: v for key, v in layout.items() if not key[1].startswith("musllinux")}
+    wheels = [
+        wheel(f"{python}-{platform}", *requires, label=label)
+        for (python, platform), (requires, label) in layout.items()
+    ]
+    data = merge_metadata(wheels, LIMIT)
+    for (python, platform), item in zip(layout, wheels, strict=True):
+        served = requirements_of(data or item.metadata)
+        implementation = "pypy" if python.startswith("pp") else "cpython"
+        minor = int(python.split("-")[0][3:])
+        for system, machine in MACHINES[platform]:
+            for extra in ("", "x"):
+                where = environment(system, machine, minor, implementation, extra)
+                assert evaluated(served, where) == evaluated(item.requires, where)
+
+
+@given(REQUIRES, REQUIRES, REQUIRES, st.integers(8, 16))
+def test_a_universal_wheel_and_one_for_all_others(
+    mac: list[str], pure: list[str], limited: list[str], minor: int
+) -> None:
+    wheels = [
+        wheel("cp312-cp312-macosx_11_0_universal2", *mac, label="metal"),
+        wheel(f"cp310-abi3-{LINUX}", *limited, label="cu128"),
+        wheel("py3-none-any", *pure),
+    ]
+    served = requirements_of(merge_metadata(wheels, LIMIT) or wheels[0].metadata)
+    for system, machine, own in [
+        ("darwin", "arm64", mac if minor == 12 else pure),
+        ("darwin", "x86_64", mac if minor == 12 else pure),
+        ("linux", "x86_64", limited if minor >= 10 else pure),
+        ("linux", "riscv64", pure),
+        ("freebsd14", "amd64", pure),
+    ]:
+        where = environment(system, machine, minor)
+        assert evaluated(served, where) == evaluated(tuple(own), where)

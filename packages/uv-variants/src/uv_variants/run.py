@@ -17,6 +17,7 @@ from .lockfile import HERE, locked_key
 from .notices import after_failure, after_success
 from .place import Place
 from .prepared_run import PreparedRun, learn_afterwards, prepare, proxied_key
+from .programs import program_run
 from .report import warn
 from .user_files import real_indexes_restored, restore_left_over
 from .uv_process import end_as, run_uv
@@ -89,7 +90,7 @@ def _run_with_proxy(context: Context, proxy: ProxyChoice, locked: str | None) ->
         return become_uv([context.uv, *context.options.uv_arguments], context.place.environ)
     try:
         with real_indexes_restored(context, prepared.plan):
-            code = run_uv([context.uv, *prepared.arguments], prepared.environ)
+            code = run_uv(*program_run(context, prepared.arguments, prepared.environ))
         if code >= 0:  # after a signal the user does not wait for explanations
             _report(context, prepared, code)
         return code
@@ -129,4 +130,4 @@ def _run_with_shared_proxy(context: Context, locked: str | None) -> int:
         )
     default = context.options.proxy_url + index_url(key)
     environ = {**context.place.environ, "UV_DEFAULT_INDEX": default}
-    return run_uv([context.uv, *context.invocation.arguments], environ)
+    return run_uv(*program_run(context, context.invocation.arguments, environ))

@@ -1,0 +1,185 @@
+"""Programs that `uv-variants run` starts: they find what they would find under plain uv."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.index import Index
+from support.uvs import Machine, project
+from support.wheels import Wheel
+
+PYTHON = sys.executable
+Serve = Callable[[Index], Index]
+posix = pytest.mark.skipif(os.name == "nt", reason="shell scripts, and processes that are replaced")
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
+
+REPORT = """
+import json, os, sys
+
+def read(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read().decode("latin-1")
+    except OSError:
+        return ""
+
+print(json.dumps({
+    "environ": dict(os.environ),
+    "block": read("/proc/self/environ"),
+    "argv": sys.argv,
+    "orig_argv": getattr(sys, "orig_argv", []),
+    "executable": sys.executable,
+    "path": sys.path,
+    "flags": str(sys.flags),
+    "cwd": os.getcwd(),
+    "signals": [line for line in read("/proc/self/status").splitlines() if line[:4] == "SigI"],
+    "name": read("/proc/self/comm"),
+    "parent": read("/proc/%d/comm" % os.getppid()),
+    "modules": sorted(set(sys.modules) & {"sitecustomize", "usercustomize", "signal"}),
+    "stdin": sys.stdin.read(),
+}))
+"""
+METADATA = """# /// script
+# requires-python = ">=3.10"
+# dependencies = ["dep"]
+# ///
+"""
+SHELL = """#!/bin/sh
+echo "$0" "$@"
+pwd
+grep ^SigIgn /proc/self/status
+cat /proc/self/environ
+cat
+"""
+NATIVE = "native-1.0.data/scripts/native"
+
+RUNS = {
+    "python": "python report.py a -c --with b",
+    "python-isolated": "python -I -E report.py",
+    "python-upper": "PYTHON -c exec(open('report.py').read())",
+    "python3": "python3 report.py a",
+    "separated": "-- python report.py --x",
+    "script": "report.py a b",
+    "script-path": "./report.py",
+    "script-upper": "REPORT2.PY x",
+    "script-metadata": "with-metadata.py a",
+    "script-flag": "--script report.txt a",
+    "module": "-m report a",
+    "folder": "folder a",
+    "archive": "archive.pyz a",
+    "archive-shebang": "./archive a",
+    "stdin": "- a b",
+    "shell": "./shell.sh a",
+    "shell-no-first-line": "./shell-no-first-line a",
+    "on-path": "env",
+    "installed": "dep-tool a",
+    "with": "--with native python report.py",
+    "with-native": "--with native native a",
+    "isolated": "--isolated python report.py",
+    "no-project": "--no-project python report.py",
+    "directory": "--directory sub python report.py",
+    "missing": "no-such-program",
+    "missing-python": "python3.99 x",
+    "missing-path": "./no-such-program",
+    "missing-script": "nothing.py",
+    "not-executable": "./report.txt",
+    "folder-alone": "sub",
+}
+
+
+def index() -> Index:
+    index = Index()
+    tool = "#!python\n" + REPORT
+    index.add_wheel(Wheel("dep", "1.0", files={"dep-1.0.data/scripts/dep-tool": tool}))
+    index.add_wheel(Wheel("native", "1.0", files={NATIVE: SHELL}))
+    return index
+
+
+def files(work: Path) -> None:
+    """Write what is run into *work*, a project that depends on `dep`."""
+    project(work, ["dep"])
+    for name in ("report.py", "REPORT2.PY", "report.txt", "folder/__main__.py", "sub/report.py"):
+        path = work / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(REPORT)
+    (work / "with-metadata.py").write_text(METADATA + REPORT)
+    with zipfile.ZipFile(work / "archive.pyz", "w") as archive:
+        archive.writestr("__main__.py", REPORT)
+    (work / "archive").write_bytes(
+        b"#!/usr/bin/env python3\n" + (work / "archive.pyz").read_bytes()
+    )
+    (work / "shell.sh").write_text(SHELL)
+    (work / "shell-no-first-line").write_text(SHELL.partition("\n")[2])
+    for name in ("archive", "shell.sh", "shell-no-first-line"):
+        (work / name).chmod(0o755)
+
+
+def outcome(machine: Machine, program: Path, *arguments: str, stdin: str = "") -> dict[str, Any]:
+    """Return what *program* says with these arguments, and its exit code."""
+    done = subprocess.run(
+        [str(program), *arguments],
+        capture_output=True,
+        encoding="latin-1",
+        env={**machine.variables, "ODD": os.fsdecode(b"\xff=\n")},
+        cwd=machine.work,
+        input=stdin,
+        timeout=60,
+        check=False,
+    )
+    # musl ignores two signals that glibc keeps for itself, where uv starts what has a path.
+    out = re.sub(r"(SigIgn:\D+\d+)[01]8([01]\d{6})", r"\g<1>00\2", done.stdout)
+    # Environments that are made for a command have names of their own.
+    out = re.sub(r"(uv-cache)(?:/variants)?/(\w+-v\d+)/[^/:\"]*", r"\1/\2", out)
+    try:
+        found: dict[str, Any] = json.loads(out)
+    except ValueError:
+        found = {"out": out}
+    messages = [line for line in done.stderr.splitlines() if "install" not in line.lower()]
+    return {**found, "code": done.returncode, "messages": messages}
+
+
+@pytest.fixture
+def prepared(every_machine: Machine, serve: Serve) -> Machine:
+    """A machine with the project, in the environment that uv has made."""
+    machine = every_machine.with_environ(
+        {
+            "UV_DEFAULT_INDEX": serve(index()).url,
+            "UV_PYTHON": PYTHON,
+            "HTTPS_PROXY": "http://user:password@127.0.0.1:9",
+            "PYTHONPATH": str(every_machine.home / "library"),
+            "LANG": "C",
+        }
+    )
+    files(machine.work)
+    assert machine.plain("sync").code == 0
+    return machine
+
+
+@linux
+@pytest.mark.matrix
+def test_programs_find_what_they_find_under_uv(prepared: Machine) -> None:
+    differing = []
+    for name, text in RUNS.items():
+        words = ["run", *text.split()]
+        stdin = REPORT if name == "stdin" else "text\n"
+        if "metadata" in name:  # uv names the Python differently when it has made the environment
+            outcome(prepared, prepared.uv, *words)
+            outcome(prepared, prepared.program, *words)
+        plain = outcome(prepared, prepared.uv, *words, stdin=stdin)
+        ours = outcome(prepared, prepared.program, *words, stdin=stdin)
+        differing += [
+            (name, key, plain.get(key), ours.get(key))
+            for key in {*plain, *ours}
+            if plain.get(key) != ours.get(key)
+        ]
+    assert not differing, "\n".join(map(repr, differing))

@@ -1,0 +1,1 @@
+"""A folder for PYTHONPATH: `sitecustomize` is all there is in it."""

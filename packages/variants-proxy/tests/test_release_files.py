@@ -4,6 +4,7 @@ import hashlib
 
 import pytest
 from machines import NVIDIA
+from upstream_server import wheel as built_wheel
 
 from variants_proxy import Machine, encode
 
@@ -72,3 +73,13 @@ def test_one_answer_for_metadata_that_cannot_be_read(upstream, start):
     answer = start(upstream).get(URL)
     assert answer.status_code == 409
     assert "app-1.0-variants.json" in answer.text
+
+
+def test_a_plain_wheel_with_variant_markers(upstream, start):
+    upstream.core_metadata = True
+    upstream.add(
+        "app", "app-1.0-py3-none-any.whl", built_wheel("app-1.0-py3-none-any.whl", *MARKED)
+    )
+    (found,) = start(upstream).get(f"{URL}&served").json()["wheels"]
+    assert (found["label"], found["marked"]) == (None, True)
+    assert found["served"] not in (None, found["hashes"]["sha256"])

@@ -19,6 +19,9 @@ class Scope(Enum):
     BUILD = "a build"
 
 
+EXPORTING = (("export",), ("pip", "compile"))
+"""Commands that write what others are to install; see `exports`."""
+
 _DIRECT = frozenset(
     (
         "auth",

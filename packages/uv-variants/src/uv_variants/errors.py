@@ -20,5 +20,9 @@ class ProxyFailed(UvVariantsError):
     """The index proxy could not be started, or cannot be reached."""
 
 
+class ExportFailed(UvVariantsError):
+    """An export cannot be written: what it lists of variants is not known."""
+
+
 USER_ERRORS = (UvVariantsError, ProxyError, VariantError)
 """Errors in the user's input, files or indexes: one line of text each, no traceback."""

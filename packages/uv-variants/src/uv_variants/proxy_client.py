@@ -13,6 +13,7 @@ from variants_proxy.listening import LOOPBACK
 from variants_proxy.urls import index_url, variants_url
 
 from .daemon.address import USERNAME
+from .errors import ProxyFailed
 
 if TYPE_CHECKING:
     from .site_packages import Installed
@@ -142,6 +143,36 @@ class ProxyClient:
                 tree = get(f"{index_url(self.key, index)}{project}/")
                 found.update(file["filename"] for file in (tree or {}).get("files", ()))
         return found
+
+    def release_files(
+        self, project: str, version: str, *, index: str, tags: Iterable[str], served: bool
+    ) -> Mapping[str, Any] | None:
+        """Return the files of a version, see `variants_proxy.release_files.ReleaseFiles.of`.
+
+        Args:
+            project: normalized name.
+            version: any spelling.
+            index: name of the index that has it; empty for the first one that has the project.
+            tags: python and ABI tags of the wheels that are listed; empty for all.
+            served: compute the hashes of wheels as they are installed.
+
+        Returns:
+            The files, None if the index has no such project.
+
+        Raises:
+            ProxyFailed: there is no answer.
+        """
+        from urllib.parse import urlencode
+
+        query = [("files", version), *(("tags", tag) for tag in tags)]
+        query += [("served", "")] if served else []
+        with self._requests() as get:
+            for name in [index] if index else self._indexes_of(project):
+                tree = get(f"{variants_url(self.key, name, project)}?{urlencode(query)}")
+                if tree is not None:
+                    return dict(tree)
+            return None
+        raise ProxyFailed(f"{project} {version}: the index proxy does not answer")
 
     def _indexes_of(self, project: str) -> Iterator[str]:
         for index in self.indexes:

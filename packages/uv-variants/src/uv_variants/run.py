@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pep_variants.settings.cache_directory import cache_directory
 from variants_proxy.urls import index_url
 
+from .command_scope import EXPORTING
 from .context import Context, find_lock, read_preferences
 from .daemon.address import RESERVED_URL
 from .daemon.connection import ProxyChoice
@@ -90,12 +91,26 @@ def _run_with_proxy(context: Context, proxy: ProxyChoice, locked: str | None) ->
         return become_uv([context.uv, *context.options.uv_arguments], context.place.environ)
     try:
         with real_indexes_restored(context, prepared.plan):
-            code = run_uv(*program_run(context, prepared.arguments, prepared.environ))
+            code = _run_command(context, prepared)
         if code >= 0:  # after a signal the user does not wait for explanations
             _report(context, prepared, code)
         return code
     finally:
         prepared.proxy.stop()
+
+
+def _run_command(context: Context, prepared: PreparedRun) -> int:
+    """Run uv; complete what it exports. Return its exit code."""
+    command = [context.uv, *prepared.arguments]
+    if context.invocation.command in EXPORTING:
+        from .exports import ExportCommand, ExportedFiles
+
+        export = ExportCommand.of(context.invocation, context.place, context.lock)
+        if export is not None:
+            client = prepared.state.choices.client
+            files = ExportedFiles(client, prepared.plan.indexes, warn)
+            return export.run(command, prepared.environ, files)
+    return run_uv(*program_run(context, prepared.arguments, prepared.environ))
 
 
 def _report(context: Context, prepared: PreparedRun, code: int) -> None:

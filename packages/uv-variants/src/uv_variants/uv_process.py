@@ -9,14 +9,22 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
+from typing import IO
 
 
-def run_uv(command: Sequence[str], environ: Mapping[str, str]) -> int:
+def run_uv(
+    command: Sequence[str], environ: Mapping[str, str], *, stdout: IO[bytes] | None = None
+) -> int:
     """Run uv on the user's terminal, forward signals, and return its exit code.
 
     A negative code is the signal that ended it.
+
+    Args:
+        command: uv's command line.
+        environ: environment variables.
+        stdout: file for its standard output, None for that of this process.
     """
-    process = subprocess.Popen(list(command), env=dict(environ))
+    process = subprocess.Popen(list(command), env=dict(environ), stdout=stdout)
     with _forwarded_signals(process):
         while True:
             try:

@@ -23,7 +23,7 @@ from .core_metadata import CoreMetadata
 from .errors import UpstreamError
 from .offers import Offer
 from .release_metadata import ReleaseMetadata
-from .releases import Release
+from .releases import Release, wheel_version
 from .settings import Limits
 from .single_flight import gather_limited
 from .upstreams import Upstreams
@@ -60,7 +60,7 @@ class ReleaseFiles:
         - ``marked``: whether it has variant markers, so that this proxy rewrites it;
         - ``served``: the SHA-256 of it as this proxy rewrites it, null if that is not known.
 
-        A version without variants has no wheels.
+        A version without variants has no documents, and only its wheels with variant markers.
 
         Args:
             shown: one project.
@@ -74,11 +74,14 @@ class ReleaseFiles:
             UpstreamError: the same of wheels.
         """
         release = _release(shown, version)
-        if release is None:
-            return {"documents": [], "wheels": []}
-        metadata, documents = await self._metadata.documents(shown.upstream, release)
+        metadata = Metadata()
+        documents: tuple[bytes, ...] = ()
+        if release is not None:
+            metadata, documents = await self._metadata.documents(shown.upstream, release)
         wheels = [
-            file for file in release.wheels if not tags or _python_tags(file.filename) in tags
+            file
+            for file in (_wheels(shown, version) if release is None else release.wheels)
+            if not tags or _python_tags(file.filename) in tags
         ]
         entries = await gather_limited(
             [partial(self._entry, shown, file, metadata, served=served) for file in wheels],
@@ -126,6 +129,17 @@ def _release(shown: ProjectView, version: str) -> Release | None:
         if decision.release.version == wanted and decision.release.has_variants:
             return decision.release
     return None
+
+
+def _wheels(shown: ProjectView, version: str) -> list[PageFile]:
+    """Return the wheels with variant markers of a version without variants."""
+    wanted = read_version(version)
+    offers = shown.choice.offers if shown.choice is not None else ()
+    return [
+        offer.file
+        for offer in offers
+        if offer.context is not None and wheel_version(offer.filename) == wanted
+    ]
 
 
 def _context(label: str | None, metadata: Metadata) -> VariantContext:

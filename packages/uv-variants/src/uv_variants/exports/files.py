@@ -1,0 +1,133 @@
+"""What the indexes of a command have of the versions that it exports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ..errors import ExportFailed, ProxyFailed
+from .release import IndexRelease, python_tags
+
+if TYPE_CHECKING:
+    from ..indexes import UserIndex
+    from ..locked_variants import Lock
+    from ..proxy_client import ProxyClient
+    from .pylock import LockedVariants
+
+_MOST_LABELS = 6
+
+
+@dataclass(frozen=True)
+class ExportedFiles:
+    """The releases of one export, each asked for once.
+
+    Attributes:
+        client: of the proxy.
+        indexes: of the command, by their names in the proxy.
+        warn: prints a line.
+    """
+
+    client: ProxyClient
+    indexes: Mapping[str, UserIndex]
+    warn: Callable[[str], None]
+    _known: dict[tuple[object, ...], IndexRelease] = field(default_factory=dict)
+    _said: set[str] = field(default_factory=set)
+
+    def of_locked(self, locked: LockedVariants) -> IndexRelease:
+        """Return the release of a package with variants.
+
+        Raises:
+            ExportFailed: the index has no such files any more, or cannot be asked.
+        """
+        tags = sorted({python_tags(plain) for _, plain in locked.wheels})
+        found = self._release(locked.name, locked.version, locked.index, tuple(tags))
+        if not found.wheels:
+            raise _gone(locked.name, locked.version)
+        return found
+
+    def hashes(self, name: str, version: str, lock: Lock | None) -> set[str]:
+        """Return the hashes of all labels of a version, empty for one without variants.
+
+        Args:
+            name: normalized name.
+            version: as it is in the export.
+            lock: that is exported, None without one.
+
+        Raises:
+            ExportFailed: the index cannot be asked about variants of a lock.
+        """
+        index = ""
+        if lock is not None:
+            known = [file for file in lock.files if file.project == name]
+            if not known:
+                return set()
+            index = known[0].index
+        found = self._release(name, version, index, (), served=True)
+        if lock is not None and not found.wheels:
+            raise _gone(name, version)
+        if lock is None and not found.has_variants:
+            return set()
+        unknown = [wheel for wheel in found.wheels if wheel.marked and wheel.served is None]
+        if unknown:
+            self._say(
+                f"{name} {version}: there are hashes for pip, but not of all wheels as uv-variants "
+                "installs them on another kind of machine: export there as well"
+            )
+        if any(not wheel.hashes for wheel in found.wheels):
+            self._say(f"{name} {version}: the index has no hash of some of its wheels")
+        return {
+            *(f"{kind}:{value}" for wheel in found.wheels for kind, value in wheel.hashes.items()),
+            *(f"sha256:{wheel.served}" for wheel in found.wheels if wheel.served is not None),
+        }
+
+    def note_left_out(self, locked: LockedVariants, labels: list[str]) -> None:
+        """Print which labels of a package the export does not list."""
+        shown = ", ".join(labels[:_MOST_LABELS])
+        more = f" and {len(labels) - _MOST_LABELS} more" if len(labels) > _MOST_LABELS else ""
+        self._say(
+            f"{locked.name} {locked.version}: without {shown}{more}, which have other dependencies "
+            "than those that are exported; export on such a machine, or see variants resolve"
+        )
+
+    def _release(
+        self, name: str, version: str, index: str, tags: tuple[str, ...], *, served: bool = False
+    ) -> IndexRelease:
+        key = name, version, index, tags, served
+        if key not in self._known:
+            try:
+                tree = self.client.release_files(
+                    name, version, index=self._name_of(index), tags=tags, served=served
+                )
+            except ProxyFailed as error:
+                raise ExportFailed(f"{error}; nothing was written") from None
+            empty = {"documents": (), "wheels": ()}
+            self._known[key] = IndexRelease.read(name, version, tree or empty)
+        return self._known[key]
+
+    def _name_of(self, url: str) -> str:
+        """Return the name of the index at *url*, empty if it is not one of the command's."""
+        for name, index in self.indexes.items():
+            if _place(index.url) == _place(url):
+                return name
+        return ""
+
+    def _say(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self.warn(text)
+
+
+def _gone(name: str, version: str) -> ExportFailed:
+    return ExportFailed(
+        f"{name} {version}: the index has no such files any more, or cannot be asked: nothing was "
+        "written; lock again with uv-variants lock"
+    )
+
+
+def _place(url: str) -> str:
+    """Return a URL without credentials, fragment and last slash, for comparisons."""
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}".lower()

@@ -1,0 +1,114 @@
+"""The wheels of one version as its index has them, from a report of the proxy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pep_variants.errors import without_userinfo
+
+_STRONG = ("sha256", "sha384", "sha512")
+
+
+@dataclass(frozen=True)
+class IndexWheel:
+    """A wheel of an index.
+
+    Attributes:
+        filename: with the label.
+        plain: without it.
+        label: None for a wheel without one.
+        url: its own URL.
+        hashes: hexadecimal digests by algorithm, strong ones only.
+        size: in bytes, None if unknown.
+        upload_time: as the index spells it, None if unknown.
+        requires: digest of its dependencies, None if they could not be read.
+        served: SHA-256 of the wheel as uv-variants installs it: with variant markers evaluated.
+        marked: whether it has variant markers, so that `served` is not in `hashes`.
+    """
+
+    filename: str
+    plain: str
+    label: str | None
+    url: str
+    hashes: Mapping[str, str]
+    size: int | None
+    upload_time: str | None
+    requires: str | None
+    served: str | None
+    marked: bool
+
+
+@dataclass(frozen=True)
+class IndexRelease:
+    """The wheels of one version.
+
+    Attributes:
+        name: normalized name.
+        version: as uv spells it.
+        documents: variant metadata, see `pep_variants.lock.table.write_table`.
+        wheels: in the order of the index.
+    """
+
+    name: str
+    version: str
+    documents: Sequence[Mapping[str, Any]]
+    wheels: Sequence[IndexWheel]
+
+    @classmethod
+    def read(cls, name: str, version: str, tree: Mapping[str, Any]) -> IndexRelease:
+        """Return the release in the report *tree*."""
+        wheels = tuple(
+            IndexWheel(
+                filename=item["filename"],
+                plain=item["plain"],
+                label=item["label"],
+                url=without_userinfo(item["url"]),
+                hashes={kind: item["hashes"][kind] for kind in _STRONG if kind in item["hashes"]},
+                size=item["size"],
+                upload_time=item["upload-time"],
+                requires=item["requires"],
+                served=item["served"],
+                marked=item["marked"],
+            )
+            for item in tree["wheels"]
+        )
+        return cls(name, version, tuple(tree["documents"]), wheels)
+
+    @property
+    def has_variants(self) -> bool:
+        """Whether a wheel has a label."""
+        return any(wheel.label is not None for wheel in self.wheels)
+
+    def with_dependencies_of(
+        self, labels: Iterable[str | None], plain: Iterable[str]
+    ) -> tuple[list[IndexWheel], list[str]]:
+        """Return the wheels with the dependencies of some, and the labels of the others.
+
+        Dependencies of a wheel that could not be read count as other ones.
+
+        Args:
+            labels: whose dependencies an export has; None for wheels without label.
+            plain: plain filenames of the wheels of these labels that uv listed.
+        """
+        labels, listed = set(labels), set(plain)
+        same = {
+            wheel.requires
+            for wheel in self.wheels
+            if wheel.label in labels and (wheel.plain in listed or not listed)
+        }
+        kept = [
+            wheel
+            for wheel in self.wheels
+            if (wheel.requires is not None and wheel.requires in same)
+            or (wheel.label in labels and wheel.plain in listed)
+        ]
+        known = {wheel.label for wheel in kept}
+        others = dict.fromkeys(wheel.label or "" for wheel in self.wheels)
+        return kept, [label for label in others if label and label not in known]
+
+
+def python_tags(plain: str) -> str:
+    """Return python and ABI tag of a wheel, ``cp313-cp313``."""
+    return "-".join(plain.removesuffix(".whl").split("-")[-3:-1])

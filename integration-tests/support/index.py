@@ -12,6 +12,7 @@ import http.server
 import itertools
 import json
 import re
+import ssl
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -72,6 +73,7 @@ class Index:
         wrong_hashes: filenames whose announced hash is wrong.
         unlisted: filenames that the page leaves out.
         faults: answers by filename that replace the file's.
+        page_faults: answers by project that replace the page's; the one of "" is for all.
         api: ``json`` (PEP 691 when asked for) or ``html`` (PEP 503 only).
         credentials: ``user:password`` that every request must have.
         metadata_hashes: pages give the hashes of PEP 658 files, as PyPI does.
@@ -87,6 +89,7 @@ class Index:
     wrong_hashes: set[str] = field(default_factory=set)
     unlisted: set[str] = field(default_factory=set)
     faults: dict[str, Callable[[], Answer]] = field(default_factory=dict)
+    page_faults: dict[str, Callable[[], Answer]] = field(default_factory=dict)
     api: str = "json"
     credentials: str = ""
     metadata_hashes: bool = False
@@ -139,6 +142,10 @@ class Index:
         if self.credentials and headers.get("Authorization") != expected:
             return Answer(401, b"who is it?", headers={"WWW-Authenticate": 'Basic realm="index"'})
         parts = [unquote(part) for part in path.split("?")[0].strip("/").split("/")]
+        if parts[0] == "simple" and len(parts) == 2:
+            fault = self.page_faults.get(_normalized(parts[1])) or self.page_faults.get("")
+            if fault is not None:
+                return fault()
         if parts[0] == "simple" and len(parts) == 2 and _normalized(parts[1]) in self.files:
             project = _normalized(parts[1])
             if self.api == "json" and JSON in headers.get("Accept", ""):
@@ -221,8 +228,11 @@ def _normalized(name: str) -> str:
 
 
 @contextmanager
-def served(index: Index) -> Iterator[Index]:
-    """Serve *index* on a free port of loopback; its `url` is the simple API's root."""
+def served(index: Index, tls: ssl.SSLContext | None = None) -> Iterator[Index]:
+    """Serve *index* on a free port of loopback; its `url` is the simple API's root.
+
+    With *tls* it is an HTTPS server.
+    """
 
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -250,10 +260,17 @@ def served(index: Index) -> Iterator[Index]:
 
         do_HEAD = do_GET  # noqa: N815 - the name is the library's
 
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            index.requests.append(f"POST {self.path}")
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
         def log_message(self, *args: Any) -> None:
             pass
 
-    with serving(Handler) as url:
+    with serving(Handler, tls) as url:
         index.url = f"{url}/simple/"
         yield index
 

@@ -96,6 +96,7 @@ class Machine:
                 "VARIANTS_CACHE_DIR": str(self.home / "variants-cache"),
                 "VARIANTS_STATE_DIR": str(self.home / "variants-state"),
                 "VARIANTS_UV": str(self.uv),
+                "XDG_CACHE_HOME": str(self.home / ".cache"),
                 "XDG_CONFIG_DIRS": str(self.home / "etc"),
                 "XDG_CONFIG_HOME": str(self.home / ".config"),
                 **self.environ,

@@ -1,0 +1,427 @@
+"""Every key of uv's configuration that concerns indexes counts, with every uv."""
+
+from __future__ import annotations
+
+import http.server
+import os
+import re
+import shutil
+import stat
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from support.certificates import Certified, certified
+from support.environments import Environments
+from support.index import Answer, Index, served
+from support.loopback import serving
+from support.projects import CUDA_12_8, app_index, cuda
+from support.uv_beside import Place, outcome, places
+from support.uv_keys import INDEX_KEYS, KEYS, SHOWN, UNRELATED, Shown, fields, index_fields
+from support.uvs import UVS, Machine, downloaded_uv, project
+from support.wheels import Release, Wheel
+
+PYTHON = sys.executable
+UNTIL_NEW = pytest.mark.xfail(reason="U9, U10", strict=False)
+posix = pytest.mark.skipif(os.name == "nt", reason="a program of the test is a script")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Try every key with the newest uv; with every uv in the matrix."""
+    full = metafunc.config.getoption("full_matrix")
+    if "shown" in metafunc.fixturenames:
+        cases = []
+        for shown in SHOWN:
+            uvs = [uv for uv in UVS if shown.counts.exists_in(uv)]
+            cases += [(shown, uv) for uv in (uvs if full else uvs[-1:])]
+        metafunc.parametrize(("shown", "uv"), cases, ids=[f"{s.key}-{uv}" for s, uv in cases])
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Certified:
+    return certified(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def place(
+    environments: Environments, tmp_path_factory: pytest.TempPathFactory, authority: Certified
+) -> Iterator[Place]:
+    folder = tmp_path_factory.mktemp("keys")
+    newer, dated, denied, secure = Index(), Index(), Index(), Index()
+    guarded = Index(credentials="user:pass word")
+    for index, name, version in (
+        (newer, "plain", "9.0"),
+        (newer, "always", "1.0"),
+        (guarded, "guarded", "1.0"),
+        (secure, "secured", "1.0"),
+        (dated, "old", "1.0"),
+        (dated, "old", "2.0"),
+    ):
+        index.add_wheel(Wheel(name, version), metadata_file=True)
+    for version, year in (("1.0", 2024), ("2.0", 2026)):
+        dated.attributes[f"old-{version}-py3-none-any.whl"] = {
+            "upload-time": f"{year}-01-01T00:00:00Z"
+        }
+    denied.page_faults[""] = lambda: Answer(403, b"no")
+    program = folder / "keyring-bin" / "keyring"
+    program.parent.mkdir()
+    program.write_text(
+        f"#!{PYTHON}\nimport sys\n"
+        "if '--mode' in sys.argv: print('user')\nif 'get' in sys.argv: print('pass word')\n"
+    )
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    with places(environments, folder) as found, ExitStack() as stack:
+        for name, index in (
+            *(("newer", newer), ("dated", dated), ("denied", denied), ("guarded", guarded)),
+        ):
+            found.more[name] = stack.enter_context(served(index)).url.rstrip("/")
+        found.more["userless"] = found.more["guarded"].replace("://", "://user@")
+        stack.enter_context(served(secure, authority.context))
+        found.more["secure"] = secure.url.rstrip("/")
+        found.more["secure_host"] = secure.url.split("/")[2]
+        found.more["keyring"] = str(program.parent)
+        yield found
+
+
+# --- every key is known
+
+
+def test_the_keys_that_uv_has_are_in_the_table(
+    environments: Environments, pytestconfig: pytest.Config
+) -> None:
+    shown = {item.key for item in SHOWN}
+    for version in UVS if pytestconfig.getoption("full_matrix") else UVS[-1:]:
+        uv = downloaded_uv(version, environments.wheelhouse)
+        for key in fields(uv) | fields(uv, "pip"):
+            by = KEYS.get(key)
+            assert key in shown or by, f"uv {version} has a key that no test knows: {key}"
+            assert key in shown or by == UNRELATED or by in shown or by in globals(), by
+        for key in index_fields(uv):
+            by = INDEX_KEYS.get(key)
+            assert f"index.{key}" in shown or by in globals(), (
+                f"uv {version} has a key of [[index]] that no test knows: {key}"
+            )
+
+
+def test_the_search_finds_the_keys_of_an_index(environments: Environments) -> None:
+    found = index_fields(downloaded_uv("0.8.24", environments.wheelhouse))
+    assert found == {
+        *("name", "url", "explicit", "default", "format", "publish-url", "authenticate"),
+        *("ignore-error-codes", "cache-control"),
+    }
+
+
+# --- every key counts
+
+
+@posix
+@pytest.mark.everywhere
+@UNTIL_NEW
+def test_a_key_counts(place: Place, shown: Shown, uv: str) -> None:
+    ends = []
+    for form in (shown.counts, shown.without):
+        shutil.rmtree(place.folder / "plain", ignore_errors=True)
+        theirs = outcome(place, form, uv, "plain")
+        shutil.rmtree(place.folder / "without", ignore_errors=True)
+        ours = outcome(place, form, uv, "without")
+        assert ours.result.code == theirs.result.code, (theirs.result, ours.result)
+        for name, data in theirs.files.items():
+            if not name.startswith("kept/"):
+                assert ours.files[name].decode() == data.decode(), (name, str(ours.result))
+        assert ours.installed == theirs.installed
+        assert ours.remarks == theirs.remarks
+        # What it changes is more than the line of the key itself.
+        files = {name.split("/")[0] for name in theirs.files}
+        assert files == {name.split("/")[0] for name in ours.files}
+        lock = re.sub(r"(?s)\[options\].*?\n\n", "", theirs.files.get("uv.lock", b"").decode())
+        ends.append((theirs.result.code, files, lock))
+    assert ends[0] != ends[1], f"the test of {shown.key} shows nothing"
+
+
+@pytest.fixture
+def user(machine: Machine) -> Machine:
+    """A machine with a GPU and an empty project."""
+    project(machine.work, [])
+    return machine.with_environ({**CUDA_12_8, "UV_PYTHON": PYTHON})
+
+
+def more_in_pyproject(machine: Machine, text: str) -> None:
+    path = machine.work / "pyproject.toml"
+    path.write_text(path.read_text() + text)
+
+
+def dated_variants() -> Index:
+    """Return an index with a release with variants of 2024 and one of 2026."""
+    index = Index()
+    for version, year in (("1.0", 2024), ("2.0", 2026)):
+        release = Release("gpu", version, cuda("12.8"))
+        index.add_release(release)
+        for name in index.files["gpu"]:
+            stamp = {"upload-time": f"{year}-01-01T00:00:00Z"}
+            index.attributes.setdefault(name, stamp)
+    return index
+
+
+@UNTIL_NEW
+@pytest.mark.parametrize("place_of_key", ["index", "tool.uv", "option"])
+def test_exclude_newer_holds_for_variants(user: Machine, place_of_key: str) -> None:
+    """U9: a guard against fresh uploads is a guard for variants, too."""
+    with served(dated_variants()) as index:
+        line = 'exclude-newer = "2025-01-01T00:00:00Z"\n'
+        more_in_pyproject(
+            user,
+            f"[tool.uv]\n{line if place_of_key == 'tool.uv' else ''}"
+            f'[[tool.uv.index]]\nname = "own"\nurl = "{index.url}"\ndefault = true\n'
+            f"{line if place_of_key == 'index' else ''}",
+        )
+        option = ["--exclude-newer", "2025-01-01T00:00:00Z"] if place_of_key == "option" else []
+        done = user.run("add", "gpu", *option)
+        assert done.code == 0, done
+        assert " + gpu==1.0" in done.err
+        assert user.labels() == {"gpu": "cu128"}
+
+
+@UNTIL_NEW
+@posix
+@pytest.mark.parametrize(
+    "kind", ["auth login", "keyring", "netrc", "variables", "url", "url of a variable"]
+)
+def test_credentials_reach_the_index(user: Machine, kind: str) -> None:
+    """U10: whatever uv knows credentials from, variants come with them."""
+    with served(app_index(credentials="user:pass word")) as index:
+        url = index.url
+        in_url = url.replace("://", "://user:pass%20word@")
+        if kind == "auth login":
+            done = user.plain("auth", "login", url, "--username", "user", "--password", "pass word")
+            assert done.code == 0, done
+        elif kind == "keyring":
+            program = user.home / "bin" / "keyring"
+            program.parent.mkdir()
+            program.write_text("#!/bin/sh\ncase $* in *get*) echo 'pass word';; esac\n")
+            program.chmod(0o755)
+            url = url.replace("://", "://user@")
+            path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+            user = user.with_environ({"PATH": path, "UV_KEYRING_PROVIDER": "subprocess"})
+        elif kind == "netrc":
+            file = user.home / "netrc"
+            file.write_text('machine 127.0.0.1 login user password "pass word"\n')
+            user = user.with_environ({"NETRC": str(file)})
+        elif kind == "variables":
+            login = {"UV_INDEX_OWN_USERNAME": "user", "UV_INDEX_OWN_PASSWORD": "pass word"}
+            user = user.with_environ(login)
+        elif kind == "url of a variable":
+            user = user.with_environ({"UV_DEFAULT_INDEX": f"own={in_url}"})
+        if kind != "url of a variable":
+            given = in_url if kind == "url" else url
+            more_in_pyproject(
+                user,
+                f'[[tool.uv.index]]\nname = "own"\nurl = "{given}"\ndefault = true\n',
+            )
+        done = user.run("add", "app", "-v")
+        assert done.code == 0, done
+        assert user.labels() == {"app": "cu128"}
+        lock = (user.work / "uv.lock").read_text()
+        assert "pass" not in lock
+        assert "pass%20word" not in done.text
+        assert "pass word" not in done.text
+
+
+@UNTIL_NEW
+def test_wrong_credentials_are_uvs_to_report(user: Machine) -> None:
+    with served(app_index(credentials="user:right")) as index:
+        url = index.url.replace("://", "://user:wrong@")
+        user = user.with_environ({"UV_DEFAULT_INDEX": f"own={url}"})
+        user.create_environment(PYTHON)
+        theirs = user.plain("add", "app")
+        ours = user.run("add", "app")
+        assert ours.code == theirs.code != 0
+        assert ours.err == theirs.err
+
+
+@UNTIL_NEW
+def test_publishing_asks_the_publish_url(user: Machine) -> None:
+    wheel = Wheel("plain", "1.0")
+    (user.work / wheel.filename).write_bytes(wheel.build())
+    with served(Index()) as index, served(Index()) as uploads:
+        more_in_pyproject(
+            user,
+            f'[[tool.uv.index]]\nname = "own"\nurl = "{index.url}"\n'
+            f'publish-url = "{uploads.url}upload"\n',
+        )
+        done = user.run("publish", "--index", "own", "--token", "t", wheel.filename)
+        assert done.code == 0, done
+        assert uploads.requests == ["POST /simple/upload"]
+        assert any("/plain/" in path for path in index.requests)  # whether it is there already
+
+
+@UNTIL_NEW
+@pytest.mark.parametrize("cached", [True, False])
+def test_cache_control_of_an_index(user: Machine, cached: bool) -> None:
+    index = Index()
+    index.add_wheel(Wheel("plain", "1.0"))
+    with served(index):
+        age = "600" if cached else "0"
+        more_in_pyproject(
+            user,
+            f'[[tool.uv.index]]\nname = "own"\nurl = "{index.url}"\ndefault = true\n'
+            f'cache-control = {{ api = "max-age={age}" }}\n',
+        )
+        for run in (user.plain, user.run):
+            found = []
+            for _ in range(2):
+                (user.work / "uv.lock").unlink(missing_ok=True)
+                index.requests.clear()
+                done = run("add", "--no-sync", "plain")
+                assert done.code == 0, done
+                found.append("/simple/plain/" in index.requests)
+            assert found == [True, not cached], run
+
+
+@UNTIL_NEW
+def test_the_hash_algorithm_of_an_index(user: Machine) -> None:
+    index = Index()
+    index.add_wheel(Wheel("plain", "1.0"))
+    with served(index):
+        more_in_pyproject(
+            user,
+            f'[[tool.uv.index]]\nname = "own"\nurl = "{index.url}"\ndefault = true\n'
+            'hash-algorithm = "sha512"\n',
+        )
+        before = (user.work / "pyproject.toml").read_text()
+        ends = []
+        for run in (user.plain, user.run):
+            (user.work / "pyproject.toml").write_text(before)
+            done = run("add", "--no-sync", "plain")
+            lock = user.work / "uv.lock"
+            ends.append((done.code, lock.read_text() if lock.exists() else ""))
+            lock.unlink(missing_ok=True)
+        assert ends[0] == ends[1]
+
+
+def test_no_cache(user: Machine) -> None:
+    with served(app_index()) as index:
+        user = user.with_environ({"UV_DEFAULT_INDEX": index.url})
+        more_in_pyproject(user, "[tool.uv]\nno-cache = true\n")
+        done = user.run("add", "app")
+        assert done.code == 0, done
+        assert user.labels() == {"app": "cu128"}
+        assert not list((user.home / "uv-cache").rglob("*.whl"))
+
+
+@UNTIL_NEW
+@pytest.mark.parametrize("how", ["SSL_CERT_FILE", "system-certs", "nothing"])
+def test_certificates_of_the_user(user: Machine, authority: Certified, how: str) -> None:
+    """The authorities that the user's uv trusts are trusted, and no others."""
+    with served(app_index(), authority.context) as index:
+        environ = {"UV_DEFAULT_INDEX": f"own={index.url}"}
+        if how != "nothing":
+            environ["SSL_CERT_FILE"] = str(authority.authority)
+        if how == "system-certs":
+            more_in_pyproject(user, "[tool.uv]\nsystem-certs = true\n")
+        user = user.with_environ(environ)
+        theirs = user.plain("add", "nothing-there")
+        done = user.run("add", "app")
+        if how == "nothing":
+            assert done.code == theirs.code != 0
+            assert "certificate" in done.err
+        else:
+            assert "certificate" not in theirs.err
+            assert done.code == 0, done
+            assert user.labels() == {"app": "cu128"}
+            assert "app/.variant/cu128/" in (user.work / "uv.lock").read_text()
+
+
+class _Proxy(http.server.BaseHTTPRequestHandler):
+    """An HTTP proxy for plain HTTP, which notes what it forwards."""
+
+    seen: list[str]
+
+    def do_GET(self) -> None:
+        self.seen.append(self.path)
+        headers = {k: v for k, v in self.headers.items() if k.lower() not in ("host", "connection")}
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            answer = opener.open(
+                urllib.request.Request(self.path, headers=headers, method=self.command)
+            )
+        except urllib.error.HTTPError as error:
+            answer = error
+        with answer:
+            body = answer.read()
+            self.send_response(answer.status)
+            self.send_header("Content-Type", answer.headers["Content-Type"] or "text/plain")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    do_HEAD = do_GET  # noqa: N815 - the name is the library's
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def forwarding() -> Iterator[tuple[str, list[str]]]:
+    """An HTTP proxy: its URL, and what went through it."""
+    seen: list[str] = []
+    with serving(type("Proxy", (_Proxy,), {"seen": seen})) as url:
+        yield url, seen
+
+
+@UNTIL_NEW
+def test_proxies_of_the_environment(user: Machine, forwarding: tuple[str, list[str]]) -> None:
+    url, seen = forwarding
+    with served(app_index()) as index:
+        user = user.with_environ({"UV_DEFAULT_INDEX": index.url, "HTTP_PROXY": url, "NO_PROXY": ""})
+        done = user.run("add", "app")
+        assert done.code == 0, done
+        assert user.labels() == {"app": "cu128"}
+        asked = {"/simple/app/", "/simple/always/"}
+        assert asked <= {path.partition(index.url.split("/")[2])[2] for path in seen}
+        seen.clear()
+        index.requests.clear()
+        user = user.with_environ({"NO_PROXY": "127.0.0.1"})
+        done = user.run("lock", "--upgrade", "--no-cache")
+        assert done.code == 0, done
+        assert not seen
+        assert "/simple/app/" in index.requests
+
+
+@UNTIL_NEW
+def test_proxies_of_uvs_own_settings(user: Machine, forwarding: tuple[str, list[str]]) -> None:
+    """`http-proxy` of uv.toml is before the variables: what is installed is sound, and said."""
+    url, seen = forwarding
+    with served(app_index()) as index:
+        user = user.with_environ({"UV_DEFAULT_INDEX": index.url})
+        config = user.home / ".config" / "uv"
+        config.mkdir(parents=True)
+        (config / "uv.toml").write_text(
+            f'http-proxy = "{url}"\nhttps-proxy = "{url}"\nno-proxy = ["localhost"]\n'
+        )
+        done = user.run("add", "always")
+        assert done.code == 0, done
+        assert any("/simple/always/" in path for path in seen)
+        done = user.run("add", "app")
+        if user.labels() != {"app": "cu128"}:
+            assert "http-proxy" in done.err
+        else:
+            assert any("/simple/app/" in path for path in seen)
+
+
+@UNTIL_NEW
+def test_the_torch_backend(user: Machine) -> None:
+    """Where uv itself chooses an index for PyTorch, the command does what uv does."""
+    with served(app_index()) as index:
+        user = user.with_environ({"UV_DEFAULT_INDEX": index.url})
+        user.create_environment(PYTHON)
+        done = user.run("pip", "install", "--torch-backend", "cpu", "app")
+        assert done.code == 0, done
+        assert user.labels() == {"app": "cu128"}
+        more_in_pyproject(user, '[tool.uv.pip]\ntorch-backend = "cpu"\n')
+        done = user.run("pip", "install", "--dry-run", "always")
+        assert done.code == 0, done

@@ -9,7 +9,7 @@ from typing import Any
 from pep_variants.errors import LockError
 from variants_proxy.in_place_names import wheel_at
 
-from .pylock import LockedVariants, listed_wheels, locked_variants
+from .pylock import LockedVariants, locked_variants
 from .release import IndexRelease, IndexWheel
 
 _ALGORITHMS = {"sha256": "SHA-256", "sha384": "SHA-384", "sha512": "SHA-512"}
@@ -52,7 +52,7 @@ def _component(
     locked = locked_variants(component["name"], component.get("version", ""), urls)
     if locked is None:
         return False
-    listed, left_out = listed_wheels(release(locked), locked)
+    listed, left_out = release(locked).with_dependencies_of(locked.wheels)
     if left_out:
         note(locked, left_out)
     component["externalReferences"] = [

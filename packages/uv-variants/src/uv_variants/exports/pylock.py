@@ -14,7 +14,7 @@ from pep_variants.errors import LockError
 from pep_variants.formats import toml
 from pep_variants.lock.table import write_table
 from pep_variants.lock.wheels import KEY
-from variants_proxy.in_place_names import FOLDER, HERE, wheel_at
+from variants_proxy.in_place_names import FOLDER, wheel_at
 
 from .release import IndexRelease, IndexWheel
 
@@ -104,7 +104,7 @@ def _written(
     note: Callable[[LockedVariants, list[str]], None],
 ) -> str:
     found = release(locked)
-    wheels, left_out = listed_wheels(found, locked)
+    wheels, left_out = found.with_dependencies_of(locked.wheels)
     if left_out:
         note(locked, left_out)
     entries = [
@@ -132,20 +132,6 @@ def _written(
         return written
     body, gap = written.rstrip("\n"), written[len(written.rstrip("\n")) :]
     return f"{body}\n\n{_table(write_table(found.documents, labels))}{gap}"
-
-
-def listed_wheels(
-    found: IndexRelease, locked: LockedVariants
-) -> tuple[list[IndexWheel], list[str]]:
-    """Return the wheels that an export lists, and the labels that it leaves out.
-
-    Those that uv was not shown are left out if they depend on something else: the export has the
-    dependencies of what was locked.
-    """
-    labels = {label for label, _ in locked.wheels}
-    if HERE in labels:
-        labels = {wheel.label for wheel in found.wheels}
-    return found.with_dependencies_of(labels, [plain for _, plain in locked.wheels])
 
 
 def _entries_of(block: str) -> Sequence[str]:

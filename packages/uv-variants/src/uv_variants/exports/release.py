@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pep_variants.errors import without_userinfo
+from variants_proxy.in_place_names import HERE
 
 _STRONG = ("sha256", "sha384", "sha512")
 
@@ -82,27 +83,26 @@ class IndexRelease:
         return any(wheel.label is not None for wheel in self.wheels)
 
     def with_dependencies_of(
-        self, labels: Iterable[str | None], plain: Iterable[str]
+        self, locked: Collection[tuple[str | None, str]]
     ) -> tuple[list[IndexWheel], list[str]]:
-        """Return the wheels with the dependencies of some, and the labels of the others.
+        """Return the wheels that depend on what locked ones do, and the labels of the others.
 
-        Dependencies of a wheel that could not be read count as other ones.
+        A wheel is compared with the locked wheel for the same tags, which is what a machine that
+        takes it would have taken. Dependencies that could not be read count as other ones.
 
         Args:
-            labels: whose dependencies an export has; None for wheels without label.
-            plain: plain filenames of the wheels of these labels that uv listed.
+            locked: label, or `HERE` for every one, and plain filename.
         """
-        labels, listed = set(labels), set(plain)
-        same = {
-            wheel.requires
-            for wheel in self.wheels
-            if wheel.label in labels and (wheel.plain in listed or not listed)
-        }
+        by_plain: dict[str, set[str | None]] = {}
+        for wheel in self.wheels:
+            if (wheel.label, wheel.plain) in locked or (HERE, wheel.plain) in locked:
+                by_plain.setdefault(wheel.plain, set()).add(wheel.requires)
+        every = set().union(*by_plain.values())
         kept = [
             wheel
             for wheel in self.wheels
-            if (wheel.requires is not None and wheel.requires in same)
-            or (wheel.label in labels and wheel.plain in listed)
+            if (wheel.label, wheel.plain) in locked
+            or (wheel.requires is not None and wheel.requires in by_plain.get(wheel.plain, every))
         ]
         known = {wheel.label for wheel in kept}
         others = dict.fromkeys(wheel.label or "" for wheel in self.wheels)

@@ -9,18 +9,22 @@ bytes on, the way that the user's own proxy variables say (`Outbound`).
 from __future__ import annotations
 
 from .authority import Authority
+from .forwarding import Forwarder
 from .index_application import AnsweredIndex, IndexApplication
 from .outbound import Outbound
 from .route import Application, Origin, Route
 from .server import Transport
+from .upstream_credentials import with_authorization
 
 __all__ = [
     "AnsweredIndex",
     "Application",
     "Authority",
+    "Forwarder",
     "IndexApplication",
     "Origin",
     "Outbound",
     "Route",
     "Transport",
+    "with_authorization",
 ]

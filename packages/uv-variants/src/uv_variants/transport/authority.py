@@ -13,7 +13,7 @@ import re
 import ssl
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -103,6 +103,7 @@ class Authority:
         except (OSError, ssl.SSLError) as error:
             raise AuthorityFailed(f"{path}: {error}") from None
         context.set_alpn_protocols(["http/1.1"])
+        context.sni_callback = _same_name(host)
         self._contexts[host] = _expiry(pem) - LEAF_RENEWED_DAYS * DAY, context
         return context
 
@@ -130,6 +131,19 @@ class Authority:
         except OSError as error:
             raise AuthorityFailed(f"{path}: {error.strerror}") from None
         return path
+
+
+def _same_name(
+    host: str,
+) -> Callable[[ssl.SSLObject | ssl.SSLSocket, str | None, ssl.SSLContext], int | None]:
+    """Return the callback that refuses clients who greet another host than they asked for."""
+
+    def check(_: object, name: str | None, __: object) -> int | None:
+        if name is None or name.rstrip(".").lower() == host:
+            return None
+        return ssl.ALERT_DESCRIPTION_UNRECOGNIZED_NAME
+
+    return check
 
 
 def _check_owner(folder: Path) -> None:

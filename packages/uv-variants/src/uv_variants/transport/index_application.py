@@ -1,12 +1,37 @@
-"""The application that answers for the indexes of one session."""
+"""The application that answers for the indexes of one session.
+
+Below the URL of an index, pages of projects and what is in their ``.variant`` folders come from the
+service (`variants_proxy`); everything else on the host is the upstream's own answer. The service
+gets the ``Authorization`` of the very request, so that it never knows more than uv does; where the
+upstream refuses, uv gets the upstream's own response and decides what to do next.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, unquote_to_bytes, urlsplit
 
-from .outbound import Outbound
+from packaging.utils import canonicalize_name
+
+from variants_proxy.in_place_names import FOLDER
+
+from .forwarding import Forwarder, ForwardingFailed, send_text, while_connected
+from .request_head import BadRequest
 from .route import Application, Origin, Receive, Scope, Send, origin
+
+if TYPE_CHECKING:
+    from .outbound import Outbound
+
+_PROJECT = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_BODY_BYTES: Final = 64 * 1024
+"""Maximum size of a message of the service that is read."""
+_ASK_UPSTREAM: Final = (403, 502)
+"""Statuses of the service for what the upstream refused or failed: its own response says more."""
+_REFUSED: Final = (409, 410, 424, 500, 502, 503, 504)
+"""Statuses of the service whose message is for the user, who does not see it in uv's output."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +52,29 @@ class AnsweredIndex:
     links: bool = False
 
 
+@dataclass(frozen=True)
+class _Place:
+    """An index by the parts of its URL.
+
+    Attributes:
+        index: the index.
+        origin: of its URL.
+        segments: decoded parts of the path; of a find-links page those of its folder.
+        page: last part of the path of a find-links page, empty for a folder.
+    """
+
+    index: AnsweredIndex
+    origin: Origin
+    segments: tuple[str, ...]
+    page: str = ""
+
+
 class IndexApplication:
-    """ASGI application: project pages and variants from the service, all else from upstream."""
+    """ASGI application: project pages and variants from the service, all else from upstream.
+
+    Attributes:
+        asked: normalized names of the projects whose pages the client asked for.
+    """
 
     def __init__(
         self,
@@ -36,27 +82,206 @@ class IndexApplication:
         client: str,
         service: Callable[[str, str], Application],
         outbound: Outbound,
+        forwarder: Forwarder,
+        refused: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Set up.
 
         Args:
-            indexes: of the session.
+            indexes: of the session, those on http and https.
             client: name of the session's client in URLs of the service (``/p/<client>/…``).
             service: from the name of an index and the ``Authorization`` that the client sent for
                 it (empty without one) to the application of `variants_proxy` that uses just that
-                towards the index.
+                towards the index; see `with_authorization`.
             outbound: the way to the upstreams.
+            forwarder: sends other requests on.
+            refused: gets, as one line each, why the client did not get a page or file.
         """
-        self._indexes = tuple(indexes)
+        self._places = _places(indexes)
         self._client = client
         self._service = service
         self._outbound = outbound
+        self._forwarder = forwarder
+        self._refused = refused
+        self.asked: set[str] = set()
 
     @property
     def hosts(self) -> frozenset[Origin]:
-        """The origins of the indexes."""
-        return frozenset(found for each in self._indexes if (found := origin(each.url)))
+        """The origins of the indexes, for `Route`."""
+        return frozenset(place.origin for place in self._places)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        raise NotImplementedError
+        found = self._target(scope)
+        if found is None:
+            await self._forwarder.forward(scope, receive, send, self._outbound)
+            return
+        place, path = found
+        sent = _Sending(send)
+        headers = [(b"host", b"localhost")]
+        authorization = ""
+        for name, value in scope["headers"]:
+            if name == b"authorization":
+                authorization = value.decode("latin-1")
+            elif name not in (b"host", b"cookie"):
+                headers.append((name, value))
+        inner = {**scope, "path": path, "raw_path": quote(path).encode(), "root_path": ""}
+        inner.update(query_string=b"", headers=headers, scheme="http", server=("localhost", 80))
+        await self._service(place.index.name, authorization)(inner, receive, sent)
+        if sent.withheld is None:
+            return
+        await self._decide(scope, receive, sent, variant=f"/{FOLDER}/" in path)
+
+    async def _decide(
+        self, scope: Scope, receive: Receive, sent: _Sending, *, variant: bool
+    ) -> None:
+        """Send the response that the service's refusal leads to."""
+        status, text = sent.status, sent.text
+        if status in _ASK_UPSTREAM and not variant:
+
+            async def ask() -> None:
+                try:
+                    answer = await self._forwarder.answer(scope, receive, self._outbound)
+                except (ForwardingFailed, BadRequest):
+                    self._refused(text)
+                    await sent.release()
+                    return
+                if answer.status >= 400:
+                    await answer.send(sent.send)
+                else:
+                    # A page that the service cannot use must not pass as one without variants.
+                    await answer.close()
+                    self._refused(text)
+                    await sent.release()
+
+            await while_connected(receive, ask())
+            return
+        if status in _REFUSED:
+            self._refused(text)
+        has_credentials = any(name == b"authorization" for name, _ in scope["headers"])
+        if status == 403 and not has_credentials:
+            challenge = (b"www-authenticate", b'Basic realm="index"')
+            await send_text(sent.send, 401, text, (challenge,))
+            return
+        await sent.release()
+
+    def _target(self, scope: Scope) -> tuple[_Place, str] | None:
+        """Return index and path in the service for a request, None for one that is sent on."""
+        if scope["method"] not in ("GET", "HEAD") or scope["query_string"]:
+            return None
+        segments = path_segments(scope["raw_path"])
+        if segments is None:
+            return None
+        asked = (scope["scheme"], *scope["server"])
+        for place in self._places:  # the longest path first
+            count = len(place.segments)
+            if place.origin != asked or segments[:count] != place.segments:
+                continue
+            rest = self._rest(place, segments[count:])
+            if rest is None:
+                if place.index.links:
+                    continue  # the folder of the page may have an index in it, too
+                return None
+            return place, f"/p/{self._client}/i/{place.index.name}/in-place/{rest}"
+        return None
+
+    def _rest(self, place: _Place, segments: tuple[str, ...]) -> str | None:
+        """Return the path below ``in-place/`` for the parts of a path below an index."""
+        if place.index.links:
+            if segments == (place.page,):
+                return ""
+            if len(segments) == 3 and segments[0] == FOLDER and all(segments):
+                return "/".join(segments)
+            return None
+        if not segments or not _PROJECT.fullmatch(segments[0]):
+            return None
+        project = canonicalize_name(segments[0])
+        if place.index.projects is not None and project not in place.index.projects:
+            return None
+        if segments[1:] == ("",):
+            self.asked.add(project)
+            return f"{project}/"
+        if len(segments) == 4 and segments[1] == FOLDER and all(segments):
+            return "/".join((project, *segments[1:]))
+        return None
+
+
+class _Sending:
+    """The service's response: passed on at once, or withheld while another may be better.
+
+    Attributes:
+        send: of the client's connection.
+        withheld: head of the response that was not sent, None if it was.
+        status: of the withheld response.
+    """
+
+    def __init__(self, send: Send) -> None:
+        self.send = send
+        self.withheld: dict[str, object] | None = None
+        self.status = 0
+        self._body = bytearray()
+
+    async def __call__(self, message: object) -> None:
+        """Take a message of the service."""
+        assert isinstance(message, dict)
+        if message["type"] == "http.response.start" and message["status"] >= 400:
+            self.withheld, self.status = message, message["status"]
+        elif self.withheld is None:
+            await self.send(message)
+        elif len(self._body) < _BODY_BYTES:
+            self._body += message.get("body", b"")
+
+    @property
+    def text(self) -> str:
+        """First line of the withheld body."""
+        lines = self._body.decode("utf-8", "replace").strip().splitlines()
+        return lines[0] if lines else f"HTTP status {self.status}"
+
+    async def release(self) -> None:
+        """Send what was withheld."""
+        assert self.withheld is not None
+        await self.send(self.withheld)
+        await self.send({"type": "http.response.body", "body": bytes(self._body)})
+
+
+def path_segments(raw: bytes) -> tuple[str, ...] | None:
+    """Return the decoded parts of a path, None for one that a server could read differently.
+
+    Dots that name other folders, slashes and control characters that were encoded, and empty parts
+    but the last one: no rule of ours applies to them.
+    """
+    parts = []
+    pieces = raw[1:].split(b"/")
+    for number, piece in enumerate(pieces):
+        try:
+            text = unquote_to_bytes(piece).decode()
+        except UnicodeDecodeError:
+            return None
+        if (
+            text in (".", "..")
+            or (not text and number < len(pieces) - 1)
+            or "/" in text
+            or "\\" in text
+            or not text.isprintable()
+        ):
+            return None
+        parts.append(text)
+    return tuple(parts)
+
+
+def _places(indexes: Sequence[AnsweredIndex]) -> tuple[_Place, ...]:
+    """Return where the indexes are; the longest path first, of equal ones the first index."""
+    found = []
+    for index in indexes:
+        where = origin(index.url)
+        path = urlsplit(index.url).path
+        if not index.links:
+            path = path.rstrip("/")
+        segments = path_segments(path.encode()) if path else ()
+        if where is None or segments is None or urlsplit(index.url).query:
+            continue  # its pages are the upstream's
+        if index.links:
+            found.append(_Place(index, where, segments[:-1], segments[-1] if segments else ""))
+        else:
+            found.append(_Place(index, where, segments))
+    return tuple(sorted(found, key=lambda each: -len(each.segments)))

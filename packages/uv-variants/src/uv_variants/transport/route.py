@@ -22,6 +22,10 @@ Origin = tuple[str, str, int]
 PORTS = {"http": 80, "https": 443}
 
 
+def _ignored(_: str) -> None:
+    pass
+
+
 @dataclass(frozen=True)
 class Route:
     """The way of a session's requests.
@@ -31,11 +35,14 @@ class Route:
         application: gets scopes whose scheme, server, path and query are those of the URL that the
             client asked for, and the session's id as ``scope["state"]["session"]``.
         outbound: the way to all other hosts.
+        failed: gets, as one line each, what the client could not be said: uv does not show the
+            body of a response to CONNECT.
     """
 
     hosts: frozenset[Origin]
     application: Application
     outbound: Outbound
+    failed: Callable[[str], None] = _ignored
 
 
 def origin(url: str) -> Origin | None:

@@ -1,0 +1,328 @@
+"""Peers of an HTTP proxy on loopback: origins with and without TLS, and other people's proxies.
+
+Independent of the code under test: threads and the standard library.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.client
+import http.server
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A response of an origin.
+
+    Attributes:
+        body: sent with its length.
+        status: of the response.
+        headers: besides the length.
+        cut: close the connection after half of the body.
+    """
+
+    body: bytes = b""
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    cut: bool = False
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request that an origin or a proxy got.
+
+    Attributes:
+        method, target: of the request.
+        headers: as pairs, in order.
+        body: of the request.
+    """
+
+    method: str
+    target: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes = b""
+
+    def header(self, name: str) -> str | None:
+        """Return the value of a header, None without."""
+        return next((v for k, v in self.headers if k.lower() == name.lower()), None)
+
+
+@dataclass
+class Server:
+    """A running server.
+
+    Attributes:
+        port: of loopback.
+        url: without a path.
+        asked: requests, in order.
+        replies: of an origin, by target.
+        reply: of an origin, for all other targets.
+    """
+
+    port: int
+    url: str
+    asked: list[Asked] = field(default_factory=list)
+    replies: dict[str, Reply] = field(default_factory=dict)
+    reply: Callable[[Asked], Reply] = lambda _: Reply(b"not found\n", 404)
+
+    @property
+    def place(self) -> str:
+        """Host and port."""
+        return urlsplit(self.url).netloc
+
+
+@contextmanager
+def origin(context: ssl.SSLContext | None = None, host: str = "127.0.0.1") -> Iterator[Server]:
+    """Run a web server, over TLS with *context*.
+
+    Args:
+        context: of a server.
+        host: name for it in its URL.
+    """
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        timeout = 30
+
+        def handle_any(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            body = self.rfile.read(length)
+            if self.headers.get("Transfer-Encoding") == "chunked":
+                while size := int(self.rfile.readline(), 16):
+                    body += self.rfile.read(size)
+                    self.rfile.readline()
+                self.rfile.readline()
+            asked = Asked(self.command, self.path, tuple(self.headers.items()), body)
+            server.asked.append(asked)
+            reply = server.replies.get(self.path) or server.reply(asked)
+            self.send_response(reply.status)
+            for name, value in reply.headers.items():
+                self.send_header(name, value)
+            if reply.status != 304:
+                self.send_header("Content-Length", str(len(reply.body)))
+            self.end_headers()
+            if self.command == "HEAD":
+                return
+            if reply.cut:
+                self.wfile.write(reply.body[: len(reply.body) // 2])
+                self.close_connection = True
+                return
+            self.wfile.write(reply.body)
+
+        do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = handle_any  # noqa: N815
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    listening = _Threads(Handler, context)
+    scheme = "https" if context else "http"
+    server = Server(listening.port, f"{scheme}://{host}:{listening.port}")
+    with listening.running():
+        yield server
+
+
+@contextmanager
+def http_proxy(
+    credentials: str = "",
+    context: ssl.SSLContext | None = None,
+    names: Mapping[str, str] | None = None,
+) -> Iterator[Server]:
+    """Run an HTTP proxy.
+
+    Args:
+        credentials: ``user:password`` that it wants.
+        context: for clients over TLS.
+        names: addresses by host, for those that do not resolve.
+    """
+    wanted = "Basic " + base64.b64encode(credentials.encode()).decode() if credentials else None
+    resolved = dict(names or {})
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        timeout = 30
+
+        def is_refused(self) -> bool:
+            server.asked.append(Asked(self.command, self.path, tuple(self.headers.items())))
+            if wanted is None or self.headers.get("Proxy-Authorization") == wanted:
+                return False
+            self.send_response(407, "Proxy Authentication Required")
+            self.send_header("Proxy-Authenticate", 'Basic realm="x"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return True
+
+        def do_CONNECT(self) -> None:
+            if self.is_refused():
+                return
+            host, _, port = self.path.rpartition(":")
+            try:
+                other = socket.create_connection((resolved.get(host, host), int(port)), 10)
+            except OSError:
+                self.send_error(502)
+                return
+            self.send_response(200, "OK")
+            self.end_headers()
+            self.close_connection = True
+            _join(self.connection, other)
+
+        def do_GET(self) -> None:
+            if self.is_refused():
+                return
+            parts = urlsplit(self.path)
+            host = resolved.get(parts.hostname or "", parts.hostname or "")
+            connection = http.client.HTTPConnection(host, parts.port or 80, timeout=10)
+            target = parts.path + (f"?{parts.query}" if parts.query else "")
+            headers = {k: v for k, v in self.headers.items() if not k.lower().startswith("proxy-")}
+            connection.request(self.command, target, headers=headers)
+            answer = connection.getresponse()
+            body = answer.read()
+            self.send_response(answer.status)
+            for name, value in answer.getheaders():
+                if name.lower() not in ("connection", "transfer-encoding", "content-length"):
+                    self.send_header(name, value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+            connection.close()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    listening = _Threads(Handler, context)
+    scheme = "https" if context else "http"
+    at = f"{credentials}@" if credentials else ""
+    server = Server(listening.port, f"{scheme}://{at}127.0.0.1:{listening.port}")
+    with listening.running():
+        yield server
+
+
+@contextmanager
+def socks_proxy(credentials: str = "") -> Iterator[Server]:
+    """Run a SOCKS 5 proxy (RFC 1928); its requests have the host as it was named."""
+
+    def serve(connection: socket.socket) -> None:
+        read = connection.makefile("rb").read
+        _, count = read(2)
+        methods = read(count)
+        method = 2 if credentials else 0
+        connection.sendall(bytes([5, method if method in methods else 255]))
+        if method not in methods:
+            return
+        if credentials:
+            user = read(read(2)[1])
+            password = read(read(1)[0])
+            wrong = f"{user.decode()}:{password.decode()}" != credentials
+            connection.sendall(bytes([1, wrong]))
+            if wrong:
+                return
+        _, _, _, kind = read(4)
+        if kind == 3:
+            host = read(read(1)[0]).decode()
+        else:
+            host = socket.inet_ntop(*((2, read(4)) if kind == 1 else (10, read(16))))
+        port = int.from_bytes(read(2), "big")
+        server.asked.append(Asked("SOCKS", f"{host}:{port}", ()))
+        try:
+            other = socket.create_connection((host, port), 10)
+        except OSError:
+            connection.sendall(b"\x05\x05\x00\x01\0\0\0\0\0\0")
+            return
+        connection.sendall(b"\x05\x00\x00\x01\0\0\0\0\0\0")
+        _join(connection, other)
+
+    listening = socket.create_server(("127.0.0.1", 0))
+    port = listening.getsockname()[1]
+    at = f"{credentials}@" if credentials else ""
+    server = Server(port, f"socks5h://{at}127.0.0.1:{port}")
+
+    def accept() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listening.accept()
+                threading.Thread(target=handle, args=(connection,), daemon=True).start()
+
+    def handle(connection: socket.socket) -> None:
+        with connection, contextlib.suppress(OSError, ValueError, IndexError):
+            serve(connection)
+
+    threading.Thread(target=accept, daemon=True).start()
+    try:
+        yield server
+    finally:
+        with contextlib.suppress(OSError):
+            listening.shutdown(socket.SHUT_RDWR)
+        listening.close()
+
+
+def _join(first: socket.socket, second: socket.socket) -> None:
+    """Pass bytes both ways until both have ended."""
+
+    def pass_on(source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                target.sendall(data)
+        with contextlib.suppress(OSError):
+            target.shutdown(socket.SHUT_WR)
+
+    back = threading.Thread(target=pass_on, args=(second, first), daemon=True)
+    back.start()
+    pass_on(first, second)
+    back.join()
+    second.close()
+
+
+class _Threads(http.server.ThreadingHTTPServer):
+    """One thread per connection; the greeting of TLS is in that thread."""
+
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+
+    def __init__(
+        self, handler: type[http.server.BaseHTTPRequestHandler], context: ssl.SSLContext | None
+    ) -> None:
+        self._context = context
+        self._open: set[socket.socket] = set()
+        super().__init__(("127.0.0.1", 0), handler)
+        self.port: int = self.server_address[1]
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        """Handle a connection."""
+        self._open.add(request)
+        try:
+            if self._context is not None:
+                request.settimeout(10)
+                request = self._context.wrap_socket(request, server_side=True)
+                self._open.add(request)
+            super().finish_request(request, client_address)
+            with contextlib.suppress(OSError):
+                request.close()
+        except OSError:
+            pass  # clients end connections as they like
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Do nothing."""
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Serve in a thread; all connections end with it."""
+        thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self.shutdown()
+            self.server_close()
+            for each in self._open:
+                with contextlib.suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+            thread.join()

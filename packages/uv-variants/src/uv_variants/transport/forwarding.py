@@ -1,0 +1,338 @@
+"""Requests that are sent on as they came, and their responses, without storing either.
+
+The method, the target, all headers of the message itself (credentials among them) and the body are
+the client's; redirects, statuses and encodings are the upstream's. Only what concerns the single
+connection (RFC 9110, section 7.6.1) is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections import OrderedDict
+from collections.abc import AsyncIterable, AsyncIterator, Coroutine
+from typing import TYPE_CHECKING, Any, Final
+
+import httpcore
+
+from ..errors import UvVariantsError
+from .connecting import cause
+from .request_head import BadRequest
+from .route import Receive, Scope, Send
+from .user_proxies import InvalidProxy, UserProxy
+
+if TYPE_CHECKING:
+    from .outbound import Outbound
+
+_TIMEOUTS: Final = {"connect": 30.0, "read": 120.0, "write": 120.0, "pool": 60.0}
+_POOLS: Final = 16
+"""Different ways to the outside (proxy, certificates) whose connections are kept."""
+_CONNECTIONS: Final = 256
+_IDLE_CONNECTIONS: Final = 32
+_IDLE_SECONDS: Final = 15.0
+
+HOP_BY_HOP: Final = frozenset(
+    (
+        b"connection",
+        b"expect",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"proxy-connection",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+    )
+)
+_REPEATABLE = ("GET", "HEAD")
+
+
+class ForwardingFailed(UvVariantsError):
+    """A request that got no response.
+
+    Attributes:
+        status: of the response that says so.
+    """
+
+    def __init__(self, message: str, status: int = 502) -> None:
+        self.status = status
+        super().__init__(message)
+
+
+class Answer:
+    """A response whose head was received.
+
+    Attributes:
+        status: of the response.
+        headers: those of the message itself.
+    """
+
+    def __init__(self, response: httpcore.Response, place: str) -> None:
+        self._response = response
+        self._place = place
+        self.status = response.status if response.status < 600 else 502
+        self.headers = _end_to_end(response.headers)
+        if any(name == b"transfer-encoding" for name, _ in _lowered(response.headers)):
+            # A length beside it does not count (RFC 9112, section 6.3).
+            self.headers = [each for each in self.headers if each[0] != b"content-length"]
+
+    async def send(self, send: Send) -> None:
+        """Send it to the client, whose speed the upstream has to keep to.
+
+        Raises:
+            ConnectionAbortedError: the upstream fails: the response is not complete.
+        """
+        try:
+            start = {"type": "http.response.start", "status": self.status, "headers": self.headers}
+            await send(start)
+            assert isinstance(self._response.stream, AsyncIterable)
+            async for chunk in self._response.stream:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
+            raise ConnectionAbortedError(f"{self._place}: {_words(error)}") from None
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        """Give up the rest of the response."""
+        with contextlib.suppress(httpcore.NetworkError, httpcore.ProtocolError):
+            await self._response.aclose()
+
+
+class Forwarder:
+    """Sends requests on; belongs to one event loop."""
+
+    def __init__(self) -> None:
+        self._pools: OrderedDict[object, httpcore.AsyncConnectionPool] = OrderedDict()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        while self._pools:
+            with contextlib.suppress(RuntimeError):
+                await self._pools.popitem()[1].aclose()
+
+    async def forward(self, scope: Scope, receive: Receive, send: Send, outbound: Outbound) -> None:
+        """Send a request on, and its response back; 502 or 504 with the cause if there is none."""
+        has_body = _has_body(scope)
+
+        async def exchange() -> None:
+            try:
+                answer = await self.answer(scope, receive, outbound)
+            except BadRequest as error:
+                await refuse(send, error.status, str(error))
+                return
+            except ForwardingFailed as error:
+                await send_text(send, error.status, str(error))
+                return
+            if has_body:
+                await while_connected(receive, answer.send(send))
+            else:
+                await answer.send(send)
+
+        await (exchange() if has_body else while_connected(receive, exchange()))
+
+    async def answer(self, scope: Scope, receive: Receive, outbound: Outbound) -> Answer:
+        """Send a request on, and return its response.
+
+        Args:
+            scope: scheme, server, path and headers of the request.
+            receive: for its body.
+            outbound: the way to the host.
+
+        Raises:
+            ForwardingFailed: there is no response.
+            BadRequest: the request has no clear end.
+        """
+        scheme: str = scope["scheme"]
+        host, port = scope["server"]
+        place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        request = _request(scope, receive, scheme, host, port)
+        repeatable = scope["method"] in _REPEATABLE and not _has_body(scope)
+        try:
+            proxy = outbound.proxy(scheme, host)
+            pool = self._pool(proxy, outbound, outbound.tls(host, port))
+        except (InvalidProxy, OSError) as error:
+            raise ForwardingFailed(f"{place}: {cause(error)}") from None
+        for attempt in (1, 2):
+            try:
+                response = await pool.handle_async_request(request)
+                break
+            except httpcore.RemoteProtocolError as error:
+                # The upstream may close a kept connection just when it gets a request.
+                if attempt == 2 or not repeatable:
+                    raise ForwardingFailed(f"{place}: {_words(error)}") from None
+            except httpcore.TimeoutException as error:
+                raise ForwardingFailed(f"{place}: {_words(error)}", 504) from None
+            except (
+                httpcore.NetworkError,
+                httpcore.ProtocolError,
+                httpcore.ProxyError,
+                httpcore.UnsupportedProtocol,
+            ) as error:
+                through = f" (through the proxy {proxy.place})" if proxy else ""
+                raise ForwardingFailed(f"{place}{through}: {_words(error)}") from None
+        if response.status == 407 and proxy is not None:
+            await response.aclose()
+            raise ForwardingFailed(f"the proxy {proxy.place}: wants user name and password")
+        return Answer(response, place)
+
+    def _pool(
+        self, proxy: UserProxy | None, outbound: Outbound, tls: ssl.SSLContext
+    ) -> httpcore.AsyncConnectionPool:
+        key = (proxy, tls)
+        pool = self._pools.get(key)
+        if pool is None:
+            pool = httpcore.AsyncConnectionPool(
+                ssl_context=tls,
+                proxy=_proxy(proxy, outbound),
+                network_backend=_backend(proxy),
+                max_connections=_CONNECTIONS,
+                max_keepalive_connections=_IDLE_CONNECTIONS,
+                keepalive_expiry=_IDLE_SECONDS,
+            )
+            self._pools[key] = pool
+            if len(self._pools) > _POOLS:
+                # Requests in progress keep their connections; idle ones end with the object.
+                self._pools.popitem(last=False)
+        self._pools.move_to_end(key)
+        return pool
+
+
+async def while_connected(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
+    """Do *work*, which is cancelled if the client disconnects; *receive* is of its connection."""
+    task = asyncio.ensure_future(work)
+    watch = asyncio.ensure_future(_disconnected(receive))
+    try:
+        await asyncio.wait({task, watch}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in (task, watch):
+            each.cancel()
+        await asyncio.gather(task, watch, return_exceptions=True)
+    if not task.cancelled():
+        task.result()
+
+
+async def send_text(
+    send: Send, status: int, text: str, headers: tuple[tuple[bytes, bytes], ...] = ()
+) -> None:
+    """Send a response of one line."""
+    body = f"{text}\n".encode()
+    fields = [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-length", b"%d" % len(body)),
+        (b"cache-control", b"no-store"),
+        *headers,
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": fields})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def refuse(
+    send: Send, status: int, text: str, headers: tuple[tuple[bytes, bytes], ...] = ()
+) -> None:
+    """Send a response of one line, after which the connection ends: what follows is not read."""
+    await send_text(send, status, text, (*headers, (b"connection", b"close")))
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _request(scope: Scope, receive: Receive, scheme: str, host: str, port: int) -> httpcore.Request:
+    target: bytes = scope["raw_path"]
+    if scope["query_string"]:
+        target += b"?" + scope["query_string"]
+    headers = _end_to_end(scope["headers"])
+    content: AsyncIterator[bytes] | None = None
+    if _has_body(scope):
+        names = {name for name, _ in scope["headers"]}
+        if {b"content-length", b"transfer-encoding"} <= names:
+            raise BadRequest("a request has a length or is chunked, not both")
+        if b"transfer-encoding" in names:
+            headers.append((b"transfer-encoding", b"chunked"))
+        content = _body(receive)
+    return httpcore.Request(
+        scope["method"],
+        httpcore.URL(scheme=scheme.encode(), host=host.encode(), port=port, target=target),
+        headers=headers,
+        content=content,
+        extensions={"timeout": _TIMEOUTS},
+    )
+
+
+async def _body(receive: Receive) -> AsyncIterator[bytes]:
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise httpcore.ReadError("the client disconnected")
+        yield message.get("body", b"")
+        if not message.get("more_body", False):
+            return
+
+
+def _has_body(scope: Scope) -> bool:
+    return any(
+        name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
+        for name, value in scope["headers"]
+    )
+
+
+def _lowered(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    return [(name.lower(), value) for name, value in headers]
+
+
+def _end_to_end(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    lowered = _lowered(headers)
+    named = {
+        word.strip().lower()
+        for name, value in lowered
+        if name == b"connection"
+        for word in value.split(b",")
+    }
+    return [each for each in lowered if each[0] not in HOP_BY_HOP and each[0] not in named]
+
+
+def _proxy(proxy: UserProxy | None, outbound: Outbound) -> httpcore.Proxy | None:
+    if proxy is None or proxy.scheme.startswith("socks"):
+        return None
+    auth = None
+    if proxy.username or proxy.password:
+        auth = (proxy.username.encode(), proxy.password.encode())
+    url = httpcore.URL(
+        scheme=proxy.scheme.encode(), host=proxy.host.encode(), port=proxy.port, target=b"/"
+    )
+    tls = outbound.tls(proxy.host, proxy.port) if proxy.scheme == "https" else None
+    return httpcore.Proxy(url, auth=auth, ssl_context=tls)
+
+
+def _backend(proxy: UserProxy | None) -> httpcore.AsyncNetworkBackend | None:
+    if proxy is None or not proxy.scheme.startswith("socks"):
+        return None
+    from .socks import SocksBackend
+
+    return SocksBackend(proxy)
+
+
+def _words(error: BaseException) -> str:
+    """Return the cause of an error of httpcore: what the system or TLS said, if they did."""
+    seen: BaseException | None = error
+    found = error
+    for _ in range(10):
+        if seen is None:
+            break
+        if isinstance(seen, OSError) and (seen.errno is not None or isinstance(seen, ssl.SSLError)):
+            found = seen
+        seen = seen.__cause__ or seen.__context__
+    kinds: tuple[tuple[type[BaseException], str], ...] = (
+        (httpcore.ConnectTimeout, "no connection in time"),
+        (httpcore.ReadTimeout, "no response in time"),
+        (httpcore.PoolTimeout, "too many connections"),
+    )
+    for kind, words in kinds:
+        if isinstance(error, kind):
+            return words
+    return cause(found)

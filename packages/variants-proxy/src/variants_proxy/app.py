@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
@@ -16,6 +17,7 @@ from starlette.routing import Route
 from pep_variants.errors import PluginFailed, VariantError
 
 from .choice import normalized
+from .clients import merges_versions
 from .deliveries import Delivery
 from .errors import (
     ANSWERED,
@@ -29,7 +31,7 @@ from .lru import LRUCache
 from .metrics import Metrics
 from .middleware import ProxyMiddleware
 from .observations import report_refusal
-from .responses import CachedResponse, PageFormat, accepted_formats
+from .responses import AnswerKey, CachedResponse, PageFormat, accepted_formats
 from .service import Service
 from .settings import Settings, Upstream
 from .single_flight import SingleFlight
@@ -117,7 +119,7 @@ class Handlers:
         self._service = service
         self._upstreams = service.upstreams
         self._metrics = metrics
-        self.answers: LRUCache[tuple[str, tuple[PageFormat, ...]], CachedResponse] = LRUCache(
+        self.answers: LRUCache[AnswerKey, CachedResponse] = LRUCache(
             service.settings.limits.answer_bytes
         )
         self._making: SingleFlight[CachedResponse] = SingleFlight()
@@ -223,11 +225,17 @@ class Handlers:
             return RedirectResponse(
                 delivery.redirect,
                 307,
-                headers={"Cache-Control": cache_control(delivery, SHORT_SECONDS)},
+                headers={
+                    "Cache-Control": cache_control(delivery, SHORT_SECONDS),
+                    **({"Vary": delivery.vary} if delivery.vary else {}),
+                },
             )
         if delivery.data is not None:
             answer = CachedResponse(
-                delivery.data, "application/octet-stream", cache_control(delivery, SHORT_SECONDS)
+                delivery.data,
+                "application/octet-stream",
+                cache_control(delivery, SHORT_SECONDS),
+                vary=delivery.vary,
             )
             return _Ready(answer)
         assert delivery.transfer is not None
@@ -272,10 +280,10 @@ class Handlers:
         return client, upstream, project
 
     def _asked(self, request: Request) -> tuple[Client, str]:
-        return (
-            self._service.clients.client(request.path_params["key"]),
-            request.path_params.get("index", ""),
-        )
+        client = self._service.clients.client(request.path_params["key"])
+        if _merges(request):
+            client = replace(client, merges=True)
+        return client, request.path_params.get("index", "")
 
     async def _answered(
         self,
@@ -283,7 +291,7 @@ class Handlers:
         forms: tuple[PageFormat, ...],
         make: Callable[[], Awaitable[CachedResponse]],
     ) -> Response:
-        key = (request.scope["path"], forms)
+        key = (request.scope["path"], forms, _merges(request))
 
         async def work() -> CachedResponse:
             answer = await make()
@@ -293,6 +301,10 @@ class Handlers:
             return answer
 
         return _Ready(await self._making.join(key, work))
+
+
+def _merges(request: Request) -> bool:
+    return merges_versions(request.headers.get("user-agent", ""))
 
 
 class _Ready(Response):

@@ -28,7 +28,16 @@ from .settings import Settings
 from .views import Client
 
 _REGISTERED = "c~"
+_MERGING = "uv/"
 _MOST = 1024
+
+
+def merges_versions(user_agent: str) -> bool:
+    """Return whether a client takes the METADATA of one wheel for all wheels of a version.
+
+    uv does; in-place pages are for uv alone. See `served_metadata`.
+    """
+    return user_agent.startswith(_MERGING)
 
 
 @dataclass(frozen=True)
@@ -100,6 +109,7 @@ class Clients:
                 in_place=True,
                 locked=locked,
                 hashes=settings.hashes,
+                merges=True,
             )
             self._registered.put(name, client)
         return name

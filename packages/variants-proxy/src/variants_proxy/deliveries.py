@@ -20,10 +20,11 @@ from .errors import NoSuchFile, UpstreamError
 from .file_lists import project_of
 from .in_place_names import FOLDER, HERE, wheel_at
 from .metadata_check import MetadataCheck
-from .offers import Choice
+from .offers import Choice, Offer
 from .project_views import ProjectViews
 from .release_metadata import ReleaseMetadata
 from .releases import Release, release_with
+from .served_metadata import ServedMetadata
 from .settings import Settings, Upstream
 from .transfers import Transfer, unchanged_transfer
 from .upstream_pages import FetchedPage, UpstreamPages
@@ -48,6 +49,7 @@ class Delivery:
         floating: whether the URL may stand for another file later.
         revalidated: whether clients ask again before they use a redirect or small file.
         lasting: whether the URL stands for the same bytes forever.
+        vary: request headers that the response depends on.
         redirect: URL of the file, empty if it passes through the proxy.
         transfer: through the proxy.
         data: contents of a small file.
@@ -58,6 +60,7 @@ class Delivery:
     floating: bool
     revalidated: bool = False
     lasting: bool = True
+    vary: str = ""
     redirect: str = ""
     transfer: Transfer | None = None
     data: bytes | None = None
@@ -75,6 +78,7 @@ class Deliveries:
         metadata: ReleaseMetadata,
         core_metadata: CoreMetadata,
         preparation: WheelPreparation,
+        served: ServedMetadata,
     ) -> None:
         self._settings = settings
         self._upstreams = upstreams
@@ -83,6 +87,7 @@ class Deliveries:
         self._metadata = metadata
         self._core_metadata = core_metadata
         self._preparation = preparation
+        self._served = served
 
     async def file(
         self, client: Client, upstream: Upstream, project: str, choice: str, filename: str
@@ -99,7 +104,7 @@ class Deliveries:
             client, upstream, project, found, choice, filename.removesuffix(".metadata")
         )
         return await self._delivered(
-            client, upstream, found, resolved, filename, floating=choice == CHOSEN
+            client, upstream, project, found, resolved, filename, floating=choice == CHOSEN
         )
 
     async def in_place(
@@ -139,7 +144,9 @@ class Deliveries:
             )
             context = await self._own_context(upstream, file, label, release)
             resolved = file, context, release
-        return await self._delivered(client, upstream, found, resolved, filename, floating=floating)
+        return await self._delivered(
+            client, upstream, project, found, resolved, filename, floating=floating
+        )
 
     async def _own_context(
         self, upstream: Upstream, file: PageFile, label: str | None, release: Release | None
@@ -166,6 +173,7 @@ class Deliveries:
         self,
         client: Client,
         upstream: Upstream,
+        project: str,
         found: FetchedPage,
         resolved: _Resolved,
         filename: str,
@@ -174,7 +182,7 @@ class Deliveries:
     ) -> Delivery:
         file, context, release = resolved
         is_metadata = filename.endswith(".metadata")
-        label = split_label(file.filename)[1]
+        plain, label = split_label(file.filename)
         is_direct = self._upstreams.is_direct(upstream, file.url, in_place=client.in_place)
         # Pages have no hashes of these: the proxy compares them with the upstream's.
         unhashed = floating
@@ -196,6 +204,14 @@ class Deliveries:
             lasting=client.in_place or not client.machine.name,
         )
         if is_metadata:
+            if context is not None and not client.in_place:
+                delivery = replace(delivery, vary="User-Agent")
+            if client.merges and context is not None:
+                shown, _ = await self._views.chosen(client, upstream, project, found)
+                offer = Offer(file, plain, label, context)
+                merged = await self._served.of_file(upstream, shown, offer)
+                if merged is not None:
+                    return replace(delivery, data=merged)
             if reduced is None and file.core_metadata is not None and redirects:
                 return replace(delivery, redirect=f"{file.url}.metadata")
             if not file.filename.endswith(".whl"):

@@ -11,11 +11,12 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
+from .clients import merges_versions
 from .headers import SECURITY_HEADERS
 from .log_lines import ACCESS_LOGGER
 from .lru import LRUCache
 from .metrics import Metrics
-from .responses import CachedResponse, PageFormat, accepted_formats
+from .responses import AnswerKey, CachedResponse, PageFormat, accepted_formats
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class ProxyMiddleware:
         app: ASGIApp,
         settings: Settings,
         metrics: Metrics,
-        answers: LRUCache[tuple[str, tuple[PageFormat, ...]], CachedResponse],
+        answers: LRUCache[AnswerKey, CachedResponse],
     ) -> None:
         self._app = app
         self._any_host = "*" in settings.hosts
@@ -60,7 +61,11 @@ class ProxyMiddleware:
             self._note(scope, status, len(body), begun, begun)
             return
         answer = self._answers.get(
-            (scope["path"], self._forms(headers.get(b"accept", b"").decode("latin-1")))
+            (
+                scope["path"],
+                self._forms(headers.get(b"accept", b"").decode("latin-1")),
+                merges_versions(headers.get(b"user-agent", b"").decode("latin-1")),
+            )
         )
         if answer is not None and answer.expires > begun:
             status, found, body = answer.response(

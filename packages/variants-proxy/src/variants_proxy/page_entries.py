@@ -20,6 +20,7 @@ from .in_place_names import HERE, encoded_name, here_path, variant_path
 from .observations import NotedProjects
 from .offers import Choice, Offer
 from .releases import wheel_version
+from .served_metadata import MergedVersion, ServedMetadata
 from .settings import Limits, Upstream
 from .single_flight import gather_limited
 from .transfers import WheelDigest
@@ -41,11 +42,13 @@ class _Markers:
         reduced: METADATA with evaluated markers, of wheels that have markers.
         unknown: wheels that were not inspected.
         digests: SHA-256 of METADATA, of wheels without markers.
+        own: METADATA that each wheel has when it is served, None if it was not inspected.
     """
 
     reduced: dict[str, bytes]
     unknown: frozenset[str]
     digests: dict[str, str]
+    own: dict[str, bytes | None]
 
 
 class PageEntries:
@@ -56,12 +59,14 @@ class PageEntries:
         upstreams: Upstreams,
         core_metadata: CoreMetadata,
         preparation: WheelPreparation,
+        served: ServedMetadata,
         limits: Limits,
         noted: NotedProjects,
     ) -> None:
         self._upstreams = upstreams
         self._core_metadata = core_metadata
         self._preparation = preparation
+        self._served = served
         self._limits = limits
         self._noted = noted
 
@@ -85,10 +90,11 @@ class PageEntries:
             self._noted.add(client, shown.project)
         if markers.reduced and not client.floating:
             announced = await self._announced(shown.upstream, offers, markers, ahead=client.hashes)
+        merged = await compute(lambda: self._served.of_page(client, offers, markers.own))
         direct = _Direct(self._upstreams, shown.upstream, in_place=client.in_place)
         return await compute(
             lambda: [
-                _entry(client, shown, offer, prefix, markers, announced, direct)
+                _entry(client, shown, offer, prefix, markers, announced, merged, direct)
                 for offer in choice.offers
             ]
         )
@@ -157,7 +163,11 @@ def _read_markers(
         for key, offer in zip(keys, offers, strict=True)
         if key in found and key not in marked
     }
-    return _Markers(reduced, unknown, digests)
+    own = {
+        offer.file.filename: reduced.get(offer.file.filename, metadata.get(key))
+        for key, offer in zip(keys, offers, strict=True)
+    }
+    return _Markers(reduced, unknown, digests, own)
 
 
 def _newest_first(choice: Choice) -> list[Offer]:
@@ -187,14 +197,45 @@ def _entry(
     prefix: str,
     markers: _Markers,
     announced: dict[str, WheelDigest | None],
+    merged: dict[str, MergedVersion],
     direct: _Direct,
 ) -> PageFile:
+    version = merged.get(offer.file.filename)
+    entry = _own_entry(
+        client,
+        shown,
+        offer,
+        prefix,
+        markers,
+        announced,
+        is_direct=direct.allows(offer.file.url),
+        is_ours=offer.label is not None or (version is not None and version.plain),
+    )
+    if version is None or entry is offer.file:
+        return entry
+    served = None if client.floating else version.metadata
+    digests = {} if served is None else {"sha256": sha256(served).hexdigest()}
+    return replace(entry, core_metadata=digests)
+
+
+def _own_entry(
+    client: Client,
+    shown: ProjectView,
+    offer: Offer,
+    prefix: str,
+    markers: _Markers,
+    announced: dict[str, WheelDigest | None],
+    *,
+    is_direct: bool,
+    is_ours: bool,
+) -> PageFile:
+    """Return the entry of a file with its own METADATA; *is_ours* if the proxy has to serve it."""
     file = offer.file
     reduced = markers.reduced.get(file.filename)
     unknown = file.filename in markers.unknown
     floating = client.floating and offer.context is not None
-    is_direct = direct.allows(file.url)
-    if offer.label is None and reduced is None and is_direct and not floating and not unknown:
+    is_ours = is_ours or reduced is not None or not is_direct
+    if not (is_ours or floating or unknown):
         return file
     filename, url = _place(client, shown, offer, prefix, floating=floating)
     if reduced is None and not floating and not unknown:

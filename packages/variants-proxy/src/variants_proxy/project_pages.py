@@ -92,6 +92,7 @@ class ProjectPages:
         now = time.monotonic()
         left = max(0.0, min((item.found.checked + fresh for item in shown), default=now) - now)
         lasts = left if sure else min(left, UNSURE_SECONDS)
+        has_variants = any(item.choice and item.choice.decisions for item in shown)
         return CachedResponse(
             body,
             kind,
@@ -103,7 +104,7 @@ class ProjectPages:
                 stored=not client.floating,
             ),
             expires=now + lasts,
-            vary="Accept",
+            vary="Accept, User-Agent" if has_variants and not client.in_place else "Accept",
             packs=self._settings.compress,
         )
 

@@ -18,6 +18,8 @@ _LEVEL = 6
 Headers = list[tuple[bytes, bytes]]
 PageFormat = Literal["json", "html"]
 """Format of a page: PEP 691 or PEP 503."""
+AnswerKey = tuple[str, tuple[PageFormat, ...], bool]
+"""What a page depends on: path, accepted formats, `Client.merges`."""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from .project_pages import ProjectPages
 from .project_views import ProjectViews
 from .release_files import ReleaseFiles
 from .release_metadata import ReleaseMetadata
+from .served_metadata import ServedMetadata
 from .settings import Settings, Upstream
 from .upstream_pages import UpstreamPages
 from .upstreams import Upstreams
@@ -43,13 +44,14 @@ class Service:
         core_metadata = CoreMetadata(upstreams, limits)
         preparation = WheelPreparation(upstreams, core_metadata, limits)
         self.noted = NotedProjects()
-        entries = PageEntries(upstreams, core_metadata, preparation, limits, self.noted)
+        served = ServedMetadata(upstreams, core_metadata, preparation, limits)
+        entries = PageEntries(upstreams, core_metadata, preparation, served, limits, self.noted)
         pages = UpstreamPages(settings, upstreams, metrics)
         self.clients = Clients(settings)
         self.views = ProjectViews(settings, upstreams, pages, metadata, preparation, self.noted)
         self.pages = ProjectPages(settings, upstreams, pages, entries)
         self.deliveries = Deliveries(
-            settings, upstreams, pages, self.views, metadata, core_metadata, preparation
+            settings, upstreams, pages, self.views, metadata, core_metadata, preparation, served
         )
         self.report = DecisionReport(upstreams, core_metadata)
         self.release_files = ReleaseFiles(upstreams, metadata, core_metadata, preparation, limits)

@@ -26,6 +26,8 @@ class Client:
             URLs of wheels, which stand for their tags only.
         hashes: whether wheels with variant markers are read to know their hash: only lock files
             need it.
+        merges: whether it takes the METADATA of one wheel for all wheels of a version, see
+            `served_metadata`.
     """
 
     machine: Machine
@@ -34,6 +36,7 @@ class Client:
     in_place: bool = False
     locked: Mapping[str, Mapping[Version, tuple[str, ...]]] = field(default_factory=dict)
     hashes: bool = True
+    merges: bool = False
 
 
 @dataclass(frozen=True)

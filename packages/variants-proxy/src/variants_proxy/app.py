@@ -27,10 +27,10 @@ from .errors import (
     UpstreamError,
 )
 from .file_responses import SHORT_SECONDS, cache_control, transfer_response
+from .log_lines import NOT_SERVED
 from .lru import LRUCache
 from .metrics import Metrics
 from .middleware import ProxyMiddleware
-from .observations import report_refusal
 from .responses import AnswerKey, CachedResponse, PageFormat, accepted_formats
 from .service import Service
 from .settings import Settings, Upstream
@@ -91,7 +91,7 @@ def create_app(settings: Settings) -> Starlette:
     return application
 
 
-async def _failed(request: Request, error: Exception) -> Response:
+async def _failed(_: Request, error: Exception) -> Response:
     """Return the response for an error; installers show its text in their output or log."""
     status = 404
     if isinstance(error, UpstreamError):
@@ -104,7 +104,7 @@ async def _failed(request: Request, error: Exception) -> Response:
     elif isinstance(error, (UnusableFile, VariantError)):
         status = 409  # a retry does not help
     if status >= 500 or status == 409:
-        report_refusal(request.scope, str(error))
+        logger.warning("%s%s", NOT_SERVED, error)
     return PlainTextResponse(f"{error}\n", status, headers={"Cache-Control": "no-store"})
 
 

@@ -16,7 +16,7 @@ from variants_index.errors import PackageIndexError
 from .deliveries import Delivery
 from .errors import ANSWERED, ProxyError, UpstreamError
 from .metrics import Metrics
-from .observations import report_refusal
+from .observations import report_abort
 from .transfers import Transfer, stream_all, stream_range
 from .upstreams import Upstreams
 
@@ -137,7 +137,7 @@ class TransferResponse(Response):
         self._metrics.count("broken_wheels")
         if not begun:
             raise problem if isinstance(problem, ANSWERED) else UpstreamError(str(problem))
-        report_refusal(scope, f"the transfer was aborted: {problem}")
+        report_abort(scope, f"the transfer was aborted: {problem}")
         raise ConnectionAbortedError(str(problem))
 
 

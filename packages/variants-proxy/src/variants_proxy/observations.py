@@ -1,8 +1,9 @@
 """What a client is told afterwards: files that it did not get, and projects with notices.
 
 A server around the application names who asks in the scope of a request, as
-``scope["state"]["observer"]``. Each refusal goes to the observer of its request and to the log.
-Notices belong to a choice, which many requests share: `NotedProjects` has them, by client.
+``scope["state"]["observer"]``. It sees a response that is an error itself; of a transfer that
+breaks off it cannot see why, so that goes to the observer and to the log. Notices belong to a
+choice, which many requests share: `NotedProjects` has them, by client.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ class Observer(Protocol):
         """Note that a file was not served; *text* names it and says why."""
 
 
-def report_refusal(scope: Mapping[str, Any], text: str) -> None:
-    """Log that a file was not served, and note it for the observer of the request.
+def report_abort(scope: Mapping[str, Any], text: str) -> None:
+    """Log that a transfer broke off, and note it for the observer of the request.
 
     Args:
         scope: of the request.

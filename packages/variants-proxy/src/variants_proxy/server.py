@@ -15,7 +15,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +22,7 @@ from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from .app import create_app
+from .memory import return_memory
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -231,21 +231,3 @@ def make_server(
     if middleware is not None:
         application = middleware(application)
     return LimitedServer(limited_config(application), ended)
-
-
-_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
-"""Parameters of glibc's ``mallopt``."""
-
-
-def return_memory() -> None:
-    """Make the C library return large freed buffers to the system.
-
-    By default glibc keeps up to 32 MiB for each thread: with pages of that size in several threads
-    hundreds of megabytes. Other C libraries have no such parameters.
-    """
-    import ctypes
-
-    with suppress(OSError, AttributeError, TypeError):
-        library = ctypes.CDLL(None)
-        library.mallopt(_M_MMAP_THRESHOLD, 1 << 20)
-        library.mallopt(_M_ARENA_MAX, 2)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SESSION_VARIABLES = (
     *("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"),
     *("NO_PROXY", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "SSL_CLIENT_CERT", "NETRC"),
-    *("REQUESTS_CA_BUNDLE", "UV_NATIVE_TLS", "UV_SYSTEM_CERTS", "HOME", "USERPROFILE"),
+    *("UV_NATIVE_TLS", "UV_SYSTEM_CERTS", "HOME", "USERPROFILE", "PATH"),
 )
 """Variables that say how the user's uv reaches the network; a session has no others."""
 
@@ -41,6 +41,8 @@ class SessionSettings:
         failures: of plugins that the user allowed, by `provider_id`.
         requested: projects (normalized names) that uv is going to ask for, as far as known.
         environ: the user's variables for the network, see `network_variables`.
+        hashes: whether pages need hashes of all wheels, for a lock file.
+        system_certs: whether the command line or a file asks for the system's certificates.
     """
 
     indexes: tuple[UserIndex, ...]
@@ -55,6 +57,8 @@ class SessionSettings:
     failures: Mapping[str, PluginFailed] = field(default_factory=dict)
     requested: tuple[str, ...] = ()
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    hashes: bool = True
+    system_certs: bool = False
 
     def tree(self) -> dict[str, Any]:
         """Return it as a tree for JSON; equal settings have equal trees."""
@@ -77,6 +81,8 @@ class SessionSettings:
             },
             "requested": sorted(self.requested),
             "environ": dict(sorted(self.environ.items())),
+            "hashes": self.hashes,
+            "system_certs": self.system_certs,
         }
 
     @classmethod
@@ -102,6 +108,8 @@ class SessionSettings:
             failures={name: PluginFailed(*parts) for name, parts in tree["failures"].items()},
             requested=tuple(tree["requested"]),
             environ=dict(tree["environ"]),
+            hashes=bool(tree["hashes"]),
+            system_certs=bool(tree["system_certs"]),
         )
 
     @property

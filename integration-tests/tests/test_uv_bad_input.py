@@ -1,0 +1,382 @@
+"""Bad input, broken places and broken-off commands: what plain uv does, beside uv-variants.
+
+For projects without variants exit codes and files are uv's own, and the cause is on stderr, in
+one line.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from support.environments import Environment, Result
+from support.index import JSON, Answer, Index, served
+from support.projects import CUDA_12_8, app, app_index
+from support.uvs import Machine, project
+from support.wheels import Wheel
+
+PYTHON = sys.executable
+posix = pytest.mark.skipif(os.name == "nt", reason="signals and limits of POSIX")
+UNTIL_NEW = pytest.mark.xfail(reason="U11, U16, U22", strict=False)
+WHEEL = "plain-1.0-py3-none-any.whl"
+QUICK = {"UV_HTTP_RETRIES": "0", "UV_INTERNAL__TEST_NO_HTTP_RETRY_DELAY": "1"}
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """Return what is in *folder*, but for the environment."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and ".venv" not in path.parts
+    }
+
+
+def installed(folder: Path) -> set[str]:
+    """Return what is installed in the project's environment, with versions."""
+    if not (folder / ".venv").is_dir():
+        return set()
+    found = Environment(folder / ".venv").site_packages.glob("*.dist-info")
+    return {path.name.removesuffix(".dist-info") for path in found}
+
+
+def plain_index() -> Index:
+    index = Index()
+    index.add_wheel(Wheel("plain", "1.0", requires=("always",)), metadata_file=True)
+    index.add_wheel(Wheel("always", "1.0"), metadata_file=True)
+    return index
+
+
+# --- indexes
+
+
+def page(body: bytes = b"", kind: str = JSON, status: int = 200) -> dict[str, Callable[[], Answer]]:
+    return {"plain": lambda: Answer(status, body, kind)}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that is wrong with the index.
+
+    Attributes:
+        pages: answers for pages, by project.
+        files: answers for files, by name.
+        causes: one of these is on stderr, in one line, if the command fails.
+    """
+
+    name: str
+    causes: tuple[str, ...]
+    pages: Mapping[str, Callable[[], Answer]] = field(default_factory=dict)
+    files: Mapping[str, Callable[[], Answer]] = field(default_factory=dict)
+
+
+NOT_FOUND = ("not found", "no version", "no versions")
+FAULTS = (
+    Fault("401", ("401", "unauthorized", "authenticat"), page(status=401)),
+    Fault("403", ("403", "forbidden"), page(status=403)),
+    Fault("404", NOT_FOUND, page(status=404)),
+    Fault("410", ("410",), page(status=410)),
+    Fault("429", ("429",), page(status=429)),
+    Fault("500", ("500",), page(status=500)),
+    Fault("502", ("502",), page(status=502)),
+    Fault("503", ("503",), page(status=503)),
+    Fault("broken JSON", ("json",), page(b'{"meta": {"api-version": "1.1"}, "files": [')),
+    Fault("another JSON", ("json", "missing field"), page(b"[1, 2, 3]")),
+    Fault("JSON of another version", ("version", "json", "missing field"),
+          page(b'{"meta": {"api-version": "9.0"}}')),
+    Fault("empty JSON", ("json",), page(b"")),
+    Fault("bytes as JSON", ("json",), page(b"\xff\xfe\x00\x01" * 9)),
+    Fault("broken HTML", NOT_FOUND, page(b"<!DOCTYPE html><html><body><a hre", "text/html")),
+    Fault("bytes as HTML", ("utf-8", "html", *NOT_FOUND), page(b"\xff\xfe\x00\x01", "text/html")),
+    Fault("empty HTML", NOT_FOUND, page(b"", "text/html")),
+    Fault("another content type", ("content-type", "content type", "unsupported"),
+          page(b"%PDF-1.4", "application/pdf")),
+    Fault("no content type", ("content-type", "content type"), page(b"{}", "")),
+    Fault("redirect loop", ("redirect", "content-type"),
+          {"plain": lambda: Answer.redirect("/simple/plain/")}),
+    Fault("truncated page", ("closed", "incomplete", "body", "decod", "end of file"),
+          {"plain": lambda: Answer(body=b"{", kind=JSON, headers={"Content-Length": "999"})}),
+    Fault("metadata 500", ("500",), files={f"{WHEEL}.metadata": lambda: Answer(500)}),
+    Fault("metadata 404", ("404",), files={f"{WHEEL}.metadata": lambda: Answer(404)}),
+    Fault("broken metadata", ("metadata",),
+          files={f"{WHEEL}.metadata": lambda: Answer(body=b"\x00nothing")}),
+    Fault("wheel 404", ("404",), files={WHEEL: lambda: Answer(404)}),
+    Fault("wheel 500", ("500",), files={WHEEL: lambda: Answer(500)}),
+    Fault("truncated wheel", ("closed", "incomplete", "body", "decod", "end of file"),
+          files={WHEEL: lambda: Answer.cut_off(b"PK\x03\x04")}),
+    Fault("another wheel", ("mismatch", "invalid", "zip", "signature"),
+          files={WHEEL: lambda: Answer(body=b"no zip at all" * 99)}),
+)  # fmt: skip
+
+
+def added(machine: Machine, run: Callable[..., Result], url: str) -> tuple[Result, dict, set[str]]:
+    """Add `plain` in a fresh project; return how that ended."""
+    import shutil
+
+    shutil.rmtree(machine.work)
+    project(machine.work, [])
+    machine.plain("venv", "-q", "--python", PYTHON)
+    return run("add", "plain"), files_of(machine.work), installed(machine.work)
+
+
+def one_line(text: str, causes: tuple[str, ...]) -> bool:
+    """Return whether a cause is in one line of *text*."""
+    lines = re.sub(r"\n\s+", " ", text).lower().splitlines()
+    return any(cause in line for line in lines for cause in causes)
+
+
+@UNTIL_NEW
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_faults_of_an_index_end_as_with_uv(machine: Machine, fault: Fault) -> None:
+    index = plain_index()
+    index.page_faults.update(fault.pages)
+    index.faults.update(fault.files)
+    with served(index):
+        machine = machine.with_environ(
+            {"UV_DEFAULT_INDEX": index.url, "UV_PYTHON": PYTHON, **QUICK}
+        )
+        theirs, their_files, their_packages = added(machine, machine.plain, index.url)
+        if theirs.code:
+            assert one_line(theirs.err, fault.causes), theirs
+        begun = time.monotonic()
+        ours, our_files, our_packages = added(machine, machine.run, index.url)
+        assert time.monotonic() - begun < 30
+        assert ours.code == theirs.code, (ours, theirs)
+        assert our_files == their_files
+        assert our_packages == their_packages
+        assert ours.out == theirs.out
+        if theirs.code:
+            assert one_line(ours.err, fault.causes), ours
+        assert "Traceback" not in ours.err
+
+
+@UNTIL_NEW
+def test_an_index_that_is_not_there(machine: Machine) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    url = f"http://127.0.0.1:{port}/simple/"
+    machine = machine.with_environ({"UV_DEFAULT_INDEX": url, "UV_PYTHON": PYTHON, **QUICK})
+    theirs, their_files, _ = added(machine, machine.plain, url)
+    ours, our_files, _ = added(machine, machine.run, url)
+    assert ours.code == theirs.code != 0, (ours, theirs)
+    assert our_files == their_files
+    assert one_line(ours.err, ("refused",)), ours
+    assert "Traceback" not in ours.err
+
+
+BROKEN_DOCUMENTS = {
+    "broken JSON": b'{"variants": {',
+    "no object": b"[]",
+    "empty": b"",
+    "bytes": b"\xff\xfe\x00",
+    "another version": b'{"$schema": "https://variants-schema.wheelnext.dev/v9.0.0.json"}',
+}
+
+
+@UNTIL_NEW
+@pytest.mark.parametrize("kind", [*BROKEN_DOCUMENTS, "404", "500"])
+def test_a_broken_document_costs_its_version_the_variants(machine: Machine, kind: str) -> None:
+    """The plain wheel is installed, and one line says why no variant is."""
+    index = app_index()
+    del index.files["app"]
+    index.add_release(app(non_variant=True), metadata=BROKEN_DOCUMENTS.get(kind))
+    if kind.isdigit():
+        index.faults["app-1.0-variants.json"] = lambda: Answer(int(kind))
+    with served(index):
+        project(machine.work, [])
+        machine = machine.with_environ(
+            {**CUDA_12_8, **QUICK, "UV_DEFAULT_INDEX": index.url, "UV_PYTHON": PYTHON}
+        )
+        done = machine.run("add", "app")
+        assert done.code == 0, done
+        assert machine.labels() == {}
+        assert "app-1.0" in installed(machine.work)
+        lines = [line for line in done.err.splitlines() if "app-1.0-variants.json" in line]
+        assert len(lines) == 1, done
+        assert "Traceback" not in done.err
+
+
+# --- places
+
+
+@pytest.fixture
+def index() -> Iterator[Index]:
+    with served(plain_index()) as found:
+        yield found
+
+
+def places_machine(machine: Machine, index: Index, **environ: str) -> Machine:
+    project(machine.work, ["plain"])
+    return machine.with_environ({"UV_DEFAULT_INDEX": index.url, "UV_PYTHON": PYTHON, **environ})
+
+
+@UNTIL_NEW
+@pytest.mark.parametrize("writable_cache", [True, False])
+def test_a_home_that_cannot_be_written(
+    machine: Machine, index: Index, writable_cache: bool
+) -> None:
+    """U11: never worse than without us; below a file there can be no folder, for root either."""
+    file = machine.home / "file"
+    file.touch()
+    below = str(file / "home")
+    environ = dict.fromkeys(
+        (
+            *("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "XDG_CACHE_HOME", "XDG_DATA_HOME"),
+            *("XDG_CONFIG_HOME", "XDG_STATE_HOME", "VARIANTS_CACHE_DIR", "VARIANTS_STATE_DIR"),
+        ),
+        below,
+    )
+    environ["UV_CACHE_DIR"] = str(machine.home / "cache") if writable_cache else below
+    machine = places_machine(machine, index, **environ)
+    theirs = machine.plain("sync")
+    packages = installed(machine.work)
+    project(machine.work, ["plain"])
+    for name in (".venv", "uv.lock"):
+        path = machine.work / name
+        if path.exists():
+            path.rename(machine.home / name)
+    begun = time.monotonic()
+    ours = machine.run("sync")
+    assert time.monotonic() - begun < 12
+    assert ours.code == theirs.code, (ours, theirs)
+    assert installed(machine.work) == packages
+    assert "Traceback" not in ours.err
+    if not writable_cache:
+        assert ours.code != 0
+        assert one_line(ours.err, ("not a directory",))
+
+
+@posix
+@UNTIL_NEW
+@pytest.mark.parametrize("limit", [0, 2000])
+def test_a_full_disk(machine: Machine, index: Index, limit: int) -> None:
+    """Files cannot grow: the command ends as uv does, and the next one works."""
+    import resource
+
+    index.add_wheel(Wheel("large", "1.0", files={"large/data.txt": os.urandom(90_000).hex()}))
+    machine = places_machine(machine, index)
+    project(machine.work, ["large"])
+
+    def limited() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # an error, as on a disk that is full
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    ends = []
+    for program in (machine.uv, machine.program):
+        done = subprocess.run(
+            [str(program), "sync"],
+            env=machine.variables,
+            cwd=machine.work,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            preexec_fn=limited,
+        )
+        ends.append(done)
+        assert "Traceback" not in done.stderr
+        assert installed(machine.work) == set()
+    assert ends[1].returncode == ends[0].returncode != 0, ends
+    assert one_line(ends[1].stderr, ("file too large", "os error 27")), ends[1]
+    done = machine.run("sync")
+    assert done.code == 0, done
+    assert installed(machine.work) == {"large-1.0"}
+
+
+# --- more than one, and none to the end
+
+
+@UNTIL_NEW
+@pytest.mark.parametrize("command", ["sync", "lock", "add"])
+def test_commands_at_once_on_one_project(machine: Machine, index: Index, command: str) -> None:
+    machine = places_machine(machine, index)
+    arguments = ["add", "always"] if command == "add" else [command]
+    running = [
+        subprocess.Popen(
+            [str(machine.program), *arguments],
+            env=machine.variables,
+            cwd=machine.work,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(4)
+    ]
+    for process in running:
+        _, text = process.communicate(timeout=120)
+        assert process.returncode == 0, text
+        assert "Traceback" not in text
+    assert machine.plain("lock", "--locked").code == 0
+    done = machine.run("sync", "--locked")
+    assert done.code == 0, done
+    assert installed(machine.work) == {"plain-1.0", "always-1.0"}
+
+
+@posix
+@UNTIL_NEW
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("command", [("add", "slow"), ("sync",), ("lock",)])
+def test_a_command_that_is_broken_off(
+    machine: Machine, index: Index, number: signal.Signals, command: tuple[str, ...]
+) -> None:
+    """Files are as uv leaves them, the exit code is uv's, and the next command works."""
+    slow = Wheel("slow", "1.0", files={"slow/data.txt": "x" * 10_000})
+    index.add_wheel(slow, metadata_file=True)
+    asked, go_on = threading.Event(), threading.Event()
+
+    def waiting() -> Answer:
+        def parts() -> Iterator[bytes]:
+            asked.set()
+            yield b"PK"
+            go_on.wait(60)
+
+        return Answer(body=parts())
+
+    machine = places_machine(machine, index)
+    name = slow.filename + (".metadata" if command == ("lock",) else "")
+    ends = []
+    try:
+        for program in (machine.uv, machine.program):
+            project(machine.work, [] if command[0] == "add" else ["slow"])
+            (machine.work / "uv.lock").unlink(missing_ok=True)
+            index.faults[name] = waiting
+            asked.clear()
+            said = machine.home / "stderr"
+            with said.open("w") as stderr:
+                process = subprocess.Popen(
+                    [str(program), *command],
+                    env=machine.variables,
+                    cwd=machine.work,
+                    stdout=subprocess.DEVNULL,
+                    stderr=stderr,
+                    start_new_session=True,
+                )
+            assert asked.wait(30)
+            # As a terminal does it; a supervisor ends what it started.
+            if number == signal.SIGINT:
+                os.killpg(process.pid, number)
+            else:
+                process.send_signal(number)
+            code = process.wait(timeout=30)
+            ends.append((code, files_of(machine.work), said.read_text()))
+            assert "Traceback" not in ends[-1][2]
+        go_on.set()
+        assert ends[1][0] == ends[0][0] != 0, ends
+        assert ends[1][1] == ends[0][1]
+        del index.faults[name]
+        done = machine.run(*command)
+        assert done.code == 0, done
+        done = machine.run("sync")
+        assert done.code == 0, done
+        assert installed(machine.work) == {"slow-1.0"}
+    finally:
+        go_on.set()

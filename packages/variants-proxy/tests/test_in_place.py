@@ -2,14 +2,15 @@
 
 import hashlib
 
+import httpx
 import pytest
 from machines import NVIDIA
-from upstream_server import JSON, metadata_of
+from upstream_server import JSON, metadata_of, wheel
 
 from pep_variants.choose.preferences import preferences_from_options
 from pep_variants.formats.platform_file import write_platform
 from pep_variants.model.platform import Platform
-from variants_proxy import Limits, Machine, encode
+from variants_proxy import Limits, Machine, Upstream, encode
 from variants_proxy.clients import ClientSettings
 from variants_proxy.in_place_names import wheel_at
 from variants_proxy.urls import in_place_url
@@ -60,6 +61,32 @@ class TestPages:
         assert answer.headers["Cache-Control"] == "no-cache"
         again = asked.get(headers={"Accept": JSON, "If-None-Match": answer.headers["ETag"]})
         assert again.status_code == 304
+
+    @pytest.mark.parametrize("html", [False, True])
+    @pytest.mark.parametrize("base", ["", "absolute", "../.."])
+    def test_without_variants_it_is_the_upstreams(self, upstream, start, html, base):
+        """Relative links, too: they are relative to the same URL for the client."""
+        upstream.add("plain", "plain-1.0-py3-none-any.whl", wheel("plain-1.0-py3-none-any.whl"))
+        upstream.base, upstream.html = upstream.url if base == "absolute" else base, html
+        body = httpx.get(f"{upstream.simple}plain/", headers={"Accept": JSON}).content
+        token = "Bearer token"
+        for credentials in ("", token):
+            upstream.credentials = credentials
+            at = Upstream("main", upstream.simple, token="token" if credentials else "")
+            answer = Asked(start(at)).get(
+                project="plain", headers={"Accept": f"{JSON}, text/html;q=0.1"}
+            )
+            assert answer.content == body
+
+    def test_relative_links_after_a_redirect(self, upstream, start):
+        name = "plain-1.0-py3-none-any.whl"
+        upstream.add("plain", name, wheel(name))
+        upstream.base = "../.."
+        body = httpx.get(f"{upstream.simple}plain/", headers={"Accept": JSON}).content
+        upstream.faults["/elsewhere/below/plain/"] = (200, {"Content-Type": JSON}, body)
+        upstream.faults["/simple/plain/"] = (302, {"Location": "/elsewhere/below/plain/"}, b"")
+        file = Asked(start(upstream)).files("plain")[name]
+        assert file["url"] == f"{upstream.url}/elsewhere/files/plain/{name}"
 
     def test_no_project(self, upstream, start):
         asked = Asked(start(upstream))
@@ -253,6 +280,8 @@ class TestLocked:
         verdicts = {row["label"]: row["verdict"] for row in version["variants"]}
         assert verdicts[label] == "locked"
         assert "chosen" not in verdicts.values()
+        service = asked.proxy.service
+        assert service.noted.has(service.clients.client(asked.key), "app") is not fits
 
 
 def listed(asked):

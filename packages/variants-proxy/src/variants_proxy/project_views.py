@@ -23,6 +23,7 @@ from .releases import Release, plain_releases, releases
 from .remarks import is_notable
 from .settings import Settings, Upstream
 from .single_flight import SingleFlight
+from .upstream_page import PassThrough
 from .upstream_pages import FetchedPage, UpstreamPages
 from .upstreams import Upstreams
 from .views import Client, ProjectView
@@ -92,7 +93,7 @@ class ProjectViews:
         if (
             plain is None
             or await self._other_sources(upstream, project)
-            or found.private
+            or not _stands(client, upstream, project, found, plain)
             or client.machine.preferences.forced.get(project, NON_VARIANT_LABEL)
             != NON_VARIANT_LABEL
         ):
@@ -229,3 +230,15 @@ class ProjectViews:
         projects = await self._pages.projects(upstream)
         shown = [await self.view(client, upstream, project) for project in projects]
         return [item for item in shown if item is not None]
+
+
+def _stands(
+    client: Client, upstream: Upstream, project: str, found: FetchedPage, plain: PassThrough
+) -> bool:
+    """Return whether the links of a page are right for a client that gets it unchanged."""
+    if client.in_place:
+        # At its own URL, unless the upstream has redirected.
+        listing = found.listing
+        own = f"{upstream.url}{project}/"
+        return not plain.relative or (listing is not None and listing.url == own)
+    return not plain.relative and not found.private

@@ -33,8 +33,15 @@ def is_notable(decision: Decision) -> bool:
         selection.problems
         or is_unfit(selection)
         or left_out(selection)
+        or has_unfit_lock(decision)
         or any(notice.actionable for each in _rankings(selection) for notice in notices(each))
     )
+
+
+def has_unfit_lock(decision: Decision) -> bool:
+    """Return whether a lock file has a variant that does not fit the machine."""
+    fitting = {file.label for file in decision.selection.files}
+    return any(label is not None and label not in fitting for label in decision.kept)
 
 
 def remarks(decision: Decision, choice: Choice, project: str) -> dict[str, str | tuple[str, ...]]:

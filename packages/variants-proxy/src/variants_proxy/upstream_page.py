@@ -1,16 +1,16 @@
 """Pages as upstreams wrote them: most have no variants and are served without parsing.
 
 The check for that takes a tenth of the time of parsing. It is strict: pages of an unknown spelling
-are parsed and written again, as are pages with relative links.
+are parsed and written again, as are pages with relative links that are served elsewhere.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -23,9 +23,9 @@ from .responses import PageFormat
 
 _FORMS: dict[str, PageFormat] = {JSON: "json", HTML: "html", "text/html": "html"}
 
-# An absolute link in the spelling of common tools.
+# A link in the spelling of common tools: absolute, or relative in the second group.
 _LINK = re.compile(
-    rb'<a href="https?://[\w.:-]+/[^"?#<>\s]*/([^/"?#<>\s]+)(?:#[^"<>]*)?"'
+    rb'<a href="(?:https?://[\w.:-]+/[^"?#<>&\s]*/([^/"?#<>&\s]+)|([^"?#<>&\s:]+))(?:#[^"<>]*)?"'
     rb'(?: [a-z-]+(?:="[^"]*")?)* ?>'
 )
 _ANY_LINK = re.compile(rb"<a[\s/]", re.IGNORECASE)
@@ -45,10 +45,12 @@ class PassThrough:
     Attributes:
         form: format of the page.
         newest: a wheel of the newest version, None without wheels.
+        relative: whether it has relative links: then only at its own URL.
     """
 
     form: PageFormat
     newest: PageFile | None
+    relative: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class UpstreamPage:
     def plain(self) -> PassThrough | None:
         """Set if the page can be served unchanged; None if it has to be parsed.
 
-        It has no variants, and absolute links only.
+        It has no variants, and links in common spellings only.
         """
         form = _FORMS.get(self.kind.partition(";")[0].strip().lower())
         if form is None or _SUFFIX in self.body:
@@ -90,14 +92,18 @@ class UpstreamPage:
     def _plain_html(self) -> PassThrough | None:
         if not _is_readable(self.body):
             return None
-        names: list[bytes] = _LINK.findall(self.body)
+        links: list[tuple[bytes, bytes]] = _LINK.findall(self.body)
+        names = [name or path.rpartition(b"/")[2] for name, path in links]
         if len(names) != len(_ANY_LINK.findall(self.body)) or any(map(_has_label, names)):
+            return None
+        relative = any(path for _, path in links)
+        if relative and b"<base" in self.body.lower():
             return None
         newest = _newest(names)
         if newest is None:
-            return PassThrough("html", None)
-        link = next(_links_to(self.body, names[newest]), b"")
-        return PassThrough("html", self._file(link))
+            return PassThrough("html", None, relative)
+        link = next(islice(_LINK.finditer(self.body), newest, None))[0]
+        return PassThrough("html", self._file(link), relative)
 
     def _plain_json(self) -> PassThrough | None:
         if json_values(self.body) > PAGE_VALUES:
@@ -107,10 +113,13 @@ class UpstreamPage:
             entries: list[dict[str, Any]] = tree["files"]
             if tree["meta"]["api-version"].partition(".")[0] != "1":
                 return None
+            relative = False
             for entry in entries:
-                provenance = entry.get("provenance") or _ABSOLUTE[0]
-                if not (entry["url"].startswith(_ABSOLUTE) and provenance.startswith(_ABSOLUTE)):
-                    return None
+                for link in (entry["url"], entry.get("provenance") or _ABSOLUTE[0]):
+                    if not link.startswith(_ABSOLUTE):
+                        if ":" in link:
+                            return None
+                        relative = True
             names = [entry["filename"].encode() for entry in entries]
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
@@ -118,10 +127,9 @@ class UpstreamPage:
             return None
         newest = _newest(names)
         if newest is None:
-            return PassThrough("json", None)
-        return PassThrough(
-            "json", self._file(json.dumps({**tree, "files": [entries[newest]]}).encode())
-        )
+            return PassThrough("json", None, relative)
+        part = json.dumps({**tree, "files": [entries[newest]]}).encode()
+        return PassThrough("json", self._file(part), relative)
 
     def _file(self, part: bytes) -> PageFile | None:
         """Return the only file in *part* of the page."""
@@ -142,10 +150,6 @@ def _newest(names: list[bytes]) -> int | None:
             places.setdefault(name.split(b"-", 2)[1].decode("utf-8", "replace"), place)
     versions = {version: text for text in places if (version := read_version(text)) is not None}
     return places[versions[max(versions)]] if versions else None
-
-
-def _links_to(body: bytes, name: bytes) -> Iterator[bytes]:
-    return (link[0] for link in _LINK.finditer(body) if link[1] == name)
 
 
 def _has_label(name: bytes) -> bool:

@@ -293,6 +293,92 @@ def listed(asked):
     return found
 
 
+class TestBytes:
+    """What is read of the upstream before a version is known."""
+
+    SIZE = 2**20
+
+    @pytest.fixture
+    def sent(self, upstream, monkeypatch):
+        """Bytes that the upstream sends, by path, of a project with five versions."""
+        monkeypatch.setattr(
+            "upstream_server.wheel",
+            lambda *args, **kinds: wheel(*args, **kinds, payload=b"x" * self.SIZE, compression=0),
+        )
+        for number in range(1, 6):
+            upstream.add_release(f"{number}.0", *MARKED, labels=("null", "cu128"))
+        upstream.base = upstream.url
+        found = {}
+        answer = upstream.answer
+
+        def counted(path, headers):
+            result = answer(path, headers)
+            found[path] = found.get(path, 0) + len(result[2])
+            return result
+
+        monkeypatch.setattr(upstream, "answer", counted)
+        return found
+
+    @pytest.mark.parametrize("beside", [False, True])
+    def test_an_install_reads_no_wheels(self, upstream, start, sent, beside):
+        upstream.core_metadata = beside
+        asked = registered(start(upstream), hashes=False)
+        files = asked.files()
+        assert not any(path.endswith(".whl") for path in sent)
+        assert sum(sent.values()) < 20_000
+        file = files["app-5.0-0_cu128-py3-none-any.whl"]
+        assert file["hashes"] == {}
+        assert file["core-metadata"]
+        metadata = asked.get(f"{file['url']}.metadata").content
+        assert b"Requires-Dist: a\n" in metadata
+        assert sum(sent.values()) < 100_000  # of one wheel its end
+        assert metadata_of(asked.get(file["url"]).content) == metadata
+        assert self.SIZE < sum(sent.values()) < self.SIZE + 300_000
+
+    def test_without_ranges(self, upstream, start, sent):
+        upstream.ranges = False
+        asked = registered(start(upstream), hashes=False)
+        file = asked.files()["app-4.0-0_cu128-py3-none-any.whl"]
+        assert not any(path.endswith(".whl") for path in sent)
+        assert b"Requires-Dist: a\n" in asked.get(f"{file['url']}.metadata").content
+        assert [path for path in sent if path.endswith(".whl")] == [
+            "/files/app/app-4.0-py3-none-any-cu128.whl"
+        ]
+
+    def test_what_is_not_inspected_is_compared(self, upstream, start, sent):
+        """The page has no hash, so the proxy has to."""
+        upstream.lies.add("app-5.0-py3-none-any-cu128.whl")
+        asked = registered(start(upstream), hashes=False)
+        file = asked.files()["app-5.0-0_cu128-py3-none-any.whl"]
+        assert asked.get(f"{file['url']}.metadata").status_code == 200
+        with pytest.raises(httpx.RemoteProtocolError):
+            asked.get(file["url"])
+
+    def test_what_is_known_is_announced(self, upstream, start, sent):
+        upstream.core_metadata = True
+        proxy = start(upstream, fresh_seconds=0)
+        asked = registered(proxy, hashes=False)
+        name = "app-5.0-0_cu128-py3-none-any.whl"
+        data = asked.get(asked.files()[name]["url"]).content
+        assert asked.files()[name]["hashes"] == {"sha256": hashlib.sha256(data).hexdigest()}
+        others = [file["hashes"] for file in asked.files().values() if file["filename"] != name]
+        assert others == [{}] * 4
+
+    def test_a_lock_reads_the_newest(self, upstream, start, sent):
+        upstream.core_metadata = True
+        asked = registered(start(upstream, limits=Limits(hashed_versions=1)))
+        hashed = {name for name, file in asked.files().items() if file["hashes"]}
+        assert hashed == {"app-5.0-0_cu128-py3-none-any.whl"}
+        assert sum(sent.values()) < self.SIZE + 200_000
+
+    def test_a_lock_reads_what_is_locked(self, upstream, start, sent):
+        upstream.core_metadata = True
+        proxy = start(upstream, limits=Limits(hashed_versions=0))
+        asked = registered(proxy, locked={"app": {"2.0": ("null",)}})
+        hashed = {name for name, file in asked.files().items() if file["hashes"]}
+        assert hashed == {"app-2.0-0_null-py3-none-any.whl"}
+
+
 class TestClients:
     def test_an_unknown_one_is_told_apart(self, upstream, start):
         upstream.add_release()

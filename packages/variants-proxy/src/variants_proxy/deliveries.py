@@ -31,7 +31,7 @@ from .upstream_pages import FetchedPage, UpstreamPages
 from .upstreams import Upstreams
 from .urls import CHOSEN, PLAIN
 from .views import Client
-from .wheel_preparation import WheelPreparation
+from .wheel_preparation import WheelPreparation, is_cheap
 
 logger = logging.getLogger(__name__)
 
@@ -184,8 +184,8 @@ class Deliveries:
         is_metadata = filename.endswith(".metadata")
         plain, label = split_label(file.filename)
         is_direct = self._upstreams.is_direct(upstream, file.url, in_place=client.in_place)
-        # Pages have no hashes of these: the proxy compares them with the upstream's.
-        unhashed = floating
+        # Pages may have no hashes of these: the proxy compares them with the upstream's.
+        unhashed = floating or not (client.hashes or is_cheap(file))
         try:
             reduced = await self._preparation.reduced(upstream, file, context)
         except UpstreamError as error:

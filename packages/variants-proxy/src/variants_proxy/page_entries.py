@@ -27,7 +27,7 @@ from .transfers import WheelDigest
 from .upstreams import Upstreams
 from .urls import CHOSEN, PLAIN, file_path
 from .views import Client, ProjectView
-from .wheel_preparation import WheelPreparation
+from .wheel_preparation import WheelPreparation, is_cheap
 
 logger = logging.getLogger(__name__)
 
@@ -83,13 +83,13 @@ class PageEntries:
         """
         compute = self._upstreams.budget(shown.upstream).compute
         offers = await compute(lambda: _newest_first(choice))
-        markers = await self._markers(shown.upstream, offers)
+        markers = await self._markers(client, shown.upstream, offers)
         announced: dict[str, WheelDigest | None] = {}
         if markers.reduced:
             # If uv finds no solution, the command reports dependencies that markers add.
             self._noted.add(client, shown.project)
         if markers.reduced and not client.floating:
-            announced = await self._announced(shown.upstream, offers, markers, ahead=client.hashes)
+            announced = await self._announced(client, shown, offers, markers)
         merged = await compute(lambda: self._served.of_page(client, offers, markers.own))
         direct = _Direct(self._upstreams, shown.upstream, in_place=client.in_place)
         return await compute(
@@ -99,7 +99,9 @@ class PageEntries:
             ]
         )
 
-    async def _markers(self, upstream: Upstream, offers: Sequence[Offer]) -> _Markers:
+    async def _markers(
+        self, client: Client, upstream: Upstream, offers: Sequence[Offer]
+    ) -> _Markers:
         compute = self._upstreams.budget(upstream).compute
 
         def by_key() -> tuple[list[str], dict[str, PageFile]]:
@@ -109,7 +111,14 @@ class PageEntries:
             return keys, {key: offer.file for key, offer in pairs}
 
         keys, files = await compute(by_key)
-        wanted = list(dict.fromkeys(keys))[: self._limits.inspected]
+        wanted = list(dict.fromkeys(keys))
+        if client.hashes:
+            wanted = wanted[: self._limits.inspected]
+        else:
+            # One version is going to be installed: what others need is read on request.
+            wanted = [key for key in wanted if is_cheap(files[key])][
+                : self._limits.inspected_to_install
+            ]
 
         async def one(file: PageFile) -> bytes | None:
             try:
@@ -125,21 +134,43 @@ class PageEntries:
         return await compute(lambda: _read_markers(keys, offers, metadata))
 
     async def _announced(
-        self, upstream: Upstream, offers: Sequence[Offer], markers: _Markers, *, ahead: bool
+        self, client: Client, shown: ProjectView, offers: Sequence[Offer], markers: _Markers
     ) -> dict[str, WheelDigest | None]:
         marked = [offer for offer in offers if offer.file.filename in markers.reduced]
+        ahead = {
+            offer.file.filename
+            for offer in self._hashed(client, shown.project, marked)[: self._limits.hashed]
+        }
         works = [
             partial(
                 self._preparation.announced,
-                upstream,
+                shown.upstream,
                 offer,
                 markers.reduced[offer.file.filename],
-                ahead=ahead and number < self._limits.hashed,
+                ahead=offer.file.filename in ahead,
             )
-            for number, offer in enumerate(marked)
+            for offer in marked
         ]
         found = await gather_limited(works, self._limits.parallel)
         return {offer.file.filename: item for offer, item in zip(marked, found, strict=True)}
+
+    def _hashed(self, client: Client, project: str, marked: Sequence[Offer]) -> Sequence[Offer]:
+        """Return the wheels that may be read to know their hash, those to be read first in front.
+
+        A lock file has one version, most likely what it had or the newest.
+        """
+        if not client.hashes:
+            return ()
+        if not client.in_place:
+            return marked
+        versions = {offer.file.filename: wheel_version(offer.filename) for offer in marked}
+        distinct = [version for version in dict.fromkeys(versions.values()) if version is not None]
+        stable = [version for version in distinct if not version.is_prerelease]
+        wanted = dict.fromkeys(client.locked.get(project, {}))
+        wanted.update(dict.fromkeys((stable or distinct)[: self._limits.hashed_versions]))
+        places: dict[Version | None, int] = {each: place for place, each in enumerate(wanted)}
+        found = [offer for offer in marked if versions[offer.file.filename] in places]
+        return sorted(found, key=lambda offer: places[versions[offer.file.filename]])
 
 
 def _read_markers(
@@ -263,7 +294,9 @@ def _own_entry(
             hashes={},
             size=None,
             provenance=None,
-            core_metadata=None if entry.core_metadata is None and reduced is None else {},
+            core_metadata={}
+            if client.in_place or entry.core_metadata is not None or reduced is not None
+            else None,
         )
     assert reduced is not None
     known = announced.get(file.filename)

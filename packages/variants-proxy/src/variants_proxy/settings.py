@@ -83,8 +83,11 @@ class Limits:
             their null variants and non-variant wheels.
         inspected: distinct METADATA files per project that are searched for variant markers,
             newest versions first. Pages have no hashes of further wheels, since they may change.
+        inspected_to_install: the same for clients that do not need hashes, of METADATA files beside
+            wheels. What is not inspected is rewritten, if need be, when it is requested.
         hashed: wheels with variant markers per project that are rewritten to know their hash,
             newest versions first. Pages have hashes of others once these were sent.
+        hashed_versions: versions of `hashed` on in-place pages, besides those of a lock file.
         hashed_bytes: maximum size of a wheel for `hashed`.
         cache_bytes: pages and small files on disk.
         answer_bytes: responses in memory.
@@ -106,7 +109,9 @@ class Limits:
     parallel: int = 16
     versions: int = 200
     inspected: int = 500
+    inspected_to_install: int = 20
     hashed: int = 50
+    hashed_versions: int = 2
     hashed_bytes: int = 32 * 2**20
     cache_bytes: int = 1024 * 2**20
     answer_bytes: int = 32 * 2**20

@@ -85,7 +85,7 @@ class WheelPreparation:
 
         An installer will report what is wrong with it.
         """
-        if not (thorough or wheel.core_metadata is not None or is_local(wheel.url)):
+        if not (thorough or is_cheap(wheel)):
             return False
         try:
             metadata = await self._core_metadata.read(upstream, wheel)
@@ -211,3 +211,8 @@ class WheelPreparation:
         except (UpstreamError, *PROBLEMS) as error:
             logger.warning("%s: cannot be rewritten: %s", offer.file.filename, error)
             return None
+
+
+def is_cheap(wheel: PageFile) -> bool:
+    """Return whether METADATA of *wheel* can be read without reading from a remote wheel."""
+    return wheel.core_metadata is not None or is_local(wheel.url)

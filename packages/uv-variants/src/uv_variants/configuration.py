@@ -144,6 +144,26 @@ def read_configuration(
     )
 
 
+def configuration_files(start: Path, environ: Mapping[str, str]) -> list[tuple[str, Path]]:
+    """Return the files that uv may read settings from, with what they are; they need not exist.
+
+    Args:
+        start: directory from which the project is looked for.
+        environ: environment variables.
+    """
+    found = []
+    root = workspace_root(start)
+    for folder in (start, *start.parents):
+        found += [("project", folder / name) for name in ("uv.toml", "pyproject.toml")]
+        if folder == root or (folder / "pyproject.toml").exists():
+            break
+    named = environ.get("UV_CONFIG_FILE")
+    users = [("UV_CONFIG_FILE", Path(named))] if named else []
+    for what, path in (("user", _user_path(environ)), ("system", _system_path(environ))):
+        users += [(what, path)] if path is not None and not named else []
+    return found + users
+
+
 def workspace_root(start: Path) -> Path | None:
     """Return the directory of the project or workspace around *start*, None without one."""
     nearest: Path | None = None

@@ -23,6 +23,7 @@ from .daemon.state_file import (
     state_path,
     write_state,
 )
+from .doctor.command import doctor
 from .errors import USER_ERRORS, ProxyFailed
 from .indexes import UserIndex, distinct, index_at, named_index_at
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 def run_own_command(options: Options, environ: Mapping[str, str]) -> int:
     """Run one of the commands; return the exit code."""
     try:
-        cli.main(
+        code = cli.main(
             list(options.uv_arguments),
             "uv-variants",
             standalone_mode=False,
@@ -49,7 +50,7 @@ def run_own_command(options: Options, environ: Mapping[str, str]) -> int:
         return 1
     except click.Abort:
         return 130
-    return 0
+    return code if isinstance(code, int) else 0
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -242,6 +243,9 @@ def stop(given: tuple[Options, Mapping[str, str]]) -> None:
     except ProxyFailed as error:
         raise click.ClickException(str(error)) from None
     click.echo(f"Stopped {running.url}", err=True)
+
+
+cli.add_command(doctor)
 
 
 def _running(environ: Mapping[str, str]) -> RunningProxy:

@@ -25,6 +25,7 @@ OWN_COMMANDS = {
     "config": "print a uv.toml, or an index URL, for a running proxy",
     "status": "print which proxy is running, and its indexes",
     "stop": "stop it",
+    "doctor": "say whether what is installed and locked fits this machine",
 }
 """Commands that uv does not have, and their help."""
 

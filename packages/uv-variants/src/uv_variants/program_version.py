@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+TESTED_UVS = ("0.5.31", "0.8.24", "0.11.19", "0.13.8", "0.13.9")
+"""The releases of uv that the tests run with, oldest first."""
+
 
 def own_version() -> str:
     """Return the version of the distribution ``uv-variants``."""

@@ -1,0 +1,168 @@
+"""``uv-variants doctor``: what fits this machine, what does not, and what to type."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.index import Index
+from support.projects import CUDA_12_8, DRIVER, gpu_index
+from support.uvs import UVS, Machine, project
+from support.wheels import Wheel
+from uv_variants.program_version import TESTED_UVS
+
+Serve = Callable[[Index], Index]
+
+
+@pytest.fixture
+def index(serve: Serve) -> Index:
+    index = gpu_index()
+    index.add_wheel(Wheel("plain", "1.0"))
+    return serve(index)
+
+
+def on(machine: Machine, index: Index) -> Machine:
+    return machine.with_environ({"UV_DEFAULT_INDEX": index.url, **CUDA_12_8})
+
+
+def found(machine: Machine, *arguments: str) -> tuple[int, dict[str, Any]]:
+    done = machine.run("doctor", "--json", *arguments)
+    assert done.out.startswith("{"), done
+    return done.code, json.loads(done.out)
+
+
+def with_lock(machine: Machine, index: Index, label: str) -> None:
+    """Write a project whose lock has *label* of gpu 2.0."""
+    project(machine.work, ["gpu"])
+    url = f"{index.url}gpu/.variant/{label}/gpu-2.0-0_{label}-py3-none-any.whl"
+    (machine.work / "uv.lock").write_text(
+        'version = 1\nrequires-python = ">=3.10"\n\n[[package]]\nname = "gpu"\nversion = "2.0"\n'
+        f'source = {{ registry = "{index.url}" }}\n'
+        f'wheels = [\n    {{ url = "{url}", hash = "sha256:0" }},\n]\n'
+    )
+
+
+def test_the_tested_uvs() -> None:
+    assert TESTED_UVS == UVS
+
+
+@pytest.mark.matrix
+def test_what_is_installed_fits(every_machine: Machine, index: Index) -> None:
+    machine = on(every_machine, index)
+    machine.create_environment(sys.executable)
+    done = machine.run("pip", "install", "gpu", "plain")
+    assert done.code == 0, done
+    done = machine.run("doctor")
+    assert done.code == 0, done
+    assert done.out.startswith("Everything fits this machine.\n")
+    assert "gpu 2.0  cu128: fits: CUDA driver 12.8 or newer\n" in done.out
+    code, tree = found(machine)
+    assert (code, tree["well"], tree["problems"]) == (0, True, [])
+    (gpu,) = tree["installed"]
+    assert (gpu["label"], gpu["fits"], gpu["best"]) == ("cu128", True, "cu128")
+    assert tree["environment"] == str(machine.work / ".venv")
+    assert tree["versions"]["tested"]
+    assert tree["machine"]["nvidia"]
+    assert {file["what"] for file in tree["caches"]} >= {"uv", "uv-variants"}
+    # The driver is older now: the variant does not fit any more.
+    done = machine.with_environ({DRIVER: "12.6"}).run("doctor")
+    assert done.code == 1, done
+    problem, command, *_ = done.out.splitlines()
+    assert problem.startswith(
+        "problem: gpu 2.0: variant cu128 is installed, which does not fit this machine: "
+    )
+    assert "12.6" in problem
+    assert "; cu126 would be chosen" in problem
+    assert command == "    uv-variants --variant-switch pip install gpu==2.0"
+    # What it says to type helps.
+    older = machine.with_environ({DRIVER: "12.6"})
+    assert older.run(*command.split()[1:]).code == 0
+    assert older.run("doctor").code == 0
+    # With a newer one another would be better, which is no problem.
+    done = machine.run("doctor")
+    assert done.code == 0, done
+    assert done.out.startswith("hint: gpu 2.0: variant cu126 is installed; cu128 would be chosen")
+
+
+def test_a_lock_that_does_not_fit(machine: Machine, index: Index) -> None:
+    machine = on(machine, index).with_environ({DRIVER: "12.6"})
+    with_lock(machine, index, "cu128")
+    code, tree = found(machine)
+    assert code == 1
+    (state,) = tree["locked"]
+    assert (state["name"], state["label"], state["fits"]) == ("gpu", "cu128", False)
+    assert (state["best"], tree["lock"]) == ("cu126", str(machine.work / "uv.lock"))
+    (problem,) = tree["problems"]
+    assert "variant cu128 is locked, which does not fit this machine" in problem["text"]
+    assert problem["command"] == ("uv-variants lock --upgrade-package gpu==2.0 && uv-variants sync")
+    assert found(on(machine, index))[0] == 0
+    with_lock(machine, index, "here")
+    code, tree = found(machine)
+    assert code == 0
+    assert "has no hashes of gpu" in tree["problems"][0]["text"]
+
+
+def test_offline(machine: Machine, index: Index) -> None:
+    machine = on(machine, index)
+    with_lock(machine, index, "cu128")
+    asked = len(index.requests)
+    code, tree = found(machine, "--offline")
+    assert (code, tree["unasked"]) == (0, {"*": "offline: no index was asked"})
+    assert tree["locked"][0]["fits"] is None
+    assert found(machine.with_environ({"UV_OFFLINE": "1"}))[0] == 0
+    assert len(index.requests) == asked
+
+
+def test_an_index_that_is_not_there(machine: Machine, index: Index) -> None:
+    machine = on(machine, index).with_environ({"UV_DEFAULT_INDEX": "http://127.0.0.1:9/simple"})
+    with_lock(machine, index, "cu128")
+    code, tree = found(machine)
+    assert code == 0
+    assert list(tree["unasked"]) == list(tree["indexes"])
+    assert "could not be asked" in tree["problems"][0]["text"]
+
+
+def test_files_that_are_broken_are_named(machine: Machine, tmp_path: Path) -> None:
+    files = {
+        machine.work / "pyproject.toml": "[project\n",
+        machine.home / ".config" / "uv" / "uv.toml": "x = = 1\n",
+        machine.home / ".config" / "variants" / "variants.toml": "prefer = 3 4\n",
+    }
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    absent = str(tmp_path / "absent.pem")
+    code, tree = found(machine.with_environ({"SSL_CERT_FILE": absent}), "--offline")
+    assert code == 1
+    texts = [problem["text"] for problem in tree["problems"]]
+    for path in (*files, absent):
+        assert any(str(path) in text for text in texts), (path, texts)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell script is no program there")
+@pytest.mark.parametrize("version", ["0.4.30", "99.0.0", None])
+def test_uvs_that_are_not_tested(machine: Machine, tmp_path: Path, version: str | None) -> None:
+    uv = tmp_path / "uv"
+    uv.write_text(f"#!/bin/sh\necho uv {version}\n" if version else "#!/bin/sh\nexit 3\n")
+    uv.chmod(0o755)
+    code, tree = found(machine.with_environ({"VARIANTS_UV": str(uv)}), "--offline")
+    (problem,) = tree["problems"]
+    assert code == (0 if version == "99.0.0" else 1)
+    assert (version or "ended with 3") in problem["text"]
+
+
+def test_no_project_no_uv_and_wrong_options(machine: Machine) -> None:
+    code, tree = found(machine.with_environ({"VARIANTS_UV": "/absent/uv"}), "--offline")
+    assert code == 1
+    assert "/absent/uv" in tree["problems"][0]["text"]
+    done = machine.run("doctor", "--no-such-option")
+    assert (done.code, done.out) == (2, "")
+    done = machine.run("doctor", "--help")
+    assert done.code == 0
+    assert "--json" in done.out

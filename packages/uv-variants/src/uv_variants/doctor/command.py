@@ -1,0 +1,45 @@
+"""The command ``uv-variants doctor``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..own_options import Options
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--offline", is_flag=True, help="Ask no index.")
+@click.option(
+    "--directory",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    default=Path(),
+    help="Examine the project there.",
+)
+@click.pass_context
+def doctor(context: click.Context, *, as_json: bool, offline: bool, directory: Path) -> None:
+    """Say whether the variants that are installed and locked fit this machine.
+
+    Nothing is changed. Problems come first, each with the command to type. The exit code is 1 if
+    something does not fit or work, else 0.
+    """
+    from .examination import Examination
+    from .text import lines
+
+    options: Options
+    environ: Mapping[str, str]
+    options, environ = context.obj
+    found = Examination.of(options, environ, directory, offline=offline).findings()
+    if as_json:
+        click.echo(json.dumps(found.as_tree(), indent=2, ensure_ascii=False))
+    else:
+        for line in lines(found):
+            click.echo(line)
+    context.exit(0 if found.is_well else 1)

@@ -104,6 +104,7 @@ class ProxyClient:
         key: platform key or floating name.
         indexes: names of indexes, in the order in which uv asks them.
         projects: of the explicit ones among them, by name.
+        user: that goes with the token: id of a session of the daemon.
     """
 
     port: int
@@ -111,6 +112,7 @@ class ProxyClient:
     key: str
     indexes: tuple[str, ...]
     projects: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    user: str = USERNAME
 
     def choices(
         self, projects: Iterable[str], *, markers: bool = False
@@ -188,7 +190,7 @@ class ProxyClient:
         import http.client
 
         connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=TIMEOUT)
-        secret = base64.b64encode(f"{USERNAME}:{self.token}".encode()).decode()
+        secret = base64.b64encode(f"{self.user}:{self.token}".encode()).decode()
         headers = {
             "Authorization": f"Basic {secret}",
             "Accept": "application/vnd.pypi.simple.v1+json",

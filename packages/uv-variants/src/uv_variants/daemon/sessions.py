@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +25,8 @@ MOST_SESSIONS = 256
 """Sessions at a time; a command beyond gets a daemon of its own."""
 MOST_REFUSALS = 3
 """Refusals of a session that are reported, the last ones."""
+RESTORE_SECONDS = 15.0
+"""Seconds after the start in which a request waits for its session."""
 FIRST_SECONDS = 60.0
 """Seconds within which the command that started the daemon has to connect."""
 
@@ -93,6 +97,8 @@ class Sessions:
         self._sessions: dict[str, OpenSession] = {}
         self.forwarder = Forwarder()
         self.services = Services(self._services_in_use)
+        self._awaited: dict[str, asyncio.Event] = {}
+        self._begun = time.monotonic()
         self.last_end = time.monotonic()
         """When the last session ended, or the daemon began."""
 
@@ -113,22 +119,38 @@ class Sessions:
         session.client = service.client(session.settings)
         self._connect(session)
         self._sessions[session.id] = session
+        if session.id in self._awaited:
+            self._awaited[session.id].set()
         return session
 
     def find(self, name: str, token: str) -> OpenSession | None:
         """Return the session with the id *name* if *token* is its own."""
-        if not ID.fullmatch(name) or not is_equal(token, session_token(self._secret, name)):
-            return None
-        return self._sessions.get(name)
+        return self._sessions.get(name) if self._is_valid(name, token) else None
 
     def by_id(self, name: str) -> OpenSession | None:
         """Return the session with the id *name*; the caller has checked who asks."""
         return self._sessions.get(name)
 
-    def route(self, name: str, token: str) -> Route | None:
-        """Return the way of a session's requests, None for a wrong id or token."""
+    async def route(self, name: str, token: str) -> Route | None:
+        """Return the way of a session's requests, None for a wrong id or token.
+
+        After the start it waits for a session that is not known yet: commands in progress are
+        about to restore those of a daemon that died.
+        """
         found = self.find(name, token)
+        if found is None and self._is_new() and self._is_valid(name, token):
+            restored = self._awaited.setdefault(name, asyncio.Event())
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(restored.wait(), RESTORE_SECONDS)
+            self._awaited.pop(name, None)
+            found = self.find(name, token)
         return found.route if found is not None else None
+
+    def _is_new(self) -> bool:
+        return time.monotonic() - self._begun < RESTORE_SECONDS
+
+    def _is_valid(self, name: str, token: str) -> bool:
+        return bool(ID.fullmatch(name)) and is_equal(token, session_token(self._secret, name))
 
     def end(self, name: str) -> None:
         """End a session; requests in progress are answered."""

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import socket
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
@@ -56,7 +56,7 @@ _REASONS = {
     502: "Bad Gateway",
     503: "Service Unavailable",
 }
-Sessions = Callable[[str, str], "Route | None"]
+Sessions = Callable[[str, str], "Route | Awaitable[Route | None] | None"]
 
 
 class Transport:
@@ -73,8 +73,9 @@ class Transport:
 
         Args:
             authority: signs the certificates for hosts of indexes.
-            sessions: from id and token to the route of a session, None for wrong ones. Called for
-                every connection and every request; compares in constant time.
+            sessions: from id and token to the route of a session, None for wrong ones; it may wait
+                for one that is being restored. Called for every connection and every request;
+                compares in constant time.
             direct: answers requests for the port itself, as for a web server; it checks
                 ``Authorization`` itself.
             forwarder: for requests of plain http to other hosts; one of its own by default.
@@ -169,7 +170,7 @@ class Transport:
 
     async def _connect(self, connection: socket.socket, request: ConnectRequest) -> bool:
         """Answer a CONNECT request; return whether the socket is still this module's."""
-        route = self.route(request.credentials)
+        route = await self.route(request.credentials)
         if route is None or request.credentials is None:
             await _refuse(connection, 407, _WRONG_SESSION, _CHALLENGE)
             return True
@@ -232,9 +233,12 @@ class Transport:
             ssl_handshake_timeout=HEAD_SECONDS if tls is not None else None,
         )
 
-    def route(self, credentials: tuple[str, str] | None) -> Route | None:
+    async def route(self, credentials: tuple[str, str] | None) -> Route | None:
         """Return the route of a session, None without valid credentials."""
-        return self._sessions(*credentials) if credentials is not None else None
+        if credentials is None:
+            return None
+        found = self._sessions(*credentials)
+        return await found if isinstance(found, Awaitable) else found
 
     async def answer_directly(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request for the port itself."""
@@ -309,7 +313,7 @@ class PortApplication:
             await self._transport.answer_directly(scope, receive, send)
             return
         credentials = session_credentials(scope["headers"])
-        route = self._transport.route(credentials)
+        route = await self._transport.route(credentials)
         if route is None or credentials is None:
             await refuse(send, 407, _WRONG_SESSION, (_CHALLENGE,))
             return

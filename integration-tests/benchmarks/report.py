@@ -44,6 +44,7 @@ def in_turn(
     rounds: int,
     warmups: int = 1,
     clock: Callable[[], float] = time.perf_counter,
+    prepare: Callable[[], object] | None = None,
 ) -> tuple[float, float]:
     """Return seconds of both, called in turn so that a busy machine slows both.
 
@@ -51,14 +52,20 @@ def in_turn(
     and each time the other way round: the median of the ratios. The second figure is the median
     of its own, the first one that times the ratio.
 
+    *prepare* is called before each of them and not measured.
+
     *clock* is `time.process_time` for what only computes: it does not count other processes.
     """
     for _ in range(warmups):
-        ours()
-        theirs()
+        for call in (ours, theirs):
+            if prepare is not None:
+                prepare()
+            call()
     spent: dict[Callable[[], object], list[float]] = {ours: [], theirs: []}
     for number in range(rounds):
         for call in (ours, theirs) if number % 2 else (theirs, ours):
+            if prepare is not None:
+                prepare()
             gc.collect()  # what the other one left behind is not this one's to clear away
             start = clock()
             call()

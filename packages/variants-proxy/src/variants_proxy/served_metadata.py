@@ -1,12 +1,14 @@
 """Which METADATA clients get for the wheels of a version: each its own, or one for all of them.
 
 uv takes the METADATA of one wheel for all, so it gets a merged one (`merge_metadata`) of versions
-that have variants. pip compares the METADATA of a wheel with the one that it downloads, and reads
-that of the wheel it installs: other clients get each wheel's own. `Client.merges` says which.
+that have variants, chosen or not. pip compares the METADATA of a wheel with the one that it
+downloads, and reads that of the wheel it installs: other clients get each wheel's own.
+`Client.merges` says which.
 
 uv reads the METADATA of the wheel with the highest build tag, of those that fit its Python and
-Pythons to come. On in-place pages variants have a build tag (`in_place_names`), so plain wheels can
-keep their own URLs, and their own METADATA there, unless one has a build tag as high.
+Pythons to come. On in-place pages variants have a build tag (`in_place_names`), so plain wheels
+beside them can keep their own URLs, and their own METADATA there, unless one has a build tag as
+high.
 """
 
 from __future__ import annotations
@@ -83,7 +85,7 @@ class ServedMetadata:
         for same in versions.values():
             # Most versions have one METADATA.
             contents = {own.get(offer.file.filename) for offer in same}
-            if len(contents) == 1 or not any(offer.label is not None for offer in same):
+            if len(contents) == 1:
                 continue
             known = [(offer, own.get(offer.file.filename)) for offer in same]
             merged = None
@@ -116,8 +118,6 @@ class ServedMetadata:
             and item.filename != offer.filename
             and wheel_version(item.filename) == version
         ]
-        if all(item.label is None for item in (*same, offer)):
-            return None
         wheels = [(offer, await self._own(upstream, offer))]
         try:
             wheels += [(item, await self._own(upstream, item)) for item in same]
@@ -156,7 +156,7 @@ def _plain_is_read(offers: Sequence[Offer]) -> bool:
         if offer.label is not None
     ]
     plain = [_build(offer.filename) for offer in offers if offer.label is None]
-    return any(build >= max(labelled) for build in plain)
+    return any(build >= max(labelled, default=build) for build in plain)
 
 
 def _build(filename: str) -> tuple[int, str]:

@@ -1,0 +1,40 @@
+"""The index proxy in this process, for clients that are real."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from variants_proxy import Settings, create_app
+
+
+@contextmanager
+def running_proxy(settings: Settings) -> Iterator[str]:
+    """Serve a proxy with *settings* on a free port of loopback; its address is the result."""
+    server = _Server(uvicorn.Config(create_app(settings), log_level="critical", access_log=False))
+    listening = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    try:
+        assert server.ready.wait(30), "the proxy does not start"
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(10)
+        listening.close()
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it has started."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = threading.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self.ready.set()

@@ -1,0 +1,141 @@
+"""Locks for several platforms: every platform gets what its own wheel requires."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+
+import pytest
+from packaging.requirements import Requirement
+
+from support.index import Index, served
+from support.platform_layouts import LAYOUTS, MACHINES, PLATFORMS, layouts_index, needs_of
+from support.proxies import running_proxy
+from support.uvs import Machine
+from variants_proxy import Settings, Upstream, encode, index_url
+from variants_proxy.in_place_names import wheel_at
+from variants_proxy.urls import in_place_url
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+PYTHON = sys.executable
+Serve = Callable[[Index], Index]
+ADDRESSES: Mapping[str, Callable[[str, str], str]] = {
+    "in place": lambda key, index: in_place_url(key, index),
+    "shared": lambda key, index: index_url(key, index),
+}
+"""In-place pages, which `uv-variants` puts in front of an index, and those of a shared proxy."""
+
+Cell = tuple[str, str, int]
+"""A layout, a platform, a minor version of Python."""
+
+
+@pytest.fixture(scope="module")
+def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("proxy")
+    with served(layouts_index(metadata_hashes=True)) as index:
+        upstream = Upstream("main", index.url)
+        with running_proxy(Settings((upstream,), cache=folder, environ={})) as url:
+            yield url
+
+
+def write_project(machine: Machine) -> None:
+    """Write a project with an extra for every layout: not all have wheels for every platform."""
+    extras = "".join(
+        f'{name} = ["{name}{f"[{layout.extra}]" if layout.extra else ""}"]\n'
+        for name, layout in LAYOUTS.items()
+    )
+    (machine.work / "pyproject.toml").write_text(
+        '[project]\nname = "project"\nversion = "1.0"\nrequires-python = ">=3.11"\n'
+        f"[project.optional-dependencies]\n{extras}"
+    )
+
+
+def locking(machine: Machine, proxy: str, who: str, address: str = "in place") -> Machine:
+    """Return *machine* with a project, whose index is that of *who*."""
+    write_project(machine)
+    url = proxy + ADDRESSES[address](encode(MACHINES[who]), "main")
+    return machine.with_environ({"UV_DEFAULT_INDEX": url, "UV_PYTHON": PYTHON})
+
+
+def locked_labels(machine: Machine) -> dict[str, dict[str, str]]:
+    """Return the labels in ``uv.lock`` by layout and tag; empty for wheels without one."""
+    tree = tomllib.loads((machine.work / "uv.lock").read_text())
+    found: dict[str, dict[str, str]] = {}
+    for package in tree["package"]:
+        for wheel in package.get("wheels", ()) if package["name"] in LAYOUTS else ():
+            label, plain = wheel_at(wheel["url"]) or (None, wheel["url"].rpartition("/")[2])
+            old = re.search(r"/files/main/[^/]+/([^/]+)/", wheel["url"])
+            label = old[1].strip("-") if old else label
+            tag = "-".join(plain.removesuffix(".whl").split("-")[-3:])
+            found.setdefault(package["name"], {})[tag] = label or ""
+    return found
+
+
+def expected(locked: Mapping[str, Mapping[str, str]]) -> dict[Cell, frozenset[str]]:
+    """Return what every cell needs: that of the wheel that the lock file has for it."""
+    found = {}
+    for name, layout in LAYOUTS.items():
+        for platform, minor in layout.cells():
+            build = layout.build_for(platform, minor, locked[name])
+            if build is not None:
+                found[name, platform, minor] = needs_of(name, build)
+    return found
+
+
+def cells_of(requirements: str, cells: Mapping[Cell, frozenset[str]]) -> dict[Cell, frozenset[str]]:
+    """Return what *requirements*, the lines of a requirements file, have for every cell."""
+    parsed = [
+        Requirement(line)
+        for line in map(str.strip, requirements.splitlines())
+        if line and line[0] not in "#-"
+    ]
+    found = {}
+    for name, platform, minor in cells:
+        where = PLATFORMS[platform].environment(minor)
+        found[name, platform, minor] = frozenset(
+            f"{item.name}{item.specifier}"
+            for item in parsed
+            if item.name.startswith(f"{name}-")
+            and (item.marker is None or item.marker.evaluate(where))
+        )
+    return found
+
+
+def wrong_cells(
+    title: str, got: Mapping[Cell, frozenset[str]], cells: Mapping[Cell, frozenset[str]]
+) -> list[Cell]:
+    """Print the table; return the cells that are not as they should be."""
+    wrong = [cell for cell, needs in cells.items() if got.get(cell) != needs]
+    print(f"\n{title}: {len(wrong)} of {len(cells)} cells wrong")
+    for name, layout in LAYOUTS.items():
+        row = []
+        for cell in (cell for cell in cells if cell[0] == name):
+            said = "ok"
+            if cell in wrong:
+                there = got.get(cell, frozenset())
+                missing = [f"-{item}" for item in sorted(cells[cell] - there)]
+                more = [f"+{item}" for item in sorted(there - cells[cell])]
+                said = " ".join((*missing, *more)).replace(f"{name}-", "")
+            row.append(f"{cell[1]}{f' 3.{cell[2]}' if len(layout.minors) > 1 else ''}: {said}")
+        print(f"  {name:4} {layout.words:52} {', '.join(row)}")
+    return wrong
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("who", MACHINES)
+def test_a_lock(every_machine: Machine, proxy: str, who: str) -> None:
+    machine = locking(every_machine, proxy, who)
+    done = machine.plain("lock")
+    assert done.code == 0, done
+    cells = expected(locked_labels(machine))
+    done = machine.plain(
+        "export", "--frozen", "--all-extras", "--no-hashes", "--no-emit-project", "--no-header"
+    )
+    assert done.code == 0, done
+    title = f"{who}, {machine.uv.parent.name}"
+    assert wrong_cells(title, cells_of(done.out, cells), cells) == []

@@ -4,42 +4,13 @@ import hashlib
 
 import httpx
 import pytest
+from in_place_client import BARE, CU128, CU128_HERE, KEY, MARKED, Asked, key, listed, registered
 from machines import NVIDIA
 from upstream_server import JSON, metadata_of, wheel
 
-from pep_variants.choose.preferences import preferences_from_options
 from pep_variants.formats.platform_file import write_platform
 from pep_variants.model.platform import Platform
-from variants_proxy import Limits, Machine, Upstream, encode
-from variants_proxy.clients import ClientSettings
-from variants_proxy.in_place_names import wheel_at
-from variants_proxy.urls import in_place_url
-
-KEY = encode(Machine(NVIDIA, target="linux-x86_64"))
-CU128 = "app-1.0-py3-none-any-cu128.whl"
-CU128_HERE = "app-1.0-0_cu128-py3-none-any.whl"
-MARKED = ("a; 'nvidia' in variant_namespaces", "b; variant_label == ''")
-
-
-class Asked:
-    """What a client sees of an index of a proxy."""
-
-    def __init__(self, proxy, key=KEY, index="main"):
-        self.proxy = proxy
-        self.key = key
-        self.index = index
-
-    def url(self, project="app"):
-        return self.proxy.url + in_place_url(self.key, self.index, project)
-
-    def get(self, path="", project="app", **options):
-        options.setdefault("headers", {"Accept": JSON})
-        return self.proxy.get(self.url(project) + path, **options)
-
-    def files(self, project="app"):
-        answer = self.get(project=project)
-        answer.raise_for_status()
-        return {file["filename"]: file for file in answer.json()["files"]}
+from variants_proxy import Limits, Upstream
 
 
 class TestPages:
@@ -145,19 +116,8 @@ class TestFiles:
         assert b"Requires-Dist: b" not in metadata
 
 
-def key(**options):
-    return encode(
-        Machine(NVIDIA, target="linux-x86_64", preferences=preferences_from_options(options))
-    )
-
-
-def registered(proxy, given=KEY, **settings):
-    return Asked(proxy, proxy.service.clients.register(ClientSettings(given, **settings)))
-
-
 LINUX, MAC = "cp312-cp312-manylinux_2_28_x86_64", "cp312-cp312-macosx_11_0_arm64"
 OLD_LINUX, NEWER = "cp312-cp312-manylinux_2_17_x86_64", "cp313-cp313-manylinux_2_28_x86_64"
-BARE = encode(Machine(target="linux-x86_64"))
 
 
 def at(tag, label):
@@ -282,15 +242,6 @@ class TestLocked:
         assert "chosen" not in verdicts.values()
         service = asked.proxy.service
         assert service.noted.has(service.clients.client(asked.key), "app") is not fits
-
-
-def listed(asked):
-    """Return the labels on a page by tags."""
-    found = {}
-    for name, file in asked.files().items():
-        label, plain = wheel_at(file["url"]) or (None, name)
-        found[plain.removeprefix("app-1.0-").removesuffix(".whl")] = label
-    return found
 
 
 class TestBytes:

@@ -143,10 +143,10 @@ class TransferResponse(Response):
 
 def cache_control(delivery: Delivery, seconds: int) -> str:
     """Return ``Cache-Control`` of a response that may be kept for *seconds*."""
+    if delivery.revalidated and (delivery.floating or seconds <= SHORT_SECONDS):
+        return "no-cache"
     if delivery.floating:
         return "no-store"
-    if delivery.revalidated and seconds <= SHORT_SECONDS:
-        return "no-cache"
     scope = "private" if delivery.private else "public"
     return f"{scope}, max-age={seconds}" + (", immutable" if seconds > 86400 else "")
 

@@ -12,7 +12,8 @@ from typing import TypeVar
 from packaging.version import Version
 
 from pep_variants.choose.metadata_markers import metadata_terms, reduce_metadata
-from variants_index.pages import PageFile
+from pep_variants.model.label import split_label
+from variants_index.pages import Page, PageFile
 
 from .core_metadata import CoreMetadata, metadata_key
 from .errors import UpstreamError
@@ -92,12 +93,15 @@ class PageEntries:
             announced = await self._announced(client, shown, offers, markers)
         merged = await compute(lambda: self._served.of_page(client, offers, markers.own))
         direct = _Direct(self._upstreams, shown.upstream, in_place=client.in_place)
-        return await compute(
-            lambda: [
+
+        def write() -> list[PageFile]:
+            entries = [
                 _entry(client, shown, offer, prefix, markers, announced, merged, direct)
                 for offer in choice.offers
             ]
-        )
+            return _everywhere(choice, entries, shown.found.page) if client.floating else entries
+
+        return await compute(write)
 
     async def _markers(
         self, client: Client, upstream: Upstream, offers: Sequence[Offer]
@@ -322,6 +326,22 @@ def _place(
     choice = CHOSEN if floating else PLAIN if offer.label is None else offer.label
     path = file_path(shown.upstream.name, shown.project, choice, offer.filename)
     return offer.filename, prefix + path
+
+
+def _everywhere(choice: Choice, entries: Sequence[PageFile], page: Page) -> list[PageFile]:
+    """Return *entries* of a floating page as they are on every machine.
+
+    The time is that of the last upload of all the wheels that one stands for.
+    """
+    times: dict[str, str] = {}
+    for file in page.files:
+        if file.upload_time is not None:
+            plain, _ = split_label(file.filename)
+            times[plain] = max(times.get(plain, ""), file.upload_time)
+    return [
+        entry if entry is offer.file else replace(entry, upload_time=times.get(offer.filename))
+        for offer, entry in zip(choice.offers, entries, strict=True)
+    ]
 
 
 class _Direct:

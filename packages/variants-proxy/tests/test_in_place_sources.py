@@ -1,0 +1,188 @@
+"""In-place pages of several places, of wheels that lie, and of metadata that is broken."""
+
+import json
+
+import httpx
+import pytest
+from in_place_client import CU128, CU128_HERE, KEY, Asked, key, listed, registered
+from machines import NVIDIA
+from test_metadata_check import LIES
+from upstream_server import wheel
+
+from pep_variants.errors import PluginFailed
+from variants_proxy import Machine, Upstream, encode
+
+APP = "app-1.0-py3-none-any.whl"
+
+REQUESTED = frozenset(("app",))
+
+
+@pytest.fixture
+def both(upstream, other, start):
+    """Start a proxy before an index and a find-links page; return what clients see of both."""
+
+    def begin(**options):
+        links = Upstream("links", f"{other.simple}app/", "find-links")
+        proxy = start(Upstream("main", upstream.simple), links, requested=REQUESTED, **options)
+        return Asked(proxy), Asked(proxy, index="links")
+
+    return begin
+
+
+class TestFindLinks:
+    def test_the_page(self, upstream, other, both):
+        other.add_release()
+        other.add("app", "app-1.0.tar.gz", b"source")
+        _, links = both()
+        upstream.add("app", APP, wheel(APP))
+        files = links.files("")
+        assert set(files) == {CU128_HERE, "app-1.0.tar.gz"}
+        assert files["app-1.0.tar.gz"]["url"] == f"{other.url}/files/app/app-1.0.tar.gz"
+        answer = links.get(files[CU128_HERE]["url"], "", follow_redirects=True)
+        assert answer.content == other.files["app"][CU128]
+        assert links.get(f"{files[CU128_HERE]['url']}.metadata", "").status_code == 200
+
+    def test_its_variant_goes_before_a_plain_wheel_of_the_index(self, upstream, other, both):
+        """As in pip (U30)."""
+        upstream.add("app", APP, wheel(APP))
+        other.add_release(labels=["cu128", "null"])
+        index, links = both()
+        assert index.files() == {}
+        assert listed(links, "") == {"py3-none-any": "cu128"}
+
+    def test_what_fits_nowhere_does_not(self, upstream, other, both):
+        upstream.add("app", APP, wheel(APP))
+        other.add_release(labels=["cu130"])
+        index, links = both()
+        assert listed(index) == {"py3-none-any": None}
+        assert listed(links, "") == {}
+
+    def test_a_variant_of_the_index_goes_before_its_plain_wheel(self, upstream, other, both):
+        upstream.add_release(labels=["cu128"])
+        other.add("app", APP, wheel(APP))
+        index, links = both()
+        assert listed(index) == {"py3-none-any": "cu128"}
+        assert listed(links, "") == {}
+
+
+class TestPromises:
+    """What was promised is installed (U31)."""
+
+    @pytest.mark.parametrize("lie", LIES)
+    @pytest.mark.parametrize("ranges", [True, False])
+    def test_a_wheel_that_is_something_else(self, upstream, start, lie, ranges):
+        upstream.ranges = ranges
+        upstream.add_release()
+        upstream.add("app", CU128, wheel(CU128, variants=LIES[lie]))
+        for asked in (Asked(start(upstream)), registered(start(upstream), hashes=False)):
+            answer = asked.get(f".variant/cu128/{CU128_HERE}")
+            assert answer.status_code == 409, answer.text
+            assert CU128 in answer.text
+            other = asked.get(".variant/cu126/app-1.0-0_cu126-py3-none-any.whl")
+            assert other.status_code in (200, 307)
+
+    def test_the_wrong_hash(self, upstream, start):
+        upstream.add_release("1.0", "a; 'nvidia' in variant_namespaces")
+        upstream.lies.add(CU128)
+        asked = registered(start(upstream), hashes=False)
+        with pytest.raises(httpx.RemoteProtocolError):
+            asked.get(f".variant/cu128/{CU128_HERE}")
+
+
+class TestNotices:
+    """What the command has to tell the user afterwards (U16)."""
+
+    def report(self, asked):
+        service = asked.proxy.service
+        asked.files()
+        noted = service.noted.has(service.clients.client(asked.key), "app")
+        tree = asked.proxy.get(f"/p/{asked.key}/i/main/variants/app/").json()
+        return noted, tree["versions"][0]
+
+    def test_broken_json(self, upstream, start):
+        upstream.add_release(plain=True)
+        upstream.files["app"]["app-1.0-variants.json"] = b"{"
+        asked = registered(start(upstream))
+        noted, version = self.report(asked)
+        assert noted
+        (problem,) = version["problems"]
+        assert "app-1.0-variants.json" in problem
+        assert listed(asked) == {"py3-none-any": None}
+
+    def test_everything_is_rejected(self, upstream, start):
+        upstream.add_release(labels=["cu130"])
+        noted, version = self.report(registered(start(upstream)))
+        assert noted
+        assert "cu130" in version["unfit"]
+        assert "13.0" in version["unfit"]
+
+    def test_a_plugin_that_is_not_allowed(self, upstream, start):
+        upstream.add_release(labels=["cu128", "null"])
+        tree = json.loads(upstream.files["app"]["app-1.0-variants.json"])
+        tree["providers"]["nvidia"] = {"requires": ["acme-provider"], "plugin-api": "acme:Plugin"}
+        upstream.files["app"]["app-1.0-variants.json"] = json.dumps(tree).encode()
+        detected = encode(Machine(detected=NVIDIA, target="linux-x86_64"))
+        asked = registered(start(upstream), detected)
+        noted, version = self.report(asked)
+        assert noted
+        assert any("acme-provider" in text for text in version["notices"]), version
+        assert version["providers"]["nvidia"]["requires"] == ["acme-provider"]
+
+    def test_a_plugin_that_failed(self, upstream, start):
+        from pep_variants.detect.detector import provider_id
+        from pep_variants.formats.reader import read_metadata
+
+        upstream.add_release()
+        text = upstream.files["app"]["app-1.0-variants.json"]
+        provider = read_metadata(text, "x").providers["nvidia"]
+        name = provider_id("nvidia", provider.requires, provider.plugin_api)
+        failures = {name: PluginFailed("nvidia", "it crashed", "")}
+        bare = encode(Machine(target="linux-x86_64"))
+        asked = registered(start(upstream, failures=failures), bare)
+        answer = asked.get()
+        assert answer.status_code == 424
+        assert "it crashed" in answer.text
+
+    def test_a_variant_that_does_not_exist(self, upstream, start):
+        upstream.add_release()
+        asked = registered(start(upstream), key(variant=["app=cu999"]))
+        assert asked.files() == {}
+
+
+class TestFloating:
+    HERE = "app-1.0-0_here-py3-none-any.whl"
+
+    @pytest.mark.parametrize("requires", [(), ("a; 'nvidia' in variant_namespaces",)])
+    def test_what_fits_when_it_is_requested(self, upstream, start, requires):
+        upstream.add_release("1.0", *requires)
+        for day, name in enumerate(upstream.files["app"], 1):
+            upstream.attributes[name] = {"upload-time": f"2026-01-0{day}T00:00:00Z"}
+        proxy = start(upstream)
+        pages = set()
+        for given, label in ((KEY, "cu128"), (encode(Machine(target="linux-x86_64")), "null")):
+            asked = registered(proxy, given, floating=True)
+            file = asked.files()[self.HERE]
+            pages.add(json.dumps(file, sort_keys=True))
+            assert file["hashes"] == {}
+            assert "size" not in file
+            answer = asked.get(file["url"])
+            assert _unpacked(answer.content, "app.py") == f"LABEL = {label!r}\n".encode()
+            assert answer.headers["Cache-Control"] == "no-cache"
+            metadata = asked.get(f"{file['url']}.metadata", follow_redirects=True)
+            assert metadata.content == _unpacked(answer.content, "app-1.0.dist-info/METADATA")
+            assert metadata.headers["Cache-Control"] == "no-cache"
+        assert len(pages) == 1  # so a lock file is the same everywhere
+
+    def test_other_files_keep_their_hash(self, upstream, start):
+        upstream.add_release()
+        upstream.add("plain", "plain-1.0-py3-none-any.whl", wheel("plain-1.0-py3-none-any.whl"))
+        upstream.base = upstream.url
+        asked = registered(start(upstream), floating=True)
+        assert asked.files("plain")["plain-1.0-py3-none-any.whl"]["hashes"]
+
+
+def _unpacked(data, name):
+    import io
+    import zipfile
+
+    return zipfile.ZipFile(io.BytesIO(data)).read(name)

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ def read(path):
 
 print(json.dumps({
     "environ": dict(os.environ),
-    "block": read("/proc/self/environ"),
+    "block": sorted(read("/proc/self/environ").split("\\0")),
     "argv": sys.argv,
     "orig_argv": getattr(sys, "orig_argv", []),
     "executable": sys.executable,
@@ -96,11 +96,35 @@ RUNS = {
     "folder-alone": "sub",
 }
 
+TOOLS = {
+    "python-program": "dep-tool a --from x",
+    "native-program": "native a",
+    "from": "--from dep dep-tool -c",
+    "from-separated": "--from native -- native -c",
+    "version": "native==1.0 a",
+    "at-version": "dep-tool@1.0 a",
+    "with": "--with dep native x",
+    "of-a-dependency": "--from dep dep-tool",
+    "on-path": "--from native env",
+    "by-path": "--from native ./shell.sh x",
+    "python": "python report.py",
+    "python-isolated": "python -I report.py",
+    "python-of-a-tool": "--from native python3 report.py",
+    "a-file": "FILE x",
+    "from-a-file": "--from FILE native x",
+    "nothing-there": "--from native no-such-program",
+    "no-program": "empty x",
+    "another-name": "Native x",
+    "a-script": "report.py",
+}
+
 
 def index() -> Index:
     index = Index()
     tool = "#!python\n" + REPORT
     index.add_wheel(Wheel("dep", "1.0", files={"dep-1.0.data/scripts/dep-tool": tool}))
+    index.add_wheel(Wheel("empty", "1.0", requires=("native",)))
+    index.add_wheel(Wheel("dep-tool", "1.0", files={"dep_tool-1.0.data/scripts/dep-tool": tool}))
     index.add_wheel(Wheel("native", "1.0", files={NATIVE: SHELL}))
     return index
 
@@ -168,18 +192,33 @@ def prepared(every_machine: Machine, serve: Serve) -> Machine:
 @linux
 @pytest.mark.matrix
 def test_programs_find_what_they_find_under_uv(prepared: Machine) -> None:
-    differing = []
-    for name, text in RUNS.items():
-        words = ["run", *text.split()]
+    assert not differing(prepared, {name: f"run {text}" for name, text in RUNS.items()})
+
+
+@linux
+@pytest.mark.matrix
+def test_tools_find_what_they_find_under_uv(prepared: Machine) -> None:
+    wheel = Wheel("native", "1.0", files={NATIVE: SHELL})
+    path = prepared.home / wheel.filename
+    path.write_bytes(wheel.build())
+    runs = {name: f"tool run {text}".replace("FILE", str(path)) for name, text in TOOLS.items()}
+    assert not differing(prepared, runs)
+
+
+def differing(machine: Machine, runs: Mapping[str, str]) -> str:
+    """Return what differs between uv and `uv-variants`, in lines."""
+    found = []
+    for name, text in runs.items():
+        words = text.split()
         stdin = REPORT if name == "stdin" else "text\n"
         if "metadata" in name:  # uv names the Python differently when it has made the environment
-            outcome(prepared, prepared.uv, *words)
-            outcome(prepared, prepared.program, *words)
-        plain = outcome(prepared, prepared.uv, *words, stdin=stdin)
-        ours = outcome(prepared, prepared.program, *words, stdin=stdin)
-        differing += [
+            outcome(machine, machine.uv, *words)
+            outcome(machine, machine.program, *words)
+        plain = outcome(machine, machine.uv, *words, stdin=stdin)
+        ours = outcome(machine, machine.program, *words, stdin=stdin)
+        found += [
             (name, key, plain.get(key), ours.get(key))
             for key in {*plain, *ours}
             if plain.get(key) != ours.get(key)
         ]
-    assert not differing, "\n".join(map(repr, differing))
+    return "\n".join(map(repr, found))

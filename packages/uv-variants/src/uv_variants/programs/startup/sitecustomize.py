@@ -4,7 +4,8 @@ uv itself runs with variables of ours (the proxy, its certificates, a cache dire
 inherit them, and this file puts back what the user had, in one of two ways:
 
 - as a program: ``python -I -S sitecustomize.py program …`` becomes the program that the further
-  arguments name, ``python -I -S sitecustomize.py python …`` the same Python with these arguments.
+  arguments name, ``… python …`` the same Python with these arguments, and ``… tool …`` a program of
+  the environment that uv has made for a tool.
 - as the module that Python imports when it starts, from a folder in ``PYTHONPATH``: the process
   becomes the same Python again, with the same arguments. So scripts, modules, the backends of
   builds and ``keyring`` are caught.
@@ -14,7 +15,7 @@ instruction. The file runs in any Python that uv may find (3.8 and newer), and i
 loaded anyway: every program waits for it.
 """
 
-# ruff: noqa: PTH100, PTH117, PTH118, PTH120 - pathlib would take as long as the rest
+# ruff: noqa: PTH100, PTH110, PTH117, PTH118, PTH120, PTH208 - pathlib would take as long as the rest
 
 from __future__ import annotations
 
@@ -23,6 +24,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import NoReturn
 
 STATE = "_UV_VARIANTS_RESTORED"
@@ -69,8 +71,84 @@ def run_program(arguments: list[str], environ: dict[str, str]) -> NoReturn:
             program with its own.
         environ: its variables.
     """
-    _leave_at_interrupt()
     program = arguments[arguments.index("--") + 1 :]
+    _run_found(program, environ)
+    # uv says why, in words that differ from version to version.
+    become(arguments[0], arguments, environ)
+
+
+def run_tool(arguments: list[str], environ: dict[str, str]) -> NoReturn:
+    """Become a program of a tool; uv decides if the tool itself does not provide it.
+
+    Args:
+        arguments: name of the program, name of its distribution, whether the user named that
+            (``from``) or not (empty), the number of the following arguments that are not the
+            program's; then uv with the arguments of the user. Names that are not known are empty:
+            they are those of the one distribution that came from a URL or path.
+        environ: variables of the program.
+    """
+    name, distribution, explicit, number, *command = arguments
+    installed = list(_installed(os.environ["PATH"].split(os.pathsep)[0]))
+    if not distribution:
+        found = [item for item, _, is_direct in installed if is_direct]
+        distribution = found[0] if len(found) == 1 else ""
+    name = name or distribution
+    providers = [item for item, programs, _ in installed if name in programs]
+    if name and (distribution in providers or (explicit and not providers)):
+        _run_found([name, *command[int(number) :]], environ)
+    # Its words about a program that is missing, or that another distribution has.
+    as_before = {**os.environ, "PATH": os.environ["PATH"].partition(os.pathsep)[2]}
+    become(command[0], command, as_before)
+
+
+def _installed(scripts: str) -> Iterator[tuple[str, list[str], bool]]:
+    """Yield name, programs, and whether it came from a URL or path, of what is installed.
+
+    *scripts* is the folder of the programs.
+    """
+    library = os.path.join(os.path.dirname(scripts), "Lib" if os.name == "nt" else "lib")
+    folders = [library] if os.name == "nt" else [os.path.join(library, x) for x in _names(library)]
+    for folder in (os.path.join(item, "site-packages") for item in folders):
+        for item in _names(folder):
+            if item.endswith(".dist-info"):
+                path = os.path.join(folder, item)
+                name = normalized(item.split("-")[0])
+                is_direct = os.path.exists(os.path.join(path, "direct_url.json"))
+                yield name, _programs(os.path.join(path, "RECORD")), is_direct
+
+
+def _programs(record: str) -> list[str]:
+    """Return the names of the programs in the ``RECORD`` of a distribution."""
+    place = "Scripts" if os.name == "nt" else "bin"
+    found = []
+    try:
+        with open(record, encoding="utf-8") as file:  # noqa: PTH123 - see above
+            for line in file:
+                if line.startswith("../"):
+                    folder, _, name = line.split(",")[0].rpartition("/")
+                    if folder.rpartition("/")[2] == place:
+                        found.append(name[: -len(".exe")] if name.endswith(".exe") else name)
+    except OSError:
+        pass
+    return found
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def normalized(name: str) -> str:
+    """Return the normalized name of a distribution."""
+    parts = name.lower().replace("_", "-").replace(".", "-").split("-")
+    return "-".join(filter(None, parts))
+
+
+def _run_found(program: list[str], environ: dict[str, str]) -> None:
+    """Become *program*, unless no such program can be started."""
+    _leave_at_interrupt()
     if os.name == "nt":
         _run_on_windows(program, environ)
     if os.path.dirname(program[0]):
@@ -83,8 +161,6 @@ def run_program(arguments: list[str], environ: dict[str, str]) -> NoReturn:
             become(candidate, program, environ)
         except OSError:
             continue
-    # uv says why, in words that differ from version to version.
-    become(arguments[0], arguments, environ)
 
 
 def run_python(arguments: list[str], environ: dict[str, str]) -> NoReturn:
@@ -155,9 +231,10 @@ def main() -> NoReturn:
     environ = restored()
     if environ is None:
         sys.exit(f"{__file__}: {STATE} is not set")
-    if sys.argv[1] == "python":
-        run_python(sys.argv[2:], environ)
-    run_program(sys.argv[2:], environ)
+    {"program": run_program, "python": run_python, "tool": run_tool}[sys.argv[1]](
+        sys.argv[2:], environ
+    )
+    raise AssertionError
 
 
 if __name__ == "__main__":

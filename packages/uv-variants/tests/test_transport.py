@@ -5,19 +5,13 @@ from __future__ import annotations
 import base64
 import socket
 import ssl
-import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
 from support.proxied_network import Reply, http_proxy, origin, socks_proxy
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from transport_client import TOKEN, everything, head_of, running
-
+from support.running_transport import TOKEN, everything, head_of, running
 from uv_variants.transport import Authority, Outbound, server, tunnel
 
 INDEX = ("https", "index.example", 443)

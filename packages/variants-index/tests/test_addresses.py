@@ -175,8 +175,8 @@ def inside():
         yield server
 
 
-def session(index="http://index.example/simple/", **options):
-    environ = {"HOME": os.devnull, "PATH": os.defpath}
+def session(index="http://index.example/simple/", proxy="", **options):
+    environ = {"HOME": os.devnull, "PATH": os.defpath, "http_proxy": proxy}
     sources = Sources(index_url=index, **options)
     return Session(sources, environ=environ, retries=1, first_pause=0.01)
 
@@ -292,31 +292,25 @@ def test_a_page_from_the_cache_leads_as_far(inside, tmp_path):
     assert Store(tmp_path).problem == ""
 
 
-def test_through_a_proxy(internet, public, inside, monkeypatch):
+def test_through_a_proxy(internet, public, inside):
     """The proxy resolves names; addresses are not even sent to it."""
     with served() as proxy:
-        monkeypatch.setenv("http_proxy", proxy.url)
-        monkeypatch.setenv("no_proxy", "")
-        monkeypatch.setenv("NO_PROXY", "")
         proxy.resources["http://index.example/a"] = Resource.redirect(f"{inside.url}/secret")
-        asking = session()
+        asking = session(proxy=proxy.url)
         with pytest.raises(BadResponse, match="not a public address"):
             asking.fetch("http://index.example/a", limit=100)
         assert proxy.paths == ["http://index.example/a"]
     assert inside.requests == []
 
 
-def test_behind_a_proxy_no_name_is_resolved(internet, public, monkeypatch):
+def test_behind_a_proxy_no_name_is_resolved(internet, public):
     """Networks behind one may have no DNS for other networks, and wait for it in vain."""
     with served() as proxy:
-        monkeypatch.setenv("http_proxy", proxy.url)
-        monkeypatch.setenv("no_proxy", "")
-        monkeypatch.setenv("NO_PROXY", "")
         links = b'<a href="http://files.example/demo-1.0.tar.gz">'
         for url, body in (("simple/demo/", links), ("demo-1.0.tar.gz", b"sdist")):
             host = "files" if body == b"sdist" else "index"
             proxy.resources[f"http://{host}.example/{url}"] = Resource(body, kind="text/html")
-        asking = session()
+        asking = session(proxy=proxy.url)
         (file,) = asking.fetch_page("http://index.example/simple/demo/", "demo").files
         assert asking.fetch(file.url, limit=100).body == b"sdist"
     assert set(internet.asked) == {"127.0.0.1"}  # the proxy

@@ -378,8 +378,8 @@ class TestCache:
 
 
 def test_proxy_of_the_environment(server, monkeypatch):
+    """Of the one that it was given: a server has sessions of several users' commands."""
     server.resources["http://index.example/a"] = Resource(b"through the proxy")
-    for name in ("no_proxy", "NO_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("http_proxy", server.url)
-    assert session().fetch("http://index.example/a", limit=100).body == b"through the proxy"
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    asking = session(environ={"http_proxy": server.url})
+    assert asking.fetch("http://index.example/a", limit=100).body == b"through the proxy"

@@ -12,8 +12,9 @@ from .socks import greet
 from .tunnel import End, SocketEnd, StreamEnd
 
 if TYPE_CHECKING:
+    from variants_index.http.user_proxies import UserProxy
+
     from .outbound import Outbound
-    from .user_proxies import UserProxy
 
 CONNECT_SECONDS: Final = 30.0
 """Seconds until a connection has to be made, through proxies too."""

@@ -12,15 +12,17 @@ import contextlib
 import ssl
 from collections import OrderedDict
 from collections.abc import AsyncIterable, AsyncIterator, Coroutine
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import httpcore
+
+from variants_index.http.user_proxies import InvalidProxy, UserProxy
 
 from ..errors import UvVariantsError
 from .connecting import cause
 from .request_head import BadRequest
 from .route import Receive, Scope, Send
-from .user_proxies import InvalidProxy, UserProxy
 
 if TYPE_CHECKING:
     from .outbound import Outbound
@@ -246,14 +248,15 @@ def _request(scope: Scope, receive: Receive, scheme: str, host: str, port: int) 
     target: bytes = scope["raw_path"]
     if scope["query_string"]:
         target += b"?" + scope["query_string"]
-    headers = _end_to_end(scope["headers"])
+    # Lower case is what the parser made of them, and not every server takes it.
+    headers = [(_spelled(name), value) for name, value in _end_to_end(scope["headers"])]
     content: AsyncIterator[bytes] | None = None
     if _has_body(scope):
         names = {name for name, _ in scope["headers"]}
         if {b"content-length", b"transfer-encoding"} <= names:
             raise BadRequest("a request has a length or is chunked, not both")
         if b"transfer-encoding" in names:
-            headers.append((b"transfer-encoding", b"chunked"))
+            headers.append((b"Transfer-Encoding", b"chunked"))
         content = _body(receive)
     return httpcore.Request(
         scope["method"],
@@ -262,6 +265,11 @@ def _request(scope: Scope, receive: Receive, scheme: str, host: str, port: int) 
         content=content,
         extensions={"timeout": _TIMEOUTS},
     )
+
+
+@lru_cache(maxsize=256)
+def _spelled(name: bytes) -> bytes:
+    return b"-".join(part.capitalize() for part in name.split(b"-"))
 
 
 async def _body(receive: Receive) -> AsyncIterator[bytes]:

@@ -30,8 +30,9 @@ _BODY_BYTES: Final = 64 * 1024
 """Maximum size of a message of the service that is read."""
 _ASK_UPSTREAM: Final = (403, 502)
 """Statuses of the service for what the upstream refused or failed: its own response says more."""
-_REFUSED: Final = (409, 410, 424, 500, 502, 503, 504)
-"""Statuses of the service whose message is for the user, who does not see it in uv's output."""
+_REFUSED: Final = (409, 410, 424)
+"""Statuses of the service whose message is for the user, as that of all above 499: uv does not show
+the body of a response."""
 
 
 @dataclass(frozen=True)
@@ -128,41 +129,42 @@ class IndexApplication:
         inner = {**scope, "path": path, "raw_path": quote(path).encode(), "root_path": ""}
         inner.update(query_string=b"", headers=headers, scheme="http", server=("localhost", 80))
         await self._service(place.index.name, authorization)(inner, receive, sent)
-        if sent.withheld is None:
-            return
-        await self._decide(scope, receive, sent, variant=f"/{FOLDER}/" in path)
+        if sent.withheld is not None:
+            await self._decide(scope, receive, sent, variant=f"/{FOLDER}/" in path)
 
     async def _decide(
         self, scope: Scope, receive: Receive, sent: _Sending, *, variant: bool
     ) -> None:
         """Send the response that the service's refusal leads to."""
-        status, text = sent.status, sent.text
+        status = sent.status
         if status in _ASK_UPSTREAM and not variant:
-
-            async def ask() -> None:
-                try:
-                    answer = await self._forwarder.answer(scope, receive, self._outbound)
-                except (ForwardingFailed, BadRequest):
-                    self._refused(text)
-                    await sent.release()
-                    return
-                if answer.status >= 400:
-                    await answer.send(sent.send)
-                else:
-                    # A page that the service cannot use must not pass as one without variants.
-                    await answer.close()
-                    self._refused(text)
-                    await sent.release()
-
-            await while_connected(receive, ask())
+            asking = self._upstreams_refusal(scope, receive, sent)
+            await while_connected(receive, asking)
             return
-        if status in _REFUSED:
-            self._refused(text)
         has_credentials = any(name == b"authorization" for name, _ in scope["headers"])
         if status == 403 and not has_credentials:
             challenge = (b"www-authenticate", b'Basic realm="index"')
-            await send_text(sent.send, 401, text, (challenge,))
+            await send_text(sent.send, 401, sent.text, (challenge,))
             return
+        await self._release(sent)
+
+    async def _upstreams_refusal(self, scope: Scope, receive: Receive, sent: _Sending) -> None:
+        """Send the upstream's own response if it refuses or fails too, else the service's."""
+        try:
+            answer = await self._forwarder.answer(scope, receive, self._outbound)
+        except (ForwardingFailed, BadRequest):
+            await self._release(sent)
+            return
+        if answer.status >= 400:
+            await answer.send(sent.send)
+            return
+        # A page that the service cannot use must not pass as one without variants.
+        await answer.close()
+        await self._release(sent)
+
+    async def _release(self, sent: _Sending) -> None:
+        if sent.status in _REFUSED or sent.status >= 500:
+            self._refused(sent.text)
         await sent.release()
 
     def _target(self, scope: Scope) -> tuple[_Place, str] | None:

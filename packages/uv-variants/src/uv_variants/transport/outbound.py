@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from .user_proxies import UserProxy, proxy_for
+from variants_index.http.user_proxies import UserProxy, proxy_for
 
 
 @dataclass(frozen=True)

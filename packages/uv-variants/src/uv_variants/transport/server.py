@@ -13,6 +13,7 @@ from urllib.parse import unquote
 
 from uvicorn.server import ServerState
 
+from variants_index.http.user_proxies import InvalidProxy
 from variants_proxy.server import LimitedProtocol, connection_limit, limited_config
 
 from .authority import Authority, AuthorityFailed
@@ -30,7 +31,6 @@ from .request_head import (
 )
 from .route import PORTS, Application, Receive, Route, Scope, Send
 from .tunnel import SocketEnd, join
-from .user_proxies import InvalidProxy
 
 if TYPE_CHECKING:
     from uvicorn import Config

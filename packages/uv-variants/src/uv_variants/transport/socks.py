@@ -18,7 +18,7 @@ from httpcore._backends.anyio import AnyIOStream
 from .connecting import Unreachable, cause, connected
 
 if TYPE_CHECKING:
-    from .user_proxies import UserProxy
+    from variants_index.http.user_proxies import UserProxy
 
 _NONE, _PASSWORD = 0, 2
 _IPV4, _NAME, _IPV6 = 1, 3, 4

@@ -10,7 +10,6 @@ import base64
 import os
 import ssl
 import threading
-import urllib.request
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -22,6 +21,7 @@ from pep_variants.sources import Sources
 from .addresses import AddressPolicy
 from .connections import GuardedBackend, GuardedStream
 from .credentials import Credentials, find_credentials, split_credentials
+from .user_proxies import proxy_for
 
 _UNAUTHORIZED = 401
 _PORTS = {"http": 80, "https": 443}
@@ -207,10 +207,8 @@ class RoutingTransport(httpx.BaseTransport):
     def _proxy(self, url: httpx.URL) -> str | None:
         if self._sources.proxy:
             return self._sources.proxy
-        if urllib.request.proxy_bypass(url.host):
-            return None
-        proxies = urllib.request.getproxies()
-        return proxies.get(url.scheme) or proxies.get("all") or None
+        found = proxy_for(url.scheme, url.host.lower(), self._environ)
+        return found.url if found is not None else None
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Which proxy the user's variables name for a host, by the rules of uv (reqwest), as of curl.
+"""Which proxy the user's variables name for a host, by the rules of uv (reqwest) and curl.
 
 ``HTTP_PROXY`` and ``HTTPS_PROXY`` are for URLs of that scheme, ``ALL_PROXY`` for both; names in
 capitals go first. ``NO_PROXY`` lists hosts that are reached directly: ``*`` for all, a domain for
@@ -12,15 +12,15 @@ import sys
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
-from ..errors import UvVariantsError
+from ..errors import PackageIndexError
 
 _PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 _VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
 
-class InvalidProxy(UvVariantsError):
+class InvalidProxy(PackageIndexError):
     """A proxy variable whose value is no proxy that can be used."""
 
 
@@ -45,6 +45,14 @@ class UserProxy:
     def place(self) -> str:
         """Host and port, for messages."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """URL, with user name and password."""
+        user = ""
+        if self.username or self.password:
+            user = f"{quote(self.username, safe='')}:{quote(self.password, safe='')}@"
+        return f"{self.scheme}://{user}{self.place}"
 
 
 def proxy_for(scheme: str, host: str, environ: Mapping[str, str]) -> UserProxy | None:

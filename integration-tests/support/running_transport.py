@@ -1,0 +1,259 @@
+"""A running transport of uv-variants, and clients that say exactly what they send."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import http.client
+import socket
+import ssl
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from uv_variants.transport import (
+    AnsweredIndex,
+    Application,
+    Authority,
+    Forwarder,
+    IndexApplication,
+    Origin,
+    Outbound,
+    Route,
+    Transport,
+    with_authorization,
+)
+from uv_variants.transport.forwarding import send_text
+from uv_variants.transport.route import Receive, Scope, Send
+from variants_proxy import Settings, create_app
+
+TOKEN = "secret-token"
+Got = tuple[int, dict[str, str], bytes]
+
+
+async def echo(scope: Scope, _: Receive, send: Send) -> None:
+    """Answer what the application saw."""
+    seen = (
+        f"{scope['method']} {scope['scheme']}://{scope['server'][0]}:{scope['server'][1]}"
+        f"{scope['raw_path'].decode()} session={scope['state'].get('session')}"
+    )
+    names = sorted(name.decode() for name, _ in scope["headers"])
+    await send_text(send, 200, f"{seen} headers={','.join(names)}")
+
+
+async def direct(scope: Scope, _: Receive, send: Send) -> None:
+    """Answer for the port itself."""
+    if scope["type"] == "http":
+        await send_text(send, 200, f"direct {scope['path']}")
+
+
+class Running:
+    """A transport in a thread.
+
+    Attributes:
+        authority: of the transport.
+        port: of loopback.
+        outbound: the way to the outside, without proxies.
+        routes: by id of the session; the token is `TOKEN`.
+        failures: what sessions' commands would show.
+        applications: of indexes, by id of the session.
+        services: of indexes, by the session's client, name and Authorization.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.authority = Authority.load_or_create(folder / "ca")
+        self.outbound = Outbound({}, self.authority.roots({}))
+        self.routes: dict[str, Route] = {}
+        self.failures: list[str] = []
+        self.applications: dict[str, IndexApplication] = {}
+        self.services: dict[tuple[str, str, str], Application] = {}
+        self._loop = asyncio.new_event_loop()
+        self._listening = socket.create_server(("127.0.0.1", 0), backlog=256)
+        self.port: int = self._listening.getsockname()[1]
+        self.forwarder = Forwarder()
+        self.transport: Transport
+        started = threading.Event()
+
+        async def serve() -> None:
+            self.transport = Transport(self.authority, self._route, direct, self.forwarder)
+            started.set()
+            await self.transport.serve([self._listening])
+
+        self._thread = threading.Thread(target=lambda: self._loop.run_until_complete(serve()))
+        self._thread.start()
+        started.wait()
+
+    def _route(self, session: str, token: str) -> Route | None:
+        return self.routes.get(session) if token == TOKEN else None
+
+    def add(
+        self,
+        session: str,
+        hosts: Iterable[Origin] = (),
+        application: Application = echo,
+        outbound: Outbound | None = None,
+    ) -> None:
+        """Add a session."""
+        self.routes[session] = Route(
+            frozenset(hosts), application, outbound or self.outbound, self.failures.append
+        )
+
+    def add_indexes(
+        self,
+        session: str,
+        settings: Settings,
+        indexes: Iterable[AnsweredIndex],
+        client: str,
+        outbound: Outbound | None = None,
+    ) -> IndexApplication:
+        """Add a session with indexes that a service with *settings* answers; *client* is a key."""
+
+        def service(index: str, authorization: str) -> Application:
+            key = (session, index, authorization)
+            if key not in self.services:
+                own = with_authorization(settings, index, authorization)
+                self.services[key] = create_app(own)
+            return self.services[key]
+
+        application = IndexApplication(
+            tuple(indexes),
+            client,
+            service,
+            outbound or self.outbound,
+            self.forwarder,
+            self.failures.append,
+        )
+        self.add(session, application.hosts, application, outbound)
+        self.applications[session] = application
+        return application
+
+    def stop(self) -> None:
+        """End it."""
+        self._loop.call_soon_threadsafe(self.transport.close)
+        self._thread.join(10)
+        assert not self._thread.is_alive()
+        self._listening.close()
+        for service in self.services.values():
+            service.state.service.upstreams.close()  # type: ignore[attr-defined]
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        self._loop.close()
+
+    def variables(self, session: str = "one", system: bool = False) -> dict[str, str]:
+        """Return the variables of uv."""
+        url = f"http://{session}:{TOKEN}@127.0.0.1:{self.port}"
+        names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+        environ = self.routes[session].outbound.environ
+        bundle = self.authority.bundle(environ, system=system)
+        both = {**dict.fromkeys(names, url), **dict.fromkeys(map(str.lower, names), url)}
+        return {**both, "SSL_CERT_FILE": str(bundle), "NO_PROXY": "", "no_proxy": ""}
+
+    def raw(self) -> socket.socket:
+        """Return a connection to the port."""
+        connection = socket.create_connection(("127.0.0.1", self.port), 10)
+        connection.settimeout(10)
+        return connection
+
+    def say(self, data: bytes) -> bytes:
+        """Return all that the port answers to *data*."""
+        with self.raw() as connection:
+            connection.sendall(data)
+            return everything(connection)
+
+    def connect(
+        self, place: str, session: str = "one", token: str = TOKEN, more: bytes = b""
+    ) -> tuple[socket.socket, int]:
+        """Return a connection after the response to CONNECT, and its status."""
+        connection = self.raw()
+        secret = base64.b64encode(f"{session}:{token}".encode())
+        head = f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n".encode()
+        connection.sendall(head + b"Proxy-Authorization: Basic " + secret + b"\r\n\r\n" + more)
+        return connection, head_of(connection)[0]
+
+    def tls(
+        self, connection: socket.socket, name: str, trusted: Path | None = None
+    ) -> ssl.SSLSocket:
+        """Return *connection* with TLS."""
+        trusted = trusted or self.authority.bundle({})
+        context = ssl.create_default_context(cafile=str(trusted))
+        return context.wrap_socket(connection, server_hostname=name)
+
+    def https(
+        self,
+        host: str,
+        port: int,
+        method: str,
+        target: str,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | Iterable[bytes] | None = None,
+        session: str = "one",
+    ) -> Got:
+        """Return status, headers and body of a request within TLS."""
+        place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        connection, status = self.connect(place, session)
+        assert status == 200, status
+        with self.tls(connection, host) as secured:
+            client = http.client.HTTPConnection(host, port)
+            client.sock = secured
+            client.request(method, target, body, dict(headers or {}))
+            answer = client.getresponse()
+            return answer.status, _lowered(answer), answer.read()
+
+    def http(
+        self,
+        url: str,
+        method: str = "GET",
+        headers: Mapping[str, str] | None = None,
+        body: bytes | Iterable[bytes] | None = None,
+        session: str = "one",
+        token: str = TOKEN,
+    ) -> Got:
+        """Return status, headers and body of a request of plain http."""
+        secret = base64.b64encode(f"{session}:{token}".encode()).decode()
+        client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            own = {"Proxy-Authorization": f"Basic {secret}", **(headers or {})}
+            client.request(method, url, body, own)
+            answer = client.getresponse()
+            return answer.status, _lowered(answer), answer.read()
+        finally:
+            client.close()
+
+
+def _lowered(answer: http.client.HTTPResponse) -> dict[str, str]:
+    return {name.lower(): value for name, value in answer.getheaders()}
+
+
+def head_of(connection: socket.socket) -> tuple[int, bytes]:
+    """Return status and bytes of a response's head, and not one byte more."""
+    data = b""
+    while not data.endswith(b"\r\n\r\n"):
+        more = connection.recv(1)
+        if not more:
+            return (int(data.split()[1]) if data else 0), data
+        data += more
+    return int(data.split()[1]), data
+
+
+def everything(connection: socket.socket) -> bytes:
+    """Return all bytes until the end."""
+    data = b""
+    try:
+        while more := connection.recv(65536):
+            data += more
+    except OSError:
+        pass
+    return data
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Running]:
+    """Run a transport, whose authority is in *folder*."""
+    found = Running(folder)
+    try:
+        yield found
+    finally:
+        found.stop()
+
+
+__all__ = ["TOKEN", "Running", "echo", "everything", "head_of", "running"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from uv_variants.invocation import parse
-from uv_variants.locked_variants import Lock, kept_labels
+from uv_variants.locked_variants import Lock, kept_names
 
 INDEX = "https://pypi.example/simple"
 
@@ -28,6 +28,7 @@ PINNED = lock(
     "cu128/torch-2.9.0-0_cu128-cp312-cp312-linux_x86_64.whl , hash = 'sha256:1', size = 3",
     "cu126/torch-2.9.0-0_cu126-cp312-cp312-linux_aarch64.whl , hash = 'sha256:2', size = 3",
     "cu128/torch-2.9.0-1_cu128-cp313-cp313-linux_x86_64.whl , size = 3",
+    "-/torch-2.9.0-cp313-cp313-win_amd64.whl , hash = 'sha256:3', size = 3",
 )
 
 
@@ -39,6 +40,17 @@ def test_labels_and_versions(tmp_path):
     assert found.versions == {"torch": {"2.9.0"}, "numpy": {"2.0"}}
     assert (found.projects, found.indexes) == (("torch",), (INDEX,))
     assert (found.is_floating, found.without_hash) == (False, 1)
+    assert [wheel.plain for wheel in found.wheels[2:]] == [
+        "torch-2.9.0-1-cp313-cp313-linux_x86_64.whl",
+        "torch-2.9.0-cp313-cp313-win_amd64.whl",
+    ]
+    assert found.names["numpy"] == {"2.0": ("numpy-2.0-py3-none-any.whl",)}
+    assert [name.split("-")[2] for name in found.names["torch"]["2.9.0"]] == [
+        "0_cu128",
+        "0_cu126",
+        "1_cu128",
+        "cp313",
+    ]
 
 
 def test_a_floating_lock_has_no_labels():
@@ -46,10 +58,16 @@ def test_a_floating_lock_has_no_labels():
     assert (found.labels, found.is_floating, found.without_hash) == ({}, True, 1)
 
 
+def test_a_wheel_of_a_find_links_page_is_from_that_page():
+    url = "https://f.example/whl/.variant/cu1/torch-2.9.0-0_cu1-py3-none-any.whl"
+    text = f'[[package]]\nname = "torch"\nversion = "2.9.0"\nwheels = [\n{{ url = "{url}" }}]\n'
+    assert Lock(text=text).indexes == ("https://f.example/whl",)
+
+
 def test_a_lock_without_variants_and_one_that_is_missing_or_broken(tmp_path):
     assert Lock.read(None) == Lock()
     missing = Lock.read(tmp_path / "uv.lock")
-    assert (missing.files, missing.problem) == ((), "")
+    assert (missing.wheels, missing.problem) == ((), "")
     (tmp_path / "uv.lock").write_bytes(b"\xff\xfe")
     assert Lock.read(tmp_path / "uv.lock").problem.endswith("uv.lock: is not UTF-8")
 
@@ -66,6 +84,6 @@ def test_a_lock_without_variants_and_one_that_is_missing_or_broken(tmp_path):
         ("lock", None, []),
     ],
 )
-def test_labels_stay_unless_they_are_upgraded(arguments, renewed, kept):
-    labels = {"a": {"1": ("x",)}, "b-c": {"1": ("y",)}}
-    assert list(kept_labels(labels, parse(arguments.split()), renewed)) == kept
+def test_wheels_stay_unless_they_are_upgraded(arguments, renewed, kept):
+    names = {"a": {"1": ("x",)}, "b-c": {"1": ("y",)}}
+    assert list(kept_names(names, parse(arguments.split()), renewed)) == kept

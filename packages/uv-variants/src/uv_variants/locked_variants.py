@@ -1,8 +1,9 @@
 """The variants in uv.lock: what its URLs say of them.
 
 A variant wheel is in a lock at ``<index>/<project>/.variant/<label>/<name>``, below the URL of its
-own index, with the label in its build tag too. The hash is that of the file that is served there.
-In a *floating* lock the label is `HERE`: each machine gets what fits it, and there is no hash.
+own index, with the label in its build tag too (see `variants_proxy.in_place_names`). The hash is
+that of the file that is served there. In a *floating* lock the label is `HERE`: each machine gets
+what fits it, and there is no hash.
 """
 
 from __future__ import annotations
@@ -13,46 +14,45 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
+
+from variants_proxy.in_place_names import FOLDER, HERE, wheel_at
 
 if TYPE_CHECKING:
     from .invocation import Invocation
 
-HERE = "here"
-"""Label that stands for the variant that fits the machine at hand."""
-
-_VARIANT_FILE = re.compile(
-    r'url = "(?P<index>[^"\s]*)/(?P<project>[a-z0-9-]+)/\.variant/(?P<label>[^/"\s]+)'
-    r'/(?P<name>[^/"\s?#]+\.whl)[^"]*"(?P<rest>[^{}\n]*)'
-)
+_WHEEL = re.compile(r'url = "(?P<url>[^"\s]*/(?P<name>[^/"\s?#]+\.whl))[^"]*"(?P<rest>[^{}\n]*)')
 _PACKAGE = re.compile(r'(?m)^\[\[package\]\]\nname = "([^"]+)"\nversion = "([^"]+)"')
 
-Labels = Mapping[str, Mapping[str, tuple[str, ...]]]
-"""Labels by project (normalized name) and version."""
+Names = Mapping[str, Mapping[str, tuple[str, ...]]]
+"""Names of wheels, as they are in a lock, by project (normalized name) and version."""
 
 
 @dataclass(frozen=True)
-class LockedFile:
-    """A variant wheel of a lock.
+class LockedWheel:
+    """A wheel of a lock that the proxy serves.
 
     Attributes:
-        index: URL of its index.
         project: normalized name.
-        label: of the variant, or `HERE`.
-        name: of the file, with the label in its build tag.
+        version: as the lock has it.
+        url: of the file.
+        label: of the variant, `HERE`, or None for a wheel without label.
+        plain: filename without label.
         has_hash: whether the lock has a hash of it.
     """
 
-    index: str
     project: str
-    label: str
-    name: str
+    version: str
+    url: str
+    label: str | None
+    plain: str
     has_hash: bool
 
     @property
-    def version(self) -> str:
-        """Version in the name of the file."""
-        return unquote(self.name).split("-")[1]
+    def index(self) -> str:
+        """URL of the index, or of the find-links page, that the wheel is from."""
+        index = self.url.rpartition(f"/{FOLDER}/")[0]
+        above, _, last = index.rpartition("/")
+        return above if last == self.project else index
 
 
 @dataclass(frozen=True)
@@ -86,65 +86,85 @@ class Lock:
             return cls(path, problem=f"{path}: {problem}")
 
     @cached_property
-    def files(self) -> tuple[LockedFile, ...]:
-        """The variant wheels."""
-        return tuple(
-            LockedFile(
-                match["index"],
-                match["project"],
-                unquote(match["label"]),
-                match["name"],
-                "hash = " in match["rest"],
-            )
-            for match in _VARIANT_FILE.finditer(self.text or "")
-        )
+    def names(self) -> dict[str, dict[str, tuple[str, ...]]]:
+        """Names of all wheels of an index, see `Names`."""
+        found: dict[str, dict[str, tuple[str, ...]]] = {}
+        for project, version, text in self._packages:
+            names = tuple(match["name"] for match in _WHEEL.finditer(text))
+            if names:
+                found.setdefault(project, {})[version] = names
+        return found
+
+    @cached_property
+    def wheels(self) -> tuple[LockedWheel, ...]:
+        """The wheels that the proxy serves."""
+        found = []
+        for project, version, text in self._packages:
+            if f"/{FOLDER}/" not in text:
+                continue
+            for match in _WHEEL.finditer(text):
+                read = wheel_at(match["url"])
+                if read is not None:
+                    hashed = "hash = " in match["rest"]
+                    found.append(LockedWheel(project, version, match["url"], *read, hashed))
+        return tuple(found)
 
     @cached_property
     def labels(self) -> dict[str, dict[str, tuple[str, ...]]]:
-        """Labels of the variants, without `HERE`."""
+        """Labels of the variants, without `HERE`, by project and version."""
         found: dict[str, dict[str, tuple[str, ...]]] = {}
-        for file in self.files:
-            if file.label != HERE:
-                versions = found.setdefault(file.project, {})
-                labels = versions.get(file.version, ())
-                if file.label not in labels:
-                    versions[file.version] = (*labels, file.label)
+        for wheel in self.wheels:
+            if wheel.label not in (None, HERE):
+                versions = found.setdefault(wheel.project, {})
+                before = versions.get(wheel.version, ())
+                versions[wheel.version] = tuple(dict.fromkeys((*before, str(wheel.label))))
         return found
 
     @cached_property
     def versions(self) -> dict[str, set[str]]:
         """Versions of every project."""
         found: dict[str, set[str]] = {}
-        for name, version in _PACKAGE.findall(self.text or ""):
+        for name, version, _ in self._packages:
             found.setdefault(name, set()).add(version)
         return found
 
     @property
     def projects(self) -> tuple[str, ...]:
         """Projects with variants (normalized names)."""
-        return tuple(dict.fromkeys(file.project for file in self.files))
+        return tuple(dict.fromkeys(wheel.project for wheel in self.wheels if wheel.label))
 
     @property
     def indexes(self) -> tuple[str, ...]:
         """URLs of the indexes that the variants are from."""
-        return tuple(dict.fromkeys(file.index for file in self.files))
+        return tuple(dict.fromkeys(wheel.index for wheel in self.wheels))
 
     @property
     def is_floating(self) -> bool:
         """Whether the variants are to fit the machine at hand."""
-        return any(file.label == HERE for file in self.files)
+        return any(wheel.label == HERE for wheel in self.wheels)
 
     @property
     def without_hash(self) -> int:
-        """Number of variant wheels that the lock has no hash of."""
-        return sum(not file.has_hash for file in self.files)
+        """Number of wheels of the proxy that the lock has no hash of."""
+        return sum(not wheel.has_hash for wheel in self.wheels)
+
+    @cached_property
+    def _packages(self) -> tuple[tuple[str, str, str], ...]:
+        """Name, version and text of every package that has a version."""
+        text = self.text or ""
+        matches = list(_PACKAGE.finditer(text))
+        ends = [*(match.start() for match in matches[1:]), len(text)]
+        return tuple(
+            (match[1], match[2], text[match.end() : end])
+            for match, end in zip(matches, ends, strict=False)
+        )
 
 
-def kept_labels(labels: Labels, invocation: Invocation, renewed: Iterable[str] | None) -> Labels:
-    """Return the labels of a lock that stay as they are.
+def kept_names(names: Names, invocation: Invocation, renewed: Iterable[str] | None) -> Names:
+    """Return the wheels of a lock that stay as they are.
 
     Args:
-        labels: of the lock.
+        names: of the lock.
         invocation: uv's command line, which may upgrade all or some of them.
         renewed: projects (normalized names) whose variants our own options decide, None for all.
     """
@@ -153,6 +173,6 @@ def kept_labels(labels: Labels, invocation: Invocation, renewed: Iterable[str] |
     from packaging.utils import canonicalize_name
 
     given = invocation.values("upgrade-package")
-    names = (re.split(r"[^A-Za-z0-9._-]", text.strip(), maxsplit=1)[0] for text in given)
-    gone = {*map(canonicalize_name, names), *renewed}
-    return {project: versions for project, versions in labels.items() if project not in gone}
+    upgraded = (re.split(r"[^A-Za-z0-9._-]", text.strip(), maxsplit=1)[0] for text in given)
+    gone = {*map(canonicalize_name, upgraded), *renewed}
+    return {project: versions for project, versions in names.items() if project not in gone}

@@ -47,7 +47,7 @@ from pep_variants.wheelfile.wheel import open_wheel
 from pep_variants.wheelfile.zip_directory import read_directory, with_local_headers
 from resolvelib_variants.resolution.errors import ResolverError
 from resolvelib_variants.resolution.requirements import read_file
-from uv_variants.lockfile import locked_variants, locked_versions
+from uv_variants.locked_variants import Lock
 from variants_index.errors import PackageIndexError
 from variants_index.lock.reading import read_lock
 from variants_index.pages import JSON, PageFile, html_page, json_page, read_page
@@ -237,9 +237,8 @@ def _lock_file(data: bytes) -> None:
 
 
 def _uv_lock(data: bytes) -> None:
-    text = data.decode("utf-8", "replace")
-    locked_variants(text)
-    locked_versions(text)
+    lock = Lock(text=data.decode("utf-8", "replace"))
+    _ = lock.wheels, lock.names, lock.labels, lock.versions, lock.indexes
 
 
 def _requirements_file(data: bytes) -> None:

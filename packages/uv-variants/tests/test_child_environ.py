@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from uv_variants.child_environ import child_environ
-from uv_variants.uv_directories import variants_cache
+from uv_variants.uv_directories import variants_caches
 
 
 def test_all_requests_come_to_the_proxy_and_all_else_stays():
@@ -30,5 +30,5 @@ def test_all_requests_come_to_the_proxy_and_all_else_stays():
 
 
 def test_the_cache_is_beside_that_of_plain_uv(tmp_path):
-    assert variants_cache(tmp_path / "uv") == tmp_path / "uv-variants"
-    assert variants_cache(tmp_path / "not" / "there" / "uv").name == "uv-variants"
+    assert variants_caches(tmp_path / "uv") == tmp_path / "uv-variants"
+    assert variants_caches(tmp_path / "not" / "there" / "uv").name == "uv-variants"

@@ -38,7 +38,8 @@ def test_plain_projects_are_of_no_interest():
 
 def lock(*names):
     urls = [f"https://x/simple/gpu/.variant/{label}/{name}" for label, name in names]
-    return Lock(text="".join(f'    {{ url = "{url}", hash = "sha256:0" }},\n' for url in urls))
+    files = "".join(f'    {{ url = "{url}", hash = "sha256:0" }},\n' for url in urls)
+    return Lock(text=f'[[package]]\nname = "gpu"\nversion = "2.0"\nwheels = [\n{files}]\n')
 
 
 def test_only_what_is_locked_for_this_platform():

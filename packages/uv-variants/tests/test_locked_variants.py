@@ -45,11 +45,8 @@ def test_labels_and_versions(tmp_path):
         "torch-2.9.0-cp313-cp313-win_amd64.whl",
     ]
     assert found.names["numpy"] == {"2.0": ("numpy-2.0-py3-none-any.whl",)}
-    assert [name.split("-")[2] for name in found.names["torch"]["2.9.0"]] == [
-        "0_cu128",
-        "0_cu126",
-        "1_cu128",
-        "cp313",
+    assert [name.rpartition("/")[0] for name in found.names["torch"]["2.9.0"]] == [
+        f".variant/{folder}" for folder in ("cu128", "cu126", "cu128", "-")
     ]
 
 

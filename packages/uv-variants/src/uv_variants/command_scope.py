@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from .direct_commands import DIRECT, PIP, TOOL
+
 if TYPE_CHECKING:
     from .invocation import Invocation
 
@@ -22,22 +24,6 @@ class Scope(Enum):
 EXPORTING = (("export",), ("pip", "compile"))
 """Commands that write what others are to install; see `exports`."""
 
-_DIRECT = frozenset(
-    (
-        "auth",
-        "cache",
-        "format",
-        "generate-shell-completion",
-        "help",
-        "init",
-        "publish",
-        "python",
-        "self",
-        "workspace",
-    )
-)
-_PIP = frozenset(("install", "sync", "compile", "download", "wheel"))
-_TOOL = frozenset(("install", "run", "upgrade"))
 _PROJECT = frozenset(
     (
         "add",
@@ -63,13 +49,13 @@ def scope_of(invocation: Invocation) -> Scope:
     if not command or invocation.has("help", "version", "h", "V"):
         return Scope.NOTHING
     first, second = command[0], command[1] if len(command) > 1 else ""
-    if first in _DIRECT:
+    if first in DIRECT or first == "cache":
         return Scope.NOTHING
     if first == "pip":
-        wanted = second in _PIP or invocation.has("outdated")
+        wanted = second in PIP or invocation.has("outdated")
         return Scope.ENVIRONMENT if wanted else Scope.NOTHING
     if first == "tool":
-        wanted = second in _TOOL or invocation.has("outdated")
+        wanted = second in TOOL or invocation.has("outdated")
         return Scope.TOOL if wanted else Scope.NOTHING
     if first == "venv":
         return Scope.BUILD if invocation.has("seed") else Scope.NOTHING

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .command_scope import Scope
 from .configuration import workspace_root
-from .lockfile import lock_path
+from .environments import Search
+from .locked_variants import Lock
 from .named_projects import requested
 from .report import warn
+from .used_indexes import UsedIndexes, script_of, used_indexes
+from .uv_directories import SHARED, cache_directory, variants_caches
 
 if TYPE_CHECKING:
     from pep_variants.choose.preferences import Preferences
@@ -18,6 +22,15 @@ if TYPE_CHECKING:
     from .invocation import Invocation
     from .own_options import Options
     from .place import Place
+
+_RENEW_ALL = (
+    "no-variants",
+    "variant-prefer",
+    "variant-exclude",
+    "variant-platform",
+    "variant-enable",
+)
+"""Options after which the variants of a lock are chosen anew."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +45,7 @@ class Context:
         options: our own options.
         preferences: which variants are preferred or forced, from options, variables and files.
         cache: directory of our cache.
-        lock: path of the lock file, None for commands without one.
+        lock: the lock file before the command, without a path for commands that use none.
     """
 
     uv: str
@@ -42,12 +55,67 @@ class Context:
     options: Options
     preferences: Preferences
     cache: Path
-    lock: Path | None
+    lock: Lock
 
-    @property
+    @cached_property
     def requested(self) -> list[str]:
         """Names of the projects that the command names, or that its project depends on."""
         return requested(self.invocation, self.place)
+
+    @cached_property
+    def indexes(self) -> UsedIndexes:
+        """The indexes that uv uses."""
+        return used_indexes(self.invocation, self.scope, self.place)
+
+    @cached_property
+    def uv_caches(self) -> Path:
+        """The folder of the caches that uv gets."""
+        plain = cache_directory(
+            self.place.environ,
+            self.invocation.last("cache-dir"),
+            self.indexes.configuration.scalars.get("cache-dir"),
+            self.place.cwd,
+        )
+        return variants_caches(plain.absolute())
+
+    @cached_property
+    def environments(self) -> tuple[Path, ...]:
+        """Where the command installs."""
+        script = script_of(self.invocation)
+        root = self.lock.path.parent if self.lock.path else workspace_root(self.place.project)
+        return Search(
+            self.uv,
+            self.invocation,
+            self.place,
+            self.indexes.configuration.scalars,
+            root,
+            self.place.cwd / script if script else None,
+            self.uv_caches / SHARED,
+        ).environments()
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether the lock file has to stay as it is."""
+        return self.invocation.has("frozen", "locked") or any(
+            self.place.is_on(name) for name in ("UV_FROZEN", "UV_LOCKED")
+        )
+
+    @property
+    def renewed(self) -> frozenset[str] | None:
+        """Projects of the lock whose variant is chosen anew, None for all.
+
+        Options on the command line are for this command. Variables and files are there for every
+        command, and a lock stays as it is.
+        """
+        given = self.options.variants
+        if self.options.lock_mode is not None or any(name in given for name in _RENEW_ALL):
+            return None
+        return frozenset(self.preferences.forced) if "variant" in given else frozenset()
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether uv may use no network."""
+        return self.invocation.has("offline") or self.place.is_on("UV_OFFLINE")
 
     @property
     def is_quiet(self) -> bool:
@@ -77,15 +145,15 @@ def read_preferences(options: Options, place: Place) -> Preferences:
     return load_preferences(options.variants, place.environ, warn=warn, candidates=candidates)
 
 
-def find_lock(invocation: Invocation, scope: Scope, place: Place) -> Path | None:
+def lock_path(invocation: Invocation, scope: Scope, place: Place) -> Path | None:
     """Return the path of the lock file that the command uses, None without one."""
     if scope is not Scope.PROJECT:
         return None
-    script = invocation.last("script")
-    if invocation.command == ("run",) and invocation.operands:
-        operand = invocation.operands[0]
-        if operand.endswith(".py") and lock_path(None, place.cwd / operand).is_file():  # type: ignore[union-attr]
-            script = operand
-    return lock_path(
-        workspace_root(place.project.absolute()), place.cwd / script if script else None
-    )
+    script = script_of(invocation)
+    if script is not None:
+        path = place.cwd / script
+        beside = path.with_name(f"{path.name}.lock")
+        if invocation.command != ("run",) or beside.is_file():
+            return beside
+    root = workspace_root(place.project.absolute())
+    return root / "uv.lock" if root is not None else None

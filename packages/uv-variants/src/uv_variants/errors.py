@@ -24,5 +24,9 @@ class ExportFailed(UvVariantsError):
     """An export cannot be written: what it lists of variants is not known."""
 
 
+class VariantMissing(UvVariantsError):
+    """A variant that the user asked for by name is not there."""
+
+
 USER_ERRORS = (UvVariantsError, ProxyError, VariantError)
 """Errors in the user's input, files or indexes: one line of text each, no traceback."""

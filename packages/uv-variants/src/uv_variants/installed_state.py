@@ -6,23 +6,16 @@ replaced only with ``--reinstall-package``.
 
 from __future__ import annotations
 
-import hashlib
-import os
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pep_variants.files import read_text
-from pep_variants.limits import LOCK_TEXT_BYTES
-from pep_variants.model.filename import read_version
+from variants_proxy.in_place_names import HERE
 
-from .configuration import workspace_root
-from .lockfile import locked_variants, locked_versions
+from .locked_variants import Lock
+from .named_projects import are_tags_of
 from .site_packages import (
     Installed,
-    environment_of,
     installed_names,
     installed_variants,
     installed_versions,
@@ -33,77 +26,89 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from .context import Context
+    from .fitting_marks import FittingMarks
     from .proxy_client import Choices
-
-MAX_AGE = 86400.0
-"""Seconds for which an installed variant is not compared with the proxy's choice again."""
-
-_INSTALLING = (("pip", "install"), ("pip", "sync"), ("sync",), ("run",), ("add",))
 
 
 @dataclass(frozen=True)
 class InstalledState:
-    """The environment and lock file of a command.
+    """The environments and the lock file of a command.
 
     Attributes:
         context: the command.
-        choices: of the proxy.
-        environment: where it installs, None if nowhere or not known.
         before: variants that were installed before it, by name.
-        locked: text of the lock file before it, None without one.
-        machine_key: platform key of the machine, also where a floating name stands for it.
+        choices: of the proxy.
+        marks: which of them are known to be the proxy's choice.
     """
 
     context: Context
-    choices: Choices
-    environment: Path | None
     before: Mapping[str, Installed]
-    locked: str | None
-    machine_key: str
+    choices: Choices
+    marks: FittingMarks
 
     @classmethod
-    def of(cls, context: Context, choices: Choices, machine_key: str) -> InstalledState:
+    def of(cls, context: Context, choices: Choices, marks: FittingMarks) -> InstalledState:
         """Read the state before the command of *context*."""
-        invocation, place = context.invocation, context.place
-        environment = None
-        if invocation.command in _INSTALLING and not invocation.has("no-sync", "dry-run"):
-            root = context.lock.parent if context.lock else workspace_root(place.project)
-            environment = environment_of(invocation, place, root)
-        before = installed_variants(environment)
-        return cls(context, choices, environment, before, lock_text(context.lock), machine_key)
+        return cls(context, installed_variants(context.environments), choices, marks)
 
-    def reinstall_options(self) -> list[str]:
-        """Return uv's options that replace what is no longer what would be chosen.
+    def replaced(self) -> list[str]:
+        """Return the projects (normalized names) that uv has to reinstall.
 
-        Variants always; projects that are installed without variant if a label of theirs is forced,
-        or if the command names them with ``--variant-switch``, which also ignores the age of
-        earlier comparisons.
+        Variants that are no longer what would be chosen always. Projects that are installed without
+        variant if a label of theirs is forced or locked, or if the command names them with
+        ``--variant-switch``, which also ignores the age of earlier comparisons.
         """
-        candidates = list(self.before.values())
         preferences = self.context.preferences
-        names = dict.fromkeys(preferences.forced)
+        candidates = list(self.before.values())
+        names = dict.fromkeys((*preferences.forced, *self._locked_names()))
         if preferences.switch:
             names |= dict.fromkeys(self._switched_projects())
+        environments = self.context.environments
         for name in names:
             if name not in self.before:
-                other = installed_without_variant(self.environment, name)
+                other = installed_without_variant(environments, name)
                 candidates += [other] if other is not None else []
-        unknown = [
-            each for each in candidates if preferences.switch or not self._is_known_to_fit(each)
-        ]
-        if not unknown:
-            return []
+        found: dict[str, None] = {}
+        unknown = []
+        for each in candidates:
+            locked = self.locked_label(each)
+            if locked is not None:
+                if locked != (each.label or ""):
+                    found[each.name] = None
+            elif preferences.switch or not self.marks.is_known(each):
+                unknown.append(each)
         self.choices.ask(each.name for each in unknown)
-        options = []
         for each in unknown:
             choice = self.choices.of_installed(each)
             if choice is None:
                 continue
             if choice.label_for(each.tags) == each.label:
-                self._remember(each)
+                self.marks.remember(each)
             else:
-                options += ["--reinstall-package", each.name]
-        return options
+                found[each.name] = None
+        return list(found)
+
+    def locked_label(self, installed: Installed) -> str | None:
+        """Return the label that the lock has for what is *installed*, empty for none.
+
+        None if the lock does not say: it has no such version, or is about to change, or floats.
+        """
+        context = self.context
+        if not context.is_frozen and (context.renewed is None or installed.name in context.renewed):
+            return None
+        if installed.version not in context.lock.versions.get(installed.name, ()):
+            return None
+        wheels = [
+            wheel
+            for wheel in context.lock.wheels
+            if (wheel.project, wheel.version) == (installed.name, installed.version)
+        ]
+        if not wheels:
+            return "" if installed.label is not None else None
+        for wheel in wheels:
+            if are_tags_of(wheel.plain, installed.tags):
+                return None if wheel.label == HERE else wheel.label or ""
+        return ""
 
     def taken(self, *, verbose: bool) -> list[Installed]:
         """Return the variants that the command installed or locked.
@@ -111,9 +116,9 @@ class InstalledState:
         Args:
             verbose: also those that were there before.
         """
-        if self.environment is None:
+        if not self.context.environments:
             return self._locked_now(verbose=verbose)
-        now = installed_variants(self.environment)
+        now = installed_variants(self.context.environments)
         return [each for name, each in now.items() if verbose or self.before.get(name) != each]
 
     def remember_fitting(self, taken: Iterable[Installed]) -> None:
@@ -121,12 +126,14 @@ class InstalledState:
         for each in taken:
             choice = self.choices.of_installed(each)
             if choice is not None and choice.label_for(each.tags) == each.label:
-                self._remember(each)
+                self.marks.remember(each)
 
     def versions_now(self) -> dict[str, set[Version]]:
         """Return the versions that are installed or locked now, by project."""
-        listed = [*installed_versions(self.environment)]
-        for name, versions in locked_versions(lock_text(self.context.lock) or "").items():
+        from pep_variants.model.filename import read_version
+
+        listed = [*installed_versions(self.context.environments)]
+        for name, versions in Lock.read(self.context.lock.path).versions.items():
             listed += [(name, version) for version in versions]
         found: dict[str, set[Version]] = {}
         for name, text in listed:
@@ -137,63 +144,29 @@ class InstalledState:
 
     def projects_now(self) -> list[str]:
         """Return everything that is installed or locked now (normalized names)."""
-        text = lock_text(self.context.lock) or ""
-        return sorted({*installed_names(self.environment), *locked_versions(text)})
+        locked = Lock.read(self.context.lock.path).versions
+        return sorted({*installed_names(self.context.environments), *locked})
+
+    def _locked_names(self) -> Iterator[str]:
+        """Yield the projects with variants in a lock that is going to be installed."""
+        if self.context.lock.text is not None and self.context.environments:
+            yield from self.context.lock.projects
 
     def _switched_projects(self) -> Iterable[str]:
         """Return the projects that ``--variant-switch`` is about (normalized names)."""
         if self.context.invocation.command != ("pip", "install"):
-            return sorted(installed_names(self.environment))  # the command names them all
+            return sorted(installed_names(self.context.environments))  # the command names them all
         return self.context.requested
 
     def _locked_now(self, *, verbose: bool) -> list[Installed]:
         """Return the variants of the lock file; without *verbose* only if the file changed."""
-        text = lock_text(self.context.lock)
-        if text is None or (text == self.locked and not verbose):
+        before = self.context.lock
+        now = Lock.read(before.path)
+        if now.text is None or (now.text == before.text and not verbose):
             return []
-        names = locked_variants(text)
-        self.choices.ask(names)
-        versions = locked_versions(text)
         return [
-            Installed(name, version, choice.chosen.label)
-            for name in names
-            for version, choice in self.choices.of(name).items()
-            if version in versions.get(name, ()) and choice.chosen is not None
+            Installed(name, version, label)
+            for name, versions in now.labels.items()
+            for version, labels in versions.items()
+            for label in labels
         ]
-
-    def _is_known_to_fit(self, installed: Installed) -> bool:
-        try:
-            age = time.time() - self._mark(installed).stat().st_mtime
-        except OSError:
-            return False
-        return 0 <= age < MAX_AGE
-
-    def _remember(self, installed: Installed) -> None:
-        mark = self._mark(installed)
-        try:
-            mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            mark.touch()
-            os.utime(mark)
-        except OSError:
-            pass  # the next command asks the proxy again
-
-    def _mark(self, installed: Installed) -> Path:
-        text = "\0".join(
-            (
-                installed.name,
-                installed.version,
-                str(installed.label),
-                *sorted(installed.tags),
-                self.machine_key,
-                *self.choices.client.indexes,
-            )
-        )
-        return self.context.cache / "fits" / hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def lock_text(path: Path | None) -> str | None:
-    """Return the text of a lock file, None if there is none or it cannot be read."""
-    try:
-        return read_text(path, LOCK_TEXT_BYTES) if path is not None else None
-    except (OSError, ValueError):
-        return None

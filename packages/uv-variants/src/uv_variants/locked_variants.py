@@ -24,7 +24,8 @@ _WHEEL = re.compile(r'url = "(?P<url>[^"\s]*/(?P<name>[^/"\s?#]+\.whl))[^"]*"(?P
 _PACKAGE = re.compile(r'(?m)^\[\[package\]\]\nname = "([^"]+)"\nversion = "([^"]+)"')
 
 Names = Mapping[str, Mapping[str, tuple[str, ...]]]
-"""Names of wheels, as they are in a lock, by project (normalized name) and version."""
+"""Wheels of a lock by project (normalized name) and version: the last part of the URL, of wheels
+that the proxy serves from `FOLDER` on. `variants_proxy.clients.ClientSettings.locked`."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class Lock:
         """Names of all wheels of an index, see `Names`."""
         found: dict[str, dict[str, tuple[str, ...]]] = {}
         for project, version, text in self._packages:
-            names = tuple(match["name"] for match in _WHEEL.finditer(text))
+            names = tuple(_item(match["url"], match["name"]) for match in _WHEEL.finditer(text))
             if names:
                 found.setdefault(project, {})[version] = names
         return found
@@ -158,6 +159,11 @@ class Lock:
             (match[1], match[2], text[match.end() : end])
             for match, end in zip(matches, ends, strict=False)
         )
+
+
+def _item(url: str, name: str) -> str:
+    parts = url.rsplit("/", 3)
+    return "/".join(parts[1:]) if parts[1:2] == [FOLDER] else name
 
 
 def kept_names(names: Names, invocation: Invocation, renewed: Iterable[str] | None) -> Names:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, NoReturn
 
+TYPE_CHECKING = False  # `typing` would take longer than all that ``pip list`` needs here
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import NoReturn
 
 FAILURE = 2
 """Exit code if uv was not started; uv's own for the same errors."""
@@ -59,6 +60,13 @@ def _report(error: Exception) -> int:
 
 
 def _run(arguments: Sequence[str], *, is_uvx: bool) -> int:
+    if not is_uvx:
+        from .direct_commands import is_direct
+
+        if is_direct(arguments):
+            from .uv_program import become_uv, find_uv
+
+            return become_uv([find_uv(os.environ), *arguments], os.environ)
     from .own_options import OWN_COMMANDS, print_help, read_options
 
     program = "uvx-variants" if is_uvx else "uv-variants"
@@ -86,6 +94,10 @@ def _run(arguments: Sequence[str], *, is_uvx: bool) -> int:
     uv = find_uv(os.environ)
     invocation = parse(rest)
     scope = scope_of(invocation)
+    if invocation.command[:1] == ("cache",):
+        from .cache_command import run_cache_command
+
+        return run_cache_command(uv, invocation, os.environ)
     if scope is Scope.NOTHING:
         return become_uv([uv, *rest], os.environ)
     from .run import run

@@ -59,3 +59,14 @@ def admits(texts: Iterable[str], name: str, version: str) -> bool:
         if not specifier.contains(version, prereleases=True):
             return False
     return True
+
+
+def are_tags_of(filename: str, tags: frozenset[str]) -> bool:
+    """Return whether a wheel with this plain filename has one of *tags*."""
+    python, abi, platform = filename.removesuffix(".whl").split("-")[-3:]
+    return any(
+        f"{one}-{two}-{three}" in tags
+        for one in python.split(".")
+        for two in abi.split(".")
+        for three in platform.split(".")
+    )

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from pep_variants.errors import shortened
 from pep_variants.model.filename import read_version
 
-from .daemon.address import RESERVED_URL
-from .installed_state import lock_text
-from .lockfile import files_without_hash
+from . import lock_advice
+from .forced_variants import admitted_choices
+from .locked_variants import Lock
 from .report import report_variants, warn, why_missing
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ def after_success(state: InstalledState, noted: Iterable[str]) -> None:
     if not state.context.is_quiet:
         for line in _version_notices(state, [*noted, *changed]):
             warn(line)
+        for line in (*lock_advice.unfit(state), *lock_advice.lacking(state)):
+            warn(line)
     _warn_of_lock(state)
 
 
@@ -50,7 +52,7 @@ def after_failure(state: InstalledState, names: Iterable[str]) -> None:
     choices.ask(names)
     lines: dict[str, None] = {}
     for name in names:
-        admitted = _admitted(state.context, choices, name)
+        admitted = admitted_choices(state.context, choices, name)
         missing = None
         if name in forced:
             missing = why_missing(name, forced[name], admitted or choices.of(name))
@@ -94,7 +96,7 @@ def _version_notices(state: InstalledState, names: Iterable[str]) -> dict[str, N
     choices.ask(names)
     versions = {} if context.invocation.has("dry-run") else state.versions_now()
     for name in names:
-        admitted = _admitted(context, choices, name)
+        admitted = admitted_choices(context, choices, name)
         present = versions.get(name)
         relevant = admitted if present is None else choices.of(name)
         for version, choice in relevant.items():
@@ -126,18 +128,6 @@ def _plugins_not_allowed(context: Context, choice: VersionChoice) -> Iterator[st
             yield f"Namespace {namespace!r} is skipped: {why}"
 
 
-def _admitted(context: Context, choices: Choices, name: str) -> dict[str, VersionChoice]:
-    """Return the choices for the versions of a project that the requirements admit."""
-    from .named_projects import admits, requirement_texts
-
-    texts = requirement_texts(context.invocation, context.place)
-    return {
-        version: choice
-        for version, choice in choices.of(name).items()
-        if admits(texts, name, version)
-    }
-
-
 def _passed_over(choices: Mapping[str, VersionChoice], taken: Version) -> Iterator[str]:
     """Yield why the newest version was passed over for *taken*, if it was."""
     for version, choice in choices.items():
@@ -164,7 +154,7 @@ def _added_by_markers(context: Context, choices: Choices, names: Iterable[str]) 
     texts = requirement_texts(context.invocation, context.place)
     client = choices.client
     for name, versions in client.choices(names, markers=True).items():
-        admitted = _admitted(context, choices, name)
+        admitted = admitted_choices(context, choices, name)
         for each in next((c.conditional for v, c in versions.items() if v in admitted), ()):
             available = [
                 version
@@ -191,15 +181,13 @@ def _markers_of_local_projects(context: Context) -> Iterator[str]:
 
 def _warn_of_lock(state: InstalledState) -> None:
     """Print a warning if a lock file was written with files of the proxy without hashes."""
-    lock = state.context.lock
-    text = lock_text(lock)
-    if lock is None or text is None or text == state.locked:
+    before = state.context.lock
+    now = Lock.read(before.path)
+    if now.path is None or now.text is None or now.text == before.text or not now.without_hash:
         return
-    number = files_without_hash(text)
-    if number:
-        files = "1 file" if number == 1 else f"{number} files"
-        warn(
-            f"{lock.name} lists {files} at {RESERVED_URL} without a hash, which plain uv "
-            "cannot verify: install from it with uv-variants only, or lock with hashes: "
-            "uv-variants --variant-lock pinned lock"
-        )
+    files = "1 file" if now.without_hash == 1 else f"{now.without_hash} files"
+    warn(
+        f"{now.path.name} lists {files} of variants without a hash, which plain uv cannot verify: "
+        "install from it with uv-variants only, or lock with hashes: "
+        "uv-variants --variant-lock pinned lock"
+    )

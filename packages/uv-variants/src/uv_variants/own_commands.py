@@ -265,11 +265,10 @@ def _indexes(
         from .command_scope import Scope
         from .invocation import parse
         from .place import Place
-        from .plan import make_plan
+        from .used_indexes import used_indexes
 
-        invocation = parse(["sync"])
-        found = list(make_plan(invocation, Scope.TOOL, Place(here, here, environ)).indexes.values())
-        found.sort(key=lambda index: index.default)
+        used = used_indexes(parse(["sync"]), Scope.TOOL, Place(here, here, environ))
+        found = list(used.indexes.values())
     return distinct(found or [UserIndex(PYPI)])
 
 

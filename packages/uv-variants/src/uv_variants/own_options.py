@@ -12,7 +12,6 @@ FLOATING = "floating"
 
 PROXY_VARIABLE = "VARIANTS_PROXY_URL"
 LOCK_VARIABLE = "VARIANTS_LOCK"
-UV_VARIABLE = "VARIANTS_UV"
 
 OWN_OPTIONS = (
     ("variant-proxy", "URL", PROXY_VARIABLE, "Use this shared index proxy instead of a local one."),

@@ -1,32 +1,31 @@
-"""Preparing a uv command: its indexes, the platform key, and the proxy that serves both."""
+"""Preparing a uv command: its session with the daemon, its variables, and what it adds to them."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from variants_proxy.urls import index_url, links_url
-
+from . import daemon
+from .child_environ import child_environ
 from .command_scope import Scope
-from .daemon.address import RESERVED_URL, proxy_variables
-from .daemon.proxy_messages import settings_message
-from .installed_state import InstalledState, lock_text
-from .lockfile import HERE, locked_versions
-from .own_options import FLOATING
-from .plan import Plan, make_plan
-from .platform_key import PlatformKey, platform_key
+from .configuration import PROXIES
+from .fitting_marks import FittingMarks
+from .forced_variants import check_before
+from .installed_state import InstalledState
 from .proxy_client import Choices, ProxyClient
 from .report import report_platform, warn
-from .uv_directories import cache_directory
+from .session_plan import SessionPlan
 
 if TYPE_CHECKING:
     from .context import Context
-    from .daemon.connection import Connection, ProxyChoice
-    from .indexes import UserIndex
-    from .provider_plugins import Plugins
+    from .daemon.session import Session
+
+_ASKS_NOTHING = (("run",), ("sync",), ("lock",), ("tree",), ("export",))
+"""Commands that ask no index if lock file and environment are up to date."""
+
+_INSTALLS = (("run",), ("sync",), ("add",), ("remove",), ("tool", "run"))
+_INSTALLS_TOO = (("pip", "install"), ("pip", "sync"), ("tool", "install"), ("tool", "upgrade"))
 
 
 @dataclass(frozen=True)
@@ -34,105 +33,64 @@ class PreparedRun:
     """All that is needed to run uv.
 
     Attributes:
-        proxy: that serves the indexes.
-        plan: the indexes.
+        session: that answers uv's requests.
+        plan: what the session was asked for.
         state: of environment and lock file before uv runs.
         arguments, environ: of uv.
-        plugins: that the user allowed, None if there are none to run.
     """
 
-    proxy: Connection
-    plan: Plan
+    session: Session
+    plan: SessionPlan
     state: InstalledState
     arguments: list[str]
     environ: dict[str, str]
-    plugins: Plugins | None
 
 
-def prepare(context: Context, proxies: ProxyChoice, locked: str | None) -> PreparedRun:
-    """Return what uv is run with; its proxy serves from now on.
-
-    Args:
-        context: the command.
-        proxies: chooses the proxy.
-        locked: platform key of the lock file, None without one.
-    """
-    place = context.place
-    plan = make_plan(context.invocation, context.scope, place)
-    plugins = _plugins(context, plan)
-    key, machine = proxied_key(context, plugins, locked)
-    if context.is_verbose and machine is not None and machine.platform is not None:
-        report_platform(machine.platform)
-    proxy = proxies.connect(_settings(context, plan, machine, plugins), plan.indexes)
-    client = ProxyClient(proxy.port, proxy.token, key, plan.order, plan.projects)
-    if plugins is not None and _learn(plugins, client, context.requested):
-        key, machine = proxied_key(context, plugins, locked)
-        client = replace(client, key=key)
-    state = InstalledState.of(context, Choices(client), machine.key if machine else key)
-
-    def url(index: UserIndex) -> str:
-        path = (links_url if index.links else index_url)(key, index.proxy_name)
-        return RESERVED_URL + path
-
-    arguments, variables = plan.rewritten(context.invocation, url, state.reinstall_options())
-    environ = {**place.environ, **variables}
-    urls = (index.url for index in plan.indexes.values())
-    environ.update(proxy_variables(environ, proxy.port, proxy.token, urls))
-    if key == HERE and machine is not None:
-        environ["UV_CACHE_DIR"] = str(_floating_cache(context, plan, machine))
-    return PreparedRun(proxy, plan, state, arguments, environ, plugins)
-
-
-def proxied_key(
-    context: Context, plugins: Plugins | None, locked: str | None
-) -> tuple[str, PlatformKey | None]:
-    """Return the key in the URLs that uv gets, and the machine; None for that of the lock file."""
-    options = context.options
-    if locked not in (None, HERE) and options.lock_mode is None and not options.variants:
-        return locked, None
-    machine = platform_key(
-        context.preferences,
-        context.cache,
-        python_platform=context.invocation.last("python-platform"),
-        answers=plugins.answers if plugins is not None else None,
-    )
-    floating = context.scope is Scope.PROJECT and (
-        options.lock_mode == FLOATING or (options.lock_mode is None and locked == HERE)
-    )
-    return (HERE if floating else machine.key), machine
-
-
-def learn_afterwards(context: Context, prepared: PreparedRun) -> None:
-    """Run the plugins that dependencies want, which were not known before uv ran.
-
-    A warning says that the next command uses their answers.
+def prepare(context: Context) -> PreparedRun:
+    """Return what uv is run with; its session is open from now on.
 
     Raises:
-        PluginFailed: one of them fails.
+        UvVariantsError, ProxyError, VariantError: see `errors.USER_ERRORS`.
     """
-    plugins, client = prepared.plugins, prepared.state.choices.client
-    if plugins is None or not _learn(plugins, client, prepared.state.projects_now()):
-        return
-    key, _ = proxied_key(context, plugins, None)
-    if key not in (client.key, HERE):
-        again = " with --variant-lock pinned" if context.scope is Scope.PROJECT else ""
-        warn(
-            "dependencies need provider plugins that ran for the first time in this "
-            f"command: run it again{again} to use their variants"
+    _warn_of_settings(context)
+    plan = SessionPlan(context)
+    if context.is_verbose and plan.machine.platform is not None:
+        report_platform(plan.machine.platform)
+    session = _session(plan)
+    try:
+        client = _client(session, plan)
+        if plan.plugins is not None and learn(plan, client, context.requested):
+            plan.relearned()
+            session.close()
+            session = _session(plan)
+            client = _client(session, plan)
+        choices = Choices(client)
+        check_before(context, choices)
+        marks = FittingMarks(context.cache / "fits", plan.machine.key, client.indexes)
+        state = InstalledState.of(context, choices, marks)
+        environ = child_environ(
+            context.place.environ,
+            proxy_url=session.proxy_url,
+            ca_file=session.ca_file,
+            cache=plan.uv_cache,
         )
+        return PreparedRun(session, plan, state, _arguments(plan, state), environ)
+    except BaseException:
+        session.close()
+        raise
 
 
-def _learn(plugins: Plugins, client: ProxyClient, projects: Iterable[str]) -> bool:
+def learn(plan: SessionPlan, client: ProxyClient, projects: Iterable[str]) -> bool:
     """Run the plugins that *projects* want; return whether one of them is new.
 
     Raises:
         PluginFailed: one of them fails.
     """
-    if client.key == HERE:
+    if plan.plugins is None or plan.floating:
         return False
     from .provider_plugins import WantedProvider
 
-    return plugins.learn(
+    return plan.plugins.learn(
         WantedProvider.read(namespace, tree)
         for versions in client.choices(projects).values()
         for choice in versions.values()
@@ -140,62 +98,99 @@ def _learn(plugins: Plugins, client: ProxyClient, projects: Iterable[str]) -> bo
     )
 
 
-def _plugins(context: Context, plan: Plan) -> Plugins | None:
-    """Return the plugins that the user allowed, None if there are none to run."""
-    preferences = context.preferences
-    if not preferences.allow_providers or preferences.platform_file is not None:
-        return None
-    from .provider_plugins import Plugins
+def learn_afterwards(prepared: PreparedRun) -> None:
+    """Run the plugins that dependencies want, which were not known before uv ran.
 
-    strategy = context.invocation.last("index-strategy")
-    strategy = strategy or context.place.environ.get("UV_INDEX_STRATEGY")
-    return Plugins(context.cache, preferences, plan, strategy)
+    A warning says that the next command uses their answers.
 
-
-def _settings(
-    context: Context, plan: Plan, machine: PlatformKey | None, plugins: Plugins | None
-) -> dict[str, Any]:
-    """Return the settings of the proxy for this command."""
-    scalars, environ = plan.configuration.scalars, context.place.environ
-    keyring = (
-        context.invocation.last("keyring-provider")
-        or environ.get("UV_KEYRING_PROVIDER")
-        or scalars.get("keyring-provider")
-    )
-    insecure = context.invocation.values("allow-insecure-host")
-    insecure += environ.get("UV_INSECURE_HOST", "").split()
-    configured = scalars.get("allow-insecure-host")
-    insecure += configured if isinstance(configured, list) else []
-    is_project = context.scope is Scope.PROJECT
-    has_links = any(index.links for index in plan.indexes.values())
-    return settings_message(
-        plan.indexes.values(),
-        context.cache,
-        projects=plan.projects,
-        platforms=machine.platforms if machine else None,
-        floating={HERE: machine.key} if machine and is_project else None,
-        insecure_hosts=insecure,
-        keyring=keyring == "subprocess",
-        failures=plugins.failures if plugins is not None else None,
-        requested=_expected_projects(context) if has_links else (),
-    )
-
-
-def _expected_projects(context: Context) -> list[str]:
-    """Return the projects for which uv is going to ask indexes, as far as known before it runs."""
-    return sorted({*context.requested, *locked_versions(lock_text(context.lock) or "")})
-
-
-def _floating_cache(context: Context, plan: Plan, machine: PlatformKey) -> Path:
-    """Return a cache directory of uv's for this machine's variants under a floating name.
-
-    uv caches wheels by index and filename, and under a floating name both are the same for every
-    variant.
+    Raises:
+        PluginFailed: one of them fails.
     """
-    directory = cache_directory(
-        context.place.environ,
-        context.invocation.last("cache-dir"),
-        plan.configuration.scalars.get("cache-dir"),
-        context.place.cwd,
-    ).absolute()
-    return directory / "variants" / hashlib.sha256(machine.key.encode()).hexdigest()[:16]
+    plan, state = prepared.plan, prepared.state
+    if plan.plugins is None or not learn(plan, state.choices.client, state.projects_now()):
+        return
+    before = plan.machine.key
+    plan.relearned()
+    if plan.machine.key != before:
+        again = " with --variant-lock pinned" if plan.context.scope is Scope.PROJECT else ""
+        warn(
+            "dependencies need provider plugins that ran for the first time in this "
+            f"command: run it again{again} to use their variants"
+        )
+
+
+def _session(plan: SessionPlan) -> Session:
+    context = plan.context
+    return daemon.connect(
+        context.place.environ, plan.settings(), at_once=_asks_index(context), warn=warn
+    )
+
+
+def _client(session: Session, plan: SessionPlan) -> ProxyClient:
+    order = tuple(plan.indexes)
+    projects = {
+        name: plan.context.indexes.projects.get(name, frozenset())
+        for name, index in plan.indexes.items()
+        if index.explicit
+    }
+    return ProxyClient(session.port, session.id, session.token, order, projects)
+
+
+def _arguments(plan: SessionPlan, state: InstalledState) -> list[str]:
+    """Return the user's arguments, and what has to be added to them."""
+    context, invocation = plan.context, plan.context.invocation
+    added = []
+    if invocation.command in (*_INSTALLS, *_INSTALLS_TOO) and context.environments:
+        for name in state.replaced():
+            added += ["--reinstall-package", name]
+    added += _locks_anew(context)
+    # The option outranks the variable; uv takes it once only.
+    cache = {
+        item.start: str(plan.uv_cache) for item in invocation.given if item.name == "cache-dir"
+    }
+    return invocation.rewritten(cache, added)
+
+
+def _locks_anew(context: Context) -> list[str]:
+    """Return the options with which uv chooses the files of a lock that it takes for valid anew.
+
+    No version changes: uv compares versions only, and `--upgrade-package` names the present one.
+    """
+    lock, renewed = context.lock, context.renewed
+    invocation = context.invocation
+    if lock.path is None or not lock.versions or context.is_frozen or renewed == frozenset():
+        return []
+    if invocation.has("upgrade", "U") or invocation.values("upgrade-package"):
+        return []
+    names = [name for name in lock.names if renewed is None or name in renewed]
+    found = []
+    for name in names:
+        versions = sorted(lock.names[name])
+        if len(versions) == 1:
+            found.append(f"{name}=={versions[0]}")
+    # One is enough to have the lock resolved again, and all pages read.
+    return [part for text in found[:1] for part in ("--upgrade-package", text)]
+
+
+def _asks_index(context: Context) -> bool:
+    """Return whether uv is almost certain to ask an index."""
+    invocation = context.invocation
+    if context.lock.text is None or invocation.command not in _ASKS_NOTHING:
+        return True
+    if context.renewed is None or context.renewed:
+        return True
+    upgrades = invocation.values("upgrade-package", "reinstall-package")
+    return bool(upgrades) or invocation.has("upgrade", "U", "reinstall", "refresh")
+
+
+def _warn_of_settings(context: Context) -> None:
+    """Print a warning if a setting of uv's sends its requests elsewhere."""
+    scalars = context.indexes.configuration.scalars
+    for name in PROXIES:
+        if isinstance(scalars.get(name), str):
+            variable = name.upper().replace("-", "_")
+            warn(
+                f"variant wheels are ignored: uv's setting {name!r} in a file outranks the proxy "
+                f"of this command: set the variable {variable} in its place"
+            )
+            return

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pep_variants.model.platform import Support
     from variants_plugins import Sources
 
-    from .plan import Plan
+    from .used_indexes import UsedIndexes
 
 _MOST = 200
 _LOCK_SECONDS = 10.0
@@ -101,7 +101,7 @@ class Plugins:
     """
 
     def __init__(
-        self, cache: Path, preferences: Preferences, plan: Plan, strategy: str | None
+        self, cache: Path, preferences: Preferences, plan: UsedIndexes, strategy: str | None
     ) -> None:
         """Run those that earlier commands learned of.
 
@@ -168,7 +168,7 @@ class Plugins:
         self.answers[name] = support
 
 
-def _sources(plan: Plan, strategy: str | None) -> Sources:
+def _sources(plan: UsedIndexes, strategy: str | None) -> Sources:
     from pep_variants.sources import FIRST_INDEX
     from variants_plugins import Sources
 

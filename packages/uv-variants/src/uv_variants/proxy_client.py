@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from variants_proxy.listening import LOOPBACK
-from variants_proxy.urls import index_url, variants_url
+from variants_proxy.urls import in_place_url, variants_url
 
-from .daemon.address import USERNAME
 from .errors import ProxyFailed
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ TIMEOUT = 60.0
 
 
 class Verdict(NamedTuple):
-    """The verdict on one variant: ``chosen``, ``compatible`` or ``rejected``, and why."""
+    """``chosen``, ``locked``, ``compatible`` or ``rejected``, for one variant, and why."""
 
     label: str
     verdict: str
@@ -45,6 +44,22 @@ class Conditional:
     text: str
 
 
+class LockedLabel(NamedTuple):
+    """What a lock has of a version for this machine's platform.
+
+    Attributes:
+        label: of the variant, None for a wheel without one.
+        fits: whether it fits this machine.
+        why: why it does not.
+        instead: label that would be chosen, None for the non-variant wheel or nothing.
+    """
+
+    label: str | None
+    fits: bool
+    why: str
+    instead: str | None
+
+
 @dataclass(frozen=True)
 class VersionChoice:
     """The proxy's choice among the variants of one version.
@@ -59,6 +74,7 @@ class VersionChoice:
         passed_over: why an older version is taken, with `TAKEN` in place of that version.
         left_out: variants that uv cannot choose correctly.
         conditional: dependencies that variant markers add, if they were asked for.
+        locked: what the lock of the command has.
     """
 
     labels: Mapping[str, str | None]
@@ -71,6 +87,7 @@ class VersionChoice:
     passed_over: str = ""
     left_out: tuple[str, ...] = ()
     conditional: tuple[Conditional, ...] = ()
+    locked: tuple[LockedLabel, ...] = ()
 
     def label_for(self, tags: frozenset[str]) -> str | None:
         """Return the label that is shown to installers of wheels with one of *tags*."""
@@ -96,23 +113,21 @@ class VersionChoice:
 
 @dataclass(frozen=True)
 class ProxyClient:
-    """A proxy on loopback, asked for one machine.
+    """The daemon, asked for the choices of one session.
 
     Attributes:
         port: of loopback.
-        token: of the proxy.
-        key: platform key or floating name.
+        session: id of the session.
+        token: of the session.
         indexes: names of indexes, in the order in which uv asks them.
         projects: of the explicit ones among them, by name.
-        user: that goes with the token: id of a session of the daemon.
     """
 
     port: int
+    session: str
     token: str = field(repr=False)
-    key: str
     indexes: tuple[str, ...]
     projects: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    user: str = USERNAME
 
     def choices(
         self, projects: Iterable[str], *, markers: bool = False
@@ -130,7 +145,7 @@ class ProxyClient:
         with self._requests() as get:
             for project in projects:
                 for index in self._indexes_of(project):
-                    tree = get(variants_url(self.key, index, project) + query)
+                    tree = get(variants_url(self.session, index, project) + query)
                     if tree is not None:
                         if versions := _versions(tree):
                             found[project] = versions
@@ -142,7 +157,7 @@ class ProxyClient:
         found: set[str] = set()
         with self._requests() as get:
             for index in self._indexes_of(project):
-                tree = get(f"{index_url(self.key, index)}{project}/")
+                tree = get(in_place_url(self.session, index, project))
                 found.update(file["filename"] for file in (tree or {}).get("files", ()))
         return found
 
@@ -170,7 +185,7 @@ class ProxyClient:
         query += [("served", "")] if served else []
         with self._requests() as get:
             for name in [index] if index else self._indexes_of(project):
-                tree = get(f"{variants_url(self.key, name, project)}?{urlencode(query)}")
+                tree = get(f"{variants_url(self.session, name, project)}?{urlencode(query)}")
                 if tree is not None:
                     return dict(tree)
             return None
@@ -190,7 +205,7 @@ class ProxyClient:
         import http.client
 
         connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=TIMEOUT)
-        secret = base64.b64encode(f"{self.user}:{self.token}".encode()).decode()
+        secret = base64.b64encode(f"{self.session}:{self.token}".encode()).decode()
         headers = {
             "Authorization": f"Basic {secret}",
             "Accept": "application/vnd.pypi.simple.v1+json",
@@ -253,6 +268,7 @@ def _versions(tree: Mapping[str, Any]) -> dict[str, VersionChoice]:
             item.get("passed-over", ""),
             tuple(item.get("left-out", ())),
             tuple(Conditional(**each) for each in item.get("conditional", ())),
+            tuple(LockedLabel(**each) for each in item.get("locked", ())),
         )
         for item in tree["versions"]
     }

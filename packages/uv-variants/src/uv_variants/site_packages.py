@@ -5,16 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
-
-if TYPE_CHECKING:
-    from .invocation import Invocation
-    from .place import Place
 
 _MAX_BYTES = 1 << 20
 
@@ -36,50 +31,10 @@ class Installed:
     tags: frozenset[str] = frozenset()
 
 
-def environment_of(invocation: Invocation, place: Place, root: Path | None) -> Path | None:
-    """Return where the command installs, None if only uv can find out.
-
-    Args:
-        invocation: uv's command line.
-        place: where it runs.
-        root: directory of the project, None without one.
-    """
-    environ = place.environ
-    if invocation.command[:1] != ("pip",):
-        if root is None:
-            return None
-        named = environ.get("UV_PROJECT_ENVIRONMENT")
-        active = environ.get("VIRTUAL_ENV")
-        if invocation.has("active") and active:
-            return Path(active)
-        return root / (named or ".venv")
-    if invocation.has("system") or environ.get("UV_SYSTEM_PYTHON"):
-        return None
-    for option in ("target", "prefix"):
-        value = invocation.last(option)
-        if value is not None:
-            return place.cwd / value
-    python = invocation.last("python") or environ.get("UV_PYTHON")
-    if python:
-        path = place.cwd / python
-        # A path to an environment or its interpreter; a version has no path.
-        return next(
-            (each for each in (path, *path.parents[:2]) if (each / "pyvenv.cfg").is_file()), None
-        )
-    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-        if environ.get(name):
-            return Path(environ[name])
-    start = place.cwd.absolute()
-    for folder in (start, *start.parents):
-        if (folder / ".venv" / "pyvenv.cfg").is_file():
-            return folder / ".venv"
-    return None
-
-
-def installed_variants(environment: Path | None) -> dict[str, Installed]:
-    """Return the variants in *environment*, by name."""
+def installed_variants(environments: Iterable[Path]) -> dict[str, Installed]:
+    """Return the variants in *environments*, by name."""
     found: dict[str, Installed] = {}
-    for folder in _site_packages(environment) if environment is not None else ():
+    for folder in _folders(environments):
         for path in folder.glob("*.dist-info/variant.json"):
             label = _label(path)
             name, _, version = path.parent.name.removesuffix(".dist-info").rpartition("-")
@@ -89,32 +44,35 @@ def installed_variants(environment: Path | None) -> dict[str, Installed]:
     return found
 
 
-def installed_names(environment: Path | None) -> set[str]:
-    """Return the names (normalized) of all distributions in *environment*."""
-    return {name for name, _ in installed_versions(environment)}
+def installed_names(environments: Iterable[Path]) -> set[str]:
+    """Return the names (normalized) of all distributions in *environments*."""
+    return {name for name, _ in installed_versions(environments)}
 
 
-def installed_versions(environment: Path | None) -> set[tuple[str, str]]:
-    """Return normalized name and version of all distributions in *environment*."""
+def installed_versions(environments: Iterable[Path]) -> set[tuple[str, str]]:
+    """Return normalized name and version of all distributions in *environments*."""
     found: set[tuple[str, str]] = set()
-    for folder in _site_packages(environment) if environment is not None else ():
+    for folder in _folders(environments):
         for path in folder.glob("*.dist-info"):
             name, _, version = path.name.removesuffix(".dist-info").rpartition("-")
             found.add((canonicalize_name(name), version))
     return found
 
 
-def installed_without_variant(environment: Path | None, name: str) -> Installed | None:
-    """Return the non-variant distribution *name* of *environment*, None without one."""
-    if environment is None:
-        return None
+def installed_without_variant(environments: Iterable[Path], name: str) -> Installed | None:
+    """Return the non-variant distribution *name* of *environments*, None without one."""
     escaped = canonicalize_name(name).replace("-", "_")
-    for folder in _site_packages(environment):
+    for folder in _folders(environments):
         for path in folder.glob(f"{escaped}-*.dist-info"):
             version = path.name[len(escaped) + 1 : -len(".dist-info")]
             if not (path / "variant.json").exists():
                 return Installed(canonicalize_name(name), version, None, _tags(path))
     return None
+
+
+def _folders(environments: Iterable[Path]) -> Iterator[Path]:
+    for environment in environments:
+        yield from _site_packages(environment)
 
 
 def _site_packages(environment: Path) -> Iterator[Path]:

@@ -7,6 +7,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+SHARED = "shared"
+"""Cache that all commands use, except those with floating locks: these have one per machine."""
+
 
 def cache_directory(
     environ: Mapping[str, str], option: str | None, configured: object, cwd: Path
@@ -36,13 +39,14 @@ def tool_directory(environ: Mapping[str, str]) -> Path:
     return Path(base, "uv", "tools") if base else Path(home, ".local", "share", "uv", "tools")
 
 
-def variants_cache(plain: Path) -> Path:
-    """Return the cache that uv has for commands of uv-variants, beside its own at *plain*.
+def variants_caches(plain: Path) -> Path:
+    """Return the folder of the caches that uv has for commands of uv-variants, see `SHARED`.
 
-    uv keys pages and wheels by their URLs. The pages that it gets here are others at the same URLs,
-    so they must not meet in one cache. It is no folder inside *plain*: ``uv cache prune`` removes
-    all folders there that it does not know. Only if *plain* is a volume of its own, as in a
-    container build, or nothing can be written beside it, there is no other place.
+    uv keys pages and wheels by their URLs. The pages that it gets here are others at the same
+    URLs, so they must not meet in one cache with those of plain uv, at *plain*. The folder is
+    beside that: ``uv cache prune`` removes all folders inside that it does not know. Only if
+    *plain* is a volume of its own, as in a container build, or nothing can be written beside it,
+    there is no other place.
     """
     beside = plain.with_name(f"{plain.name}-variants")
     if beside.is_dir():

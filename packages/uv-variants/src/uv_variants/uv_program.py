@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
 
-from .own_options import UV_VARIABLE
+TYPE_CHECKING = False  # `typing` would take longer than everything here
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+UV_VARIABLE = "VARIANTS_UV"
 
 
 def find_uv(environ: Mapping[str, str]) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pep_variants.choose.preferences import Preferences
 from pep_variants.errors import PreferenceError, redacted
 from pep_variants.settings.cache_directory import cache_directory
+from variants_proxy.in_place_names import HERE
 from variants_proxy.key import host_target
 from variants_proxy.upstream_options import bare_url
 
@@ -22,7 +23,7 @@ from ..configuration import workspace_root
 from ..environments import Search
 from ..errors import USER_ERRORS, UvNotFound
 from ..invocation import parse
-from ..locked_variants import HERE, Lock
+from ..locked_variants import Lock
 from ..place import Place
 from ..platform_key import PlatformKey, platform_key
 from ..program_version import TESTED_UVS, own_version, uv_version
@@ -192,11 +193,11 @@ class Examination:
         return self._tried(lambda: platform_key(preferences, cache), None)
 
     def _installed(self) -> list[Installed]:
-        environment = self._environment
-        variants = installed_variants(environment)
+        environments = () if self._environment is None else (self._environment,)
+        variants = installed_variants(environments)
         others = [
             Installed(name, version, None)
-            for name, version in sorted(installed_versions(environment))
+            for name, version in sorted(installed_versions(environments))
             if name not in variants
         ]
         return [*variants.values(), *others]
@@ -225,7 +226,7 @@ class Examination:
     def _lock_hints(self, lock: Lock) -> None:
         if lock.problem:
             self._problems.append(Problem(lock.problem))
-        floating = sorted({file.project for file in lock.files if file.label == HERE})
+        floating = sorted({file.project for file in lock.wheels if file.label == HERE})
         if floating:
             text = (
                 f"{lock.path}: floating: the lock has no hashes of {', '.join(floating)}, so uv "

@@ -82,7 +82,11 @@ def caches(place: Place, configured: object) -> list[File]:
     uv = uv_directories.cache_directory(place.environ, None, configured, place.cwd).absolute()
     ours = cache_directory(place.environ, "")
     found = []
-    for what, path in (("uv", uv), ("uv with variants", uv / "variants"), ("uv-variants", ours)):
+    for what, path in (
+        ("uv", uv),
+        ("uv with variants", uv_directories.variants_caches(uv)),
+        ("uv-variants", ours),
+    ):
         if path.is_dir():
             size, complete = _size(path)
             found.append(File(what, str(path), size, complete))

@@ -46,10 +46,10 @@ def locked_states(lock: Lock, target: str, choices: Choices) -> list[VariantStat
         choices: for the machine.
     """
     found: dict[tuple[str, str, str], VariantState] = {}
-    for file in lock.files:
-        if not _is_for(file.name, target):
+    for file in lock.wheels:
+        if not _is_for(file.plain, target):
             continue
-        label = "" if file.label == "-" else file.label
+        label = file.label or ""
         choice = _of_version(choices.get(file.project, {}), file.version)
         best = choice.chosen.label if choice is not None and choice.chosen is not None else None
         state = _state(file.project, file.version, label, choice, best)

@@ -59,7 +59,7 @@ class ExportedFiles:
         """
         index = ""
         if lock is not None:
-            known = [file for file in lock.files if file.project == name]
+            known = [wheel for wheel in lock.wheels if wheel.project == name]
             if not known:
                 return set()
             index = known[0].index

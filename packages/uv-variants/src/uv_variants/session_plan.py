@@ -1,0 +1,144 @@
+"""What the daemon has to know for one command: indexes, machine, and what a lock keeps."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pep_variants.urls import is_local
+
+from .command_scope import Scope
+from .daemon.session import SessionSettings, network_variables
+from .indexes import UserIndex
+from .locked_variants import Names, kept_names
+from .own_options import FLOATING
+from .platform_key import PlatformKey, platform_key
+from .uv_directories import SHARED
+
+if TYPE_CHECKING:
+    from .context import Context
+    from .provider_plugins import Plugins
+
+
+class SessionPlan:
+    """The settings of a command's session, found out when they are needed.
+
+    Attributes:
+        context: the command.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+
+    @cached_property
+    def plugins(self) -> Plugins | None:
+        """The plugins that the user allowed, None if there are none to run."""
+        preferences = self.context.preferences
+        if not preferences.allow_providers or preferences.platform_file is not None:
+            return None
+        from .provider_plugins import Plugins
+
+        strategy = self.context.invocation.last("index-strategy")
+        strategy = strategy or self.context.place.environ.get("UV_INDEX_STRATEGY")
+        return Plugins(self.context.cache, preferences, self.context.indexes, strategy)
+
+    @cached_property
+    def machine(self) -> PlatformKey:
+        """The machine that is installed for."""
+        return platform_key(
+            self.context.preferences,
+            self.context.cache,
+            python_platform=self.context.invocation.last("python-platform"),
+            answers=self.plugins.answers if self.plugins is not None else None,
+        )
+
+    @property
+    def floating(self) -> bool:
+        """Whether the lock has no labels, or shall have none."""
+        options = self.context.options
+        if self.context.scope is not Scope.PROJECT:
+            return False
+        if options.lock_mode is not None and not self.context.is_frozen:
+            return options.lock_mode == FLOATING
+        return self.context.lock.is_floating
+
+    @property
+    def uv_cache(self) -> Path:
+        """The cache directory that uv gets.
+
+        uv never asks again for wheels that it has in its cache. Under a floating label all variants
+        have one name, so every machine has a cache of its own.
+        """
+        name = SHARED
+        if self.floating:
+            name = hashlib.sha256(self.machine.key.encode()).hexdigest()[:16]
+        return self.context.uv_caches / name
+
+    @property
+    def indexes(self) -> dict[str, UserIndex]:
+        """The indexes whose pages the daemon answers, by `UserIndex.proxy_name`, in order.
+
+        Those that the lock has variants of are among them: a frozen lock is used whatever indexes
+        the command has.
+        """
+        found = {
+            name: index
+            for name, index in self.context.indexes.indexes.items()
+            if not is_local(index.url)
+        }
+        known = {index.url.rstrip("/") for index in found.values()}
+        for url in self.context.lock.indexes:
+            if url not in known and url.startswith(("http://", "https://")):
+                index = UserIndex(url, explicit=True)
+                found.setdefault(index.proxy_name, index)
+        return found
+
+    def relearned(self) -> None:
+        """Find the machine out anew, after plugins have given answers."""
+        self.__dict__.pop("machine", None)
+
+    def settings(self) -> SessionSettings:
+        """Return the settings."""
+        context = self.context
+        indexes = self.indexes
+        kept: Names = {} if self.floating else context.lock.names
+        if not context.is_frozen:
+            kept = kept_names(kept, context.invocation, context.renewed)
+        return SessionSettings(
+            indexes=tuple(indexes.values()),
+            key=self.machine.key,
+            cache=context.cache,
+            projects={
+                name: context.indexes.projects.get(name, frozenset())
+                for name, index in indexes.items()
+                if index.explicit
+            },
+            platforms=self.machine.platforms,
+            locked=kept,
+            floating=self.floating,
+            insecure_hosts=tuple(self._insecure_hosts()),
+            keyring=self._keyring(),
+            failures=self.plugins.failures if self.plugins is not None else {},
+            requested=tuple(self._expected()) if any(i.links for i in indexes.values()) else (),
+            environ=network_variables(context.place.environ),
+        )
+
+    def _keyring(self) -> bool:
+        provider = (
+            self.context.invocation.last("keyring-provider")
+            or self.context.place.environ.get("UV_KEYRING_PROVIDER")
+            or self.context.indexes.configuration.scalars.get("keyring-provider")
+        )
+        return provider == "subprocess"
+
+    def _insecure_hosts(self) -> list[str]:
+        hosts = self.context.invocation.values("allow-insecure-host")
+        hosts += self.context.place.environ.get("UV_INSECURE_HOST", "").split()
+        configured = self.context.indexes.configuration.scalars.get("allow-insecure-host")
+        return hosts + (configured if isinstance(configured, list) else [])
+
+    def _expected(self) -> list[str]:
+        """Return the projects for which uv is going to ask indexes, as far as known."""
+        return sorted({*self.context.requested, *self.context.lock.versions})

@@ -81,7 +81,8 @@ def _run(arguments: Sequence[str], *, is_uvx: bool) -> int:
         print_help(program)
     if is_uvx:
         # What uv prints under this name has the name of uvx in it.
-        rest = ("tool", "uvx" if asks_help or not rest else "run", *rest)
+        of_uvx = not rest or rest[0] in ("--help", "-h", "--generate-shell-completion")
+        rest = ("tool", "uvx" if of_uvx else "run", *rest)
         options = options._replace(uv_arguments=rest)
     elif rest and rest[0] in OWN_COMMANDS:
         from .own_commands import run_own_command
@@ -92,6 +93,14 @@ def _run(arguments: Sequence[str], *, is_uvx: bool) -> int:
     from .uv_program import become_uv, find_uv
 
     uv = find_uv(os.environ)
+    if "generate-shell-completion" in rest[:1] or (
+        is_uvx and "--generate-shell-completion" in rest[2:3]
+    ):
+        from .completion import complete_shell
+
+        code = complete_shell(uv, rest, os.environ)
+        if code is not None:
+            return code
     invocation = parse(rest)
     scope = scope_of(invocation)
     if invocation.command[:1] == ("cache",):

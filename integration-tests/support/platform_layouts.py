@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pep_variants.model.platform import Platform as Namespaces
@@ -260,9 +260,17 @@ LAYOUTS: Mapping[str, Layout] = {
 """By name of the project."""
 
 
+class _AbsoluteIndex(Index):
+    """An index whose pages are right at other addresses as well."""
+
+    def _entries(self, project: str) -> Iterator[tuple[str, str, str]]:
+        for filename, url, sha256 in super()._entries(project):
+            yield filename, f"{self.url.removesuffix('/simple/')}{url}", sha256
+
+
 def layouts_index(**options: bool) -> Index:
     """Return an index with all layouts, and everything that they may depend on."""
-    index = Index(**options)
+    index = _AbsoluteIndex(**options)
     names: dict[str, None] = {}
     for name, layout in LAYOUTS.items():
         for build in layout.builds:

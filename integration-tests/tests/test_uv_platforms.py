@@ -9,8 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 from packaging.requirements import Requirement
 
+from pep_variants.wheelfile.core_metadata import requirements_of
+from support.environments import Environment
 from support.index import Index, served
 from support.platform_layouts import LAYOUTS, MACHINES, PLATFORMS, layouts_index, needs_of
+from support.projects import CUDA_12_8
 from support.proxies import running_proxy
 from support.uvs import Machine
 from variants_proxy import Settings, Upstream, encode, index_url
@@ -69,7 +72,7 @@ def locked_labels(machine: Machine) -> dict[str, dict[str, str]]:
     for package in tree["package"]:
         for wheel in package.get("wheels", ()) if package["name"] in LAYOUTS else ():
             label, plain = wheel_at(wheel["url"]) or (None, wheel["url"].rpartition("/")[2])
-            old = re.search(r"/files/main/[^/]+/([^/]+)/", wheel["url"])
+            old = re.search(r"/p/[^/]+/files/[^/]+/[^/]+/([^/]+)/", wheel["url"])
             label = old[1].strip("-") if old else label
             tag = "-".join(plain.removesuffix(".whl").split("-")[-3:])
             found.setdefault(package["name"], {})[tag] = label or ""
@@ -126,6 +129,16 @@ def wrong_cells(
     return wrong
 
 
+def lock_cells(machine: Machine) -> dict[Cell, frozenset[str]]:
+    """Return what ``uv.lock`` has for every cell."""
+    cells = expected(locked_labels(machine))
+    done = machine.plain(
+        "export", "--frozen", "--all-extras", "--no-hashes", "--no-emit-project", "--no-header"
+    )
+    assert done.code == 0, done
+    return cells_of(done.out, cells)
+
+
 @pytest.mark.matrix
 @pytest.mark.parametrize("who", MACHINES)
 def test_a_lock(every_machine: Machine, proxy: str, who: str) -> None:
@@ -133,9 +146,116 @@ def test_a_lock(every_machine: Machine, proxy: str, who: str) -> None:
     done = machine.plain("lock")
     assert done.code == 0, done
     cells = expected(locked_labels(machine))
+    title = f"{who}, {machine.uv.parent.name}"
+    assert wrong_cells(title, lock_cells(machine), cells) == []
+
+
+@pytest.mark.everywhere
+def test_a_lock_through_a_shared_proxy(every_machine: Machine, proxy: str) -> None:
+    machine = locking(every_machine, proxy, "Windows GPU", "shared")
+    done = machine.plain("lock")
+    assert done.code == 0, done
+    cells = expected(locked_labels(machine))
+    assert wrong_cells("shared", lock_cells(machine), cells) == []
+
+
+@pytest.mark.everywhere
+def test_a_lock_of_the_command(every_machine: Machine, serve: Serve) -> None:
+    """The same without a proxy of the test: `uv-variants lock` on this machine."""
+    write_project(every_machine)
+    index = serve(layouts_index(metadata_hashes=True))
+    machine = every_machine.with_environ(
+        {**CUDA_12_8, "UV_DEFAULT_INDEX": index.url, "UV_PYTHON": PYTHON}
+    )
+    done = machine.run("lock")
+    assert done.code == 0, done
+    labels = locked_labels(machine)
+    if sys.platform == "linux":
+        assert labels["l1"]["py3-none-manylinux_2_17_x86_64"] == "cu128"
+    cells = expected(labels)
+    assert wrong_cells("the command", lock_cells(machine), cells) == []
+    done = machine.run("sync", "--locked", "--extra", "l9")
+    assert done.code == 0, done
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("who", ["Linux GPU", "Windows GPU"])
+def test_a_synced_platform(every_machine: Machine, proxy: str, who: str) -> None:
+    machine = locking(every_machine, proxy, who)
+    if "--python-platform" not in machine.plain("sync", "--help").out:
+        pytest.skip("this uv syncs for its own platform only")
+    assert machine.plain("lock").code == 0
+    labels = locked_labels(machine)
+    cells = {cell: needs for cell, needs in expected(labels).items() if cell[2] == 11}
+    got = {}
+    for name, platform in PLATFORMS.items():
+        extras = [option for cell in cells if cell[1] == name for option in ("--extra", cell[0])]
+        command = ["sync", "--frozen", "--no-install-project", "--python-platform"]
+        done = machine.plain(*command, platform.triple, *extras)
+        assert done.code == 0, done
+        freeze = machine.plain("pip", "freeze", "--python", ".venv").out
+        here = {cell: needs for cell, needs in cells.items() if cell[1] == name}
+        got.update(cells_of(freeze, here))
+        for cell in here:
+            build = LAYOUTS[cell[0]].build_for(name, 11, labels[cell[0]])
+            assert build is not None
+            installed = Environment(machine.work / ".venv").site_packages
+            metadata = (installed / f"{cell[0]}-1.0.dist-info" / "METADATA").read_bytes()
+            # The wheel has its own dependencies inside, those of no other platform.
+            where = platform.environment(11) | {"extra": LAYOUTS[cell[0]].extra}
+            own = {Requirement(text) for text in requirements_of(metadata)}
+            applies = [item for item in own if item.marker is None or item.marker.evaluate(where)]
+            assert {item.name for item in applies} == {item.split("==")[0] for item in here[cell]}
+    assert wrong_cells(f"synced, {who}", got, cells) == []
+
+
+@pytest.mark.everywhere
+def test_a_locked_sync_changes_nothing(every_machine: Machine, proxy: str) -> None:
+    """uv does not compare METADATA inside the wheels with what it locked."""
+    machine = locking(every_machine, proxy, "Linux GPU")
+    extras = ("--extra", "l1", "--extra", "l5", "--extra", "l9")
+    done = machine.plain("sync", "--no-install-project", *extras)
+    assert done.code == 0, done
+    lock = (machine.work / "uv.lock").read_bytes()
+    done = machine.plain("sync", "--locked", "--no-install-project", *extras)
+    assert done.code == 0, done
+    assert "Installed" not in done.err
+    done = machine.plain("pip", "check", "--python", ".venv")
+    assert done.code == 0, done
+    done = machine.plain("lock", "--upgrade")
+    assert done.code == 0, done
+    assert (machine.work / "uv.lock").read_bytes() == lock
+
+
+def requirement_lines(*names: str) -> str:
+    """Return a requirements file with these layouts."""
+    extras = {name: LAYOUTS[name].extra for name in names}
+    return "".join(f"{name}{f'[{extra}]' if extra else ''}\n" for name, extra in extras.items())
+
+
+@pytest.mark.everywhere
+def test_pip_compile(every_machine: Machine, proxy: str) -> None:
+    machine = locking(every_machine, proxy, "Linux GPU")
+    assert machine.plain("lock").code == 0
+    cells = expected(locked_labels(machine))
+    options = ["--quiet", "--no-header", "--no-annotate", "--no-strip-extras"]
+    (machine.work / "all.in").write_text(requirement_lines(*LAYOUTS))
     done = machine.plain(
-        "export", "--frozen", "--all-extras", "--no-hashes", "--no-emit-project", "--no-header"
+        "pip", "compile", *options, "--universal", "--python-version", "3.11", "all.in"
     )
     assert done.code == 0, done
-    title = f"{who}, {machine.uv.parent.name}"
-    assert wrong_cells(title, cells_of(done.out, cells), cells) == []
+    assert wrong_cells("--universal", cells_of(done.out, cells), cells) == []
+    # For one platform, on any machine.
+    got = {}
+    cells = {cell: needs for cell, needs in cells.items() if cell[2] == 11}
+    for name, platform in PLATFORMS.items():
+        here = {cell: needs for cell, needs in cells.items() if cell[1] == name}
+        (machine.work / "some.in").write_text(requirement_lines(*(cell[0] for cell in here)))
+        command = ["pip", "compile", *options, "--python-version", "3.11", "some.in"]
+        done = machine.plain(*command, "--python-platform", platform.triple)
+        if "invalid value" in done.err:
+            continue  # this uv does not know the platform
+        assert done.code == 0, done
+        got.update(cells_of(done.out, here))
+    cells = {cell: needs for cell, needs in cells.items() if cell in got}
+    assert wrong_cells("--python-platform", got, cells) == []

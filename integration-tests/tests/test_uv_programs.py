@@ -87,6 +87,9 @@ RUNS = {
     "with-native": "--with native native a",
     "isolated": "--isolated python report.py",
     "no-project": "--no-project python report.py",
+    "env-file": "--env-file variables python report.py",
+    "env-files": "--env-file variables --env-file more env",
+    "env-file-missing": "--env-file nothing python report.py",
     "directory": "--directory sub python report.py",
     "missing": "no-such-program",
     "missing-python": "python3.99 x",
@@ -137,6 +140,11 @@ def files(work: Path) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text(REPORT)
     (work / "with-metadata.py").write_text(METADATA + REPORT)
+    (work / "variables").write_text(
+        "FIRST=1\nHTTP_PROXY=http://nowhere:1\nHTTPS_PROXY=http://nowhere:2\n"
+        "COPY=${HTTP_PROXY}-${http_proxy}-${PYTHONPATH}\nQUOTED='a b'\n"
+    )
+    (work / "more").write_text("FIRST=2\nUV_DEFAULT_INDEX=x\nALL_PROXY=${FIRST}\n")
     with zipfile.ZipFile(work / "archive.pyz", "w") as archive:
         archive.writestr("__main__.py", REPORT)
     (work / "archive").write_bytes(

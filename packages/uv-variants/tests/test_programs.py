@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from uv_variants.place import Place
 from uv_variants.programs import program_run
 from uv_variants.programs.startup.sitecustomize import STATE
 from uv_variants.programs.state import state_of
@@ -18,7 +19,7 @@ LAUNCHER = str(STARTUP / "sitecustomize.py")
 
 
 def planned(*arguments, cwd=Path()):
-    place = SimpleNamespace(cwd=cwd, environ={"A": "1"})
+    place = Place(cwd, cwd, {"A": "1"})
     context = SimpleNamespace(uv="/bin/uv", place=place)
     return program_run(context, arguments, {"A": "2"})
 

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 
 from uv_variants.invocation import parse
 
+from .env_files import file_variables
 from .startup import sitecustomize
-from .state import state_of, user_environ
+from .state import changed_names, state_of, user_environ
 
 if TYPE_CHECKING:
     from uv_variants.context import Context
@@ -57,8 +58,11 @@ def program_run(
     if os.pathsep not in _FOLDER:
         # An empty item would be the working directory.
         environ["PYTHONPATH"] = os.pathsep.join(filter(None, (_FOLDER, own.get("PYTHONPATH"))))
-    environ[sitecustomize.STATE] = state_of(environ, user_environ(context.place.environ))
-    invocation = parse(arguments)
+    invocation, user = parse(arguments), user_environ(context.place.environ)
+    if invocation.command in (("run",), ("tool", "run")):
+        changed = changed_names(environ, user)
+        user = {**user, **file_variables(context.uv, invocation, context.place, changed)}
+    environ[sitecustomize.STATE] = state_of(environ, user)
     if invocation.command == ("run",):
         arguments = _with_launcher(context.uv, invocation, context.place.cwd)
     elif invocation.command == ("tool", "run"):

@@ -12,13 +12,18 @@ _LOCALE = "LC_CTYPE"
 """Python sets it when it starts in the C locale, in its own environment too."""
 
 
+def changed_names(own: Mapping[str, str], user: Mapping[str, str]) -> set[str]:
+    """Return the names of the variables that are not the same in both."""
+    return {name for name in {*own, *user} if own.get(name) != user.get(name)}
+
+
 def state_of(own: Mapping[str, str], user: Mapping[str, str]) -> str:
     """Return the value of `STATE` with which *own* becomes *user* again.
 
     Both are environment variables; what uv adds to *own* stays.
     """
-    changed = {name for name in {*own, *user} if own.get(name) != user.get(name)}
-    return ";".join(_item(name, user.get(name)) for name in sorted({*changed, _LOCALE} - {STATE}))
+    names = {*changed_names(own, user), _LOCALE} - {STATE}
+    return ";".join(_item(name, user.get(name)) for name in sorted(names))
 
 
 def user_environ(environ: Mapping[str, str]) -> Mapping[str, str]:

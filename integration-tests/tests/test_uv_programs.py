@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -185,7 +187,7 @@ def prepared(every_machine: Machine, serve: Serve) -> Machine:
     """A machine with the project, in the environment that uv has made."""
     machine = every_machine.with_environ(
         {
-            "UV_DEFAULT_INDEX": serve(index()).url,
+            "UV_DEFAULT_INDEX": serve(index()).url.rstrip("/"),
             "UV_PYTHON": PYTHON,
             "HTTPS_PROXY": "http://user:password@127.0.0.1:9",
             "PYTHONPATH": str(every_machine.home / "library"),
@@ -230,3 +232,141 @@ def differing(machine: Machine, runs: Mapping[str, str]) -> str:
             if plain.get(key) != ours.get(key)
         ]
     return "\n".join(map(repr, found))
+
+
+BACKEND = """
+import json, os, subprocess, sys, zipfile
+
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    code = "import json, os; print(json.dumps(dict(os.environ)))"
+    child = json.loads(subprocess.check_output([sys.executable, "-c", code]))
+    with open(os.environ["BUILD_REPORT"], "w") as file:
+        json.dump([dict(os.environ), child, sys.path[1:], sys.orig_argv[1:2]], file)
+    name = "built-1.0-py3-none-any.whl"
+    info = {
+        "METADATA": "Metadata-Version: 2.1\\nName: built\\nVersion: 1.0\\n",
+        "WHEEL": "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n",
+        "RECORD": "",
+    }
+    with zipfile.ZipFile(os.path.join(folder, name), "w") as wheel:
+        for file, text in info.items():
+            wheel.writestr("built-1.0.dist-info/" + file, text)
+    return name
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the process is not replaced there")
+@pytest.mark.matrix
+def test_builds_have_the_users_environment(prepared: Machine) -> None:
+    folder = prepared.work / "built"
+    folder.mkdir()
+    (folder / "backend.py").write_text(BACKEND)
+    (folder / "pyproject.toml").write_text(
+        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+        '[project]\nname = "built"\nversion = "1.0"\n'
+    )
+    reports = []
+    for program in (prepared.uv, prepared.program):
+        report = prepared.work / f"{program.name}.json"
+        machine = prepared.with_environ({"BUILD_REPORT": str(report)})
+        done = machine.execute(program, "pip", "install", "--no-cache", "--reinstall", "./built")
+        assert done.code == 0, done
+        text = re.sub(r"/[^\":]*/(builds-v0/)[^/\":]*", r"\1", report.read_text())
+        environ, child, path, arguments = json.loads(text.replace(str(report), "REPORT"))
+        assert "PATH" in environ
+        reports.append((environ, child, path, arguments))
+    assert reports[0] == reports[1]
+
+
+@posix
+@pytest.mark.matrix
+@pytest.mark.parametrize("nested", ["add", "run"])
+def test_commands_in_commands_leave_no_trace(prepared: Machine, nested: str) -> None:
+    tools = prepared.home / "tools"
+    tools.mkdir()
+    (tools / "uv").symlink_to(prepared.uv)
+    (tools / "uv-variants").symlink_to(prepared.program)
+    path = f"{tools}{os.pathsep}{os.environ['PATH']}"
+    machine = prepared.with_environ({"PATH": path})
+    words = {"add": ["add", "native"], "run": ["run", "--with", "native", "python", "report.py"]}
+    pyproject = machine.work / "pyproject.toml"
+    before = pyproject.read_bytes()
+    found = []
+    for program, inner in (
+        (machine.uv, "uv"),
+        (machine.program, "uv"),
+        (machine.program, "uv-variants"),
+    ):
+        pyproject.write_bytes(before)
+        result = outcome(machine, program, "run", inner, *words[nested])
+        assert result["code"] == 0, result
+        assert (b"native" in pyproject.read_bytes()) == (nested == "add")
+        del result["messages"]  # times, and what was installed by the command before
+        found.append((result, pyproject.read_bytes()))
+    assert found[0] == found[1] == found[2]
+
+
+@posix
+@pytest.mark.matrix
+def test_exit_codes_and_signals(prepared: Machine) -> None:
+    runs = {f"exit-{code}": f"run python -c raise(SystemExit({code}))" for code in (0, 1, 7, 255)}
+    for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGPIPE):
+        kill = f"__import__('os').kill(__import__('os').getpid(),{int(number)})"
+        runs[f"signal-{number.name}"] = f"run python -c {kill}"
+    assert not differing(prepared, runs)
+
+
+@posix
+def test_a_signal_reaches_the_program(prepared: Machine) -> None:
+    (prepared.work / "wait.py").write_text(
+        "import signal, sys\n"
+        "def end(*_):\n    print('ended', flush=True)\n    sys.exit(5)\n"
+        "signal.signal(signal.SIGTERM, end)\nprint('ready', flush=True)\n"
+        "while True: signal.pause()\n"
+    )
+    for words in ("wait.py", "python wait.py", "python3 wait.py"):
+        process = subprocess.Popen(
+            [str(prepared.program), "run", *words.split()],
+            env=prepared.variables,
+            cwd=prepared.work,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.communicate(timeout=60) == ("ended\n", None)
+        assert process.returncode == 5, words
+
+
+@posix
+def test_a_program_that_outlives_the_command(prepared: Machine) -> None:
+    url = prepared.variables["UV_DEFAULT_INDEX"] + "/dep/"
+    (prepared.work / "server.py").write_text(
+        "import sys, urllib.request\nsys.stdin.read()\n"
+        f"text = urllib.request.urlopen({url!r}).read()\n"
+        "open('answer', 'wb').write(text)\n"
+    )
+    (prepared.work / "start.py").write_text(
+        "import subprocess, sys\n"
+        "subprocess.Popen([sys.executable, 'server.py'], start_new_session=True)\n"
+    )
+    read, write = os.pipe()
+    with os.fdopen(write, "wb") as until:
+        done = subprocess.run(
+            [str(prepared.program), "run", "start.py"],
+            env=prepared.variables,
+            cwd=prepared.work,
+            stdin=read,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0
+        os.close(read)
+        until.write(b"now")
+    answer = prepared.work / "answer"
+    end = time.monotonic() + 60
+    while not (answer.is_file() and b"dep-1.0" in answer.read_bytes()):
+        assert time.monotonic() < end
+        time.sleep(0.02)

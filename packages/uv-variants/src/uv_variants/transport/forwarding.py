@@ -21,6 +21,7 @@ from variants_index.http.user_proxies import InvalidProxy, UserProxy
 
 from ..errors import UvVariantsError
 from .connecting import cause
+from .network_backend import AsyncioBackend
 from .request_head import BadRequest
 from .route import Receive, Scope, Send
 
@@ -175,7 +176,9 @@ class Forwarder:
                 httpcore.UnsupportedProtocol,
             ) as error:
                 through = f" (through the proxy {proxy.place})" if proxy else ""
-                raise ForwardingFailed(f"{place}{through}: {_words(error)}") from None
+                words = _words(error)  # those of `connecting` have the place in front
+                text = words if words.startswith(place) else f"{place}{through}: {words}"
+                raise ForwardingFailed(text) from None
         if response.status == 407 and proxy is not None:
             await response.aclose()
             raise ForwardingFailed(f"the proxy {proxy.place}: wants user name and password")
@@ -318,11 +321,10 @@ def _proxy(proxy: UserProxy | None, outbound: Outbound) -> httpcore.Proxy | None
 
 
 def _backend(proxy: UserProxy | None) -> httpcore.AsyncNetworkBackend | None:
-    if proxy is None or not proxy.scheme.startswith("socks"):
-        return None
-    from .socks import SocksBackend
-
-    return SocksBackend(proxy)
+    if proxy is None or proxy.scheme == "http":
+        return AsyncioBackend()
+    # TLS to the proxy and to the host within: the one of httpcore.
+    return AsyncioBackend(proxy) if proxy.scheme.startswith("socks") else None
 
 
 def _words(error: BaseException) -> str:

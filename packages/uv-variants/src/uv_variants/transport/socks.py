@@ -8,14 +8,9 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-import httpcore
-from anyio.abc import SocketStream
-from httpcore._backends.anyio import AnyIOStream
-
-from .connecting import Unreachable, cause, connected
+from .connecting import Unreachable
 
 if TYPE_CHECKING:
     from variants_index.http.user_proxies import UserProxy
@@ -89,40 +84,3 @@ def _address(host: str) -> bytes:
         name = host.encode("idna" if not host.isascii() else "ascii")[:255]
         return bytes([_NAME, len(name)]) + name
     return bytes([_IPV4 if address.version == 4 else _IPV6]) + address.packed
-
-
-class SocksBackend(httpcore.AsyncNetworkBackend):
-    """Connections of httpcore through the proxy."""
-
-    def __init__(self, proxy: UserProxy) -> None:
-        self._proxy = proxy
-
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,  # noqa: ARG002 - httpcore's signature
-        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,  # noqa: ARG002
-    ) -> httpcore.AsyncNetworkStream:
-        """Return a connection to *host*."""
-        try:
-            connection = await asyncio.wait_for(self._connected(host, port), timeout)
-        except (asyncio.TimeoutError, TimeoutError):
-            raise httpcore.ConnectTimeout from None
-        except (Unreachable, OSError) as error:
-            raise httpcore.ConnectError(cause(error)) from None
-        return AnyIOStream(await SocketStream.from_socket(connection))
-
-    async def _connected(self, host: str, port: int) -> socket.socket:
-        connection = await connected(self._proxy.host, self._proxy.port, "the proxy ")
-        try:
-            await greet(connection, self._proxy, host, port)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait."""
-        await asyncio.sleep(seconds)

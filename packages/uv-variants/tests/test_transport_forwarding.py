@@ -1,0 +1,314 @@
+"""Requests that are sent on: unchanged both ways, and never to anywhere else."""
+
+from __future__ import annotations
+
+import gzip
+import socket
+import threading
+import time
+
+import pytest
+
+from support.proxied_network import Reply, http_proxy, origin, socks_proxy
+from support.running_transport import everything, head_of, running
+from uv_variants.transport import AnsweredIndex, Authority, Outbound
+from uv_variants.transport.index_application import IndexApplication, path_segments
+
+
+async def no_service(scope, receive, send):
+    raise AssertionError(scope["path"])
+
+
+class World:
+    """A session whose index is below ``/simple/`` of a host, and that host."""
+
+    def __init__(self, transport, host, outbound):
+        self.transport = transport
+        self.host = host
+        self.application = IndexApplication(
+            [AnsweredIndex("main", f"{host.url}/simple/")],
+            "key",
+            lambda _, __: no_service,
+            outbound,
+            transport.forwarder,
+            transport.failures.append,
+        )
+        transport.add("one", self.application.hosts, self.application, outbound)
+
+    def ask(self, target="/file", method="GET", headers=None, body=None):
+        if self.host.url.startswith("https"):
+            return self.transport.https("127.0.0.1", self.host.port, method, target, headers, body)
+        return self.transport.http(self.host.url + target, method, headers, body)
+
+
+@pytest.fixture(params=["https", "http"])
+def world(request, tmp_path):
+    theirs = Authority.load_or_create(tmp_path / "theirs")
+    context = theirs.leaf("127.0.0.1") if request.param == "https" else None
+    with running(tmp_path) as transport, origin(context) as host:
+        yield World(transport, host, Outbound({}, theirs.bundle({})))
+
+
+def test_unchanged(world):
+    body = gzip.compress(b"text")
+    headers = {"ETag": '"x"', "Content-Encoding": "gzip", "X-Own": "a, b", "Set-Cookie": "c=d"}
+    world.host.replies["/a%2Fb/?q=%20&r"] = Reply(body, 200, headers)
+    sent = {"Authorization": "Basic eDp5", "X-More": "\xe4", "Accept-Encoding": "gzip"}
+    status, got, data = world.ask("/a%2Fb/?q=%20&r", headers=sent)
+    assert (status, data) == (200, body)
+    assert headers.items() <= {name: got[name.lower()] for name in headers}.items()
+    (asked,) = world.host.asked
+    assert (asked.method, asked.target) == ("GET", "/a%2Fb/?q=%20&r")
+    assert asked.header("Authorization") == "Basic eDp5"
+    assert asked.header("X-More") == "\xe4"
+    assert asked.header("Host") == f"127.0.0.1:{world.host.port}"
+    assert asked.header("Proxy-Authorization") is None
+
+
+@pytest.mark.parametrize("status", [204, 301, 302, 307, 304, 401, 403, 404, 410, 429, 500, 503])
+def test_statuses(world, status):
+    headers = {"WWW-Authenticate": 'Basic realm="x"', "Location": "https://other.example/?a"}
+    world.host.replies["/file"] = Reply(b"" if status in (204, 304) else b"why", status, headers)
+    found, got, body = world.ask()
+    assert (found, body) == (status, world.host.replies["/file"].body)
+    assert (got["www-authenticate"], got["location"]) == tuple(headers.values())
+
+
+def test_ranges(world):
+    world.host.reply = lambda asked: Reply(
+        asked.header("Range").encode(), 206, {"Content-Range": "bytes 0-8/9"}
+    )
+    status, headers, body = world.ask(headers={"Range": "bytes=0-8"})
+    assert (status, headers["content-range"], body) == (206, "bytes 0-8/9", b"bytes=0-8")
+
+
+def test_head(world):
+    world.host.replies["/file"] = Reply(b"x" * 1000)
+    status, headers, body = world.ask(method="HEAD")
+    assert (status, headers["content-length"], body) == (200, "1000", b"")
+
+
+@pytest.mark.parametrize("body", [b"x" * 500_000, [b"a" * 70_000] * 5, b""])
+def test_bodies(world, body):
+    world.host.reply = lambda asked: Reply(b"%d" % len(asked.body), 201)
+    status, _, answer = world.ask(
+        method="POST", body=iter(body) if body and body[0] != 120 else body
+    )
+    expected = body if isinstance(body, bytes) else b"".join(body)
+    assert (status, answer) == (201, b"%d" % len(expected))
+    assert world.host.asked[0].body == expected
+
+
+def test_headers_of_the_connection_end_here(world):
+    world.host.replies["/file"] = Reply(
+        b"", 200, {"Connection": "x-hop", "X-Hop": "1", "Keep-Alive": "timeout=5", "X-Other": "1"}
+    )
+    sent = {"Connection": "x-mine, keep-alive", "X-Mine": "1", "TE": "trailers", "X-Kept": "1"}
+    _, got, _ = world.ask(headers=sent)
+    assert "x-hop" not in got
+    assert got["x-other"] == "1"
+    (asked,) = world.host.asked
+    assert (asked.header("X-Mine"), asked.header("TE"), asked.header("X-Kept")) == (None, None, "1")
+
+
+def test_an_answer_that_is_cut_off_stays_so(world):
+    world.host.replies["/file"] = Reply(b"x" * 1000, cut=True)
+    with pytest.raises(Exception, match=r"IncompleteRead|Remote end"):
+        world.ask()
+
+
+def test_a_kept_connection_that_the_upstream_closes(world):
+    world.host.reply = lambda _: Reply(b"ok", 200, {"Connection": "close"})
+    for _ in range(5):
+        assert world.ask()[2] == b"ok"
+    world.host.reply = lambda _: Reply(b"ok")
+    for _ in range(5):
+        assert world.ask()[2] == b"ok"
+
+
+def test_an_upstream_that_is_gone_is_named(tmp_path):
+    theirs = Authority.load_or_create(tmp_path / "theirs")
+    with running(tmp_path) as transport:
+        with origin(theirs.leaf("127.0.0.1")) as host:
+            found = World(transport, host, Outbound({}, theirs.bundle({})))
+        status, _, body = found.ask()
+    assert (status, body) == (502, f"127.0.0.1:{host.port}: connection refused\n".encode())
+
+
+def test_an_upstream_that_is_not_trusted_is_named(tmp_path):
+    theirs = Authority.load_or_create(tmp_path / "theirs")
+    with running(tmp_path) as transport, origin(theirs.leaf("127.0.0.1")) as host:
+        untrusted = World(transport, host, transport.outbound)
+        status, _, body = untrusted.ask()
+        assert status == 502
+        assert b"certificate is not trusted (unable to get local issuer certificate)" in body
+        insecure = Outbound({}, transport.outbound.roots, frozenset({"127.0.0.1"}))
+        host.replies["/file"] = Reply(b"ok")
+        assert World(transport, host, insecure).ask()[2] == b"ok"
+        # Whoever verifies does not get a connection of who does not.
+        assert World(transport, host, transport.outbound).ask()[0] == 502
+
+
+def through(scheme, theirs):
+    if scheme == "socks5h":
+        return socks_proxy("me:pass")
+    return http_proxy("me:pass", theirs.leaf("127.0.0.1") if scheme == "https" else None)
+
+
+@pytest.mark.parametrize("proxy", ["http", "https", "socks5h"])
+@pytest.mark.parametrize("tls", [True, False])
+def test_through_the_users_proxy(tmp_path, proxy, tls):
+    theirs = Authority.load_or_create(tmp_path / "theirs")
+    context = theirs.leaf("127.0.0.1") if tls else None
+    with running(tmp_path) as transport, origin(context) as host, through(proxy, theirs) as other:
+        outbound = Outbound({"ALL_PROXY": other.url}, theirs.bundle({}))
+        host.replies["/file"] = Reply(b"x" * 300_000)
+        found = World(transport, host, outbound)
+        assert [found.ask()[2] for _ in range(3)] == [b"x" * 300_000] * 3
+        assert other.asked
+        assert host.asked[0].header("Proxy-Authorization") is None
+
+
+@pytest.mark.parametrize("tls", [True, False])
+def test_a_proxy_that_wants_to_know_who_is_named(tmp_path, tls):
+    theirs = Authority.load_or_create(tmp_path / "theirs")
+    context = theirs.leaf("127.0.0.1") if tls else None
+    with running(tmp_path) as transport, origin(context) as host, http_proxy("a:b") as other:
+        url = f"http://me:wrong@127.0.0.1:{other.port}"
+        found = World(transport, host, Outbound({"ALL_PROXY": url}, theirs.bundle({})))
+        status, headers, body = found.ask()
+    assert status == 502
+    assert f"proxy 127.0.0.1:{other.port}".encode() in body
+    assert b"wrong" not in body
+    assert "proxy-authenticate" not in headers
+
+
+HOSTILE = {
+    "not HTTP": (b"SSH-2.0-x\r\n\r\n", 502),
+    "nothing": (b"", 502),
+    "two lengths": (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", 502),
+    "large head": (b"HTTP/1.1 200 OK\r\nX: " + b"a" * 300_000, 502),
+    "a status of its own": (b"HTTP/1.1 999 No\r\nContent-Length: 0\r\n\r\n", 502),
+    "header with a line break": (b"HTTP/1.1 200 OK\r\nX: a\rb\r\nContent-Length: 0\r\n\r\n", 502),
+    "length beside chunks": (
+        b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b"2\r\nok\r\n0\r\n\r\n",
+        200,
+    ),
+    "without a length": (b"HTTP/1.0 200 OK\r\n\r\nok", 200),
+    "early hints": (
+        b"HTTP/1.1 103 Early\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+        200,
+    ),
+    "upgrade": (b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", 502),
+    "more than its length": (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 O", 200),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_upstreams(tmp_path, name):
+    data, expected = HOSTILE[name]
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        for _ in range(2):
+            try:
+                connection, _ = listening.accept()
+            except OSError:
+                return
+            with connection:
+                head_of_request(connection)
+                connection.sendall(data)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    port = listening.getsockname()[1]
+    try:
+        with running(tmp_path) as transport:
+            transport.add("one")
+            status, headers, body = transport.http(f"http://127.0.0.1:{port}/")
+    finally:
+        listening.close()
+    assert status == expected, body
+    if expected == 200:
+        assert body == b"ok"
+        assert headers.get("content-length") in (None, "2")
+    else:
+        assert "x" not in headers
+
+
+def head_of_request(connection):
+    data = b""
+    while b"\r\n\r\n" not in data:
+        more = connection.recv(65536)
+        if not more:
+            return
+        data += more
+
+
+def test_what_a_gone_client_asked_for_is_not_fetched(world):
+    """Neither before the upstream answers nor while it sends."""
+    reached, released = threading.Event(), threading.Event()
+
+    def slow(_):
+        reached.set()
+        released.wait(10)
+        return Reply(b"x")
+
+    world.host.reply = slow
+    place = f"127.0.0.1:{world.host.port}"
+    if world.host.url.startswith("https"):
+        connection, _ = world.transport.connect(place)
+        connection = world.transport.tls(connection, "127.0.0.1")
+        connection.sendall(f"GET /slow HTTP/1.1\r\nHost: {place}\r\n\r\n".encode())
+    else:
+        connection = world.transport.raw()
+        secret = "b25lOnNlY3JldC10b2tlbg=="
+        connection.sendall(
+            f"GET http://{place}/slow HTTP/1.1\r\nHost: {place}\r\n"
+            f"Proxy-Authorization: Basic {secret}\r\n\r\n".encode()
+        )
+    assert reached.wait(10)
+    connection.close()
+    end = time.monotonic() + 10
+    while not world.transport.transport.is_idle:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    released.set()
+
+
+def test_two_requests_at_once(world):
+    """The second one is read after the first was answered, and answered as itself."""
+    world.host.reply = lambda asked: Reply(asked.target.encode())
+    place = f"127.0.0.1:{world.host.port}"
+    if not world.host.url.startswith("https"):
+        pytest.skip("the same parser")
+    connection, _ = world.transport.connect(place)
+    with world.transport.tls(connection, "127.0.0.1") as secured:
+        request = f"GET /%s HTTP/1.1\r\nHost: {place}\r\n%s\r\n"
+        secured.sendall((request % ("a", "") + request % ("b", "Connection: close\r\n")).encode())
+        found = everything(secured)
+    assert [found.count(each) for each in (b"\r\n\r\n/a", b"\r\n\r\n/b")] == [1, 1]
+    assert head_of
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        (b"/simple/a/", ("simple", "a", "")),
+        (b"/simple/a", ("simple", "a")),
+        (b"/simple/%61/", ("simple", "a", "")),
+        (b"/", ("",)),
+        (b"/simple/../x/", None),
+        (b"/simple/%2e%2e/x/", None),
+        (b"/simple/./x/", None),
+        (b"/simple/a%2Fb/", None),
+        (b"/simple/a%5Cb/", None),
+        (b"/simple//a/", None),
+        (b"/simple/%00/", None),
+        (b"/simple/%ff/", None),
+        (b"/simple/a%0d%0a/", None),
+    ],
+)
+def test_parts_of_a_path(path, expected):
+    assert path_segments(path) == expected

@@ -27,6 +27,9 @@ from .errors import (
     UpstreamError,
 )
 from .file_responses import SHORT_SECONDS, cache_control, transfer_response
+from .in_place_names import UNLABELLED
+from .keyed_index import KeyedIndex
+from .landing_page import landing_page
 from .log_lines import NOT_SERVED
 from .lru import LRUCache
 from .metrics import Metrics
@@ -35,6 +38,7 @@ from .responses import AnswerKey, CachedResponse, PageFormat, accepted_formats
 from .service import Service
 from .settings import Settings, Upstream
 from .single_flight import SingleFlight
+from .urls import PLAIN
 from .views import Client
 
 if TYPE_CHECKING:
@@ -62,6 +66,7 @@ def create_app(settings: Settings) -> Starlette:
             service.upstreams.close()
 
     routes = [
+        Route("/", pages.landing),
         Route("/health", pages.health),
         Route("/metrics", pages.metrics),
         Route("/p/{key}/simple/", pages.projects),
@@ -70,6 +75,8 @@ def create_app(settings: Settings) -> Starlette:
         Route("/p/{key}/i/{index}/simple/{project}/", pages.project),
         Route("/p/{key}/i/{index}/links/", pages.links),
         Route("/p/{key}/i/{index}/variants/{project}/", pages.variants),
+        Route("/p/{key}/in-place/{project}/", pages.in_place),
+        Route("/p/{key}/in-place/{project}/.variant/{folder}/{filename}", pages.in_place_file),
         Route("/p/{key}/i/{index}/in-place/", pages.in_place),
         Route("/p/{key}/i/{index}/in-place/.variant/{folder}/{filename}", pages.in_place_file),
         Route("/p/{key}/i/{index}/in-place/{project}/", pages.in_place),
@@ -82,7 +89,8 @@ def create_app(settings: Settings) -> Starlette:
     application = Starlette(
         routes=routes,
         middleware=[
-            Middleware(ProxyMiddleware, settings=settings, metrics=metrics, answers=pages.answers)
+            Middleware(KeyedIndex, service=service, anonymous=settings.anonymous),
+            Middleware(ProxyMiddleware, settings=settings, metrics=metrics, answers=pages.answers),
         ],
         exception_handlers=dict.fromkeys(ANSWERED, _failed),
         lifespan=lifespan,
@@ -127,6 +135,11 @@ class Handlers:
     async def health(self, _: Request) -> Response:
         """Return that the proxy runs; no upstream is involved."""
         return JSONResponse({"status": "ok", "upstreams": len(self._service.settings.upstreams)})
+
+    async def landing(self, request: Request) -> Response:
+        """Return a page for people."""
+        page = landing_page(self._service.settings, request.headers.get("host", ""))
+        return Response(page, media_type="text/html")
 
     async def metrics(self, _: Request) -> Response:
         """Return the metrics."""
@@ -249,11 +262,12 @@ class Handlers:
         forms = accepted_formats(request.headers.get("accept", ""))
 
         async def make() -> CachedResponse:
-            if project:
+            if upstream is None or project:
                 view = await self._service.views.view(client, upstream, project)
                 shown = [view] if view is not None else []
                 if not shown:
-                    raise NoSuchFile(f"index {upstream.name} has no project {project}")
+                    where = f"index {upstream.name} has no" if upstream else "no index has the"
+                    raise NoSuchFile(f"{where} project {project}")
             else:
                 shown = await self._service.views.links(client, upstream)
             return await self._service.pages.page(client, shown, "", forms)
@@ -264,18 +278,28 @@ class Handlers:
         """Return a file of an in-place page, or a redirect to it."""
         client, upstream, project = self._asked_in_place(request)
         parameters = request.path_params
-        delivery = await self._service.deliveries.in_place(
-            client, upstream, project, parameters["folder"], parameters["filename"]
-        )
+        folder, filename = parameters["folder"], parameters["filename"]
+        if upstream is None:
+            view = await self._service.views.view(client, None, project)
+            if view is None:
+                raise NoSuchFile(f"no index has the project {project}")
+            upstream = view.upstream
+        deliveries = self._service.deliveries
+        if folder == UNLABELLED and not filename.removesuffix(".metadata").endswith(".whl"):
+            delivery = await deliveries.file(client, upstream, project, PLAIN, filename)
+        else:
+            delivery = await deliveries.in_place(client, upstream, project, folder, filename)
         return self._delivered(request, delivery)
 
-    def _asked_in_place(self, request: Request) -> tuple[Client, Upstream, str]:
+    def _asked_in_place(self, request: Request) -> tuple[Client, Upstream | None, str]:
         parameters = request.path_params
         client = self._service.clients.in_place(parameters["key"])
-        upstream = self._service.upstream(parameters["index"])
+        index = parameters.get("index")
+        upstream = self._service.upstream(index) if index is not None else None
         asked = parameters.get("project", "")
         project = normalized(asked) if asked else ""
-        if project is None or (not project and upstream.kind != "find-links"):
+        whole = upstream is not None and upstream.kind == "find-links"
+        if project is None or not (project or whole):
             raise NoSuchFile(f"{asked[:80]!r} is not a valid project name")
         return client, upstream, project
 

@@ -38,8 +38,24 @@ class Token:
         return bool(self._token) and hmac.compare_digest(given, self._token)
 
 
+def user_of(headers: Iterable[tuple[bytes, bytes]]) -> str:
+    """Return the user name of HTTP Basic in ``Authorization``, empty without one."""
+    for name, value in headers:
+        scheme, _, given = value.partition(b" ")
+        if name == b"authorization" and scheme.lower() == b"basic":
+            try:
+                user = base64.b64decode(given, validate=True).partition(b":")[0]
+            except binascii.Error:
+                return ""
+            return user.decode("utf-8", "replace")
+    return ""
+
+
 class TokenMiddleware:
-    """ASGI middleware that answers 401 to requests without the token, except for ``/health``."""
+    """ASGI middleware that answers 401 to requests without the token, except for ``/health``.
+
+    The user name of the others is ``scope["state"]["user"]``.
+    """
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
@@ -55,7 +71,8 @@ class TokenMiddleware:
             await send_unauthorized(send)
             return
         kept = [(name, value) for name, value in headers if name != b"authorization"]
-        await self._app({**scope, "headers": kept}, receive, send)
+        state = {**scope.get("state", {}), "user": user_of(headers)}
+        await self._app({**scope, "headers": kept, "state": state}, receive, send)
 
 
 async def send_unauthorized(send: Send, *, proxied: bool = False) -> None:

@@ -69,6 +69,11 @@ def cli() -> None:
     help=f"File with the token that clients have to send.  [default: {TOKEN_VARIABLE}]",
 )
 @click.option("--open", "is_open", is_flag=True, help="Answer all clients, without a token.")
+@click.option(
+    "--anonymous",
+    is_flag=True,
+    help="At /simple/, serve clients without platform key non-variant wheels, in place of 401.",
+)
 @click.option("--access-log", is_flag=True, help="Write one line of JSON per request to stderr.")
 @click.option("--cache", type=click.Path(path_type=Path, file_okay=False), help="Cache directory.")
 def serve(
@@ -80,6 +85,7 @@ def serve(
     name: tuple[str, ...],
     token_file: Path | None,
     is_open: bool,
+    anonymous: bool,
     access_log: bool,
     cache: Path | None,
 ) -> None:
@@ -105,6 +111,7 @@ def serve(
         hosts=(*name, *([] if is_wildcard(host) else [host])),
         compress=is_open or not host.startswith("127."),
         access_log=access_log,
+        anonymous=anonymous,
     )
     try:
         listening = listen(host, port)
@@ -140,14 +147,27 @@ def serve(
     metavar="NAME",
     help="Platform file that the proxy knows, in place of this machine.",
 )
-def url(proxy: str, index: str, platform: str) -> None:
+@click.option(
+    "--keyed",
+    is_flag=True,
+    help="The URL that is the same for all machines, with the key as user name: for uv's locks.",
+)
+def url(proxy: str, index: str, platform: str, keyed: bool) -> None:
     """Print the index URL of a proxy for this machine, for the option --index-url of installers.
 
-    Settings count as in every client: VARIANTS_… variables and variants.toml.
+    Settings count as in every client: VARIANTS_… variables and variants.toml. With --keyed the
+    token of VARIANTS_PROXY_TOKEN is in the URL.
     """
-    from .urls import index_url
+    from .upstream_options import proxy_base
+    from .urls import index_url, keyed_url
 
-    click.echo(proxy.rstrip("/") + index_url(platform or _key(), index or None))
+    base = proxy_base(proxy)
+    key = platform or _key()
+    if keyed:
+        token = os.environ.get(TOKEN_VARIABLE, "").strip()
+        click.echo(keyed_url(base, key, token, index or None))
+        return
+    click.echo(base + index_url(key, index or None))
 
 
 def _key() -> str:

@@ -54,12 +54,14 @@ class ClientSettings:
             of them.
         hashes: for a lock file: pages have hashes of wheels with variant markers, which may take
             downloading them.
+        shared: pages are at URLs of the proxy, with its own credentials for the upstreams.
     """
 
     key: str
     locked: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     floating: bool = False
     hashes: bool = True
+    shared: bool = False
 
 
 class Clients:
@@ -98,6 +100,7 @@ class Clients:
             ],
             settings.floating,
             settings.hashes,
+            settings.shared,
         ]
         digest = hashlib.sha256(json.dumps(tree).encode("utf-8", "surrogatepass")).hexdigest()
         name = f"{_REGISTERED}{digest[:32]}"
@@ -110,6 +113,7 @@ class Clients:
                 locked=locked,
                 hashes=settings.hashes,
                 merges=True,
+                shared=settings.shared,
             )
             self._registered.put(name, client)
         return name

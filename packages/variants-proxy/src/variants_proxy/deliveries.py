@@ -183,7 +183,7 @@ class Deliveries:
         file, context, release = resolved
         is_metadata = filename.endswith(".metadata")
         plain, label = split_label(file.filename)
-        is_direct = self._upstreams.is_direct(upstream, file.url, in_place=client.in_place)
+        is_direct = self._upstreams.is_direct(upstream, file.url, in_place=client.is_at_index)
         # Pages may have no hashes of these: the proxy compares them with the upstream's.
         unhashed = floating or not (client.hashes or is_cheap(file))
         try:

@@ -92,7 +92,7 @@ class PageEntries:
         if markers.reduced and not client.floating:
             announced = await self._announced(client, shown, offers, markers)
         merged = await compute(lambda: self._served.of_page(client, offers, markers.own))
-        direct = _Direct(self._upstreams, shown.upstream, in_place=client.in_place)
+        direct = _Direct(self._upstreams, shown.upstream, in_place=client.is_at_index)
 
         def write() -> list[PageFile]:
             entries = [

@@ -236,7 +236,7 @@ def _stands(
     client: Client, upstream: Upstream, project: str, found: FetchedPage, plain: PassThrough
 ) -> bool:
     """Return whether the links of a page are right for a client that gets it unchanged."""
-    if client.in_place:
+    if client.is_at_index:
         # At its own URL, unless the upstream has redirected.
         listing = found.listing
         own = f"{upstream.url}{project}/"

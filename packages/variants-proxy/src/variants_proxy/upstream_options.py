@@ -44,6 +44,11 @@ def absolute_url(place: str, base: Path) -> str:
     return url
 
 
+def proxy_base(url: str) -> str:
+    """Return the base URL of a proxy without query, fragment and slash, often copied with it."""
+    return re.split(r"[?#]", url.strip(), maxsplit=1)[0].rstrip("/")
+
+
 def bare_url(url: str) -> str:
     """Return *url* without user name, password and the last slash."""
     parts = urlsplit(url)

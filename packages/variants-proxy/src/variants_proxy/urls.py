@@ -12,6 +12,8 @@
 ``…/in-place/<project>/.variant/<label>/<name>``       a file of it; ``.metadata`` as above
 ``/p/<key>/i/<index>/in-place/``                       the same for a find-links page
 ``/p/<key>/i/<index>/in-place/.variant/…``             a file of that
+``/simple/…``, ``/i/<index>/simple/…``                 one URL for all machines: `keyed_index`
+``/``                                                  a page for people
 ``/health``, ``/metrics``                              for operators
 =====================================================  ============================================
 
@@ -40,6 +42,21 @@ CHOSEN = "~"
 def index_url(key: str, index: str | None = None) -> str:
     """Return the path of the simple API's root, of one upstream or of all of them."""
     return f"/p/{quote(key, safe='~')}/{f'i/{quote(index)}/' if index else ''}simple/"
+
+
+def keyed_url(base: str, key: str, token: str = "", index: str | None = None) -> str:
+    """Return the URL of an index that is the same for all machines but for the user name.
+
+    Args:
+        base: URL of the proxy, without path.
+        key: of the machine.
+        token: of the proxy, empty for one that is open to all: any password does.
+        index: name of an upstream, None for all of them.
+    """
+    scheme, _, rest = base.rstrip("/").partition("://")
+    user = quote(key, safe="~")
+    path = f"i/{quote(index)}/" if index else ""
+    return f"{scheme}://{user}:{quote(token or 'v', safe='')}@{rest}/{path}simple/"
 
 
 def links_url(key: str, index: str) -> str:

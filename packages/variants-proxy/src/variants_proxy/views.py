@@ -28,6 +28,7 @@ class Client:
             need it.
         merges: whether it takes the METADATA of one wheel for all wheels of a version, see
             `served_metadata`.
+        shared: whether in-place pages are at URLs of the proxy, see `keyed_index`.
     """
 
     machine: Machine
@@ -37,6 +38,12 @@ class Client:
     locked: Mapping[str, Mapping[Version, tuple[str, ...]]] = field(default_factory=dict)
     hashes: bool = True
     merges: bool = False
+    shared: bool = False
+
+    @property
+    def is_at_index(self) -> bool:
+        """Whether the client gets pages at the index's own URLs, and has its own credentials."""
+        return self.in_place and not self.shared
 
 
 @dataclass(frozen=True)

@@ -132,7 +132,7 @@ def test_one_lock_for_two_machines(team: Team, serve: Serve, share: Callable[...
     gpu, cpu = team.machine("gpu", GPU), team.machine("cpu", CPU)
     succeeds(gpu, "lock")
     lock = team.lock
-    assert f'registry = "{team.base}/simple"' in lock
+    assert f'registry = "{team.base}/simple/"' in lock
     assert f"{team.base}/simple/app/.variant/cu128/app-1.0-0_cu128-py3-none-any.whl" in lock
     for secret in (GPU, CPU, TOKEN, "/p/"):
         assert secret not in lock
@@ -143,7 +143,7 @@ def test_one_lock_for_two_machines(team: Team, serve: Serve, share: Callable[...
         assert team.lock == lock
     # Asked anew, each gets its own variant; the address of the index is the same.
     succeeds(cpu, "lock", "--upgrade", "--refresh")
-    assert f'registry = "{team.base}/simple"' in team.lock
+    assert f'registry = "{team.base}/simple/"' in team.lock
     assert ".variant/null/" in team.lock
 
 
@@ -214,10 +214,10 @@ def test_what_an_upstream_says_is_not_hidden(
 def test_a_long_key(team: Team, serve: Serve, share: Callable[..., str]) -> None:
     values: Mapping[str, tuple[str, ...]] = {
         "cuda_version_lower_bound": ("12.8",),
-        "sm_arch": tuple(f"{(n * 2654435761) % 2**32:08x}" for n in range(550)),
+        "sm_arch": tuple(f"{(n * 2654435761) % 2**32:08x}" for n in range(250)),
     }
     key = encode(Described(Platform({"nvidia": Support(values)})))
-    assert len(key) > 3000
+    assert len(key) > 2500
     team.base = share(serve(app_index(metadata_file=True)))
     project(team.folder / "work", ["app"])
     succeeds(team.machine("gpu", key), "sync")

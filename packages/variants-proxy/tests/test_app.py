@@ -298,7 +298,7 @@ class TestUpstreams:
         upstream.faults["/simple/app/"] = (500, {}, b"")
         other.add("app", "app-2.0-py3-none-any.whl", b"evil")
         proxy = start(upstream, other)
-        assert proxy.get(f"{index_url(KEY)}app/").status_code == 502
+        assert proxy.get(f"{index_url(KEY)}app/").status_code == 500
         assert other.paths == []
 
     def test_explicit_ones_are_only_under_their_name(self, upstream, other, start):
@@ -681,10 +681,28 @@ class TestFaults:
             ((200, {"Content-Type": JSON, "Content-Encoding": "gzip"}, bomb(1 << 28)), 502),
             ((302, {"Location": "/simple/app/"}, b""), 502),
             ((302, {"Location": "file:///etc/passwd"}, b""), 502),
+            ((500, {}, b""), 500),
+            ((429, {}, b""), 429),
+            ((451, {}, b""), 451),
+            ((401, {}, b""), 403),
             ((404, {}, b""), 404),
             ((410, {}, b""), 404),
         ],
-        ids=["no json", "version", "cut off", "endless", "bomb", "loop", "file", "404", "410"],
+        ids=[
+            "no json",
+            "version",
+            "cut off",
+            "endless",
+            "bomb",
+            "loop",
+            "file",
+            "500",
+            "429",
+            "451",
+            "401",
+            "404",
+            "410",
+        ],
     )
     def test_pages(self, upstream, start, fault, status):
         upstream.faults["/simple/app/"] = fault
@@ -718,7 +736,7 @@ class TestFaults:
     @pytest.mark.parametrize(
         "path",
         [
-            "/", "//", "/p/", "/p/../simple/app/", "/p/1~AAAA/simple/app/", "KEY/i/no/simple/app/",
+            "//", "/p/", "/p/../simple/app/", "/p/1~AAAA/simple/app/", "KEY/i/no/simple/app/",
             "KEY/simple/../../etc/passwd/", "KEY/simple/..%2f..%2fetc/", "KEY/simple/%00/",
             "KEY/simple/a b/", "KEY/files/main/app/-/..%2f..%2fetc%2fpasswd",
             f"KEY/files/main/../app/x/{APP}", f"KEY/files/no/app/cu128/{APP}",

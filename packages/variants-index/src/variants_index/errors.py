@@ -7,7 +7,15 @@ from __future__ import annotations
 
 
 class PackageIndexError(Exception):
-    """Base of all errors of this package."""
+    """Base of all errors of this package.
+
+    Attributes:
+        status: HTTP status of the response that is the error, 0 without one.
+    """
+
+    def __init__(self, message: str = "", status: int = 0) -> None:
+        self.status = status
+        super().__init__(message)
 
 
 class InvalidPage(PackageIndexError):

@@ -237,7 +237,10 @@ class Budget:
         except NotFound as error:
             breaker.succeeded()
             raise UpstreamError(str(error), 404) from None
-        except (PackageIndexError, InvalidWheel) as error:
+        except PackageIndexError as error:
+            breaker.succeeded()
+            raise UpstreamError(str(error), _own_status(error) or 502) from None
+        except InvalidWheel as error:
             breaker.succeeded()
             raise UpstreamError(str(error)) from None
         breaker.succeeded()
@@ -248,7 +251,8 @@ class Budget:
             return UpstreamError(
                 f"index {self._name}: no complete response within {seconds:g} seconds", 504
             )
-        return UpstreamError(str(error), 504 if "in time" in str(error) else 502)
+        status = 504 if "in time" in str(error) else 502
+        return UpstreamError(str(error), _own_status(error) or status)
 
     def _too_busy(self) -> UpstreamError:
         return UpstreamError(
@@ -278,3 +282,9 @@ class Budget:
             breaker = CircuitBreaker()
             self._breakers.put(origin, breaker)
         return breaker
+
+
+def _own_status(error: Exception) -> int:
+    """Return the upstream's own error status: installers show nothing else, and retry by it."""
+    status = error.status if isinstance(error, PackageIndexError) else 0
+    return status if 400 <= status < 600 else 0

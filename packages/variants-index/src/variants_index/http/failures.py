@@ -41,7 +41,7 @@ def check_status(response: httpx.Response, url: str, allowed: tuple[int, ...] = 
             f"{place}: access denied (HTTP status {status}): put user name and password into the "
             "URL of the index, netrc or keyring"
         )
-    raise BadResponse(f"{place}: HTTP status {status}")
+    raise BadResponse(f"{place}: HTTP status {status}", status)
 
 
 def retry_after(response: httpx.Response) -> float:

@@ -293,7 +293,8 @@ class Session:
                 response.close()
                 problem = Unreachable(
                     f"{redacted(url)}: the server cannot answer now "
-                    f"(HTTP status {response.status_code}): try later"
+                    f"(HTTP status {response.status_code}): try later",
+                    response.status_code,
                 )
                 pause = max(pause, asked)
             except (httpx.TimeoutException, httpx.NetworkError, httpx.ProtocolError) as error:

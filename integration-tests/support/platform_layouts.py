@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pep_variants.model.platform import Platform as Namespaces
 from pep_variants.model.platform import Support
@@ -268,7 +269,7 @@ class _AbsoluteIndex(Index):
             yield filename, f"{self.url.removesuffix('/simple/')}{url}", sha256
 
 
-def layouts_index(**options: bool) -> Index:
+def layouts_index(**options: Any) -> Index:
     """Return an index with all layouts, and everything that they may depend on."""
     index = _AbsoluteIndex(**options)
     names: dict[str, None] = {}

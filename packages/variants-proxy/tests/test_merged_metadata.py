@@ -309,7 +309,7 @@ def test_every_wheel_has_its_own_dependencies(
         for system, machine in MACHINES[platform]:
             for extra in ("", "x"):
                 where = environment(system, machine, minor, implementation, extra)
-                assert evaluated(served, where) == evaluated(item.requires, where)
+                assert evaluated(served, where) == evaluated(requirements_of(item.metadata), where)
 
 
 @given(REQUIRES, REQUIRES, REQUIRES, st.integers(8, 16))

@@ -55,19 +55,19 @@ class WheelMetadata:
     label: str | None
     metadata: bytes
 
-    @cached_property
-    def fields(self) -> Mapping[str, tuple[str, ...]]:
-        """Values of the fields that are merged, by lower-case name."""
-        found: dict[str, list[str]] = {name: [] for name in _MERGED}
-        for field in iter_fields(self.metadata):
-            if field.name in found:
-                found[field.name].append(field.value)
-        return {name: tuple(dict.fromkeys(values)) for name, values in found.items()}
 
-    @property
-    def requires(self) -> tuple[str, ...]:
-        """``Requires-Dist`` values."""
-        return self.fields["requires-dist"]
+@dataclass(frozen=True)
+class _Fields:
+    """What is merged of one METADATA: the values of these fields, each once."""
+
+    requires: tuple[str, ...]
+    requires_python: tuple[str, ...]
+    extras: tuple[str, ...]
+
+    @cached_property
+    def unordered(self) -> tuple[frozenset[str], ...]:
+        """The values; equal if dependencies are."""
+        return frozenset(self.requires), frozenset(self.requires_python), frozenset(self.extras)
 
 
 def merge_metadata(wheels: Sequence[WheelMetadata], limit: int) -> bytes | None:
@@ -77,31 +77,41 @@ def merge_metadata(wheels: Sequence[WheelMetadata], limit: int) -> bytes | None:
         wheels: of one version, all that its page lists.
         limit: maximum size of the result in bytes; without a result that large there is none.
     """
-    if len({wheel.metadata for wheel in wheels}) < 2:
+    known = {data: _fields(data) for data in {wheel.metadata for wheel in wheels}}
+    if len({fields.unordered for fields in known.values()}) < 2:
         return None
-    if len({tuple(map(frozenset, wheel.fields.values())) for wheel in wheels}) < 2:
-        return None
+    each = [known[wheel.metadata] for wheel in wheels]
     found = environments([wheel.filename for wheel in wheels])
     if found is None:
         return None
-    lines = [f"Requires-Dist: {text}" for text in _requirements(wheels, found)]
-    extras = dict.fromkeys(extra for w in wheels for extra in w.fields["provides-extra"])
+    default = _default(wheels, each)
+    lines = [f"Requires-Dist: {text}" for text in _requirements(each, default, found)]
+    extras = dict.fromkeys(extra for fields in each for extra in fields.extras)
     lines = [*(f"Provides-Extra: {extra}" for extra in extras), *lines]
-    python = _requires_python([wheel.fields["requires-python"] for wheel in wheels])
+    python = _requires_python([fields.requires_python for fields in each])
     lines = [*([f"Requires-Python: {python}"] if python else []), *lines]
     text = "".join(f"{line}\n" for line in lines)
     merged = _with_fields(wheels[0].metadata, text.encode("utf-8", "surrogateescape"))
     return merged if len(merged) <= limit else None
 
 
-def _requirements(wheels: Sequence[WheelMetadata], found: Environments) -> Iterable[str]:
+def _fields(metadata: bytes) -> _Fields:
+    found: dict[str, dict[str, None]] = {name: {} for name in _MERGED}
+    for field in iter_fields(metadata):
+        if field.name in found:
+            found[field.name][field.value] = None
+    return _Fields(*map(tuple, found.values()))
+
+
+def _requirements(
+    each: Sequence[_Fields], default: Sequence[str], found: Environments
+) -> Iterable[str]:
     """Yield the requirements of all wheels, with the markers of where they apply."""
-    default = _default(wheels)
-    groups = _groups(wheels, found, default)
+    groups = _groups(each, found, default)
     markers: dict[frozenset[int], Term | bool] = {}
     numbers: dict[str, set[int]] = {}  # of the wheels that have a requirement
-    for number, wheel in enumerate(wheels):
-        for text in wheel.requires:
+    for number, fields in enumerate(each):
+        for text in fields.requires:
             numbers.setdefault(text, set()).add(number)
     for text in default:
         numbers.setdefault(text, set()).add(_DEFAULT)
@@ -117,17 +127,21 @@ _DEFAULT = -1
 """Stands for the dependencies of environments without a wheel, beside the indexes of wheels."""
 
 
-def _default(wheels: Sequence[WheelMetadata]) -> tuple[str, ...]:
+def _default(wheels: Sequence[WheelMetadata], each: Sequence[_Fields]) -> tuple[str, ...]:
     """Return the dependencies of environments without a wheel."""
-    plain = Counter(w.requires for w in wheels if w.label in (None, NULL_LABEL, ZERO_LABEL))
+    plain = Counter(
+        fields.requires
+        for wheel, fields in zip(wheels, each, strict=True)
+        if wheel.label in (None, NULL_LABEL, ZERO_LABEL)
+    )
     if plain:
         return plain.most_common(1)[0][0]
-    common = frozenset.intersection(*(frozenset(wheel.requires) for wheel in wheels))
-    return tuple(text for text in wheels[0].requires if text in common)
+    common = frozenset.intersection(*(fields.unordered[0] for fields in each))
+    return tuple(text for text in each[0].requires if text in common)
 
 
 def _groups(
-    wheels: Sequence[WheelMetadata], found: Environments, default: Sequence[str]
+    each: Sequence[_Fields], found: Environments, default: Sequence[str]
 ) -> Mapping[Region, Mapping[Python, int]]:
     """Return whose dependencies apply, by region and Python: one of the wheels that have them.
 
@@ -135,9 +149,7 @@ def _groups(
     regions without a wheel have `_DEFAULT`.
     """
     first: dict[frozenset[str], int] = {frozenset(default): _DEFAULT}
-    same = [
-        first.setdefault(frozenset(wheel.requires), number) for number, wheel in enumerate(wheels)
-    ]
+    same = [first.setdefault(fields.unordered[0], number) for number, fields in enumerate(each)]
     return {
         region: _filled({python: same[number] for python, number in places.items()}, found.minors)
         for region, places in found.deciding.items()

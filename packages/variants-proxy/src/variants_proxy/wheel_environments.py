@@ -100,7 +100,14 @@ def environments(filenames: Sequence[str]) -> Environments | None:
 
     None if there are more than any real project has.
     """
-    wheels = [tuple(islice(_tags(filename), _TAGS + 1)) for filename in filenames]
+    # Most versions of a project have the same tags.
+    return _environments(tuple(filename.split("-", 2)[-1] for filename in filenames))
+
+
+@lru_cache(maxsize=64)
+def _environments(tails: Sequence[str]) -> Environments | None:
+    """Return `environments` of wheels with these parts of filenames after the version."""
+    wheels = [tuple(islice(_tags(tail), _TAGS + 1)) for tail in tails]
     regions = {ELSEWHERE: None}
     minors: set[int] = set()
     for tags in wheels:
@@ -144,9 +151,9 @@ class _Tag:
     build: int
 
 
-def _tags(filename: str) -> Iterator[_Tag]:
-    *front, pythons, abis, platforms = filename.removesuffix(".whl").split("-")
-    number = re.match(r"\d{1,9}", front[2]) if len(front) > 2 else None
+def _tags(tail: str) -> Iterator[_Tag]:
+    *front, pythons, abis, platforms = tail.removesuffix(".whl").split("-")
+    number = re.match(r"\d{1,9}", front[0]) if front else None
     build = int(number[0]) if number else -1
     for platform in platforms.split("."):
         regions = _regions(platform)

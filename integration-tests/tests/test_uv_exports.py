@@ -298,6 +298,8 @@ class TestCycloneDX:
         assert "/.variant/" not in text
         tree = json.loads(text)
         (gpu,) = (item for item in tree["components"] if item["name"] == "gpu")
+        if "externalReferences" not in gpu:
+            return  # before uv 0.13 there are no files in it
         references = gpu["externalReferences"]
         assert len(references) == 4
         assert sorted(f"sha256:{item['hashes'][0]['content']}" for item in references) == (

@@ -1,5 +1,9 @@
 """Scripts that are made into ours; `test_uv_completion` has uv's real ones, in real shells."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from uv_variants.completion.scripts import SHELLS
@@ -53,3 +57,28 @@ def test_the_words():
     assert {"--variant", "--no-variants", "--variant-lock"} <= names
     assert [word.text for word in own_commands()] == list(OWN_COMMANDS)
     assert not any(word.help.endswith(".") for word in own_options())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell script is no program there")
+@pytest.mark.parametrize(
+    ("entry", "given", "ours"),
+    [
+        ("main", "generate-shell-completion elvish", True),
+        ("main", "generate-shell-completion perl", False),
+        ("main", "generate-shell-completion elvish --help", False),
+        ("main_uvx", "--generate-shell-completion elvish", True),
+    ],
+)
+def test_the_commands(tmp_path, entry, given, ours):
+    uv = tmp_path / "uv"
+    uv.write_text('#!/bin/sh\necho "arg-completer[uv] arg-completer[uvx] $*"\n')
+    uv.chmod(0o755)
+    code = f"from uv_variants.main import {entry}; {entry}()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *given.split()],
+        env={**os.environ, "VARIANTS_UV": str(uv)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ("-variants]" in done.stdout) == ours, done.stdout

@@ -11,10 +11,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 DIRECT = (
-    *("auth", "format", "generate-shell-completion", "help", "init", "publish"),
+    *("auth", "format", "help", "init", "publish"),
     *("python", "self", "workspace"),
 )
-"""Commands that never need an index; ``cache`` is one of them, and has a module of its own."""
+"""Commands that are uv's alone, and never need an index.
+
+``cache`` and ``generate-shell-completion`` need none either, and have modules of their own.
+"""
 
 PIP = ("install", "sync", "compile", "download", "wheel")
 """Commands of ``uv pip`` that need one; others with ``--outdated`` only."""

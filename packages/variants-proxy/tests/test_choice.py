@@ -1,6 +1,7 @@
 """What is shown, and that an installer without variants takes what one with them would."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -22,7 +23,7 @@ from variants_index.pages import Page, PageFile
 from variants_index.platforms import covers
 from variants_proxy.choice import choose, normalized
 from variants_proxy.key import Machine
-from variants_proxy.releases import plain_releases, releases
+from variants_proxy.releases import Listing, releases
 
 MACHINE = Machine(
     Platform({"nvidia": Support({"cuda_version_lower_bound": ("12.8", "12.7", "12.6")})}),
@@ -217,9 +218,13 @@ def test_versions_without_variants():
                  "app-0.9-py3-none-any.whl", "app-0.9.0-1-py3-none-any.whl", "app-2-1.whl",
                  "app-0.10-py3-none-any.whl", "app-x-py3-none-any.whl"]  # fmt: skip
     page = page_of(filenames)
-    found = plain_releases(page, releases(page))
+    found = Listing.of(page).plain_releases(releases(page))
     assert [(str(item.version), len(item.wheels)) for item in found] == [("0.10", 1), ("0.9", 2)]
-    assert [str(item.version) for item in plain_releases(page, ())] == ["1.0", "0.10", "0.9"]
+    assert [str(item.version) for item in Listing.of(page).plain_releases(())] == [
+        "1.0",
+        "0.10",
+        "0.9",
+    ]
 
 
 def test_markers_of_versions_without_variants():
@@ -246,4 +251,31 @@ def test_names_beyond_the_limits_are_no_wheels(hostile):
     (release,) = releases(page_of([hostile, good]))
     assert release.version == Version("1.0")
     assert [file.filename for file in release.wheels] == [good]
-    assert plain_releases(page_of([hostile]), ()) == ()
+    assert Listing.of(page_of([hostile])).plain_releases(()) == ()
+
+
+@settings(max_examples=150, deadline=None)
+@given(names, st.lists(st.sampled_from(["App-1.0.0", "app-2.0", "a.pp-3!1"]), unique=True),
+       st.sets(st.integers(0, 30)), st.booleans())  # fmt: skip
+def test_equal_versions_are_decided_as_each_alone(filenames, others, yanked, in_place):
+    """One decision for versions of the same shape, as for metadata that is an object of its own."""
+    every = [
+        *filenames,
+        *(name.replace("app-1.0", other) for other in others for name in filenames),
+    ]
+    files = tuple(
+        PageFile(name, f"https://x.example/{name}", yanked="" if number in yanked else None)
+        for number, name in enumerate(every)
+    )
+    page = Page("app", files)
+    found = releases(page)
+    shared, own = (
+        choose(page, found, MACHINE, read, limit=len(found), in_place=in_place)
+        for read in (lambda _: METADATA, lambda _: replace(METADATA))
+    )
+    assert shared.offers == own.offers
+    for one, other in zip(shared.decisions, own.decisions, strict=True):
+        assert one.release is other.release
+        assert one.offers == other.offers
+        assert one.selection.files == other.selection.files
+        assert one.selection.rejected == other.selection.rejected

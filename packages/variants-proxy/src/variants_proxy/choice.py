@@ -27,6 +27,7 @@ from pep_variants.model.platform import Platform
 from variants_index.pages import Page, PageFile
 from variants_index.platforms import covers, environment_of, is_for_platform, platform_of_namespaces
 
+from .equal_decisions import EqualDecisions
 from .key import Machine
 from .locked_labels import LockedVersion, locked_offers, with_locked
 from .offers import Choice, Decision, Offer
@@ -117,10 +118,12 @@ def choose(
         own = {OWN: (release, metadata)}
         return {**theirs, **own} if is_last else {**own, **theirs}
 
-    decisions = [
-        _decide(release, page, machine, target, sources(release), detect, in_place=in_place)
-        for release in found[:limit]
-    ]
+    def decide(release: Release) -> Decision:
+        return _decide(release, page, machine, target, sources(release), detect, in_place=in_place)
+
+    if not others:
+        decide = EqualDecisions(decide, metadata).decision
+    decisions = [decide(release) for release in found[:limit]]
     if locked and forced is None:
         decisions = [_kept(decision, locked, metadata, target) for decision in decisions]
     decisions.sort(key=lambda decision: decision.release.version, reverse=True)

@@ -65,14 +65,25 @@ def label_in_folder(folder: str) -> str | None:
 
 def variant_path(label: str | None, plain: str) -> str:
     """Return the URL of a wheel relative to its page; without *label* its markers are evaluated."""
-    if label is None:
-        return f"{FOLDER}/{UNLABELLED}/{_quoted(plain)}"
-    return f"{FOLDER}/{label_folder(label)}/{_quoted(encoded_name(plain, label))}"
+    return variant_place(label, plain)[1]
+
+
+def variant_place(label: str | None, plain: str) -> tuple[str, str]:
+    """Return name and URL (see `variant_path`) of a wheel."""
+    name = plain if label is None else encoded_name(plain, label)
+    folder = UNLABELLED if label is None else label_folder(label)
+    return name, f"{FOLDER}/{folder}/{_quoted(name)}"
 
 
 def here_path(plain: str) -> str:
     """Return the URL, relative to the page, of the file that is selected for *plain* on request."""
-    return f"{FOLDER}/{HERE}/{_quoted(encoded_name(plain, HERE))}"
+    return here_place(plain)[1]
+
+
+def here_place(plain: str) -> tuple[str, str]:
+    """Return name and URL (see `here_path`) of the file that is selected on request."""
+    name = encoded_name(plain, HERE)
+    return name, f"{FOLDER}/{HERE}/{_quoted(name)}"
 
 
 def wheel_at(url: str) -> tuple[str | None, str] | None:

@@ -17,7 +17,7 @@ from variants_index.pages import Page, PageFile
 
 from .core_metadata import CoreMetadata, metadata_key
 from .errors import UpstreamError
-from .in_place_names import HERE, encoded_name, here_path, variant_path
+from .in_place_names import here_place, variant_place
 from .observations import NotedProjects
 from .offers import Choice, Offer
 from .releases import wheel_version
@@ -319,10 +319,8 @@ def _place(
     """Return filename and relative URL of a file that is not the upstream's."""
     if client.in_place:
         if floating:
-            return encoded_name(offer.filename, HERE), here_path(offer.filename)
-        if offer.label is None:
-            return offer.filename, variant_path(None, offer.filename)
-        return encoded_name(offer.filename, offer.label), variant_path(offer.label, offer.filename)
+            return here_place(offer.filename)
+        return variant_place(offer.label, offer.filename)
     choice = CHOSEN if floating else PLAIN if offer.label is None else offer.label
     path = file_path(shown.upstream.name, shown.project, choice, offer.filename)
     return offer.filename, prefix + path

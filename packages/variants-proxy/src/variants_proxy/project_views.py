@@ -19,7 +19,7 @@ from .lru import LRUCache
 from .observations import NotedProjects
 from .offers import Choice
 from .release_metadata import ReleaseMetadata, known_metadata
-from .releases import Release, plain_releases, releases
+from .releases import Listing, Release, releases
 from .remarks import is_notable
 from .settings import Settings, Upstream
 from .single_flight import SingleFlight
@@ -123,8 +123,9 @@ class ProjectViews:
             def read_versions() -> tuple[Page, tuple[Release, ...], tuple[Release, ...]]:
                 page = found.page
                 also = {release.version for _, other in others for release in releases(other.page)}
-                versions = releases(page, also)
-                return page, versions, plain_releases(page, versions if chooses else ())
+                listing = Listing.of(page)
+                versions = listing.releases(also)
+                return page, versions, listing.plain_releases(versions if chooses else ())
 
             page, versions, plain_versions = await compute(read_versions)
             locked = client.locked.get(project, {})
@@ -173,7 +174,7 @@ class ProjectViews:
                 machine = replace(client.machine, preferences=plain)
                 choice = await compute(lambda: choose(page, (), machine, read, limit=0))
                 sure = False
-            if any(map(is_notable, choice.decisions)):
+            if await compute(lambda: any(map(is_notable, choice.decisions))):
                 self._noted.add(client, project)
             if sure:
                 self._choices.put(key, choice, 200 + 300 * len(choice.offers))

@@ -9,6 +9,7 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
+from hashlib import sha256
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -42,6 +43,7 @@ class ReleaseMetadata:
         self._limits = limits
         self._metrics = metrics
         self._documents: LRUCache[tuple[str, str], Metadata] = LRUCache(4096)
+        self._equals: LRUCache[bytes, Metadata] = LRUCache(1024)
         self._flights: SingleFlight[Metadata] = SingleFlight()
 
     def cached(self, upstream: Upstream, release: Release) -> Metadata | None:
@@ -81,7 +83,17 @@ class ReleaseMetadata:
         return reader.result(), tuple(found[key] for key in sorted(found))
 
     async def _fetch(self, upstream: Upstream, release: Release) -> Metadata:
-        return (await self._read(upstream, release)).result()
+        reader = await self._read(upstream, release)
+        found = reader.result()
+        # Versions often have the same metadata: then it is one object, and decided on once.
+        digest = sha256()
+        for key, data in sorted(reader.documents.items()):
+            digest.update(f"{key}\n{len(data)}\n".encode() + data)
+        same = self._equals.get(digest.digest())
+        if same == found:
+            return same
+        self._equals.put(digest.digest(), found)
+        return found
 
     async def _read(self, upstream: Upstream, release: Release) -> ReleaseReader:
         """Return a reader that wants no more; raises what `documents` does."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,6 +11,9 @@ from packaging.version import Version
 from pep_variants.model.filename import parse_metadata_filename, read_version
 from pep_variants.model.label import METADATA_SUFFIX, split_label
 from variants_index.pages import Page, PageFile
+
+_PARTS = 5
+"""Minimum number of parts of a wheel's filename."""
 
 
 @dataclass(frozen=True)
@@ -33,58 +36,82 @@ class Release:
         return any(split_label(file.filename)[1] is not None for file in self.wheels)
 
 
+@dataclass(frozen=True)
+class Listing:
+    """The files of a page by version, sorted out once.
+
+    Attributes:
+        wheels: by the spelling of the version in filenames.
+        labelled: spellings of versions with variants.
+        documents: variant metadata files of the project by version; the first one of each.
+    """
+
+    wheels: Mapping[str, Sequence[PageFile]]
+    labelled: Collection[str]
+    documents: Mapping[Version, PageFile]
+
+    @classmethod
+    def of(cls, page: Page) -> Listing:
+        """Return the listing of *page*."""
+        wheels: dict[str, list[PageFile]] = {}
+        labelled: set[str] = set()
+        documents: dict[Version, PageFile] = {}
+        for file in page.files:
+            filename = file.filename
+            if filename.endswith(".whl"):
+                parts = filename.split("-")
+                if len(parts) >= _PARTS:
+                    text = parts[1]
+                    if text in wheels:
+                        wheels[text].append(file)
+                    else:
+                        wheels[text] = [file]
+                    if text not in labelled and split_label(filename)[1] is not None:
+                        labelled.add(text)
+            elif filename.endswith(METADATA_SUFFIX):
+                known = parse_metadata_filename(filename)
+                if known is not None and known[0] == page.project:
+                    documents.setdefault(known[1], file)  # the first one is used, as in pip
+        return cls(wheels, labelled, documents)
+
+    def releases(self, also: Collection[Version] = ()) -> tuple[Release, ...]:
+        """Return the versions that have variants, and those of *also*, newest first."""
+        if not self.labelled and not also:
+            return ()
+        versions = {text: read_version(text) for text in self.wheels}
+        wanted = ({versions[text] for text in self.labelled} | set(also)) - {None}
+        wheels: dict[Version, list[PageFile]] = {}
+        for text, files in self.wheels.items():
+            version = versions[text]
+            if version is not None and version in wanted:
+                wheels.setdefault(version, []).extend(files)
+        return tuple(
+            Release(version, tuple(wheels[version]), self.documents.get(version))
+            for version in sorted(wheels, reverse=True)
+        )
+
+    def plain_releases(self, found: Sequence[Release]) -> tuple[Release, ...]:
+        """Return the versions that are not in *found*, newest first, only wheels without label."""
+        known = {release.version for release in found}
+        wheels: dict[Version, list[PageFile]] = {}
+        for text, files in self.wheels.items():
+            version = read_version(text)
+            if version is None or version in known:
+                continue
+            plain = files
+            if text in self.labelled:
+                plain = [file for file in files if split_label(file.filename)[1] is None]
+            if plain:
+                wheels.setdefault(version, []).extend(plain)
+        return tuple(
+            Release(version, tuple(wheels[version]), None)
+            for version in sorted(wheels, reverse=True)
+        )
+
+
 def releases(page: Page, also: Collection[Version] = ()) -> tuple[Release, ...]:
     """Return the versions of *page* that have variants, and those of *also*, newest first."""
-    by_text: dict[str, list[PageFile]] = {}  # by the spelling of the version
-    labelled: set[str] = set()
-    for file in page.files:
-        filename = file.filename
-        if filename.endswith(".whl") and filename.count("-") >= 4:
-            text = filename.split("-", 2)[1]
-            by_text.setdefault(text, []).append(file)
-            if text not in labelled and split_label(filename)[1] is not None:
-                labelled.add(text)
-    if not labelled and not also:
-        return ()
-    versions = {text: read_version(text) for text in by_text}
-    wanted = ({versions[text] for text in labelled} | set(also)) - {None}
-    wheels: dict[Version, list[PageFile]] = {}
-    for text, files in by_text.items():
-        version = versions[text]
-        if version is not None and version in wanted:
-            wheels.setdefault(version, []).extend(files)
-    documents: dict[Version, PageFile] = {}
-    for file in page.files:
-        if file.filename.endswith(METADATA_SUFFIX):
-            known = parse_metadata_filename(file.filename)
-            if known is not None and known[0] == page.project:
-                documents.setdefault(known[1], file)  # the first one is used, as in pip
-    return tuple(
-        Release(version, tuple(wheels[version]), documents.get(version))
-        for version in sorted(wheels, reverse=True)
-    )
-
-
-def plain_releases(page: Page, found: Sequence[Release]) -> tuple[Release, ...]:
-    """Return the versions of *page* that are not in *found*, newest first, only plain wheels."""
-    known = {release.version for release in found}
-    versions: dict[str, Version | None] = {}  # by the spelling of the version
-    wheels: dict[Version, list[PageFile]] = {}
-    for file in page.files:
-        filename = file.filename
-        if not filename.endswith(".whl"):
-            continue
-        _, _, rest = filename.partition("-")
-        text, _, _ = rest.partition("-")
-        if text not in versions:
-            version = read_version(text)
-            versions[text] = None if version in known else version
-        version = versions[text]
-        if version is not None and filename.count("-") >= 4 and split_label(filename)[1] is None:
-            wheels.setdefault(version, []).append(file)
-    return tuple(
-        Release(version, tuple(wheels[version]), None) for version in sorted(wheels, reverse=True)
-    )
+    return Listing.of(page).releases(also)
 
 
 def wheel_version(filename: str) -> Version | None:

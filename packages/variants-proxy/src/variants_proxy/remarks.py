@@ -40,6 +40,8 @@ def is_notable(decision: Decision) -> bool:
 
 def has_unfit_lock(decision: Decision) -> bool:
     """Return whether a lock file has a variant that does not fit the machine."""
+    if not decision.kept:
+        return False
     fitting = {file.label for file in decision.selection.files}
     return any(label is not None and label not in fitting for label in decision.kept)
 

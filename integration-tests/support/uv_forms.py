@@ -96,6 +96,12 @@ class Form:
         """Return whether that uv has it."""
         return self.since <= tuple(map(int, uv.split("."))) < self.until
 
+    @property
+    def names_app(self) -> bool:
+        """Whether it has to do with the project that has variants."""
+        words = (*self.arguments, *self.files.values(), *(str(args) for args in self.before))
+        return any("app" in word for word in words)
+
 
 def _form(name: str, command: str, pyproject: str = EMPTY, **options: object) -> Form:
     files = {"pyproject.toml": pyproject} if pyproject else {}

@@ -55,6 +55,7 @@ class Upstream:
                 "https:// or file:"
             )
         url, found = split_credentials(self.url)
+        url = url.partition("#")[0]  # what follows is sent to no server
         if self.kind == "simple" and not url.endswith("/"):
             url += "/"
         object.__setattr__(self, "url", url)

@@ -17,11 +17,17 @@ from uv_variants.transport import Authority, Outbound, server, tunnel
 INDEX = ("https", "index.example", 443)
 
 
-@pytest.fixture
-def transport(tmp_path):
-    with running(tmp_path) as found:
-        found.add("one", [INDEX, ("https", "127.0.0.1", 8443), ("http", "plain.example", 80)])
+@pytest.fixture(scope="module")
+def started(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("ours")) as found:
         yield found
+
+
+@pytest.fixture
+def transport(started):
+    started.failures.clear()
+    started.add("one", [INDEX, ("https", "127.0.0.1", 8443), ("http", "plain.example", 80)])
+    return started
 
 
 def secret(session="one", token=TOKEN):
@@ -222,7 +228,7 @@ def wait_for(condition):
 # Tunnels
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def peer(tmp_path_factory):
     """An HTTPS server that is no index, and the file with the certificate to trust."""
     theirs = Authority.load_or_create(tmp_path_factory.mktemp("theirs"))

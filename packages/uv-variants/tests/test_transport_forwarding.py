@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import socket
 import threading
@@ -10,7 +11,7 @@ import time
 import pytest
 
 from support.proxied_network import Reply, http_proxy, origin, socks_proxy
-from support.running_transport import everything, head_of, running
+from support.running_transport import TOKEN, everything, running
 from uv_variants.transport import AnsweredIndex, Authority, Outbound
 from uv_variants.transport.index_application import IndexApplication, path_segments
 
@@ -41,12 +42,22 @@ class World:
         return self.transport.http(self.host.url + target, method, headers, body)
 
 
-@pytest.fixture(params=["https", "http"])
-def world(request, tmp_path):
-    theirs = Authority.load_or_create(tmp_path / "theirs")
+@pytest.fixture(scope="module", params=["https", "http"])
+def servers(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("servers")
+    theirs = Authority.load_or_create(folder / "theirs")
     context = theirs.leaf("127.0.0.1") if request.param == "https" else None
-    with running(tmp_path) as transport, origin(context) as host:
-        yield World(transport, host, Outbound({}, theirs.bundle({})))
+    with running(folder) as transport, origin(context) as host:
+        yield transport, host, Outbound({}, theirs.bundle({}))
+
+
+@pytest.fixture
+def world(servers):
+    transport, host, outbound = servers
+    transport.failures.clear()
+    host.asked.clear()
+    host.replies.clear()
+    return World(transport, host, outbound)
 
 
 def test_unchanged(world):
@@ -246,8 +257,18 @@ def head_of_request(connection):
         data += more
 
 
-def test_what_a_gone_client_asked_for_is_not_fetched(world):
-    """Neither before the upstream answers nor while it sends."""
+def begun(world):
+    """Return a connection on which requests can be sent, and how these begin and go on."""
+    place = f"127.0.0.1:{world.host.port}"
+    if world.host.url.startswith("https"):
+        connection, _ = world.transport.connect(place)
+        return world.transport.tls(connection, "127.0.0.1"), "", f"Host: {place}\r\n"
+    secret = base64.b64encode(f"one:{TOKEN}".encode()).decode()
+    more = f"Host: {place}\r\nProxy-Authorization: Basic {secret}\r\n"
+    return world.transport.raw(), world.host.url, more
+
+
+def test_what_a_gone_client_asked_for_is_given_up(world):
     reached, released = threading.Event(), threading.Event()
 
     def slow(_):
@@ -256,18 +277,8 @@ def test_what_a_gone_client_asked_for_is_not_fetched(world):
         return Reply(b"x")
 
     world.host.reply = slow
-    place = f"127.0.0.1:{world.host.port}"
-    if world.host.url.startswith("https"):
-        connection, _ = world.transport.connect(place)
-        connection = world.transport.tls(connection, "127.0.0.1")
-        connection.sendall(f"GET /slow HTTP/1.1\r\nHost: {place}\r\n\r\n".encode())
-    else:
-        connection = world.transport.raw()
-        secret = "b25lOnNlY3JldC10b2tlbg=="
-        connection.sendall(
-            f"GET http://{place}/slow HTTP/1.1\r\nHost: {place}\r\n"
-            f"Proxy-Authorization: Basic {secret}\r\n\r\n".encode()
-        )
+    connection, base, headers = begun(world)
+    connection.sendall(f"GET {base}/slow HTTP/1.1\r\n{headers}\r\n".encode())
     assert reached.wait(10)
     connection.close()
     end = time.monotonic() + 10
@@ -280,16 +291,14 @@ def test_what_a_gone_client_asked_for_is_not_fetched(world):
 def test_two_requests_at_once(world):
     """The second one is read after the first was answered, and answered as itself."""
     world.host.reply = lambda asked: Reply(asked.target.encode())
-    place = f"127.0.0.1:{world.host.port}"
-    if not world.host.url.startswith("https"):
-        pytest.skip("the same parser")
-    connection, _ = world.transport.connect(place)
-    with world.transport.tls(connection, "127.0.0.1") as secured:
-        request = f"GET /%s HTTP/1.1\r\nHost: {place}\r\n%s\r\n"
-        secured.sendall((request % ("a", "") + request % ("b", "Connection: close\r\n")).encode())
-        found = everything(secured)
+    connection, base, headers = begun(world)
+    with connection:
+        connection.sendall(
+            f"GET {base}/a HTTP/1.1\r\n{headers}\r\n"
+            f"GET {base}/b HTTP/1.1\r\n{headers}Connection: close\r\n\r\n".encode()
+        )
+        found = everything(connection)
     assert [found.count(each) for each in (b"\r\n\r\n/a", b"\r\n\r\n/b")] == [1, 1]
-    assert head_of
 
 
 @pytest.mark.parametrize(

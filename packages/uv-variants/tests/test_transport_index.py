@@ -1,0 +1,269 @@
+"""Which requests the service answers, with whose credentials, and what its refusals lead to."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from support.proxied_network import Reply, origin
+from support.running_transport import running
+from uv_variants.transport import AnsweredIndex, Authority, Outbound, with_authorization
+from uv_variants.transport.forwarding import send_text
+from uv_variants.transport.index_application import IndexApplication
+from variants_proxy import Settings, Upstream
+
+ME = "Basic " + base64.b64encode(b"me:s@cret").decode()
+
+
+class World:
+    """A session with indexes on one host; the service answers with its own path.
+
+    Attributes:
+        refusal: status and text of the service, in place of that.
+        asked: index, Authorization and path of what the service got.
+        headers: of that.
+    """
+
+    def __init__(self, transport, host):
+        self.transport = transport
+        self.host = host
+        self.refusal = None
+        self.asked = []
+        self.headers = []
+        host.reply = lambda asked: Reply(b"upstream " + asked.target.encode())
+
+    def begin(self, *indexes):
+        outbound = Outbound({}, self.transport.outbound.roots, frozenset({"127.0.0.1"}))
+        self.application = IndexApplication(
+            [
+                AnsweredIndex(name, self.host.url + path, projects, links)
+                for name, path, projects, links in indexes
+            ],
+            "c~client",
+            self.service,
+            outbound,
+            self.transport.forwarder,
+            self.transport.failures.append,
+        )
+        self.transport.add("one", self.application.hosts, self.application, outbound)
+
+    def service(self, index, authorization):
+        async def application(scope, receive, send):
+            self.asked.append((index, authorization, scope["path"]))
+            self.headers.append(dict(scope["headers"]))
+            if self.refusal is not None:
+                await send_text(send, *self.refusal)
+            else:
+                await send_text(send, 200, f"service {scope['path']}")
+
+        return application
+
+    def ask(self, target, method="GET", headers=None):
+        status, _, body = self.transport.https("127.0.0.1", self.host.port, method, target, headers)
+        return status, body.decode().strip()
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("servers")
+    theirs = Authority.load_or_create(folder / "theirs")
+    with running(folder) as transport, origin(theirs.leaf("127.0.0.1")) as host:
+        yield transport, host
+
+
+@pytest.fixture
+def world(servers):
+    transport, host = servers
+    transport.failures.clear()
+    host.asked.clear()
+    host.replies.clear()
+    return World(transport, host)
+
+
+def index(name="main", path="/simple", projects=None, links=False):
+    return name, path, projects, links
+
+
+VARIANT = ".variant/cu128/app-1.0-0_cu128-py3-none-any.whl"
+PATHS = [
+    ("/simple/app/", "app/"),
+    ("/simple/App_x/", "app-x/"),
+    ("/simple/%61pp/", "app/"),
+    (f"/simple/app/{VARIANT}", f"app/{VARIANT}"),
+    (f"/simple/app/{VARIANT}.metadata", f"app/{VARIANT}.metadata"),
+    ("/simple/app", None),
+    ("/simple/app/?x=1", None),
+    ("/simple/app/x.whl", None),
+    ("/simple/app/.variant/cu128/", None),
+    ("/simple/app/.variant/cu128/a/b", None),
+    ("/simple/", None),
+    ("/simple", None),
+    ("/simple//", None),
+    ("/simple/-/", None),
+    ("/simple/a%20b/", None),
+    ("/Simple/app/", None),
+    ("/simpler/app/", None),
+    ("/simple/../simple/app/", None),
+    ("/simple/%2e%2e/app/", None),
+    ("/simple/app/.variant/../../../health", None),
+    ("/simple/app/.variant/%2e%2e/x.whl", None),
+    ("/simple/app/.variant/a%2fb/x.whl", None),
+    ("/p/key/i/main/simple/app/", None),
+    ("/health", None),
+    ("/metrics", None),
+]
+
+
+@pytest.mark.parametrize("slash", ["", "/"])
+@pytest.mark.parametrize(("target", "path"), PATHS)
+def test_what_is_answered(world, target, path, slash):
+    world.begin(index(path=f"/simple{slash}"))
+    expected = f"upstream {target}"
+    if path is not None:
+        expected = f"service /p/c~client/i/main/in-place/{path}"
+    assert world.ask(target) == (200, expected)
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
+def test_other_methods_are_sent_on(world, method):
+    world.begin(index())
+    assert world.ask("/simple/app/", method) == (200, "upstream /simple/app/")
+    assert world.asked == []
+
+
+def test_head(world):
+    world.begin(index())
+    assert world.ask("/simple/app/", "HEAD") == (200, "")
+    assert len(world.asked) == 1
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_longest_url_counts(world, order):
+    indexes = [index("root", ""), index("short", "/a/simple"), index("long", "/a/simple/b/c")]
+    world.begin(*indexes[::order])
+    for target in ("/x/", "/a/simple/x/", "/a/simple/b/c/x/"):
+        world.ask(target)
+    assert [each[0] for each in world.asked] == ["root", "short", "long"]
+    # Below the URL of an index, what is no page of it is the upstream's.
+    assert world.ask("/a/simple/b/c/x/y/")[1].startswith("upstream")
+
+
+def test_the_first_of_two_with_one_url(world):
+    world.begin(index("first"), index("second"))
+    world.ask("/simple/app/")
+    assert world.asked[0][0] == "first"
+
+
+def test_explicit_indexes(world):
+    world.begin(index(projects=frozenset({"app"})))
+    assert world.ask("/simple/app/")[1].startswith("service")
+    assert world.ask(f"/simple/app/{VARIANT}")[1].startswith("service")
+    assert world.ask("/simple/other/") == (200, "upstream /simple/other/")
+    assert world.application.asked == {"app"}
+
+
+@pytest.mark.parametrize(
+    ("url", "target", "path"),
+    [
+        ("/links.html", "/links.html", ""),
+        ("/links.html", f"/{VARIANT}", VARIANT),
+        ("/wheels/", "/wheels/", ""),
+        ("/wheels/", f"/wheels/{VARIANT}", VARIANT),
+        ("/wheels", "/wheels", ""),
+        ("/wheels", f"/{VARIANT}", VARIANT),
+        ("/wheels/", "/wheels", None),
+        ("/wheels/", "/wheels/app/", None),
+        ("/wheels/", "/wheels/x.whl", None),
+    ],
+)
+def test_find_links_pages(world, url, target, path):
+    world.begin(index(path=url, links=True))
+    expected = f"upstream {target}"
+    if path is not None:
+        expected = f"service /p/c~client/i/main/in-place/{path}"
+    assert world.ask(target) == (200, expected)
+
+
+def test_an_index_beside_a_find_links_page(world):
+    world.begin(index("links", "/a/links.html", links=True), index("main", "/a"))
+    assert world.ask("/a/app/")[1].endswith("/i/main/in-place/app/")
+    assert world.ask("/a/links.html")[1].endswith("/i/links/in-place/")
+
+
+def test_credentials_are_those_of_the_request(world):
+    world.begin(index(), index("other", "/other"))
+    world.ask("/simple/app/")
+    world.ask("/simple/app/", headers={"Authorization": ME})
+    world.ask("/other/app/", headers={"Authorization": "Bearer x"})
+    world.ask("/simple/app/", headers={"Cookie": "a=b"})
+    assert [each[:2] for each in world.asked] == [
+        ("main", ""), ("main", ME), ("other", "Bearer x"), ("main", ""),
+    ]  # fmt: skip
+    for headers in world.headers:
+        assert not headers.keys() & {b"authorization", b"cookie", b"proxy-authorization"}
+        assert headers[b"host"] == b"localhost"
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 500, 503])
+@pytest.mark.parametrize("refused", [403, 502])
+def test_what_the_upstream_refuses_is_its_own_response(world, refused, status):
+    world.begin(index())
+    world.refusal = (refused, "the service's words")
+    world.host.replies["/simple/app/"] = Reply(b"its words", status)
+    assert world.ask("/simple/app/", headers={"Authorization": ME}) == (status, "its words")
+    assert world.host.asked[0].header("Authorization") == ME
+    assert world.transport.failures == []
+
+
+def test_a_page_that_cannot_be_used_does_not_pass(world):
+    """Else its variants would be missing, and nothing would say so."""
+    world.begin(index())
+    world.refusal = (502, "this page is broken")
+    assert world.ask("/simple/app/") == (502, "this page is broken")
+    assert world.transport.failures == ["this page is broken"]
+
+
+@pytest.mark.parametrize("status", [404, 409, 410, 424, 503, 504])
+def test_other_refusals_of_the_service(world, status):
+    world.begin(index())
+    world.refusal = (status, "why")
+    assert world.ask("/simple/app/") == (status, "why")
+    assert world.host.asked == []
+    assert world.transport.failures == ([] if status == 404 else ["why"])
+
+
+@pytest.mark.parametrize(("headers", "expected"), [({}, 401), ({"Authorization": ME}, 403)])
+def test_a_variant_that_the_upstream_refuses(world, headers, expected):
+    world.begin(index())
+    world.refusal = (403, "access denied")
+    assert world.ask(f"/simple/app/{VARIANT}", headers=headers) == (expected, "access denied")
+    assert world.host.asked == []
+
+
+@pytest.mark.parametrize(
+    ("authorization", "credentials", "token"),
+    [
+        ("", None, ""),
+        (ME, ("me", "s@cret"), ""),
+        ("basic " + ME[6:], ("me", "s@cret"), ""),
+        ("Bearer t", None, "t"),
+        ("Basic *", None, ""),
+        ("Digest x", None, ""),
+    ],
+)
+def test_settings_of_a_service(tmp_path, authorization, credentials, token):
+    upstreams = (
+        Upstream("main", "https://u:p@a.example/simple/"),
+        Upstream("other", "https://b.example/simple/", token="t"),
+    )
+    settings = Settings(upstreams, tmp_path, environ={"NETRC": "x", "HTTPS_PROXY": "y"})
+    made = with_authorization(settings, "main", authorization)
+    main, other = made.upstreams
+    found = main.credentials
+    assert ((found.username, found.password) if found else None) == credentials
+    assert main.token == token
+    assert (other.credentials, other.token) == (None, "")
+    assert not made.keyring
+    assert made.environ["NETRC"] != "x"
+    assert made.environ["HTTPS_PROXY"] == "y"

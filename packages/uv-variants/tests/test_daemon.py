@@ -18,6 +18,7 @@ import pytest
 from pep_variants.model.platform import Platform
 from uv_variants import daemon
 from uv_variants.daemon.control_client import ControlClient, NoDaemon
+from uv_variants.daemon.overview import daemon_rows, stop_daemons
 from uv_variants.daemon.place import retire
 from uv_variants.daemon.record import Record, read_record, record_path, write_record
 from uv_variants.daemon.session import SessionSettings
@@ -351,3 +352,34 @@ def test_the_command_imports_little():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+class TestOverview:
+    def test_status(self, environ, settings):
+        assert daemon_rows(environ) == []
+        with opened(environ, settings) as session:
+            assert session.ca_file
+            rows = dict(daemon_rows(environ))
+        assert rows["commands"] == "1"
+        assert f"port {session.port}" in rows["daemon"]
+        assert rows["cache"].startswith(str(settings.cache))
+        assert rows["ends"] == "600 seconds after the last command"
+
+    def test_stop(self, environ, settings):
+        assert stop_daemons(environ) == []
+        with opened(environ, settings) as session:
+            assert session.ca_file
+            (line,) = stop_daemons(environ)
+            assert line.endswith("ends after the command that it serves")
+            assert daemon_rows(environ) == []
+        with opened(environ, settings) as session:
+            assert session.ca_file
+        wait_for(lambda: dict(daemon_rows(environ))["commands"] == "0")
+        (line,) = stop_daemons(environ)
+        assert line.startswith("Stopped process")
+
+    def test_a_stale_file_is_removed(self, environ):
+        record = Record(1, 9, new_secret(), "other", 1.0)
+        write_record(record_path(environ), record)
+        assert stop_daemons(environ) == []
+        assert not record_path(environ).exists()

@@ -13,7 +13,7 @@ import click
 from pep_variants.errors import VariantError, redacted
 from variants_proxy.errors import InvalidSetting
 from variants_proxy.listening import LOOPBACK, PORT, is_wildcard, listen
-from variants_proxy.upstream_options import PYPI, bare_url
+from variants_proxy.upstream_options import PYPI, bare_url, split_token
 
 from .daemon.background import start_in_background, stop_running
 from .daemon.state_file import (
@@ -30,6 +30,9 @@ from .indexes import UserIndex, distinct, index_at, named_index_at
 if TYPE_CHECKING:
     from .own_options import Options
     from .platform_key import PlatformKey
+
+
+_NOTHING = "no index proxy is running: start one with uv-variants serve"
 
 
 def run_own_command(options: Options, environ: Mapping[str, str]) -> int:
@@ -90,6 +93,11 @@ def cli() -> None:
     help="Host name that clients use, '*' for any; repeatable.",
 )
 @click.option("--open", "is_open", is_flag=True, help="Answer all clients, without a token.")
+@click.option(
+    "--anonymous",
+    is_flag=True,
+    help="Serve clients without platform key non-variant wheels, in place of 401.",
+)
 @click.option("--access-log", is_flag=True, help="Write one line of JSON per request to stderr.")
 @click.option("--cache", type=click.Path(path_type=Path, file_okay=False), help="Cache directory.")
 @click.option("--background", is_flag=True, help="Run in the background; return when it is ready.")
@@ -103,14 +111,15 @@ def serve(
     platforms: tuple[str, ...],
     names: tuple[str, ...],
     is_open: bool,
+    anonymous: bool,
     access_log: bool,
     cache: Path | None,
     background: bool,
 ) -> None:
-    """Run an index proxy until it is stopped.
+    """Run an index proxy for plain uv or pip until it is stopped; uv-variants needs none.
 
-    By default it listens on loopback and answers clients with its token only; uv-variants and the
-    uv.toml of 'config' have the token. For a proxy that a team shares see also 'variants-proxy'.
+    By default it listens on loopback and answers clients with its token only, which stays when it
+    is started again; the uv.toml of 'config' has it. For a team see also 'variants-proxy'.
     """
     _, environ = given
     if background:
@@ -130,9 +139,9 @@ def serve(
         raise click.ClickException(
             f"{host}:{port}: {error.strerror}; choose another with --port"
         ) from None
-    import secrets
+    from .daemon.serve_token import serve_token
 
-    token = "" if is_open else secrets.token_urlsafe(24)
+    token = "" if is_open else serve_token(environ)
     running = RunningProxy(
         os.getpid(),
         host,
@@ -144,9 +153,8 @@ def serve(
     )
     from pep_variants.settings.cache_directory import cache_directory
     from variants_proxy import Settings
-
-    from .daemon.http_proxy import Rules
-    from .daemon.server_process import proxy_server
+    from variants_proxy.authentication import TokenMiddleware
+    from variants_proxy.server import make_server
 
     def ended() -> None:
         remove_state(path, os.getpid())
@@ -160,10 +168,15 @@ def serve(
             keyring=environ.get("UV_KEYRING_PROVIDER") == "subprocess",
             compress=is_open or not host.startswith("127."),
             access_log=access_log,
+            anonymous=anonymous,
         )
     except InvalidSetting as error:
         raise click.ClickException(str(error)) from None
-    server = proxy_server(settings, Rules(token, forward=not is_open), ended)
+    server = make_server(
+        settings,
+        middleware=None if is_open else lambda app: TokenMiddleware(app, token),
+        ended=ended,
+    )
     write_state(path, running)
     click.echo(f"Serving {', '.join(found)} at {running.url}", err=True)
     try:
@@ -187,22 +200,24 @@ def config(
 ) -> None:
     """Print a uv.toml with which plain uv uses the running proxy, or the one of --variant-proxy.
 
-    It has the platform key of this machine, and the token of the proxy.
+    It has the platform key of this machine, and the token of the proxy, as user name and password:
+    uv leaves both out of lock files, which so are the same for all machines.
     """
-    from variants_proxy.urls import index_url
+    from variants_proxy.urls import keyed_url
 
     options, environ = given
     key = platform or _platform_key(options, environ).key
     if options.proxy_url:
-        text = f"[[index]]\nurl = {_quoted(options.proxy_url + index_url(key))}\ndefault = true\n"
-        url = options.proxy_url + index_url(key)
+        base, token = split_token(options.proxy_url)
+        url = keyed_url(base, key, token)
+        text = f"[[index]]\nurl = {_quoted(url)}\ndefault = true\n"
     else:
         running = _running(environ)
-        url = running.url_with_token + index_url(key)
+        url = keyed_url(running.url, key, running.token)
         tables = []
         for number, name in enumerate(running.upstreams, 1):
             last = number == len(running.upstreams)
-            place = running.url_with_token + index_url(key, name)
+            place = keyed_url(running.url, key, running.token, name)
             tables.append(
                 f"[[index]]\nname = {_quoted(name)}\nurl = {_quoted(place)}\n"
                 + ("default = true\n" if last else "")
@@ -219,15 +234,22 @@ def config(
 @cli.command()
 @click.pass_obj
 def status(given: tuple[Options, Mapping[str, str]]) -> None:
-    """Print which index proxy is running for this user, and its indexes."""
-    running = _running(given[1])
-    rows = [
-        ("proxy", running.url),
-        ("process", str(running.pid)),
-        ("open to", "clients with its token" if running.token else "all clients"),
-        *((f"index {name}", url) for name, url in running.upstreams.items()),
-        *(("platform", name) for name in running.platforms),
-    ]
+    """Print which daemon and which proxy of 'serve' run for this user."""
+    from .daemon.overview import daemon_rows
+
+    environ = given[1]
+    rows = daemon_rows(environ)
+    running = read_state(state_path(environ))
+    if running is not None and running.responds():
+        rows += [
+            ("proxy", running.url),
+            ("process", str(running.pid)),
+            ("open to", "clients with its token" if running.token else "all clients"),
+            *((f"index {name}", url) for name, url in running.upstreams.items()),
+            *(("platform", name) for name in running.platforms),
+        ]
+    if not rows:
+        raise click.ClickException(_NOTHING)
     width = max(len(left) for left, _ in rows)
     for left, right in rows:
         click.echo(f"{left:<{width}}  {right}")
@@ -236,13 +258,22 @@ def status(given: tuple[Options, Mapping[str, str]]) -> None:
 @cli.command()
 @click.pass_obj
 def stop(given: tuple[Options, Mapping[str, str]]) -> None:
-    """Stop the index proxy that runs for this user."""
-    running = _running(given[1])
-    try:
-        stop_running(running, given[1])
-    except ProxyFailed as error:
-        raise click.ClickException(str(error)) from None
-    click.echo(f"Stopped {running.url}", err=True)
+    """End the daemon, and the proxy of 'serve', that run for this user."""
+    from .daemon.overview import stop_daemons
+
+    environ = given[1]
+    lines = stop_daemons(environ)
+    running = read_state(state_path(environ))
+    if running is not None and running.responds():
+        try:
+            stop_running(running, environ)
+        except ProxyFailed as error:
+            raise click.ClickException(str(error)) from None
+        lines.append(f"Stopped {running.url}")
+    if not lines:
+        raise click.ClickException(_NOTHING)
+    for line in lines:
+        click.echo(line, err=True)
 
 
 cli.add_command(doctor)
@@ -251,7 +282,7 @@ cli.add_command(doctor)
 def _running(environ: Mapping[str, str]) -> RunningProxy:
     running = read_state(state_path(environ))
     if running is None or not running.responds():
-        raise click.ClickException("no index proxy is running: start one with uv-variants serve")
+        raise click.ClickException(_NOTHING)
     return running
 
 

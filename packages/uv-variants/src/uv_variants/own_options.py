@@ -77,7 +77,8 @@ def read_options(arguments: Sequence[str], environ: Mapping[str, str]) -> Option
             variants.setdefault(name, []).append(value)
         else:
             variants[name] = value
-    proxy_url = found.get("variant-proxy", environ.get(PROXY_VARIABLE, "")).rstrip("/")
+    proxy_url = found.get("variant-proxy", environ.get(PROXY_VARIABLE, ""))
+    proxy_url = proxy_url.partition("#")[0].strip().rstrip("/")
     if proxy_url and not proxy_url.startswith(("http://", "https://")):
         from pep_variants.errors import redacted, shortened
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from variants_proxy.urls import index_url
+from variants_proxy.upstream_options import split_token
+from variants_proxy.urls import keyed_url
 
 from .errors import ProxyFailed
 from .programs import program_run
@@ -27,6 +28,7 @@ def run_with_shared_proxy(context: Context) -> int:
             "a shared proxy does not know this machine: use a pinned lock (--variant-lock pinned), "
             "and a platform file that the proxy has if the description is too long for a URL"
         )
-    default = context.options.proxy_url + index_url(plan.machine.key)
+    base, token = split_token(context.options.proxy_url)
+    default = keyed_url(base, plan.machine.key, token)
     environ = {**context.place.environ, "UV_DEFAULT_INDEX": default}
     return run_uv(*program_run(context, context.invocation.arguments, environ))

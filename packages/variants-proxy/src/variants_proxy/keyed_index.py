@@ -87,7 +87,14 @@ class KeyedIndex:
             return
         path = f"/p/{client}{_inner(match)}"
         kept = [item for item in scope["headers"] if item[0] != b"authorization"]
-        inner = {**scope, "path": path, "raw_path": quote(path).encode(), "headers": kept}
+        state = {**scope.get("state", {}), "path": scope["path"]}  # for the access log
+        inner = {
+            **scope,
+            "state": state,
+            "path": path,
+            "raw_path": quote(path).encode(),
+            "headers": kept,
+        }
         await self._app(inner, receive, _varying(send))
 
 

@@ -132,7 +132,7 @@ class ProxyMiddleware:
                     "client": client[0] if client else None,
                     "method": scope["method"],
                     # Without the query, which may contain secrets and is not used for pages.
-                    "path": scope["path"],
+                    "path": scope.get("state", {}).get("path", scope["path"]),
                     "status": status,
                     "bytes": size,
                     "ms": round((now - begun) * 1000, 2),

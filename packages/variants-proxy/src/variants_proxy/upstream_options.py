@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 if TYPE_CHECKING:
     from .settings import Kind, Upstream
@@ -47,6 +47,13 @@ def absolute_url(place: str, base: Path) -> str:
 def proxy_base(url: str) -> str:
     """Return the base URL of a proxy without query, fragment and slash, often copied with it."""
     return re.split(r"[?#]", url.strip(), maxsplit=1)[0].rstrip("/")
+
+
+def split_token(url: str) -> tuple[str, str]:
+    """Return the base URL of a proxy, and the token that is the password in *url*."""
+    parts = urlsplit(proxy_base(url))
+    bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    return bare, unquote(parts.password or "")
 
 
 def bare_url(url: str) -> str:

@@ -108,6 +108,22 @@ def test_a_lock_that_does_not_fit(machine: Machine, index: Index) -> None:
     assert "has no hashes of gpu" in tree["problems"][0]["text"]
 
 
+def test_a_lock_of_another_machine_is_mended_as_it_says(machine: Machine, index: Index) -> None:
+    machine = on(machine, index).with_environ({"UV_PYTHON": sys.executable})
+    project(machine.work, ["gpu"])
+    assert machine.run("sync").code == 0
+    older = machine.with_environ({DRIVER: "12.6"})
+    code, tree = found(older)
+    assert (code, [state["label"] for state in tree["installed"]]) == (1, ["cu128"])
+    (problem,) = tree["problems"]
+    for command in problem["command"].split(" && "):
+        done = older.run(*command.split()[1:])
+        assert done.code == 0, done
+    assert older.labels() == {"gpu": "cu126"}
+    code, tree = found(older)
+    assert (code, tree["problems"]) == (0, [])
+
+
 def test_offline(machine: Machine, index: Index) -> None:
     machine = on(machine, index)
     with_lock(machine, index, "cu128")

@@ -147,7 +147,7 @@ class ProxyClient:
                 for index in self._indexes_of(project):
                     tree = get(variants_url(self.session, index, project) + query)
                     if tree is not None:
-                        if versions := _versions(tree):
+                        if versions := read_choices(tree):
                             found[project] = versions
                         break
         return found
@@ -255,7 +255,8 @@ class Choices:
         return None
 
 
-def _versions(tree: Mapping[str, Any]) -> dict[str, VersionChoice]:
+def read_choices(tree: Mapping[str, Any]) -> dict[str, VersionChoice]:
+    """Return the choices in a report of `variants_proxy.decision_report`, by version."""
     return {
         item["version"]: VersionChoice(
             item["files"],

@@ -15,8 +15,7 @@ from variants_proxy.service import Service
 from variants_proxy.settings import Limits, Settings
 from variants_proxy.single_flight import gather_limited
 
-from ..proxy_client import VersionChoice
-from ..proxy_client import _versions as read_choices
+from ..proxy_client import VersionChoice, read_choices
 
 if TYPE_CHECKING:
     from pathlib import Path

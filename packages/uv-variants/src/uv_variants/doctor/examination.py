@@ -38,6 +38,8 @@ from .proxy_state import proxy_state
 from .variants import installed_problems, installed_states, locked_problems, locked_states
 
 if TYPE_CHECKING:
+    from pep_variants.model.platform import Support
+
     from ..own_options import Options
 
 _MOST_ASKED = 300
@@ -190,7 +192,23 @@ class Examination:
 
     def _machine(self, preferences: Preferences) -> PlatformKey | None:
         cache = cache_directory(self.place.environ, "proxy")
-        return self._tried(lambda: platform_key(preferences, cache), None)
+
+        def found() -> PlatformKey:
+            return platform_key(preferences, cache, answers=self._answers_of_plugins(preferences))
+
+        return self._tried(found, None)
+
+    def _answers_of_plugins(self, preferences: Preferences) -> Mapping[str, Support] | None:
+        """Return what plugins say that the user allowed, None if there are none to run."""
+        if not preferences.allow_providers or preferences.platform_file is not None:
+            return None
+        from ..provider_plugins import Plugins
+
+        cache = cache_directory(self.place.environ, "proxy")
+        strategy = self.place.environ.get("UV_INDEX_STRATEGY")
+        plugins = Plugins(cache, preferences, self._indexes, strategy)
+        self._problems += [Problem(str(error)) for error in plugins.failures.values()]
+        return plugins.answers
 
     def _installed(self) -> list[Installed]:
         environments = () if self._environment is None else (self._environment,)

@@ -82,10 +82,10 @@ class InstalledState:
             choice = self.choices.of_installed(each)
             if choice is None:
                 continue
-            if choice.label_for(each.tags) == each.label:
-                self.marks.remember(each)
-            else:
+            if choice.label_for(each.tags) != each.label:
                 found[each.name] = None
+            elif not choice.is_only_locked(each.label):
+                self.marks.remember(each)
         return list(found)
 
     def locked_label(self, installed: Installed) -> str | None:
@@ -125,7 +125,9 @@ class InstalledState:
         """Remember those of *taken* that are the proxy's choice."""
         for each in taken:
             choice = self.choices.of_installed(each)
-            if choice is not None and choice.label_for(each.tags) == each.label:
+            if choice is None or choice.is_only_locked(each.label):
+                continue
+            if choice.label_for(each.tags) == each.label:
                 self.marks.remember(each)
 
     def versions_now(self) -> dict[str, set[Version]]:

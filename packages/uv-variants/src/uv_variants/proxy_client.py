@@ -99,8 +99,14 @@ class VersionChoice:
                 return label
         return self.chosen.label if self.chosen is not None else None
 
+    def is_only_locked(self, label: str | None) -> bool:
+        """Return whether *label* is shown because a lock has it, and does not fit this machine."""
+        return any(row.label == label and not row.fits for row in self.locked)
+
     def reason_for(self, label: str) -> str:
         """Return why *label* was chosen or not, empty if there is no verdict on it."""
+        if self.is_only_locked(label):
+            return "the lock has it"
         if self.chosen is not None and self.chosen.label == label:
             return self.why
         return next((row.why for row in self.verdicts if row.label == label), "")

@@ -52,7 +52,7 @@ def test_projects_and_plugins(there: Machine) -> None:
     done = there.run("sync")
     assert done.code == 0, done
     assert there.labels() == {"app": "fast"}
-    assert "/app/fast/" in (there.work / "uv.lock").read_text()
+    assert "/app/.variant/fast/" in (there.work / "uv.lock").read_text()
 
 
 def test_plugins_of_dependencies_are_asked_when_they_are_known(there: Machine) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from .command_scope import Scope
 from .configuration import workspace_root
 from .environments import Search
-from .locked_variants import Lock
+from .locked_variants import Lock, Names, kept_names
 from .named_projects import requested
 from .report import warn
 from .used_indexes import UsedIndexes, script_of, used_indexes
@@ -111,6 +111,13 @@ class Context:
         if self.options.lock_mode is not None or any(name in given for name in _RENEW_ALL):
             return None
         return frozenset(self.preferences.forced) if "variant" in given else frozenset()
+
+    @cached_property
+    def kept(self) -> Names:
+        """The wheels of the lock that stay as they are."""
+        if self.is_frozen:
+            return self.lock.names
+        return kept_names(self.lock.names, self.invocation, self.renewed)
 
     @property
     def is_offline(self) -> bool:

@@ -75,6 +75,9 @@ class InstalledState:
             if locked is not None:
                 if locked != (each.label or ""):
                     found[each.name] = None
+            elif not preferences.use_variants:
+                if each.label is not None:
+                    found[each.name] = None
             elif preferences.switch or not self.marks.is_known(each):
                 unknown.append(each)
         self.choices.ask(each.name for each in unknown)
@@ -94,7 +97,7 @@ class InstalledState:
         None if the lock does not say: it has no such version, or is about to change, or floats.
         """
         context = self.context
-        if not context.is_frozen and (context.renewed is None or installed.name in context.renewed):
+        if installed.name not in context.kept:
             return None
         if installed.version not in context.lock.versions.get(installed.name, ()):
             return None
@@ -150,9 +153,11 @@ class InstalledState:
         return sorted({*installed_names(self.context.environments), *locked})
 
     def _locked_names(self) -> Iterator[str]:
-        """Yield the projects with variants in a lock that is going to be installed."""
-        if self.context.lock.text is not None and self.context.environments:
-            yield from self.context.lock.projects
+        """Yield the projects of a lock that have variants, or may have them after the command."""
+        context = self.context
+        if context.lock.text is not None and context.environments:
+            yield from context.lock.projects
+            yield from (name for name in context.lock.names if name not in context.kept)
 
     def _switched_projects(self) -> Iterable[str]:
         """Return the projects that ``--variant-switch`` is about (normalized names)."""

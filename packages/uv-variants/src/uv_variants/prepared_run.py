@@ -141,8 +141,12 @@ def _arguments(plan: SessionPlan, state: InstalledState) -> list[str]:
     context, invocation = plan.context, plan.context.invocation
     added = []
     if invocation.command in (*_INSTALLS, *_INSTALLS_TOO) and context.environments:
-        for name in state.replaced():
-            added += ["--reinstall-package", name]
+        replaced = state.replaced()
+        if invocation.command == ("tool", "run"):
+            # uv replaces nothing in the environment of a tool then, but it can use another one.
+            added += ["--isolated"] if replaced else []
+        else:
+            added += [part for name in replaced for part in ("--reinstall-package", name)]
     added += _locks_anew(context)
     # The option outranks the variable; uv takes it once only.
     cache = {

@@ -12,9 +12,9 @@ from pep_variants.urls import is_local
 from .command_scope import Scope
 from .daemon.session import SessionSettings, network_variables
 from .indexes import UserIndex
-from .locked_variants import Names, kept_names
 from .own_options import FLOATING
 from .platform_key import PlatformKey, platform_key
+from .used_indexes import script_of
 from .uv_directories import SHARED
 
 if TYPE_CHECKING:
@@ -69,12 +69,26 @@ class SessionPlan:
         """The cache directory that uv gets.
 
         uv never asks again for wheels that it has in its cache. Under a floating label all variants
-        have one name, so every machine has a cache of its own.
+        have one name, so every machine has a cache of its own. So it has for the environments that
+        uv before 0.6 keeps for scripts and tools, by names and versions alone.
         """
         name = SHARED
-        if self.floating:
+        if self.floating or self._keeps_by_version():
             name = hashlib.sha256(self.machine.key.encode()).hexdigest()[:16]
         return self.context.uv_caches / name
+
+    def _keeps_by_version(self) -> bool:
+        invocation = self.context.invocation
+        with_more = invocation.values("with", "with-requirements", "with-editable")
+        if invocation.command == ("run",):
+            if script_of(invocation) is None and not with_more:
+                return False
+        elif invocation.command != ("tool", "run"):
+            return False
+        from .program_version import uv_version
+
+        version = uv_version(self.context.uv, self.context.place.environ)
+        return version.startswith(("0.4.", "0.5."))
 
     @property
     def indexes(self) -> dict[str, UserIndex]:
@@ -103,9 +117,6 @@ class SessionPlan:
         """Return the settings."""
         context = self.context
         indexes = self.indexes
-        kept: Names = {} if self.floating else context.lock.names
-        if not context.is_frozen:
-            kept = kept_names(kept, context.invocation, context.renewed)
         return SessionSettings(
             indexes=tuple(indexes.values()),
             key=self.machine.key,
@@ -116,7 +127,7 @@ class SessionPlan:
                 if index.explicit
             },
             platforms=self.machine.platforms,
-            locked=kept,
+            locked={} if self.floating else context.kept,
             floating=self.floating,
             insecure_hosts=tuple(self._insecure_hosts()),
             keyring=self._keyring(),

@@ -1,0 +1,185 @@
+"""What is installed is what fits, or what was asked for: wherever a command installs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from support.index import Index
+from support.projects import CUDA_12_8, app_index
+from support.uvs import Machine, installed_labels, project
+from support.wheels import Wheel
+
+PYTHON = sys.executable
+Serve = Callable[[Index], Index]
+
+NO_GPU = dict.fromkeys(CUDA_12_8, "")
+
+
+@pytest.fixture
+def index(serve: Serve) -> Index:
+    """An index with variants, a non-variant wheel, and a tool that depends on them."""
+    index = app_index(metadata_file=True)
+    index.add_wheel(Wheel("app", "1.0", requires=("always",)), metadata_file=True)
+    files = {
+        "tool.py": "def main():\n    import app\n    print(app.LABEL)\n",
+        "tooled-1.0.dist-info/entry_points.txt": "[console_scripts]\ntooled = tool:main\n",
+    }
+    index.add_wheel(Wheel("tooled", "1.0", requires=("app",), files=files), metadata_file=True)
+    return serve(index)
+
+
+@pytest.mark.parametrize("target", ["--python", "--target", "--prefix", "UV_PYTHON", "settings"])
+def test_pip_install_elsewhere(machine: Machine, index: Index, target: str) -> None:
+    machine = machine.with_environ({"UV_DEFAULT_INDEX": index.url, **CUDA_12_8})
+    there = machine.work / "there"
+    options: tuple[str, ...] = (target, str(there))
+    if target in ("--python", "UV_PYTHON", "settings"):
+        machine.create_environment(PYTHON, there)
+    else:
+        options = (*options, "--python", PYTHON)
+    if target == "UV_PYTHON":
+        machine, options = machine.with_environ({"UV_PYTHON": str(there)}), ()
+    if target == "settings":
+        (machine.work / "uv.toml").write_text(f'[pip]\npython = "{there.as_posix()}"\n')
+        options = ()
+    steps: tuple[tuple[dict[str, str], tuple[str, ...], str | None], ...] = (
+        (CUDA_12_8, (), "cu128"),
+        (NO_GPU, (), "null"),
+        (CUDA_12_8, ("--variant", "app=cu126"), "cu126"),
+        (CUDA_12_8, ("--no-variants",), None),
+        (CUDA_12_8, ("--variant", "app=cu128"), "cu128"),
+    )
+    for environ, ours, label in steps:
+        done = machine.with_environ(environ).run(*ours, "pip", "install", *options, "app")
+        assert done.code == 0, (ours, done)
+        found = installed_labels(there) if (there / "pyvenv.cfg").exists() else labels_below(there)
+        assert found.get("app") == label, (ours, done)
+
+
+def labels_below(folder: Path) -> dict[str, str]:
+    """Return the labels of what is installed somewhere below *folder*, by project."""
+    import json
+
+    return {
+        path.parent.name.split("-")[0]: next(iter(json.loads(path.read_text())["variants"]))
+        for path in folder.rglob("*.dist-info/variant.json")
+    }
+
+
+@pytest.mark.matrix
+def test_tools(every_machine: Machine, index: Index) -> None:
+    folder = every_machine.home / "tools"
+    machine = every_machine.with_environ(
+        {
+            "UV_DEFAULT_INDEX": index.url,
+            "UV_PYTHON": PYTHON,
+            "UV_TOOL_DIR": str(folder),
+            "UV_TOOL_BIN_DIR": str(every_machine.home / "bin"),
+        }
+    )
+    gpu = machine.with_environ(CUDA_12_8)
+    done = gpu.run("tool", "install", "tooled")
+    assert done.code == 0, done
+    assert "Variant cu128 for app 1.0" in done.err
+    assert installed_labels(folder / "tooled") == {"app": "cu128"}
+    # The machine has changed.
+    done = machine.run("tool", "upgrade", "tooled")
+    assert done.code == 0, done
+    assert installed_labels(folder / "tooled") == {"app": "null"}
+    done = gpu.run("tool", "run", "tooled")
+    assert (done.code, done.out) == (0, "cu128\n"), done
+    done = gpu.run("--variant", "app=cu126", "tool", "install", "tooled")
+    assert done.code == 0, done
+    assert installed_labels(folder / "tooled") == {"app": "cu126"}
+    done = gpu.run("--no-variants", "tool", "upgrade", "--all")
+    assert done.code == 0, done
+    assert installed_labels(folder / "tooled") == {}
+    assert "variant" not in (folder / "tooled" / "uv-receipt.toml").read_text()
+
+
+@pytest.mark.everywhere
+def test_scripts(every_machine: Machine, index: Index) -> None:
+    machine = every_machine.with_environ({"UV_DEFAULT_INDEX": index.url, "UV_PYTHON": PYTHON})
+    gpu = machine.with_environ(CUDA_12_8)
+    script = machine.work / "script.py"
+    script.write_text(
+        '# /// script\n# requires-python = ">=3.10"\n# dependencies = ["app"]\n# ///\n'
+        "import app\nprint(app.LABEL)\n"
+    )
+    for there, ours, label in (
+        (gpu, (), "cu128"),
+        (machine, (), "null"),
+        (gpu, ("--variant", "app=cu126"), "cu126"),
+        (gpu, (), "cu128"),
+    ):
+        done = there.run(*ours, "run", "script.py")
+        assert (done.code, done.out) == (0, f"{label}\n"), (ours, done)
+
+
+@pytest.mark.everywhere
+def test_run_with(every_machine: Machine, index: Index) -> None:
+    machine = every_machine.with_environ({"UV_DEFAULT_INDEX": index.url, "UV_PYTHON": PYTHON})
+    gpu = machine.with_environ(CUDA_12_8)
+    code = "import app; print(app.LABEL)"
+    for there, label in ((gpu, "cu128"), (machine, "null"), (gpu, "cu128")):
+        done = there.run("run", "--with", "app", "python", "-c", code)
+        assert (done.code, done.out) == (0, f"{label}\n"), done
+
+
+def test_a_project_is_switched_and_comes_back(machine: Machine, index: Index) -> None:
+    machine = machine.with_environ({"UV_DEFAULT_INDEX": index.url, "UV_PYTHON": PYTHON})
+    gpu = machine.with_environ(CUDA_12_8)
+    project(machine.work, ["app"])
+    lock = machine.work / "uv.lock"
+    for ours, label in (
+        ((), "cu128"),
+        (("--variant", "app=cu126"), "cu126"),
+        ((), "cu126"),  # the lock has it
+        (("--no-variants",), None),
+        (("--variant-lock", "pinned"), "cu128"),
+    ):
+        done = gpu.run(*ours, "sync")
+        assert done.code == 0, (ours, done)
+        assert machine.labels().get("app") == label, (ours, done)
+        assert f"/.variant/{label}/" in lock.read_text() or label is None
+    # What another variant depended on is gone.
+    python = ("--python", str(machine.work / ".venv"))
+    freeze = machine.plain("pip", "freeze", *python).out
+    assert "for-cpu" not in freeze
+    assert "for-gpu" in freeze
+    # Plain uv has no such files; its environment is replaced by what the lock has.
+    for name in ("app", "for-cu128"):
+        assert machine.plain("pip", "uninstall", *python, name).code == 0
+    assert machine.plain("pip", "install", *python, "app").code == 0
+    done = gpu.run("sync", "--locked")
+    assert done.code == 0, done
+    assert machine.labels() == {"app": "cu128"}
+
+
+@pytest.mark.parametrize(
+    ("ours", "arguments", "said"),
+    [
+        (("--variant", "app=rocm6"), ("pip", "install", "app"), "has no variant 'rocm6'"),
+        (("--variant", "app=cu130"), ("pip", "install", "app"), "does not fit"),
+        (("--variant", "always=cu128"), ("pip", "install", "always"), "has no variants"),
+        (("--variant", "app=cu126"), ("sync", "--frozen"), "--frozen or --locked keeps it"),
+        (("--no-variants",), ("sync", "--locked"), "--frozen or --locked keeps it"),
+    ],
+)
+def test_what_cannot_be_had_is_an_error(
+    machine: Machine, index: Index, ours: tuple[str, ...], arguments: tuple[str, ...], said: str
+) -> None:
+    gpu = machine.with_environ({"UV_DEFAULT_INDEX": index.url, "UV_PYTHON": PYTHON, **CUDA_12_8})
+    gpu.create_environment(PYTHON)
+    if arguments[0] == "sync":
+        project(gpu.work, ["app"])
+        assert gpu.run("lock").code == 0
+    done = gpu.run(*ours, *arguments)
+    assert done.code == 2, done
+    assert said in done.err
+    assert len(done.err.splitlines()) == 1
+    assert gpu.labels() == {}

@@ -1,5 +1,6 @@
 """METADATA of a version with variants: merged for uv, of each wheel for other installers."""
 
+import base64
 import hashlib
 import json
 
@@ -166,3 +167,13 @@ class TestClients:
         name = f"app-1.0-{MAC}.whl"
         for headers, expected in 2 * [(UV, MERGED), ({}, ("a",))]:
             assert usual(proxy, headers).requires(name) == expected
+
+    def test_one_index_for_all_machines(self, index, start):
+        """The pages have labels in names, as in-place pages have, but pip reads them as well."""
+        proxy = start(index)
+        basic = base64.b64encode(f"{KEY}:v".encode()).decode()
+        name = f"app-1.0-0_cu128-{LINUX}.whl"
+        for headers, expected in 2 * [(UV, MERGED), ({}, ("a", "cuda"))]:
+            asked = Asked(proxy, "/simple/app/", {**headers, "Authorization": f"Basic {basic}"})
+            assert asked.requires(name) == expected
+            assert "User-Agent" in asked.answer.headers["Vary"]

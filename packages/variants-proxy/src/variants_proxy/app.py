@@ -294,6 +294,8 @@ class Handlers:
     def _asked_in_place(self, request: Request) -> tuple[Client, Upstream | None, str]:
         parameters = request.path_params
         client = self._service.clients.in_place(parameters["key"])
+        if not client.is_at_index:
+            client = replace(client, merges=_merges(request))
         index = parameters.get("index")
         upstream = self._service.upstream(index) if index is not None else None
         asked = parameters.get("project", "")

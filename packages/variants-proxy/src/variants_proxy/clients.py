@@ -35,7 +35,8 @@ _MOST = 1024
 def merges_versions(user_agent: str) -> bool:
     """Return whether a client takes the METADATA of one wheel for all wheels of a version.
 
-    uv does; in-place pages are for uv alone. See `served_metadata`.
+    uv does, and only uv asks for pages in place of an index's own (`Client.is_at_index`). See
+    `served_metadata`.
     """
     return user_agent.startswith(_MERGING)
 

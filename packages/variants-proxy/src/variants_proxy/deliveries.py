@@ -204,7 +204,7 @@ class Deliveries:
             lasting=client.in_place or not client.machine.name,
         )
         if is_metadata:
-            if context is not None and not client.in_place:
+            if context is not None and not client.is_at_index:
                 delivery = replace(delivery, vary="User-Agent")
             if client.merges and context is not None:
                 shown, _ = await self._views.chosen(client, upstream, project, found)

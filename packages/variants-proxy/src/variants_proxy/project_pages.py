@@ -104,7 +104,7 @@ class ProjectPages:
                 stored=not client.floating,
             ),
             expires=now + lasts,
-            vary="Accept, User-Agent" if has_variants and not client.in_place else "Accept",
+            vary="Accept, User-Agent" if has_variants and not client.is_at_index else "Accept",
             packs=self._settings.compress,
         )
 

@@ -396,7 +396,7 @@ class TestMarkers:
         for version, requires in (("1.0", ()), ("2.0", MARKED), ("2.1", MARKED), ("3.0", MARKED)):
             name = f"app-{version}-py3-none-any.whl"
             upstream.add("app", name, wheel(name, *requires))
-        proxy = start(upstream)
+        proxy = start(upstream, limits=Limits(hashed_versions=3))
         files = proxy.files()
         old = files[APP]
         assert old["url"] == f"{upstream.url}/files/app/{APP}"

@@ -1,6 +1,7 @@
 """In-place pages: what stands in for an index's own page, and the files that it links to."""
 
 import hashlib
+import time
 
 import httpx
 import pytest
@@ -58,6 +59,28 @@ class TestPages:
         upstream.faults["/simple/plain/"] = (302, {"Location": "/elsewhere/below/plain/"}, b"")
         file = Asked(start(upstream)).files("plain")[name]
         assert file["url"] == f"{upstream.url}/elsewhere/files/plain/{name}"
+
+    @pytest.mark.parametrize("before", ["plain", "app"])
+    def test_uv_can_have_a_new_page(self, upstream, start, before):
+        """With --upgrade and --refresh; without, a page is kept for a while, as here for ever."""
+        asked = Asked(start(upstream, fresh_seconds=3600.0))
+        upstream.add_release("1.0")
+        if before == "app":
+            assert len(asked.files()) == 1
+        else:
+            upstream.files.clear()
+            assert asked.get().status_code == 404
+            upstream.add_release("1.0")
+        upstream.add_release("2.0")
+        wants = {"Accept": JSON, "Cache-Control": "no-cache"}
+        until = time.monotonic() + 30
+        while asked.get(headers=wants).text.count('"filename"') < 2:
+            assert time.monotonic() < until
+        assert len(asked.files()) == 2
+        number = upstream.paths.count("/simple/app/")
+        for _ in range(3):  # one page for all that follow at once
+            asked.get(headers=wants)
+        assert upstream.paths.count("/simple/app/") <= number + 1
 
     def test_no_project(self, upstream, start):
         asked = Asked(start(upstream))

@@ -34,7 +34,7 @@ from .log_lines import NOT_SERVED
 from .lru import LRUCache
 from .metrics import Metrics
 from .middleware import ProxyMiddleware
-from .responses import AnswerKey, CachedResponse, PageFormat, accepted_formats
+from .responses import AnswerKey, CachedResponse, PageFormat, accepted_formats, wants_new
 from .service import Service
 from .settings import Settings, Upstream
 from .single_flight import SingleFlight
@@ -260,6 +260,8 @@ class Handlers:
         """Return a page that stands in for the upstream's own."""
         client, upstream, project = self._asked_in_place(request)
         forms = accepted_formats(request.headers.get("accept", ""))
+        if upstream is not None and wants_new(request.headers.get("cache-control", "")):
+            self._service.upstream_pages.expire(upstream, project)
 
         async def make() -> CachedResponse:
             if upstream is None or project:

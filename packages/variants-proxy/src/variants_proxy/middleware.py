@@ -16,7 +16,7 @@ from .headers import SECURITY_HEADERS
 from .log_lines import ACCESS_LOGGER
 from .lru import LRUCache
 from .metrics import Metrics
-from .responses import AnswerKey, CachedResponse, PageFormat, accepted_formats
+from .responses import AnswerKey, CachedResponse, PageFormat, accepted_formats, wants_new
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class ProxyMiddleware:
                 merges_versions(headers.get(b"user-agent", b"").decode("latin-1")),
             )
         )
-        if answer is not None and answer.expires > begun:
+        if answer is not None and answer.expires > begun and not _wants_new(scope, headers):
             status, found, body = answer.response(
                 headers.get(b"accept-encoding", b""), headers.get(b"if-none-match", b"")
             )
@@ -139,6 +139,12 @@ class ProxyMiddleware:
                 }
             )
         )
+
+
+def _wants_new(scope: Scope, headers: dict[bytes, bytes]) -> bool:
+    # Of in-place pages only, which stand in for an index's own.
+    said = headers.get(b"cache-control")
+    return said is not None and "/in-place/" in scope["path"] and wants_new(said.decode("latin-1"))
 
 
 def _with_security_headers(send: Send) -> Send:

@@ -165,8 +165,6 @@ class PageEntries:
         """
         if not client.hashes:
             return ()
-        if not client.in_place:
-            return marked
         versions = {offer.file.filename: wheel_version(offer.filename) for offer in marked}
         distinct = [version for version in dict.fromkeys(versions.values()) if version is not None]
         stable = [version for version in distinct if not version.is_prerelease]

@@ -142,3 +142,11 @@ def accepted_formats(accept: str) -> tuple[PageFormat, ...]:
     # Sorting is stable: of equals JSON comes first.
     forms = sorted((form for form in best if best[form] > 0), key=lambda form: -best[form])
     return tuple(forms) or ("html",)
+
+
+def wants_new(cache_control: str) -> bool:
+    """Return whether a request with this ``Cache-Control`` wants no answer from a cache.
+
+    uv sends it with ``--upgrade`` and ``--refresh``.
+    """
+    return "no-cache" in cache_control.lower()

@@ -27,6 +27,7 @@ class Service:
     Attributes:
         settings: of the proxy.
         upstreams: connections to the upstream indexes.
+        upstream_pages: the upstreams' own pages.
         clients: from platform keys.
         noted: projects that there are notices about.
         views: of projects, for clients.
@@ -47,6 +48,7 @@ class Service:
         served = ServedMetadata(upstreams, core_metadata, preparation, limits)
         entries = PageEntries(upstreams, core_metadata, preparation, served, limits, self.noted)
         pages = UpstreamPages(settings, upstreams, metrics)
+        self.upstream_pages = pages
         self.clients = Clients(settings)
         self.views = ProjectViews(settings, upstreams, pages, metadata, preparation, self.noted)
         self.pages = ProjectPages(settings, upstreams, pages, entries)

@@ -88,7 +88,8 @@ class Limits:
             wheels. What is not inspected is rewritten, if need be, when it is requested.
         hashed: wheels with variant markers per project that are rewritten to know their hash,
             newest versions first. Pages have hashes of others once these were sent.
-        hashed_versions: versions of `hashed` on in-place pages, besides those of a lock file.
+        hashed_versions: versions of `hashed`, besides those of a lock file: final releases before
+            others.
         hashed_bytes: maximum size of a wheel for `hashed`.
         cache_bytes: pages and small files on disk.
         answer_bytes: responses in memory.

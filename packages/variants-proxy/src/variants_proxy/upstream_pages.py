@@ -34,6 +34,9 @@ logger = logging.getLogger(__name__)
 STALE_SECONDS = 24 * 3600.0
 """Maximum age of a page that is served while its upstream fails."""
 
+_JUST = 1.0
+"""Seconds in which a client's wish for a new page leads to no second request for it."""
+
 # Indexes that answer 403 for projects that they do not have; uv has the same list.
 _FORBIDS_UNKNOWN = ("download.pytorch.org",)
 
@@ -102,6 +105,16 @@ class UpstreamPages:
         if upstream.kind == "find-links":
             return (await self._split(upstream)).get(project)
         return await self._whole(upstream, project)
+
+    def expire(self, upstream: Upstream, project: str) -> None:
+        """Ask the upstream for a page again with the next request for it, unless it just was."""
+        key = (upstream.name, "" if upstream.kind == "find-links" else project)
+        self._missing.remove(key)
+        known = self._pages.get(key)
+        now = time.monotonic()
+        if known is not None and now - known.checked > _JUST:
+            expired = replace(known, checked=min(known.checked, now - self._settings.fresh_seconds))
+            self._pages.put(key, expired, expired.weight)
 
     async def projects(self, upstream: Upstream) -> tuple[str, ...]:
         """Return the normalized names of all projects of *upstream*, ascending.

@@ -345,7 +345,7 @@ class TestNotAtOnce:
 def test_the_command_imports_little():
     code = (
         "import sys\n"
-        "import uv_variants.daemon.live_session, uv_variants.daemon.place\n"
+        "import uv_variants.daemon.connection, uv_variants.daemon.place\n"
         "found = {'asyncio', 'httpx', 'starlette', 'cryptography', 'filelock', 'ssl',"
         " 'http.client'} & set(sys.modules)\n"
         "print(sorted(found))\n"

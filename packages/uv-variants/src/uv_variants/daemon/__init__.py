@@ -1,13 +1,12 @@
 """The daemon that uv talks to: one process per user, with one session per uv command.
 
 `connect` is all that a command needs; it starts the daemon if there is none. In the command run
-`live_session` (the session), `place` and `launch` (starting a daemon), `control_client`, `record`,
+`connection` (the session), `place` and `launch` (starting a daemon), `control_client`, `record`,
 `tokens` and `identity`: they import no server and no HTTP client. In the daemon run `process`,
 `server`, `sessions`, `services` and `control`; `uv_variants.transport` takes its connections.
 
-The modules of the proxy that belongs to one command (`connection`, `proxy_process`,
-`server_process`, `proxy_messages`, `http_proxy`, `address`) go away with the rewriting of uv's
-arguments.
+`background`, `state_file` and `serve_token` are of the proxy of ``uv-variants serve``, for plain
+uv. `overview` describes and ends what runs.
 """
 
 from __future__ import annotations
@@ -42,8 +41,8 @@ def connect(
     """
     from uv_variants.errors import ProxyFailed
 
+    from .connection import LiveSession
     from .control_client import Refused
-    from .live_session import LiveSession
     from .place import DaemonPlace, OwnPlace
     from .record import VARIABLE, idle_seconds
 

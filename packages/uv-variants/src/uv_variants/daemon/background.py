@@ -11,7 +11,7 @@ from typing import Any
 
 from uv_variants.errors import ProxyFailed
 
-from .proxy_process import python_command
+from .launch import python_command
 from .state_file import RunningProxy, read_state, remove_state, state_path
 
 WAIT = 15.0

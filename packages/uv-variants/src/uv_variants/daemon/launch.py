@@ -10,11 +10,10 @@ import json
 import os
 import socket
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
-
-from .proxy_process import python_command
 
 _DETACHED_PROCESS, _NEW_PROCESS_GROUP, _BREAKAWAY = 0x00000008, 0x00000200, 0x01000000
 """Flags of Windows' CreateProcess."""
@@ -22,6 +21,18 @@ _DETACHED_PROCESS, _NEW_PROCESS_GROUP, _BREAKAWAY = 0x00000008, 0x00000200, 0x01
 # Variables of one command: they are in its session's settings, or of no use to a daemon.
 _OWN_PREFIXES = ("UV_", "VARIANTS_", "PYTHON", "SSL_", "GIT_")
 _OWN = frozenset(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "NETRC", "VIRTUAL_ENV"))
+
+
+def python_command(module: str, *arguments: str) -> list[str]:
+    """Return the command that runs ``main`` of *module* with this Python.
+
+    Unlike ``python -m`` it does not look for modules in the working directory.
+    """
+    code = (
+        "import sys; sys.path = [path for path in sys.path if path]; "
+        f"from {module} import main; main()"
+    )
+    return [sys.executable, "-c", code, *arguments]
 
 
 def launch(

@@ -14,8 +14,6 @@ from pathlib import Path
 
 from pep_variants.files import replacing
 
-from .address import USERNAME
-
 VARIABLE = "VARIANTS_STATE_DIR"
 TIMEOUT = 2.0
 
@@ -52,13 +50,6 @@ class RunningProxy:
         """Base URL, without the token."""
         host = f"[{self.address}]" if ":" in self.address else self.address
         return f"http://{host}:{self.port}"
-
-    @property
-    def url_with_token(self) -> str:
-        """Base URL with the token as password."""
-        if not self.token:
-            return self.url
-        return self.url.replace("://", f"://{USERNAME}:{self.token}@", 1)
 
     def responds(self) -> bool:
         """Return whether a proxy answers at the address."""

@@ -173,3 +173,15 @@ def test_a_bundle_is_written_once(authority):
     assert authority.bundle({}) == first
     assert first.stat().st_ino == inode
     assert authority.certificate in first.read_bytes()
+
+
+def test_bundles_that_nothing_uses_are_removed(tmp_path, authority):
+    old, new = authority.bundle({}), authority.roots({})
+    os.utime(old, (0, 0))
+    roots = tmp_path / "roots.pem"
+    roots.write_bytes(authority.certificate)
+    other = authority.roots({"SSL_CERT_FILE": str(roots)})
+    assert [path.exists() for path in (old, new, other)] == [False, True, True]
+    # In use again: as fresh as a new one.
+    os.utime(new, (0, 0))
+    assert authority.roots({}).stat().st_mtime > 1

@@ -22,7 +22,7 @@ from filelock import FileLock
 from pep_variants.files import read_regular, replacing
 
 from ..errors import UvVariantsError
-from .trust_bundle import trusted_roots, written
+from .trust_bundle import remove_old, trusted_roots, written
 
 DAY: Final = 86400
 AUTHORITY_DAYS: Final = 5 * 365
@@ -95,6 +95,7 @@ class Authority:
             pem = _valid(path, LEAF_RENEWED_DAYS)
             if pem is None:
                 pem = _new_leaf(self._pem, host)
+                remove_old(self._folder, "host-*.pem", LEAF_DAYS)
                 with replacing(path, mode=0o600) as file:
                     file.write(pem)
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -127,7 +128,8 @@ class Authority:
     def _bundle(self, data: bytes) -> Path:
         path = self._folder / f"trusted-{hashlib.sha256(data).hexdigest()[:32]}.pem"
         try:
-            written(path, data)
+            if written(path, data):
+                remove_old(self._folder, "trusted-*.pem", RENEWED_DAYS)
         except OSError as error:
             raise AuthorityFailed(f"{path}: {error.strerror}") from None
         return path

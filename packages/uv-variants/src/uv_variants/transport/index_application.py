@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 _PROJECT = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _BODY_BYTES: Final = 64 * 1024
 """Maximum size of a message of the service that is read."""
-_ASK_UPSTREAM: Final = (403, 502)
-"""Statuses of the service for what the upstream refused or failed: its own response says more."""
 _REFUSED: Final = (409, 410, 424)
 """Statuses of the service whose message is for the user, as that of all above 499: uv does not show
 the body of a response."""
@@ -137,7 +135,7 @@ class IndexApplication:
     ) -> None:
         """Send the response that the service's refusal leads to."""
         status = sent.status
-        if status in _ASK_UPSTREAM and not variant:
+        if _is_upstreams(status) and not variant:
             asking = self._upstreams_refusal(scope, receive, sent)
             await while_connected(receive, asking)
             return
@@ -244,6 +242,14 @@ class _Sending:
         assert self.withheld is not None
         await self.send(self.withheld)
         await self.send({"type": "http.response.body", "body": bytes(self._body)})
+
+
+def _is_upstreams(status: int) -> bool:
+    """Return whether the upstream itself may say more than the service with *status* does.
+
+    It refused or failed; one that did not answer in time (504) is not made to wait for again.
+    """
+    return status == 403 or (status >= 500 and status != 504)
 
 
 def path_segments(raw: bytes) -> tuple[str, ...] | None:

@@ -6,11 +6,13 @@ uv is told to use them, else Mozilla's, which uv has built in and which `certifi
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import ssl
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -85,16 +87,33 @@ def trusted_roots(environ: Mapping[str, str], *, system: bool = False) -> bytes:
     return _certificates(Path(certifi.where()), "certifi")
 
 
-def written(path: Path, data: bytes) -> None:
-    """Write *data* to *path*, whose name has a hash of it, unless it is there."""
+def written(path: Path, data: bytes) -> bool:
+    """Write *data* to *path*, whose name has a hash of it; return False if it was there.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     try:
-        if path.stat().st_size == len(data):
-            path.touch()  # in use, whatever removes old files
-            return
+        known = path.stat().st_size == len(data)
     except OSError:
-        pass
+        known = False
+    if known:
+        with contextlib.suppress(OSError):
+            path.touch()  # it is in use, see `remove_old`
+        return False
     with replacing(path, mode=0o600) as file:
         file.write(data)
+    return True
+
+
+def remove_old(folder: Path, pattern: str, days: float) -> None:
+    """Remove the files of *folder* that were not used for *days*."""
+    limit = time.time() - days * 86400
+    with contextlib.suppress(OSError):
+        for path in folder.glob(pattern):
+            with contextlib.suppress(OSError):
+                if path.stat().st_mtime < limit:
+                    path.unlink()
 
 
 def _certificates(path: Path, source: str) -> bytes:

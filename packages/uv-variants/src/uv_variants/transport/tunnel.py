@@ -16,7 +16,9 @@ IDLE_SECONDS: Final = 600.0
 """Seconds without a byte in either direction after which a tunnel ends."""
 HALF_SECONDS: Final = 120.0
 """The same once one direction has ended."""
+_FIRST_BUFFER: Final = 16 * 1024
 _BUFFER: Final = 256 * 1024
+"""Size of a buffer that was filled once: most tunnels carry little."""
 _TURN: Final = 16
 """Buffers that are passed on before other connections have their turn."""
 
@@ -141,11 +143,13 @@ async def join(client: End, server: End) -> None:
 
 
 async def _pass_on(source: End, target: End, activity: _Activity) -> None:
-    buffer = memoryview(bytearray(_BUFFER))
+    buffer = memoryview(bytearray(_FIRST_BUFFER))
     turn = 0
     while count := await source.read_into(buffer):
         await target.write(buffer[:count])
         activity.last = time.monotonic()
+        if count == len(buffer) < _BUFFER:
+            buffer = memoryview(bytearray(_BUFFER))
         turn += 1
         if turn % _TURN == 0:
             await asyncio.sleep(0)  # both calls return at once while bytes are there

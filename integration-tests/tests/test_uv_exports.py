@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -231,13 +232,37 @@ class TestPylock:
             done = shim.pip("install", "--no-index", "-r", file, env=environ)
             assert done.code == 0, done
             assert installed_labels(shim.path) == {"gpu": label}
-        done = machine.run("export", "--prune", "gpu", "--no-emit-project", "-o", "pylock.toml")
-        if done.code != 0:
-            return
+        # uv takes what has no label, which uv-variants says; plain pip refuses the file.
+        for warned in (False, True):
+            folder = machine.work / "env"
+            machine.create_environment(sys.executable, folder)
+            where = {"VIRTUAL_ENV": str(folder), "UV_PYTHON": ""}
+            own = machine.with_environ(where)
+            done = (own.run if warned else own.plain)("pip", "sync", file)
+            assert done.code == 0, done
+            assert installed_labels(folder) == {}
+            assert ("uv takes no variants from it: it installs gpu without" in done.err) == warned
+            shutil.rmtree(folder)
+        plain = environments.plain(python, "26.3").copied(tmp_path / "plain")
+        done = plain.pip("install", "--no-index", "-r", file)
+        assert done.code == 1
+        assert "Invalid wheel filename 'gpu-2.0-py3-none-any-null.whl'" in done.err
+
+    def test_what_has_no_variants_installs_anywhere(
+        self, machine: Machine, index: Index, environments: Environments, tmp_path: Path
+    ) -> None:
+        machine = on(machine, index, "plain")
+        done = machine.run("export", "--no-emit-project", "-o", "pylock.toml")
+        assert done.code == 0, done
+        file = str(machine.work / "pylock.toml")
+        python = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        plain = environments.plain(python, "26.3").copied(tmp_path / "plain")
+        assert plain.pip("install", "--no-index", "-r", file).code == 0
         machine.create_environment(sys.executable, tmp_path / "uv")
         where = {"VIRTUAL_ENV": str(tmp_path / "uv"), "UV_PYTHON": ""}
-        done = machine.with_environ(where).plain("pip", "sync", file)
+        done = machine.with_environ(where).run("pip", "sync", file)
         assert done.code == 0, done
+        assert "uv-variants:" not in done.err
 
     def test_labels_with_other_dependencies(self, machine: Machine, serve: Serve) -> None:
         index = gpu_files(MARKED)

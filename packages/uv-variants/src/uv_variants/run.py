@@ -108,6 +108,11 @@ def _run_uv(context: Context, prepared: PreparedRun) -> int:
         if export is not None:
             files = ExportedFiles(prepared.state.choices.client, prepared.plan.indexes, warn)
             return export.run(command, prepared.environ, files)
+    if any("pylock" in text for text in context.invocation.arguments):
+        from .exports.pylock_input import unread_variants
+
+        for line in unread_variants(context.invocation, context.place):
+            warn(line)
     return run_uv(*program_run(context, prepared.arguments, prepared.environ))
 
 

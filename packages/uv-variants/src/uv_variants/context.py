@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from .command_scope import Scope
 from .configuration import workspace_root
 from .environments import Search
+from .local_links import shown_directories
 from .locked_variants import Lock, Names, kept_names
 from .named_projects import requested
 from .report import warn
@@ -19,6 +20,7 @@ from .uv_directories import SHARED, cache_directory, variants_caches
 if TYPE_CHECKING:
     from pep_variants.choose.preferences import Preferences
 
+    from .indexes import UserIndex
     from .invocation import Invocation
     from .own_options import Options
     from .place import Place
@@ -66,6 +68,11 @@ class Context:
     def indexes(self) -> UsedIndexes:
         """The indexes that uv uses."""
         return used_indexes(self.invocation, self.scope, self.place)
+
+    @cached_property
+    def local_links(self) -> dict[str, UserIndex]:
+        """The directories of find-links that have variants, by `UserIndex.proxy_name`."""
+        return shown_directories(self.indexes, self.lock.path or self.place.cwd / "uv.lock")
 
     @cached_property
     def uv_caches(self) -> Path:

@@ -29,6 +29,8 @@ class UserIndex:
         links: a find-links page or directory.
         legacy: of ``index-url`` or ``extra-index-url``, which uv asks last, or ``find-links``.
         username, password: of ``UV_INDEX_…`` variables.
+        shown: URL at which uv asks the daemon for a directory of this machine; empty for indexes
+            that uv asks at their own URL.
     """
 
     url: str = field(repr=False)  # may have a password in it
@@ -39,6 +41,7 @@ class UserIndex:
     legacy: bool = False
     username: str = ""
     password: str = field(default="", repr=False)
+    shown: str = ""
 
     @property
     def proxy_name(self) -> str:

@@ -13,6 +13,7 @@ from .configuration import PROXIES
 from .fitting_marks import FittingMarks
 from .forced_variants import check_before
 from .installed_state import InstalledState
+from .local_links import link_options, link_variables
 from .proxy_client import Choices, ProxyClient
 from .report import report_platform, warn
 from .session_plan import SessionPlan
@@ -74,6 +75,7 @@ def prepare(context: Context) -> PreparedRun:
             ca_file=session.ca_file,
             cache=plan.uv_cache,
         )
+        environ |= link_variables(context.invocation, context.place, context.local_links)
         return PreparedRun(session, plan, state, _arguments(plan, state), environ)
     except BaseException:
         session.close()
@@ -152,7 +154,8 @@ def _arguments(plan: SessionPlan, state: InstalledState) -> list[str]:
     cache = {
         item.start: str(plan.uv_cache) for item in invocation.given if item.name == "cache-dir"
     }
-    return invocation.rewritten(cache, added)
+    links, more = link_options(invocation, context.place, context.local_links)
+    return invocation.rewritten({**cache, **links}, [*added, *more])
 
 
 def _locks_anew(context: Context) -> list[str]:

@@ -102,6 +102,7 @@ class SessionPlan:
             for name, index in self.context.indexes.indexes.items()
             if not is_local(index.url)
         }
+        found |= self.context.local_links
         known = {index.url.rstrip("/") for index in found.values()}
         for url in self.context.lock.indexes:
             if url not in known and url.startswith(("http://", "https://")):

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 from variants_proxy.upstream_options import PYPI
 
@@ -72,11 +71,7 @@ def used_indexes(invocation: Invocation, scope: Scope, place: Place) -> UsedInde
         *(index for index in filed if index.legacy and not index.default and not index.links),
         *(given["index-url"] or [index for index in filed if index.legacy and index.default]),
     ]
-    without = (
-        invocation.has("no-index")
-        or place.is_on("UV_NO_INDEX")
-        or configuration.scalars.get("no-index") is True
-    )
+    without = invocation.has("no-index") or configuration.scalars.get("no-index") is True
     if without:
         listed = [index for index in listed if index.links]
     else:
@@ -90,18 +85,6 @@ def used_indexes(invocation: Invocation, scope: Scope, place: Place) -> UsedInde
         if index.explicit
     }
     return UsedIndexes(indexes, projects, configuration)
-
-
-def has_variants(index: UserIndex) -> bool:
-    """Return whether a local find-links directory has files with a label."""
-    from pep_variants.model.label import split_label
-    from pep_variants.urls import local_path
-
-    try:
-        names = [path.name for path in local_path(index.url).iterdir()]
-    except OSError:
-        return False
-    return any(split_label(unquote(name))[1] for name in names if name.endswith(".whl"))
 
 
 def _ordered(listed: Iterable[UserIndex]) -> Iterator[UserIndex]:

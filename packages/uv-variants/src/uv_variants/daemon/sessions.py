@@ -204,12 +204,12 @@ class Sessions:
             [
                 AnsweredIndex(
                     each.proxy_name,
-                    each.url,
+                    each.shown or each.url,
                     settings.projects.get(each.proxy_name),
                     each.links,
                 )
                 for each in settings.indexes
-                if each.url.startswith(("http://", "https://"))
+                if (each.shown or each.url).startswith(("http://", "https://"))
             ],
             session.client,
             service,

@@ -40,6 +40,7 @@ from pep_variants.model.label import split_label
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.platform import Platform
 from pep_variants.settings.allow_list import AllowList
+from pep_variants.wheelfile.core_metadata import requirements_of
 from pep_variants.wheelfile.lazy_file import read_content_range
 from pep_variants.wheelfile.record import read_record, with_contents, write_record
 from pep_variants.wheelfile.rewriting import with_metadata
@@ -55,6 +56,8 @@ from variants_index.source_tree import read_source_tree
 from variants_plugins.answer import read_answer
 from variants_proxy.errors import ProxyError
 from variants_proxy.key import decode
+from variants_proxy.merged_metadata import WheelMetadata, merge_metadata
+from variants_proxy.wheel_environments import environments
 
 from .seeds import seeds
 
@@ -145,12 +148,21 @@ def _core_metadata(data: bytes) -> None:
     reduced = reduce_metadata(data, _CONTEXT)
     if reduce_metadata(reduced, _CONTEXT) != reduced:
         raise AssertionError("what is reduced can be reduced further")
+    wheels = [
+        WheelMetadata("a-1-py3-none-manylinux_2_28_x86_64.whl", "x", reduced),
+        WheelMetadata("a-1-py3-none-any.whl", None, b"Name: a\nRequires-Dist: b\n"),
+    ]
+    merged = merge_metadata(wheels, 2**24)
+    own = set(requirements_of(reduced))
+    if merged is not None and len(requirements_of(merged)) < len(own):
+        raise AssertionError("dependencies are lost")
 
 
 def _filename(data: bytes) -> None:
     text = _text(data)
     split_label(text)
     parse_metadata_filename(text)
+    environments([text, "a-1-py3-none-any.whl"])
     parsed = parse_filename(text)
     if parse_filename(text) != parsed:
         raise AssertionError("two readings differ")

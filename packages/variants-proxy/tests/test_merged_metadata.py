@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -261,6 +263,13 @@ def test_limits() -> None:
     assert merge_metadata([*many, wheel(MAC)], LIMIT) is None
     tags = ".".join(f"cp3{number}" for number in range(500))
     assert merge_metadata([wheel(f"{tags}-abi3-{LINUX}", "a"), wheel(MAC)], LIMIT) is None
+    texts = [f"a{number}" for number in range(30_000)]
+    assert merge_metadata([wheel(LINUX, *texts), wheel(MAC, *texts, "b")], 2**24) is None
+    each = [
+        wheel(f"cp3{minor}-cp3{minor}-{platform}", *texts[first :: 7 + first])
+        for first, (minor, platform) in enumerate(product(range(8, 15), MACHINES))
+    ]
+    assert merge_metadata(each, 2**24) is None
     assert merge_metadata([wheel(f"cp30.cp3999999-none-{LINUX}", "a"), wheel(MAC)], LIMIT) is None
 
 

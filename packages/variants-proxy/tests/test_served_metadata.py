@@ -9,7 +9,7 @@ from machines import NVIDIA
 from upstream_server import JSON, document, wheel
 
 from pep_variants.wheelfile.core_metadata import requirements_of
-from variants_proxy import Machine, encode, index_url
+from variants_proxy import Machine, encode, index_url, served_metadata
 from variants_proxy.clients import ClientSettings
 from variants_proxy.urls import in_place_url
 
@@ -142,6 +142,13 @@ class TestInPlace:
         items = ({}, {"hashes": False}, {"locked": {"app": {"1.0": ("cu128",)}}})
         digests = {in_place(proxy, **item).files[name]["core-metadata"]["sha256"] for item in items}
         assert len(digests) == 1
+
+    def test_old_versions_are_merged_on_request(self, index, start, monkeypatch):
+        monkeypatch.setattr(served_metadata, "_MERGED", 0)
+        asked = in_place(start(index))
+        name = f"app-1.0-0_cu128-{LINUX}.whl"
+        assert asked.files[name]["core-metadata"] is True
+        assert asked.requires(name) == MERGED
 
 
 class TestClients:

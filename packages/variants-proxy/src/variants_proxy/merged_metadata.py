@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -38,6 +38,8 @@ from .wheel_environments import (
 )
 
 _MERGED = ("requires-dist", "requires-python", "provides-extra")
+# More than any real project has: requirements of all wheels, and steps to write their markers.
+_REQUIREMENTS, _STEPS = 50_000, 300_000
 _OR = re.compile(r"\bor\b")
 
 
@@ -82,10 +84,13 @@ def merge_metadata(wheels: Sequence[WheelMetadata], limit: int) -> bytes | None:
         return None
     each = [known[wheel.metadata] for wheel in wheels]
     found = environments([wheel.filename for wheel in wheels])
-    if found is None:
+    if found is None or sum(len(fields.requires) for fields in each) > _REQUIREMENTS:
         return None
     default = _default(wheels, each)
-    lines = [f"Requires-Dist: {text}" for text in _requirements(each, default, found)]
+    requirements = _requirements(each, default, found)
+    if requirements is None:
+        return None
+    lines = [f"Requires-Dist: {text}" for text in requirements]
     extras = dict.fromkeys(extra for fields in each for extra in fields.extras)
     lines = [*(f"Provides-Extra: {extra}" for extra in extras), *lines]
     python = _requires_python([fields.requires_python for fields in each])
@@ -105,22 +110,25 @@ def _fields(metadata: bytes) -> _Fields:
 
 def _requirements(
     each: Sequence[_Fields], default: Sequence[str], found: Environments
-) -> Iterable[str]:
-    """Yield the requirements of all wheels, with the markers of where they apply."""
+) -> Sequence[str] | None:
+    """Return the requirements of all wheels, with the markers of where they apply.
+
+    None if that takes longer than for any real project.
+    """
     groups = _groups(each, found, default)
-    markers: dict[frozenset[int], Term | bool] = {}
     numbers: dict[str, set[int]] = {}  # of the wheels that have a requirement
     for number, fields in enumerate(each):
         for text in fields.requires:
             numbers.setdefault(text, set()).add(number)
     for text in default:
         numbers.setdefault(text, set()).add(_DEFAULT)
-    for text, having in numbers.items():
-        key = frozenset(having)
-        if key not in markers:
-            markers[key] = _marker(key, groups, found.minors)
-        if (combined := _combined(text, markers[key])) is not None:
-            yield combined
+    having = {text: frozenset(found_in) for text, found_in in numbers.items()}
+    different = set(having.values())
+    if len(different) * sum(map(len, groups.values())) > _STEPS:
+        return None
+    markers = {key: _marker(key, groups, found.minors) for key in different}
+    combined = (_combined(text, markers[key]) for text, key in having.items())
+    return [text for text in combined if text is not None]
 
 
 _DEFAULT = -1

@@ -32,6 +32,9 @@ from .upstreams import Upstreams
 from .views import Client
 from .wheel_preparation import WheelPreparation
 
+_MERGED = 50
+"""Versions of a page that are merged when it is written, newest first; others on request."""
+
 _BUILD = re.compile(r"(\d*)(.*)")
 
 
@@ -82,6 +85,7 @@ class ServedMetadata:
             if offer.filename.endswith(".whl"):
                 versions.setdefault(offer.filename.split("-", 2)[1], []).append(offer)
         found: dict[str, MergedVersion] = {}
+        done = 0
         for same in versions.values():
             # Most versions have one METADATA.
             contents = {own.get(offer.file.filename) for offer in same}
@@ -89,7 +93,8 @@ class ServedMetadata:
                 continue
             known = [(offer, own.get(offer.file.filename)) for offer in same]
             merged = None
-            if None not in contents:
+            if None not in contents and done < _MERGED:
+                done += 1
                 merged = self._merge([(offer, data) for offer, data in known if data is not None])
                 if merged is None:
                     continue

@@ -25,8 +25,8 @@ Rank: TypeAlias = "tuple[int, ...]"
 """Place of a wheel among those that can be installed in an environment: the least is taken."""
 
 CPYTHON, PYPY = "cpython", "pypy"
-# More than any real project has.
-_TAGS, _REGIONS, _MINORS = 128, 64, 64
+# More than any real project has: tags of a wheel, regions, versions of Python, and steps in all.
+_TAGS, _REGIONS, _MINORS, _STEPS = 128, 64, 64, 300_000
 _PYTHON = re.compile(r"(cp|pp|py)(\d)(\d*)")
 _MACS = {
     "arm64": ("aarch64",),
@@ -123,6 +123,9 @@ def _environments(tails: Sequence[str]) -> Environments | None:
     # One more on each side stands for all others.
     every = tuple(range(min(minors) - 1, max(minors) + 2)) if minors else (0,)
     pythons = [Python(name, minor) for name in (CPYTHON, PYPY) for minor in every]
+    steps = sum(len(tag.regions) or len(regions) for tags in wheels for tag in tags)
+    if steps * len(pythons) > _STEPS:
+        return None
     best: dict[Region, dict[Python, tuple[Rank, int]]] = {region: {} for region in regions}
     for number, tags in enumerate(wheels):
         for tag in tags:
@@ -152,7 +155,10 @@ class _Tag:
 
 
 def _tags(tail: str) -> Iterator[_Tag]:
-    *front, pythons, abis, platforms = tail.removesuffix(".whl").split("-")
+    parts = tail.removesuffix(".whl").split("-")
+    if len(parts) < 3:
+        return
+    *front, pythons, abis, platforms = parts
     number = re.match(r"\d{1,9}", front[0]) if front else None
     build = int(number[0]) if number else -1
     for platform in platforms.split("."):

@@ -257,7 +257,7 @@ def test_names_beyond_the_limits_are_no_wheels(hostile):
 @settings(max_examples=150, deadline=None)
 @given(names, st.lists(st.sampled_from(["App-1.0.0", "app-2.0", "a.pp-3!1"]), unique=True),
        st.sets(st.integers(0, 30)), st.booleans())  # fmt: skip
-def test_equal_versions_are_decided_as_each_alone(filenames, others, yanked, in_place):
+def test_equal_versions_are_decided_as_each_alone(filenames, others, yanked, portable):
     """One decision for versions of the same shape, as for metadata that is an object of its own."""
     every = [
         *filenames,
@@ -270,7 +270,7 @@ def test_equal_versions_are_decided_as_each_alone(filenames, others, yanked, in_
     page = Page("app", files)
     found = releases(page)
     shared, own = (
-        choose(page, found, MACHINE, read, limit=len(found), in_place=in_place)
+        choose(page, found, MACHINE, read, limit=len(found), portable=portable)
         for read in (lambda _: METADATA, lambda _: replace(METADATA))
     )
     assert shared.offers == own.offers

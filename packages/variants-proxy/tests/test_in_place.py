@@ -1,13 +1,15 @@
 """In-place pages: what stands in for an index's own page, and the files that it links to."""
 
 import hashlib
+import json
+import re
 import time
 
 import httpx
 import pytest
 from in_place_client import BARE, CU128, CU128_HERE, KEY, MARKED, Asked, key, listed, registered
 from machines import NVIDIA
-from upstream_server import JSON, metadata_of, wheel
+from upstream_server import JSON, document, metadata_of, wheel
 
 from pep_variants.formats.platform_file import write_platform
 from pep_variants.model.platform import Platform
@@ -137,6 +139,28 @@ class TestFiles:
         assert metadata == metadata_of(answer.content)
         assert b"Requires-Dist: a\n" in metadata
         assert b"Requires-Dist: b" not in metadata
+
+    def test_values_that_a_machine_does_not_support(self, upstream, start):
+        """A lock file is for all machines; what is installed follows PEP 825 on this one."""
+        variants = document("12.6")
+        lower_bounds = {"nvidia": {"cuda_version_lower_bound": ["12.6", "13.0"]}}
+        variants["variants"] = {"cu": lower_bounds}
+        name = "app-1.0-py3-none-any-cu.whl"
+        requires = [
+            f"{dependency}; 'nvidia :: cuda_version_lower_bound :: {version}' in variant_properties"
+            for dependency, version in {"a": "12.6", "b": "13.0"}.items()
+        ]
+        upstream.add("app", name, wheel(name, *requires, variants=variants))
+        upstream.add("app", "app-1.0-variants.json", json.dumps(variants).encode())
+        proxy = start(upstream)
+        found = {}
+        for hashes in (True, False):
+            asked = registered(proxy, hashes=hashes)
+            file = asked.files()["app-1.0-0_cu-py3-none-any.whl"]
+            metadata = asked.get(f"{file['url']}.metadata").content
+            assert metadata == metadata_of(asked.get(file["url"]).content)
+            found[hashes] = re.findall(rb"Requires-Dist: (.*)\n", metadata)
+        assert found == {True: [b"a", b"b"], False: [b"a"]}
 
 
 LINUX, MAC = "cp312-cp312-manylinux_2_28_x86_64", "cp312-cp312-macosx_11_0_arm64"

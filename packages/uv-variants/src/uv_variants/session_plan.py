@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pep_variants.urls import is_local
 
-from .command_scope import Scope
+from .command_scope import EXPORTING, Scope
 from .daemon.session import SessionSettings, network_variables
 from .indexes import UserIndex
 from .own_options import FLOATING
@@ -130,6 +130,7 @@ class SessionPlan:
             platforms=self.machine.platforms,
             locked={} if self.floating else context.kept,
             floating=self.floating,
+            hashes=context.scope is Scope.PROJECT or context.invocation.command in EXPORTING,
             insecure_hosts=tuple(self._insecure_hosts()),
             keyring=self._keyring(),
             failures=self.plugins.failures if self.plugins is not None else {},

@@ -73,7 +73,7 @@ def choose(
     failures: Mapping[str, PluginFailed] = MappingProxyType({}),
     others: Sequence[OtherSource] = (),
     is_last: bool = True,
-    in_place: bool = False,
+    portable: bool = False,
     locked: Mapping[Version, LockedVersion] = MappingProxyType({}),
 ) -> Choice:
     """Choose among the files of *page* for *machine*.
@@ -90,7 +90,7 @@ def choose(
         failures: of plugins that the user allowed, by `provider_id`.
         others: upstreams whose files are evaluated together with these, but not listed here.
         is_last: files of *others* come first among equals.
-        in_place: markers are evaluated as in `own_context`.
+        portable: markers are evaluated as in `own_context`.
         locked: what a lock file has of the project; a forced label goes before it.
 
     Raises:
@@ -119,7 +119,7 @@ def choose(
         return {**theirs, **own} if is_last else {**own, **theirs}
 
     def decide(release: Release) -> Decision:
-        return _decide(release, page, machine, target, sources(release), detect, in_place=in_place)
+        return _decide(release, page, machine, target, sources(release), detect, portable=portable)
 
     if not others:
         decide = EqualDecisions(decide, metadata).decision
@@ -203,7 +203,7 @@ def _decide(
     sources: Mapping[str, _Source],
     detect: Callable[[Metadata], Platform],
     *,
-    in_place: bool,
+    portable: bool,
 ) -> Decision:
     # By label: the metadata of a label is that of all its wheels in a source.
     described: _ByLabel = {}
@@ -235,11 +235,11 @@ def _decide(
     selection = evaluated(standing := _not_yanked(described), machine.preferences)
     if not selection.files and standing is not described:
         selection = evaluated(standing := described, machine.preferences)
-    offers = _best(selection, standing, in_place=in_place)
+    offers = _best(selection, standing, portable=portable)
     if foreign:
         # A forced label applies to this platform only.
         other = evaluated(foreign, replace(machine.preferences, forced={}))
-        offers = {**_best(other, foreign, in_place=in_place), **offers}
+        offers = {**_best(other, foreign, portable=portable), **offers}
     return Decision(release, selection, offers)
 
 
@@ -268,13 +268,13 @@ def own_context(label: str, metadata: Metadata) -> VariantContext:
     """Return what markers of a wheel are evaluated against wherever it is to be installed.
 
     PEP 825 leaves out those of several values of a feature that a machine does not support. Files
-    of in-place pages must be the same for every machine, so they count here: a lock file has one
-    hash of a wheel. Features of one value, which are nearly all, make no difference.
+    in a lock file must be the same for every machine, so they count here: there is one hash of a
+    wheel. Features of one value, which are nearly all, make no difference.
     """
     return VariantContext(label, metadata.properties_of(metadata.label_of(label)) or {})
 
 
-def _best(selection: Selection[PageFile], wheels: _ByLabel, *, in_place: bool) -> dict[str, Offer]:
+def _best(selection: Selection[PageFile], wheels: _ByLabel, *, portable: bool) -> dict[str, Offer]:
     """Return the best wheel of the page for every plain filename.
 
     An installer without variants compares platform tags and build tags first, while the order of
@@ -285,7 +285,7 @@ def _best(selection: Selection[PageFile], wheels: _ByLabel, *, in_place: bool) -
     shown: dict[str, tuple[int, Offer]] = {}
     for place, kept in enumerate(selection.files):
         context = selection.context(kept)
-        if in_place and kept.label is not None and kept.source in selection.rankings:
+        if portable and kept.label is not None and kept.source in selection.rankings:
             context = own_context(kept.label, selection.rankings[kept.source].metadata)
         for plain, file in wheels[kept.source, kept.label]:
             offer = Offer(file, plain, kept.label, context)

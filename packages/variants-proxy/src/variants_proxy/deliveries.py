@@ -137,6 +137,8 @@ class Deliveries:
         floating = folder == HERE
         if floating:
             resolved = await self._resolved(client, upstream, project, found, CHOSEN, plain)
+        elif not client.is_portable:
+            resolved = await self._resolved(client, upstream, project, found, label or PLAIN, plain)
         else:
             page = found.page
             file, release = await self._upstreams.budget(upstream).compute(

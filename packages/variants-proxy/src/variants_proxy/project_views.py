@@ -158,7 +158,7 @@ class ProjectViews:
                         failures=self._settings.failures,
                         others=others_found,
                         is_last=upstream.kind != "find-links",
-                        in_place=client.in_place,
+                        portable=client.is_portable,
                         locked={v: LockedVersion(items) for v, items in locked.items()},
                     )
 

@@ -45,6 +45,11 @@ class Client:
         """Whether the client gets pages at the index's own URLs, and has its own credentials."""
         return self.in_place and not self.shared
 
+    @property
+    def is_portable(self) -> bool:
+        """Whether what a URL has must be the same for every machine: it may go into a lock file."""
+        return self.in_place and self.hashes
+
 
 @dataclass(frozen=True)
 class ProjectView:

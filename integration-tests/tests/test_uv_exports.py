@@ -264,6 +264,34 @@ class TestPylock:
         assert done.code == 0, done
         assert "uv-variants:" not in done.err
 
+    def test_an_explicit_index_with_a_password(self, machine: Machine, serve: Serve) -> None:
+        index = gpu_files()
+        index.credentials = "me:secret"
+        index = serve(index)
+        sources = 'gpu = { index = "own" }\nalways = { index = "own" }\nplain = { index = "own" }'
+        project(
+            machine.work,
+            ["gpu", "plain", "always"],
+            f'[tool.uv.sources]\n{sources}\n[[tool.uv.index]]\nname = "own"\n'
+            f'url = "{index.url}"\nexplicit = true\n',
+        )
+        given = {"UV_INDEX_OWN_USERNAME": "me", "UV_INDEX_OWN_PASSWORD": "secret"}
+        own = machine.with_environ({**given, **CUDA_12_8, "UV_PYTHON": sys.executable})
+        done = own.run("export", "--format", "pylock.toml")
+        assert done.code == 0, done
+        assert len(pylock(done.out)["gpu"]["wheels"]) == 4
+        assert "secret" not in done.text
+        assert listed_hashes(own.run("export").out, "gpu") == hashes_of(index, "gpu")
+
+    def test_a_page_of_links(self, machine: Machine, index: Index, serve: Serve) -> None:
+        machine = on(machine, serve(Index()), "gpu").with_environ(
+            {"UV_FIND_LINKS": index.links_url}
+        )
+        done = machine.run("export", "--format", "pylock.toml")
+        assert done.code == 0, done
+        assert len(pylock(done.out)["gpu"]["wheels"]) == 4
+        assert "/.variant/" not in done.out
+
     def test_labels_with_other_dependencies(self, machine: Machine, serve: Serve) -> None:
         index = gpu_files(MARKED)
         for name in ("for-128", "for-gpu"):

@@ -161,7 +161,7 @@ def test_a_command(world: World, serve: Serve) -> None:
         assert session.refusals() == []
         assert session.noted_projects() == ["app"]
         name = settings.indexes[0].proxy_name
-        client = ProxyClient(session.port, session.token, "any", (name,), user=session.id)
+        client = ProxyClient(session.port, session.id, session.token, (name,))
         assert client.choices(["app"])["app"]["1.0"].chosen.label == "cu128"  # type: ignore[union-attr]
     # Another command has nothing to report, and the answers of the first.
     before = list(index.requests)

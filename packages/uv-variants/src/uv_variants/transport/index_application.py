@@ -147,18 +147,18 @@ class IndexApplication:
         await self._release(sent)
 
     async def _upstreams_refusal(self, scope: Scope, receive: Receive, sent: _Sending) -> None:
-        """Send the upstream's own response if it refuses or fails too, else the service's."""
+        """Send the upstream's own response: what uv does with it is uv's to decide.
+
+        The user reads why there are no variants if it is a page that the service cannot use.
+        """
         try:
             answer = await self._forwarder.answer(scope, receive, self._outbound)
         except (ForwardingFailed, BadRequest):
             await self._release(sent)
             return
-        if answer.status >= 400:
-            await answer.send(sent.send)
-            return
-        # A page that the service cannot use must not pass as one without variants.
-        await answer.close()
-        await self._release(sent)
+        if answer.status < 400:
+            self._refused(sent.text)
+        await answer.send(sent.send)
 
     async def _release(self, sent: _Sending) -> None:
         if sent.status in _REFUSED or sent.status >= 500:

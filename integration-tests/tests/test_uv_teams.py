@@ -118,6 +118,12 @@ class Team:
         """The files that all share."""
         return self.folder / "repository"
 
+    def filled(self, text: str) -> str:
+        """Return what the document shows, with the proxy of the test."""
+        return re.sub(
+            r"https://(\w+)@variants\.example", rf"http://\1@{self.proxy.split('/')[2]}", text
+        )
+
     def machine(self, name: str) -> Machine:
         """Return a machine; its environment is beside the repository."""
         home = self.folder / name
@@ -164,7 +170,9 @@ def team(
         for name, machine in (("laptop", "laptop"), ("h100", "server"), ("mac", "mac"))
     }
     settings = Settings(
-        (Upstream("main", index.url),), tmp_path / "proxy-cache", platforms=platforms
+        tuple(Upstream(name, index.url) for name in platforms),
+        tmp_path / "proxy-cache",
+        platforms=platforms,
     )
     uv = downloaded_uv(UVS[-1], environments.wheelhouse)
     proxy = serve_application(create_app(settings))
@@ -218,7 +226,7 @@ def test_the_document_has_the_three_scenarios_and_floating_locks() -> None:
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.title)
 def test_what_the_document_shows_happens(team: Team, scenario: Scenario) -> None:
     file = team.repository / "pyproject.toml"
-    file.write_text(scenario.pyproject.replace("https://variants.example", team.proxy))
+    file.write_text(team.filled(scenario.pyproject))
     before = file.read_text()
     for step in scenario.steps:
         if step.machine == "proxy":
@@ -247,7 +255,7 @@ def test_one_lock_for_every_accelerator_with_every_uv(
     environments: Environments, team: Team, kind: str, pytestconfig: pytest.Config
 ) -> None:
     """The extras of the document, or groups in their place, with plain uv of every version."""
-    text = SCENARIOS[0].pyproject.replace("https://variants.example", team.proxy)
+    text = team.filled(SCENARIOS[0].pyproject)
     if kind == "group":
         text = text.replace("[project.optional-dependencies]", "[dependency-groups]")
         text = text.replace("extra = ", "group = ")
@@ -269,3 +277,4 @@ def test_one_lock_for_every_accelerator_with_every_uv(
             done = there.plain("sync", "--locked", f"--{kind}", name)
             assert done.code == 0, (version, str(done))
             assert there.labels(home / "environment") == {"torch": label}
+            assert ("+ cudalib==12.8" in done.err) == (label == "cu128")

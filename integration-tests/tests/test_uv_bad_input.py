@@ -155,7 +155,7 @@ def test_faults_of_an_index_end_as_with_uv(machine: Machine, fault: Fault) -> No
         assert our_files == their_files
         assert our_packages == their_packages
         assert ours.out == theirs.out
-        if theirs.code:
+        if theirs.code and "content type" not in fault.name:
             assert one_line(ours.err, fault.causes), ours
         assert "Traceback" not in ours.err
 

@@ -100,20 +100,20 @@ def _without_variants(context: Context, why: str, error: Exception) -> int:
 
 def _run_uv(context: Context, prepared: PreparedRun) -> int:
     """Run uv; complete what it exports. Return its exit code."""
-    command = [context.uv, *prepared.arguments]
+    command, environ = program_run(context, prepared.arguments, prepared.environ)
     if context.invocation.command in EXPORTING:
         from .exports import ExportCommand, ExportedFiles
 
         export = ExportCommand.of(context.invocation, context.place, context.lock.path)
         if export is not None:
             files = ExportedFiles(prepared.state.choices.client, prepared.plan.indexes, warn)
-            return export.run(command, prepared.environ, files)
+            return export.run(command, environ, files)
     if any("pylock" in text for text in context.invocation.arguments):
         from .exports.pylock_input import unread_variants
 
         for line in unread_variants(context.invocation, context.place):
             warn(line)
-    return run_uv(*program_run(context, prepared.arguments, prepared.environ))
+    return run_uv(command, environ)
 
 
 def _report(context: Context, prepared: PreparedRun, code: int) -> None:

@@ -8,8 +8,6 @@ Python starts, and so are the backends of builds.
 from __future__ import annotations
 
 import os
-import re
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,6 +16,7 @@ from typing import TYPE_CHECKING
 from uv_variants.invocation import parse
 
 from .env_files import file_variables
+from .started_tool import LAUNCHER, started_tool
 from .startup import sitecustomize
 from .state import changed_names, state_of, user_environ
 
@@ -25,22 +24,8 @@ if TYPE_CHECKING:
     from uv_variants.context import Context
     from uv_variants.invocation import Invocation
 
-_LAUNCHER = os.path.abspath(sitecustomize.__file__)  # noqa: PTH100 - no file is looked for
-_FOLDER = os.path.dirname(_LAUNCHER)  # noqa: PTH120
+_FOLDER = os.path.dirname(LAUNCHER)  # noqa: PTH120 - no file is looked for
 _SCRIPTS = (".py", ".pyc", ".pyw")
-_ARCHIVES = (".whl", ".zip", ".gz", ".bz2", ".xz", ".tar", ".tgz", ".zst")
-_NAMED = re.compile(
-    r"\s*([a-z0-9](?:[a-z0-9._-]*[a-z0-9])?)\s*(?:\[[^\]]*\])?\s*(?:[@<>=!~;(].*)?",
-    re.IGNORECASE | re.DOTALL,
-)
-"""A requirement with the name of its distribution."""
-
-_PYTHON = re.compile(r"(?:c?python|pypy|graalpy|pyodide)[0-9.tw]*(?:@.*)?")
-"""A Python, which ``uv tool run`` runs in place of a tool."""
-
-_NEWER = (0, 8)
-"""uv from this version on; others may have changed as well between 0.5 and it."""
-
 _END_OF_ZIP = b"PK\x05\x06"
 
 
@@ -66,7 +51,10 @@ def program_run(
     if invocation.command == ("run",):
         arguments = _with_launcher(context.uv, invocation, context.place.cwd)
     elif invocation.command == ("tool", "run"):
-        arguments = _with_tool_launcher(context.uv, invocation)
+        # What uv has just downloaded is in its cache, which need not be the user's.
+        cache = environ.get("UV_CACHE_DIR", "")
+        cache = cache if cache != context.place.environ.get("UV_CACHE_DIR") else ""
+        arguments = started_tool(context.uv, invocation, cache)
     return [context.uv, *arguments], environ
 
 
@@ -80,43 +68,9 @@ def _with_launcher(uv: str, invocation: Invocation, cwd: Path) -> list[str]:
     if invocation.has("module", "m", "script", "s", "gui-script") or _is_script(program[0], cwd):
         return arguments
     if program[0].lower() == "python":
-        return [*before, program[0], "-I", "-S", _LAUNCHER, "python", *program[1:]]
+        return [*before, program[0], "-I", "-S", LAUNCHER, "python", *program[1:]]
     again = [uv, "run", "--no-project", "--"]
-    return [*before, sys.executable, "-I", "-S", _LAUNCHER, "program", *again, *program]
-
-
-def _with_tool_launcher(uv: str, invocation: Invocation) -> list[str]:
-    """Return the arguments of ``uv tool run`` with the launcher before the program."""
-    arguments, end = list(invocation.arguments), invocation.end
-    start = end + (arguments[end : end + 1] == ["--"])
-    if not arguments[start:]:
-        return arguments
-    target, *rest = arguments[start:]
-    number = str(2 + start)  # uv, its own arguments, and the target
-    source = invocation.last("from")
-    if source is None and _PYTHON.fullmatch(target):
-        return [*arguments[: start + 1], "-I", "-S", _LAUNCHER, "python", *rest]
-    requirement = target if source is None else source
-    if source is None and target.lower().endswith(_SCRIPTS):
-        return arguments  # an error of uv's
-    if "@" in requirement and _version(uv) < _NEWER:
-        return arguments  # with `--from name@version` it runs `name`, whatever follows
-    named = _NAMED.fullmatch(requirement)
-    name = "" if named is None or named[1].endswith(_ARCHIVES) else named[1]
-    distribution = sitecustomize.normalized(name)
-    program = distribution
-    if target == name != distribution and _version(uv) >= _NEWER:
-        program = name  # looked for as it is written
-    about = [program, distribution, ""] if source is None else [target, distribution, "from"]
-    launched = [sys.executable, "-I", "-S", _LAUNCHER, "tool", *about, number]
-    added = ["--from", target] if source is None else []
-    return [*arguments[:end], *added, *arguments[end:start], *launched, uv, *arguments]
-
-
-def _version(uv: str) -> tuple[int, ...]:
-    """Return the first two numbers of the version of *uv*."""
-    done = subprocess.run([uv, "--version"], stdout=subprocess.PIPE, text=True, check=False)
-    return tuple(map(int, re.findall(r"\d+", done.stdout)[:2]))
+    return [*before, sys.executable, "-I", "-S", LAUNCHER, "program", *again, *program]
 
 
 def _is_script(target: str, cwd: Path) -> bool:

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 STATE = "_UV_VARIANTS_RESTORED"
 """Variable with the user's values, as `uv_variants.programs.state` writes it."""
 
+USER = "user"
+"""Says that uv finds its files once more without variables of ours."""
+
 
 def restored() -> dict[str, str] | None:
     """Return the variables of this process with the user's values, None if they are unchanged.
@@ -82,12 +85,12 @@ def run_tool(arguments: list[str], environ: dict[str, str]) -> NoReturn:
 
     Args:
         arguments: name of the program, name of its distribution, whether the user named that
-            (``from``) or not (empty), the number of the following arguments that are not the
-            program's; then uv with the arguments of the user. Names that are not known are empty:
-            they are those of the one distribution that came from a URL or path.
+            (``from``) or not (empty), `USER` or empty, the number of the following arguments that
+            are not the program's; then uv with the arguments of the user. Names that are not known
+            are empty: they are those of the one distribution that came from a URL or path.
         environ: variables of the program.
     """
-    name, distribution, explicit, number, *command = arguments
+    name, distribution, explicit, whose, number, *command = arguments
     installed = list(_installed(os.environ["PATH"].split(os.pathsep)[0]))
     if not distribution:
         found = [item for item, _, is_direct in installed if is_direct]
@@ -96,9 +99,11 @@ def run_tool(arguments: list[str], environ: dict[str, str]) -> NoReturn:
     providers = [item for item, programs, _ in installed if name in programs]
     if name and (distribution in providers or (explicit and not providers)):
         _run_found([name, *command[int(number) :]], environ)
-    # Its words about a program that is missing, or that another distribution has.
-    as_before = {**os.environ, "PATH": os.environ["PATH"].partition(os.pathsep)[2]}
-    become(command[0], command, as_before)
+    # It says that a program is missing, or that another distribution has it.
+    if whose != USER:
+        environ = dict(os.environ)
+    before = environ["PATH"].partition(os.pathsep)[2]  # uv puts the tool's folder in front
+    become(command[0], command, {**environ, "PATH": before})
 
 
 def _installed(scripts: str) -> Iterator[tuple[str, list[str], bool]]:

@@ -12,6 +12,7 @@ from typing import TypeVar
 from packaging.version import Version
 
 from pep_variants.choose.metadata_markers import metadata_terms, reduce_metadata
+from pep_variants.gc_pause import paused
 from pep_variants.model.label import split_label
 from variants_index.pages import Page, PageFile
 
@@ -31,6 +32,8 @@ from .views import Client, ProjectView
 from .wheel_preparation import WheelPreparation, is_cheap
 
 logger = logging.getLogger(__name__)
+
+_MANY = 500
 
 T = TypeVar("T")
 
@@ -95,10 +98,11 @@ class PageEntries:
         direct = _Direct(self._upstreams, shown.upstream, in_place=client.is_at_index)
 
         def write() -> list[PageFile]:
-            entries = [
-                _entry(client, shown, offer, prefix, markers, announced, merged, direct)
-                for offer in choice.offers
-            ]
+            with paused(len(choice.offers) > _MANY):
+                entries = [
+                    _entry(client, shown, offer, prefix, markers, announced, merged, direct)
+                    for offer in choice.offers
+                ]
             return _everywhere(choice, entries, shown.found.page) if client.floating else entries
 
         return await compute(write)

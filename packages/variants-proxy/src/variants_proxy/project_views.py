@@ -32,6 +32,7 @@ from .wheel_preparation import WheelPreparation
 logger = logging.getLogger(__name__)
 
 _MANY = 500
+_LARGE = 200_000
 
 
 class ProjectViews:
@@ -121,11 +122,13 @@ class ProjectViews:
             )
 
             def read_versions() -> tuple[Page, tuple[Release, ...], tuple[Release, ...]]:
-                page = found.page
-                also = {release.version for _, other in others for release in releases(other.page)}
-                listing = Listing.of(page)
-                versions = listing.releases(also)
-                return page, versions, listing.plain_releases(versions if chooses else ())
+                with paused(found.weight > _LARGE):
+                    page = found.page
+                    theirs = (releases(other.page) for _, other in others)
+                    also = {release.version for some in theirs for release in some}
+                    listing = Listing.of(page)
+                    versions = listing.releases(also)
+                    return page, versions, listing.plain_releases(versions if chooses else ())
 
             page, versions, plain_versions = await compute(read_versions)
             locked = client.locked.get(project, {})

@@ -193,12 +193,18 @@ class Sessions:
         settings = session.settings
         outbound = Outbound(settings.environ, session.roots, frozenset(settings.insecure_hosts))
 
+        known: dict[tuple[str, str], Application] = {}
+
         def service(index: str, authorization: str) -> Application:
-            found = self.services.service(settings, session.roots, index, authorization)
-            session.used[found.digest] = found
             session.authorizations[index] = authorization
-            found.client(settings)
-            return _observed(found, session)
+            application = known.get((index, authorization))
+            if application is None:
+                # Once: digests of large settings take longer than the answer to a request.
+                found = self.services.service(settings, session.roots, index, authorization)
+                session.used[found.digest] = found
+                found.client(settings)
+                application = known[index, authorization] = _observed(found, session)
+            return application
 
         application = IndexApplication(
             [

@@ -10,6 +10,7 @@ from . import daemon
 from .child_environ import child_environ
 from .command_scope import Scope
 from .configuration import PROXIES
+from .direct_wheels import check_direct_wheels
 from .fitting_marks import FittingMarks
 from .forced_variants import check_before
 from .installed_state import InstalledState
@@ -54,6 +55,7 @@ def prepare(context: Context) -> PreparedRun:
         UvVariantsError, ProxyError, VariantError: see `errors.USER_ERRORS`.
     """
     _warn_of_settings(context)
+    check_direct_wheels(context.invocation)
     plan = SessionPlan(context)
     if context.is_verbose and plan.machine.platform is not None:
         report_platform(plan.machine.platform)

@@ -60,27 +60,26 @@ def lacking(state: InstalledState) -> Iterator[str]:
         return
     versions = context.lock.versions
     named = context.lock.projects
-    candidates = [
-        found
-        for name in context.requested
-        if name in versions and name not in named
-        for found in [installed_without_variant(context.environments, name)]
-        if found is not None and not state.marks.is_known(found)
-    ]
+    names = [name for name in context.requested if name in versions and name not in named]
+    asked = Installed("lock", " ".join(f"{name}=={min(versions[name])}" for name in names), None)
+    if not names or state.marks.is_known(asked):
+        return
+    installed = (installed_without_variant(context.environments, name) for name in names)
+    candidates = [each for each in installed if each is not None]
     found: list[str] = []
-    names: list[str] = []
+    options: list[str] = []
     state.choices.ask(each.name for each in candidates[:MOST_ASKED])
     for each in candidates[:MOST_ASKED]:
         better = _better(state, each)
-        if better is None:
-            state.marks.remember(each)
-        else:
+        if better is not None:
             found.append(f"{each.name} {each.version} ({better})")
-            names.append(f"--upgrade-package {each.name}")
-    if found:
+            options.append(f"--upgrade-package {each.name}")
+    if not found:
+        state.marks.remember(asked)
+    else:
         yield (
             f"the lock has no variants; there are some that fit this machine: {', '.join(found)}; "
-            f"take them with uv-variants lock {' '.join(names)}"
+            f"take them with uv-variants lock {' '.join(options)}"
         )
 
 

@@ -29,7 +29,6 @@ from support.wheels import Wheel
 
 PYTHON = sys.executable
 posix = pytest.mark.skipif(os.name == "nt", reason="signals and limits of POSIX")
-UNTIL_NEW = pytest.mark.xfail(reason="U11, U16, U22", strict=False)
 WHEEL = "plain-1.0-py3-none-any.whl"
 QUICK = {"UV_HTTP_RETRIES": "0", "UV_INTERNAL__TEST_NO_HTTP_RETRY_DELAY": "1"}
 
@@ -135,7 +134,6 @@ def one_line(text: str, causes: tuple[str, ...]) -> bool:
     return any(cause in line for line in lines for cause in causes)
 
 
-@UNTIL_NEW
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_faults_of_an_index_end_as_with_uv(machine: Machine, fault: Fault) -> None:
     index = plain_index()
@@ -160,7 +158,6 @@ def test_faults_of_an_index_end_as_with_uv(machine: Machine, fault: Fault) -> No
         assert "Traceback" not in ours.err
 
 
-@UNTIL_NEW
 def test_an_index_that_is_not_there(machine: Machine) -> None:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
@@ -183,7 +180,6 @@ BROKEN_DOCUMENTS = {
 }
 
 
-@UNTIL_NEW
 @pytest.mark.parametrize("kind", [*BROKEN_DOCUMENTS, "500"])
 def test_a_broken_document_costs_its_version_the_variants(machine: Machine, kind: str) -> None:
     """The plain wheel is installed, and one line says why no variant is."""
@@ -220,7 +216,6 @@ def places_machine(machine: Machine, index: Index, **environ: str) -> Machine:
     return machine.with_environ({"UV_DEFAULT_INDEX": index.url, "UV_PYTHON": PYTHON, **environ})
 
 
-@UNTIL_NEW
 @pytest.mark.parametrize("writable_cache", [True, False])
 def test_a_home_that_cannot_be_written(
     machine: Machine, index: Index, writable_cache: bool
@@ -257,7 +252,6 @@ def test_a_home_that_cannot_be_written(
 
 
 @posix
-@UNTIL_NEW
 @pytest.mark.parametrize("limit", [0, 2000])
 def test_a_full_disk(machine: Machine, index: Index, limit: int) -> None:
     """Files cannot grow: the command ends as uv does, and the next one works."""
@@ -296,7 +290,6 @@ def test_a_full_disk(machine: Machine, index: Index, limit: int) -> None:
 # --- more than one, and none to the end
 
 
-@UNTIL_NEW
 @pytest.mark.parametrize("command", ["sync", "lock", "add"])
 def test_commands_at_once_on_one_project(machine: Machine, index: Index, command: str) -> None:
     machine = places_machine(machine, index)
@@ -331,7 +324,6 @@ def is_running(group: int) -> bool:
 
 
 @posix
-@UNTIL_NEW
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("command", [("add", "slow"), ("sync",), ("lock",)])
 def test_a_command_that_is_broken_off(

@@ -10,7 +10,6 @@ from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from pep_variants.choose.markers import VariantContext
 from pep_variants.choose.metadata_markers import metadata_terms, reduce_metadata
 from pep_variants.errors import VariantError
 from pep_variants.model.filename import read_version
@@ -19,6 +18,7 @@ from pep_variants.model.metadata import Metadata
 from pep_variants.wheelfile.core_metadata import iter_fields
 from variants_index.pages import PageFile
 
+from .choice import own_context
 from .core_metadata import CoreMetadata
 from .errors import UpstreamError
 from .offers import Offer
@@ -93,7 +93,7 @@ class ReleaseFiles:
         self, shown: ProjectView, file: PageFile, metadata: Metadata, *, served: bool
     ) -> dict[str, Any]:
         plain, label = split_label(file.filename)
-        context = _context(label, metadata)
+        context = own_context(label or "", metadata)
         entry: dict[str, Any] = {
             "filename": file.filename,
             "plain": plain,
@@ -140,13 +140,6 @@ def _wheels(shown: ProjectView, version: str) -> list[PageFile]:
         for offer in offers
         if offer.context is not None and wheel_version(offer.filename) == wanted
     ]
-
-
-def _context(label: str | None, metadata: Metadata) -> VariantContext:
-    """Return what markers are evaluated against, the same on every machine."""
-    if label is None:
-        return VariantContext("", {})
-    return VariantContext(label, metadata.properties_of(metadata.label_of(label)) or {})
 
 
 def _requires(metadata: bytes) -> list[str]:

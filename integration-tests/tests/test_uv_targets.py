@@ -183,3 +183,50 @@ def test_what_cannot_be_had_is_an_error(
     assert said in done.err
     assert len(done.err.splitlines()) == 1
     assert gpu.labels() == {}
+
+
+def changes(text: str) -> list[str]:
+    """Return the lines of uv's output that say what is removed and added."""
+    found = [line.strip() for line in text.splitlines() if line.startswith((" - ", " + ", " ~ "))]
+    return sorted(line.replace("~ ", "+ ") for line in found)
+
+
+def test_a_dry_run_shows_what_the_run_does(machine: Machine, index: Index) -> None:
+    gpu = machine.with_environ({"UV_DEFAULT_INDEX": index.url, **CUDA_12_8})
+    cpu = machine.with_environ({"UV_DEFAULT_INDEX": index.url, **NO_GPU})
+    gpu.create_environment(PYTHON)
+    (machine.work / "requirements.txt").write_text("app\nalways\nfor-cpu\n")
+    assert gpu.run("pip", "install", "app").code == 0
+    for there, command in (
+        (cpu, ("pip", "sync", "requirements.txt")),
+        (gpu, ("--variant", "app=cu126", "pip", "install", "app")),
+        (gpu, ("--no-variants", "pip", "install", "app")),
+    ):
+        before = machine.labels()
+        plan = there.run(*command, "--dry-run")
+        assert plan.code == 0, plan
+        assert machine.labels() == before
+        done = there.run(*command)
+        assert done.code == 0, done
+        assert any("app==1.0" in line for line in changes(done.err)), done
+        # `~` is a distribution that is replaced by another one of its version.
+        assert {*changes(done.err)} <= {*changes(plan.err)}, (plan, done)
+
+
+def test_a_dry_run_of_sync(machine: Machine, index: Index) -> None:
+    machine = machine.with_environ({"UV_DEFAULT_INDEX": index.url, "UV_PYTHON": PYTHON})
+    if "--dry-run" not in machine.plain("sync", "--help").out:
+        pytest.skip("this uv has no such option")
+    gpu = machine.with_environ(CUDA_12_8)
+    project(machine.work, ["app"])
+    assert gpu.run("sync").code == 0
+    lock = (machine.work / "uv.lock").read_text()
+    forced = ("--variant", "app=cu126", "sync")
+    plan = gpu.run(*forced, "--dry-run")
+    assert plan.code == 0, plan
+    assert (machine.work / "uv.lock").read_text() == lock
+    assert machine.labels() == {"app": "cu128"}
+    done = gpu.run(*forced)
+    assert machine.labels() == {"app": "cu126"}
+    assert any("app==1.0" in line for line in changes(done.err)), done
+    assert {*changes(done.err)} <= {*changes(plan.err)}, (plan, done)

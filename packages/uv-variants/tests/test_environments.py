@@ -37,7 +37,7 @@ def search(arguments, cwd, environ=None, *, uv="uv-that-does-not-exist", **more)
         ("pip install x", {"CONDA_PREFIX": "/c"}, ["/c"]),
         ("pip install --target there x", {"VIRTUAL_ENV": "/v"}, ["there"]),
         ("pip sync --prefix there r.txt", {}, ["there"]),
-        ("pip install --dry-run x", {"VIRTUAL_ENV": "/v"}, []),
+        ("pip install --dry-run x", {"VIRTUAL_ENV": "/v"}, ["/v"]),
         ("pip install --python 3.12 x", {"VIRTUAL_ENV": "/v"}, []),  # there is no uv to ask
         ("tool install Torch_Tool>=1", {}, ["tools/torch-tool"]),
         ("tool install --from torch-tool@2 tt", {}, ["tools/torch-tool"]),

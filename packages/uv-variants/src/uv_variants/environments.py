@@ -49,7 +49,7 @@ class Search:
         command is going to make do not exist yet.
         """
         command = self.invocation.command
-        if self.invocation.has("no-sync", "dry-run", "isolated"):
+        if self.invocation.has("no-sync", "isolated"):
             return ()
         if command in _PIP:
             return _given(self._of_pip())

@@ -15,7 +15,7 @@ from .fitting_marks import FittingMarks
 from .forced_variants import check_before
 from .installed_state import InstalledState
 from .local_links import link_options, link_variables
-from .proxy_client import Choices, ProxyClient
+from .proxy_client import Choices, DecisionClient, ProxyClient
 from .report import report_platform, warn
 from .session_plan import SessionPlan
 
@@ -84,7 +84,7 @@ def prepare(context: Context) -> PreparedRun:
         raise
 
 
-def learn(plan: SessionPlan, client: ProxyClient, projects: Iterable[str]) -> bool:
+def learn(plan: SessionPlan, client: DecisionClient, projects: Iterable[str]) -> bool:
     """Run the plugins that *projects* want; return whether one of them is new.
 
     Raises:
@@ -143,6 +143,17 @@ def _client(session: Session, plan: SessionPlan) -> ProxyClient:
 def _arguments(plan: SessionPlan, state: InstalledState) -> list[str]:
     """Return the user's arguments, and what has to be added to them."""
     context, invocation = plan.context, plan.context.invocation
+    # The option outranks the variable; uv takes it once only.
+    cache = {
+        item.start: str(plan.uv_cache) for item in invocation.given if item.name == "cache-dir"
+    }
+    links, more = link_options(invocation, context.place, context.local_links)
+    return invocation.rewritten({**cache, **links}, [*added_options(context, state), *more])
+
+
+def added_options(context: Context, state: InstalledState) -> list[str]:
+    """Return the options with which uv replaces variants that it would keep."""
+    invocation = context.invocation
     added = []
     if invocation.command in (*_INSTALLS, *_INSTALLS_TOO) and context.environments:
         replaced = state.replaced()
@@ -151,13 +162,7 @@ def _arguments(plan: SessionPlan, state: InstalledState) -> list[str]:
             added += ["--isolated"] if replaced else []
         else:
             added += [part for name in replaced for part in ("--reinstall-package", name)]
-    added += _locks_anew(context)
-    # The option outranks the variable; uv takes it once only.
-    cache = {
-        item.start: str(plan.uv_cache) for item in invocation.given if item.name == "cache-dir"
-    }
-    links, more = link_options(invocation, context.place, context.local_links)
-    return invocation.rewritten({**cache, **links}, [*added, *more])
+    return added + _locks_anew(context)
 
 
 def _locks_anew(context: Context) -> list[str]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -117,23 +118,14 @@ class VersionChoice:
         return next((each for each in self.verdicts if each.verdict == "chosen"), None)
 
 
-@dataclass(frozen=True)
-class ProxyClient:
-    """The daemon, asked for the choices of one session.
+class DecisionClient(ABC):
+    """A proxy that is asked for its choices on one machine.
 
     Attributes:
-        port: of loopback.
-        session: id of the session.
-        token: of the session.
         indexes: names of indexes, in the order in which uv asks them.
-        projects: of the explicit ones among them, by name.
     """
 
-    port: int
-    session: str
-    token: str = field(repr=False)
     indexes: tuple[str, ...]
-    projects: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def choices(
         self, projects: Iterable[str], *, markers: bool = False
@@ -151,7 +143,7 @@ class ProxyClient:
         with self._requests() as get:
             for project in projects:
                 for index in self._indexes_of(project):
-                    tree = get(variants_url(self.session, index, project) + query)
+                    tree = get(self._decisions_path(index, project) + query)
                     if tree is not None:
                         if versions := read_choices(tree):
                             found[project] = versions
@@ -163,7 +155,7 @@ class ProxyClient:
         found: set[str] = set()
         with self._requests() as get:
             for index in self._indexes_of(project):
-                tree = get(in_place_url(self.session, index, project))
+                tree = get(self._page_path(index, project))
                 found.update(file["filename"] for file in (tree or {}).get("files", ()))
         return found
 
@@ -191,11 +183,52 @@ class ProxyClient:
         query += [("served", "")] if served else []
         with self._requests() as get:
             for name in [index] if index else self._indexes_of(project):
-                tree = get(f"{variants_url(self.session, name, project)}?{urlencode(query)}")
+                tree = get(f"{self._decisions_path(name, project)}?{urlencode(query)}")
                 if tree is not None:
                     return dict(tree)
             return None
         raise ProxyFailed(f"{project} {version}: the index proxy does not answer")
+
+    @abstractmethod
+    def _indexes_of(self, project: str) -> Iterable[str]:
+        """Return the names of the indexes that uv asks for *project*, in order."""
+
+    @abstractmethod
+    def _decisions_path(self, index: str, project: str) -> str:
+        """Return the path of the decisions on *project*."""
+
+    @abstractmethod
+    def _page_path(self, index: str, project: str) -> str:
+        """Return the path of the page of *project* that uv is shown."""
+
+    @abstractmethod
+    def _requests(self) -> AbstractContextManager[Callable[[str], Any]]:
+        """Return a function, for a block, that returns the JSON at a path; None without a page."""
+
+
+@dataclass(frozen=True)
+class ProxyClient(DecisionClient):
+    """The daemon, asked for the choices of one session.
+
+    Attributes:
+        port: of loopback.
+        session: id of the session.
+        token: of the session.
+        indexes: names of indexes, in the order in which uv asks them.
+        projects: of the explicit ones among them, by name.
+    """
+
+    port: int
+    session: str
+    token: str = field(repr=False)
+    indexes: tuple[str, ...]
+    projects: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    def _decisions_path(self, index: str, project: str) -> str:
+        return variants_url(self.session, index, project)
+
+    def _page_path(self, index: str, project: str) -> str:
+        return in_place_url(self.session, index, project)
 
     def _indexes_of(self, project: str) -> Iterator[str]:
         for index in self.indexes:
@@ -234,7 +267,7 @@ class ProxyClient:
 class Choices:
     """The proxy's choices for one command, each project asked for once."""
 
-    def __init__(self, client: ProxyClient) -> None:
+    def __init__(self, client: DecisionClient) -> None:
         self.client = client
         self._versions: dict[str, dict[str, VersionChoice]] = {}
 

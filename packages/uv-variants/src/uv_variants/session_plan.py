@@ -131,7 +131,7 @@ class SessionPlan:
             locked={} if self.floating else context.kept,
             floating=self.floating,
             hashes=context.scope is Scope.PROJECT or context.invocation.command in EXPORTING,
-            insecure_hosts=tuple(self._insecure_hosts()),
+            insecure_hosts=self.insecure_hosts,
             keyring=self._keyring(),
             failures=self.plugins.failures if self.plugins is not None else {},
             requested=tuple(self._expected()) if any(i.links for i in indexes.values()) else (),
@@ -146,11 +146,13 @@ class SessionPlan:
         )
         return provider == "subprocess"
 
-    def _insecure_hosts(self) -> list[str]:
+    @property
+    def insecure_hosts(self) -> tuple[str, ...]:
+        """Hosts whose certificates are not verified."""
         hosts = self.context.invocation.values("allow-insecure-host")
         hosts += self.context.place.environ.get("UV_INSECURE_HOST", "").split()
         configured = self.context.indexes.configuration.scalars.get("allow-insecure-host")
-        return hosts + (configured if isinstance(configured, list) else [])
+        return (*hosts, *(configured if isinstance(configured, list) else ()))
 
     def _expected(self) -> list[str]:
         """Return the projects for which uv is going to ask indexes, as far as known."""

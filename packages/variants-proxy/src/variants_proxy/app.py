@@ -75,6 +75,7 @@ def create_app(settings: Settings) -> Starlette:
         Route("/p/{key}/i/{index}/simple/{project}/", pages.project),
         Route("/p/{key}/i/{index}/links/", pages.links),
         Route("/p/{key}/i/{index}/variants/{project}/", pages.variants),
+        Route("/p/{key}/variants/{project}/", pages.variants),
         Route("/p/{key}/in-place/{project}/", pages.in_place),
         Route("/p/{key}/in-place/{project}/.variant/{folder}/{filename}", pages.in_place_file),
         Route("/p/{key}/i/{index}/in-place/", pages.in_place),
@@ -205,10 +206,11 @@ class Handlers:
         project = normalized(request.path_params["project"])
         shown = None
         if project is not None:
-            upstream = self._service.upstream(index)
+            upstream = self._service.upstream(index) if index else None
             shown = await self._service.views.view(client, upstream, project)
         if shown is None:
-            raise NoSuchFile(f"index {index} has no such project")
+            where = f"index {index} has no" if index else "no index has such a"
+            raise NoSuchFile(f"{where} project")
         query = request.query_params
         if "files" in query:
             tree = await self._service.release_files.of(

@@ -4,6 +4,7 @@
 ``/simple/``, ``/simple/<project>/``   the merged index
 ``/i/<index>/simple/…``                one upstream
 ``/i/<index>/links/``                  a find-links page
+``/variants/<project>/``               decisions and their reasons, as JSON
 ``…/.variant/<label>/<name>``          a file, relative to its page; see `in_place_names`
 =====================================  ===========================================================
 
@@ -41,7 +42,7 @@ HOW = (
 )
 
 _PATH = re.compile(
-    r"(?P<index>/i/[^/]+)?/(?P<kind>simple|links)"
+    r"(?P<index>/i/[^/]+)?/(?P<kind>simple|links|variants)"
     r"(?:(?P<root>/?)|/(?P<project>[^/.][^/]*)(?P<slash>/?)"
     r"|(?:/(?P<owner>[^/.][^/]*))?/(?P<file>\.variant/[^/]+/[^/]+))"
 )
@@ -104,6 +105,8 @@ def _inner(match: re.Match[str]) -> str:
     if match["file"]:
         owner = f"{match['owner']}/" if match["owner"] else ""
         return f"{index}/in-place/{owner}{match['file']}"
+    if match["kind"] == "variants":
+        return f"{index}/variants/{match['project'] or '-'}/"
     if match["project"]:
         return f"{index}/in-place/{match['project']}/"
     return f"{index}/in-place/" if match["kind"] == "links" else f"{index}/simple/"

@@ -8,11 +8,12 @@
 ``/p/<key>/files/<index>/<project>/<choice>/<name>``   a file under its plain filename
 ``…/<name>.metadata``                                  its core metadata (PEP 658)
 ``/p/<key>/i/<index>/variants/<project>/``             decisions and their reasons, as JSON
+``/p/<key>/variants/<project>/``                       the same of the first upstream that has it
 ``/p/<key>/i/<index>/in-place/<project>/``             page that stands in for the index's own
 ``…/in-place/<project>/.variant/<label>/<name>``       a file of it; ``.metadata`` as above
 ``/p/<key>/i/<index>/in-place/``                       the same for a find-links page
 ``/p/<key>/i/<index>/in-place/.variant/…``             a file of that
-``/simple/…``, ``/i/<index>/simple/…``                 one URL for all machines: `keyed_index`
+``/simple/…``, ``/variants/…``, ``/i/<index>/…``       one URL for all machines: `keyed_index`
 ``/``                                                  a page for people
 ``/health``, ``/metrics``                              for operators
 =====================================================  ============================================

@@ -12,7 +12,7 @@ from .release import IndexRelease, python_tags
 if TYPE_CHECKING:
     from ..indexes import UserIndex
     from ..locked_variants import Lock
-    from ..proxy_client import ProxyClient
+    from ..proxy_client import DecisionClient
     from .pylock import LockedVariants
 
 _MOST_LABELS = 6
@@ -28,7 +28,7 @@ class ExportedFiles:
         warn: prints a line.
     """
 
-    client: ProxyClient
+    client: DecisionClient
     indexes: Mapping[str, UserIndex]
     warn: Callable[[str], None]
     _known: dict[tuple[object, ...], IndexRelease] = field(default_factory=dict)

@@ -29,7 +29,7 @@ def check_before(context: Context, choices: Choices) -> None:
     choices.ask(names)
     for name in names:
         admitted = admitted_choices(context, choices, name)
-        if not any(_has(choice, forced[name]) for choice in admitted.values()):
+        if not any(choice.shows(forced[name]) for choice in admitted.values()):
             why = why_missing(name, forced[name], admitted or choices.of(name))
             if why is not None:
                 raise VariantMissing(why)
@@ -91,7 +91,3 @@ def _check_lock(context: Context) -> None:
 
 def _option(name: str, label: str) -> str:
     return f"--variant {name}={label}" if label else f"--no-variants or --variant {name}="
-
-
-def _has(choice: VersionChoice, label: str) -> bool:
-    return any((shown or "") == label for shown in choice.labels.values())

@@ -90,6 +90,10 @@ class VersionChoice:
     conditional: tuple[Conditional, ...] = ()
     locked: tuple[LockedLabel, ...] = ()
 
+    def shows(self, label: str) -> bool:
+        """Return whether uv is shown a file with *label*; empty for the non-variant wheel."""
+        return any((shown or "") == label for shown in self.labels.values())
+
     def label_for(self, tags: frozenset[str]) -> str | None:
         """Return the label that is shown to installers of wheels with one of *tags*."""
         from packaging.tags import parse_tag

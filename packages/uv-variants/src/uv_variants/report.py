@@ -90,9 +90,9 @@ def why_missing(name: str, label: str, versions: dict[str, VersionChoice]) -> st
         versions: choices by version, newest first.
     """
     option = f"--variant {name}={label}"
+    if any(choice.shows(label) for choice in versions.values()):
+        return None
     for version, choice in versions.items():
-        if choice.labels:
-            return None
         if not label:
             return f"{name} {version} has no non-variant wheel, which {option} asks for"
         labels = sorted(row.label for row in choice.verdicts)

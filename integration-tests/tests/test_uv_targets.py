@@ -230,3 +230,31 @@ def test_a_dry_run_of_sync(machine: Machine, index: Index) -> None:
     assert machine.labels() == {"app": "cu126"}
     assert any("app==1.0" in line for line in changes(done.err)), done
     assert {*changes(done.err)} <= {*changes(plan.err)}, (plan, done)
+
+
+@pytest.mark.matrix
+def test_one_cache_has_several_variants(every_machine: Machine, index: Index) -> None:
+    """uv 0.5 and early 0.6 find wheels in their cache without looking at the build tag."""
+    machine = every_machine.with_environ({"UV_DEFAULT_INDEX": index.url, **CUDA_12_8})
+    for step, (environ, ours, label) in enumerate(
+        (
+            ({}, ("--variant", "app=cu126"), "cu126"),
+            ({}, (), "cu128"),
+            (NO_GPU, (), "null"),
+            ({}, ("--variant", "app=cu126"), "cu126"),
+        )
+    ):
+        there = machine.create_environment(PYTHON, machine.work / f"env{step}").path
+        python = ("--python", str(there))
+        done = machine.with_environ(environ).run(*ours, "pip", "install", *python, "app")
+        assert done.code == 0, done
+        assert installed_labels(there) == {"app": label}, (step, done)
+    (kept,) = machine.home.rglob("uv-versions/*")  # of the program, asked once
+    assert kept.read_text() in machine.uv.parent.name
+    # What a lock has is not what this machine installed before.
+    machine = machine.with_environ({"UV_PYTHON": PYTHON})
+    project(machine.work, ["app"])
+    assert machine.run("--variant", "app=cu126", "lock").code == 0
+    done = machine.run("sync", "--frozen")
+    assert done.code == 0, done
+    assert machine.labels() == {"app": "cu126"}

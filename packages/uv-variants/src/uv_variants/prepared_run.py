@@ -143,12 +143,15 @@ def _client(session: Session, plan: SessionPlan) -> ProxyClient:
 def _arguments(plan: SessionPlan, state: InstalledState) -> list[str]:
     """Return the user's arguments, and what has to be added to them."""
     context, invocation = plan.context, plan.context.invocation
-    # The option outranks the variable; uv takes it once only.
-    cache = {
-        item.start: str(plan.uv_cache) for item in invocation.given if item.name == "cache-dir"
-    }
     links, more = link_options(invocation, context.place, context.local_links)
-    return invocation.rewritten({**cache, **links}, [*added_options(context, state), *more])
+    values = {**cache_options(plan), **links}
+    return invocation.rewritten(values, [*added_options(context, state), *more])
+
+
+def cache_options(plan: SessionPlan) -> dict[int, str]:
+    """Return other values for ``--cache-dir``: it outranks the variable, and can be given once."""
+    given = plan.context.invocation.given
+    return {item.start: str(plan.uv_cache) for item in given if item.name == "cache-dir"}
 
 
 def added_options(context: Context, state: InstalledState) -> list[str]:

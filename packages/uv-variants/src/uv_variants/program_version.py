@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 TESTED_UVS = ("0.5.31", "0.8.24", "0.11.19", "0.13.8", "0.13.9")
 """The releases of uv that the tests run with, oldest first."""
@@ -31,6 +32,40 @@ def uv_version(uv: str, environ: Mapping[str, str]) -> str:
 
         raise UvNotFound(f"{uv}: is not uv: '--version' ended with {done.returncode}")
     return version.partition(" ")[0]
+
+
+def release_of(uv: str, environ: Mapping[str, str], folder: Path) -> tuple[int, ...]:
+    """Return the release (``(0, 13, 9)``) of the program *uv*, empty if it does not say.
+
+    The program is run once: what it says is kept in *folder*, a directory of our cache. Scripts and
+    launchers, which may choose another uv each time, are always asked.
+    """
+    import contextlib
+    import hashlib
+    import re
+
+    from .errors import UvNotFound
+
+    kept: Path | None = None
+    text = ""
+    with contextlib.suppress(OSError, UvNotFound):
+        path = Path(uv).resolve()
+        if path.name in ("uv", "uv.exe"):
+            with path.open("rb") as program:
+                is_script = program.read(2) == b"#!"
+            stat = path.stat()
+            state = f"{path}\0{stat.st_mtime_ns}\0{stat.st_size}"
+            digest = hashlib.sha256(state.encode("utf-8", "surrogateescape")).hexdigest()
+            kept = None if is_script else folder / digest[:32]
+        with contextlib.suppress(OSError):
+            text = kept.read_text("ascii") if kept is not None else ""
+        if not text:
+            text = uv_version(uv, environ)
+            if kept is not None:
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                kept.write_text(text, "ascii")
+    found = re.match(r"\d+(?:\.\d+)*", text)
+    return tuple(int(part) for part in found[0].split(".")) if found else ()
 
 
 def print_version(program: str, environ: Mapping[str, str]) -> int:

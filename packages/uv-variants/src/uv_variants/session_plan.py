@@ -14,12 +14,15 @@ from .daemon.session import SessionSettings, network_variables
 from .indexes import UserIndex
 from .own_options import FLOATING
 from .platform_key import PlatformKey, platform_key
-from .used_indexes import script_of
+from .program_version import release_of
 from .uv_directories import SHARED
 
 if TYPE_CHECKING:
     from .context import Context
     from .provider_plugins import Plugins
+
+_KEEPS_BUILD_TAGS = (0, 6, 12)
+"""The first release of uv that was found to tell wheels of its cache apart by their build tags."""
 
 
 class SessionPlan:
@@ -69,26 +72,24 @@ class SessionPlan:
         """The cache directory that uv gets.
 
         uv never asks again for wheels that it has in its cache. Under a floating label all variants
-        have one name, so every machine has a cache of its own. So it has for the environments that
-        uv before 0.6 keeps for scripts and tools, by names and versions alone.
+        have one name, so every machine has a cache of its own. So it has with a uv that keeps
+        wheels without their build tag, which is the label: see `has_own_cache`.
         """
         name = SHARED
-        if self.floating or self._keeps_by_version():
+        if self.floating or self.has_own_cache:
             name = hashlib.sha256(self.machine.key.encode()).hexdigest()[:16]
         return self.context.uv_caches / name
 
-    def _keeps_by_version(self) -> bool:
-        invocation = self.context.invocation
-        with_more = invocation.values("with", "with-requirements", "with-editable")
-        if invocation.command == ("run",):
-            if script_of(invocation) is None and not with_more:
-                return False
-        elif invocation.command != ("tool", "run"):
-            return False
-        from .program_version import uv_version
+    @cached_property
+    def has_own_cache(self) -> bool:
+        """Whether this uv takes a variant from its cache for another one of the same version.
 
-        version = uv_version(self.context.uv, self.context.place.environ)
-        return version.startswith(("0.4.", "0.5."))
+        It finds wheels there by version and tags, and before 0.6 also the environments of scripts
+        and tools.
+        """
+        context = self.context
+        release = release_of(context.uv, context.place.environ, context.cache / "uv-versions")
+        return () < release < _KEEPS_BUILD_TAGS
 
     @property
     def indexes(self) -> dict[str, UserIndex]:

@@ -12,7 +12,7 @@ from .fitting_marks import FittingMarks
 from .forced_variants import check_after, check_before
 from .installed_state import InstalledState
 from .notices import after_failure, after_success
-from .prepared_run import added_options, learn
+from .prepared_run import added_options, cache_options, learn
 from .programs import program_run
 from .proxy_client import Choices
 from .report import report_platform
@@ -42,9 +42,13 @@ def run_with_shared_proxy(context: Context) -> int:
     check_before(context, choices)
     marks = FittingMarks(context.cache / "fits", client.key, client.indexes)
     state = InstalledState.of(context, choices, marks)
-    arguments = context.invocation.rewritten({}, added_options(context, state))
     default = keyed_url(client.base, client.key, client.token)
     environ = {**context.place.environ, "UV_DEFAULT_INDEX": default}
+    values = {}
+    if plan.has_own_cache:
+        environ["UV_CACHE_DIR"] = str(plan.uv_cache)
+        values = cache_options(plan)
+    arguments = context.invocation.rewritten(values, added_options(context, state))
     code = run_uv(*program_run(context, arguments, environ))
     if code == 0:
         after_success(state, ())

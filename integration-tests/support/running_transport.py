@@ -161,12 +161,17 @@ class Running:
             return everything(connection)
 
     def connect(
-        self, place: str, session: str = "one", token: str = TOKEN, more: bytes = b""
+        self,
+        place: str,
+        session: str = "one",
+        token: str = TOKEN,
+        more: bytes = b"",
+        headers: bytes = b"",
     ) -> tuple[socket.socket, int]:
         """Return a connection after the response to CONNECT, and its status."""
         connection = self.raw()
         secret = base64.b64encode(f"{session}:{token}".encode())
-        head = f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n".encode()
+        head = f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n".encode() + headers
         connection.sendall(head + b"Proxy-Authorization: Basic " + secret + b"\r\n\r\n" + more)
         return connection, head_of(connection)[0]
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+import os
+import shutil
 import socket
 import ssl
+import subprocess
 import threading
 import time
 
@@ -249,6 +252,46 @@ def fetched(transport, peer, session="one"):
 def test_other_hosts_are_tunnelled(transport, peer):
     assert fetched(transport, peer).endswith(b"x" * 3_000_000)
     assert transport.failures == []
+
+
+@pytest.mark.parametrize(
+    ("agent", "tunnelled"),
+    [
+        (b"", False),
+        (b'uv/0.13.9 {"installer":{"name":"uv"}}', False),
+        (b"git/2.39.5", True),
+        (b"curl/7.88.1", True),
+    ],
+)
+def test_programs_that_uv_starts_reach_the_index_itself(transport, peer, agent, tunnelled):
+    """git has certificates of its own, and takes no part in variants."""
+    found, trusted = peer
+    transport.add("one", [("https", "127.0.0.1", found.port)])
+    headers = b"User-Agent: " + agent + b"\r\n" if agent else b""
+    connection, status = transport.connect(found.place, headers=headers)
+    assert status == 200
+    with transport.tls(connection, "127.0.0.1", trusted if tunnelled else None) as secured:
+        host = found.place.encode()
+        secured.sendall(b"GET /file HTTP/1.1\r\nHost: " + host + b"\r\nConnection: close\r\n\r\n")
+        assert everything(secured).endswith(b"x" * 3_000_000) == tunnelled
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_git_asks_the_host_of_an_index(transport, peer):
+    found, trusted = peer
+    transport.add("one", [("https", "127.0.0.1", found.port)])
+    commit = "1234567890" * 4
+    target = "/tool.git/info/refs?service=git-upload-pack"
+    found.replies[target] = Reply(f"{commit}\trefs/heads/main\n".encode())
+    environ = {
+        "PATH": os.environ["PATH"],
+        "HTTPS_PROXY": f"http://one:{TOKEN}@127.0.0.1:{transport.port}",
+        "GIT_SSL_CAINFO": str(trusted),
+        "GIT_TERMINAL_PROMPT": "0",
+    }
+    command = ["git", "ls-remote", f"https://{found.place}/tool.git"]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    assert done.stdout == f"{commit}\trefs/heads/main\n", done
 
 
 def through(transport, url, no_proxy=""):

@@ -41,12 +41,19 @@ class ConnectRequest:
         port: of the host.
         credentials: id and token of the session, None without any that can be read.
         rest: bytes that came after the head.
+        agent: value of ``User-Agent``, empty without one.
     """
 
     host: str
     port: int
     credentials: tuple[str, str] | None = field(repr=False)
     rest: bytes = field(repr=False)
+    agent: bytes = b""
+
+    @property
+    def may_be_uv(self) -> bool:
+        """Whether uv may have sent it. Every uv says so; git, which uv starts, says what it is."""
+        return not self.agent or self.agent.startswith(b"uv/")
 
     @property
     def place(self) -> str:
@@ -107,7 +114,8 @@ def read_connect(data: bytes) -> ConnectRequest:
         raise BadRequest("a CONNECT request has no body")
     host, port = read_authority(bytes(request.target).decode("latin-1"))
     rest = parser.trailing_data[0]
-    return ConnectRequest(host, port, session_credentials(headers), rest)
+    agent = next((value for name, value in headers if name == b"user-agent"), b"")
+    return ConnectRequest(host, port, session_credentials(headers), rest, agent)
 
 
 def read_authority(text: str, default: int | None = None) -> tuple[str, int]:

@@ -175,7 +175,8 @@ class Transport:
             await _refuse(connection, 407, _WRONG_SESSION, _CHALLENGE)
             return True
         session = request.credentials[0]
-        if ("https", request.host, request.port) not in route.hosts:
+        # Programs that uv starts, as git, do not have the authority in their own settings.
+        if ("https", request.host, request.port) not in route.hosts or not request.may_be_uv:
             await self._tunnel(connection, request, route)
             return True
         if request.rest:

@@ -110,3 +110,44 @@ def test_version_is_also_a_command_of_uv(tmp_path):
     env = program(tmp_path, 'echo "uv: $*"') | {"VARIANTS_NO_VARIANTS": "1"}
     done = subprocess.run([*RUN, "version"], env=env, capture_output=True, text=True)
     assert done.stdout == "uv: version\n", done
+
+
+@pytest.mark.skipif(os.name == "nt", reason="nothing is noted there")
+def test_a_noted_command_imports_little(tmp_path):
+    bundle = tmp_path / "bundle"
+    bundle.touch()
+    code = f"""
+import os, sys
+from uv_variants.command_note import Note, note_path, state_of
+from uv_variants.main import main
+sys.argv = ["uv-variants", "sync", "--frozen"]
+path = note_path(sys.argv[1:], os.environ)
+os.makedirs(os.path.dirname(path))
+note = Note([sys.executable, "-c", "1"], {{path: ""}}, {{"SSL_CERT_FILE": {str(bundle)!r}}})
+assert Note.of(note.text()).text() == note.text()
+note.states = {{{str(bundle)!r}: state_of({str(bundle)!r})}}
+with open(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600), "w") as file:
+    file.write(note.text())
+try:
+    main()
+finally:
+    print(*sys.modules)
+"""
+    env = {**os.environ, "VARIANTS_UV": sys.executable, "VARIANTS_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done
+    found = set(done.stdout.split())
+    assert {name for name in found if name.startswith(("uv_", "pep_", "variants_"))} == {
+        "uv_variants",
+        "uv_variants.command_note",
+        "uv_variants.daemon",
+        "uv_variants.daemon.tokens",
+        "uv_variants.direct_commands",
+        "uv_variants.main",
+        "uv_variants.noted_run",
+        "uv_variants.uv_program",
+    }
+    plain = subprocess.run(
+        [sys.executable, "-c", "import sys; print(*sys.modules)"], capture_output=True, text=True
+    )
+    assert not (found - set(plain.stdout.split())) & {"typing", "re", "enum", "pathlib", "socket"}

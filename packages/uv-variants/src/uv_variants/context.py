@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +14,7 @@ from .environments import Search
 from .local_links import shown_directories
 from .locked_variants import Lock, Names, kept_names
 from .named_projects import requested
+from .place import Place
 from .report import warn
 from .used_indexes import UsedIndexes, script_of, used_indexes
 from .uv_directories import SHARED, cache_directory, variants_caches
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from .indexes import UserIndex
     from .invocation import Invocation
     from .own_options import Options
-    from .place import Place
 
 _RENEW_ALL = (
     "no-variants",
@@ -58,6 +59,22 @@ class Context:
     preferences: Preferences
     cache: Path
     lock: Lock
+
+    @classmethod
+    def of(
+        cls,
+        uv: str,
+        invocation: Invocation,
+        scope: Scope,
+        options: Options,
+        environ: Mapping[str, str],
+        cache: Path,
+    ) -> Context:
+        """Return the command of *invocation* in the working directory."""
+        place = Place.of(invocation, Path(), environ)
+        lock = Lock.read(lock_path(invocation, scope, place))
+        preferences = read_preferences(options, place)
+        return cls(uv, invocation, scope, place, options, preferences, cache, lock)
 
     @cached_property
     def requested(self) -> list[str]:

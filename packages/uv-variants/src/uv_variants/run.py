@@ -13,6 +13,7 @@ from .context import Context, lock_path, read_preferences
 from .errors import USER_ERRORS, ProxyFailed
 from .forced_variants import check_after
 from .locked_variants import Lock
+from .noted_command import NotedCommand
 from .notices import after_failure, after_success
 from .place import Place
 from .prepared_run import PreparedRun, learn_afterwards, prepare
@@ -78,9 +79,12 @@ def _run(context: Context) -> int:
         fault = f"an internal error in uv-variants: {type(error).__name__}: {error}"
         return _without_variants(context, fault, error)
     try:
+        note = NotedCommand.of(context, prepared)
         code = _run_uv(context, prepared)
         if code >= 0:  # after a signal the user does not wait for explanations
-            _report(context, prepared, code)
+            report(context, prepared, code)
+        if code == 0 and note is not None:
+            note.write()
         return code
     finally:
         prepared.session.close()
@@ -116,7 +120,7 @@ def _run_uv(context: Context, prepared: PreparedRun) -> int:
     return run_uv(command, environ)
 
 
-def _report(context: Context, prepared: PreparedRun, code: int) -> None:
+def report(context: Context, prepared: PreparedRun, code: int) -> None:
     """Print what there is to know after uv ended with *code*.
 
     Raises:

@@ -72,10 +72,11 @@ def installed_without_variant(environments: Iterable[Path], name: str) -> Instal
 
 def _folders(environments: Iterable[Path]) -> Iterator[Path]:
     for environment in environments:
-        yield from _site_packages(environment)
+        yield from site_packages(environment)
 
 
-def _site_packages(environment: Path) -> Iterator[Path]:
+def site_packages(environment: Path) -> Iterator[Path]:
+    """Yield the directories with the distributions of *environment*."""
     if (environment / "pyvenv.cfg").is_file() or (environment / "conda-meta").is_dir():
         if os.name == "nt":
             yield environment / "Lib" / "site-packages"

@@ -58,7 +58,7 @@ def _forwarded_signals(process: subprocess.Popen[bytes]) -> Iterator[None]:
 
     def forward(number: int, _frame: FrameType | None) -> None:
         # The terminal has sent signals of the keyboard to uv already.
-        if number in (signal.SIGINT, signal.SIGQUIT) and _in_foreground():
+        if number in (signal.SIGINT, signal.SIGQUIT) and in_foreground():
             return
         with contextlib.suppress(ProcessLookupError):
             process.send_signal(number)
@@ -82,7 +82,8 @@ def _forwarded_signals(process: subprocess.Popen[bytes]) -> Iterator[None]:
             signal.signal(number, before)
 
 
-def _in_foreground() -> bool:
+def in_foreground() -> bool:
+    """Return whether the terminal sends the signals of its keyboard to this process."""
     try:
         with open("/dev/tty", "rb") as terminal:  # noqa: PTH123 - a device, not a file
             return os.tcgetpgrp(terminal.fileno()) == os.getpgrp()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import socket
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -124,6 +125,10 @@ def network_variables(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: environ[name] for name in SESSION_VARIABLES if environ.get(name)}
 
 
+Waiting = tuple[socket.socket, str, str]
+"""A socket that listens for uv already, the secret of its daemon, and the id of its session."""
+
+
 class Session(Protocol):
     """A session of the daemon, from before uv starts until after it has ended."""
 
@@ -155,6 +160,9 @@ class Session(Protocol):
 
     def noted_projects(self) -> list[str]:
         """Return the projects that uv asked for and that there are notices about."""
+
+    def was_used(self) -> bool:
+        """Return whether uv or the command asked for anything, or may have."""
 
     def close(self) -> None:
         """End the session; a second call does nothing."""

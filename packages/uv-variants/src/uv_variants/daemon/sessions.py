@@ -55,6 +55,7 @@ class OpenSession:
         route: of uv's requests.
         application: that answers for the indexes.
         client: name in URLs of the services.
+        requests: number of connections and requests of uv and of the command for pages.
     """
 
     id: str
@@ -69,6 +70,7 @@ class OpenSession:
     route: Route | None = None
     application: IndexApplication | None = None
     client: str = ""
+    requests: int = 0
     _refusals: dict[str, None] = field(default_factory=dict)
 
     def refused(self, text: str) -> None:
@@ -86,7 +88,8 @@ class OpenSession:
             for name in asked
             if any(service.has_notices(self.client, name) for service in self.used.values())
         ]
-        return {"refusals": list(self._refusals), "noted": noted}
+        requests = [str(self.requests)]
+        return {"refusals": list(self._refusals), "noted": noted, "requests": requests}
 
 
 class Sessions:
@@ -125,7 +128,10 @@ class Sessions:
 
     def find(self, name: str, token: str) -> OpenSession | None:
         """Return the session with the id *name* if *token* is its own."""
-        return self._sessions.get(name) if self._is_valid(name, token) else None
+        found = self._sessions.get(name) if self._is_valid(name, token) else None
+        if found is not None:
+            found.requests += 1
+        return found
 
     def by_id(self, name: str) -> OpenSession | None:
         """Return the session with the id *name*; the caller has checked who asks."""

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import ssl
 from collections import OrderedDict
-from collections.abc import AsyncIterable, AsyncIterator, Coroutine
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -64,6 +64,14 @@ class ForwardingFailed(UvVariantsError):
         super().__init__(message)
 
 
+_BROKEN_OFF = (
+    httpcore.NetworkError,
+    httpcore.ProtocolError,
+    httpcore.TimeoutException,
+    ssl.SSLError,
+)
+
+
 class Answer:
     """A response whose head was received.
 
@@ -94,10 +102,44 @@ class Answer:
             async for chunk in self._response.stream:
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
-        except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
+        except _BROKEN_OFF as error:
             raise ConnectionAbortedError(f"{self._place}: {_words(error)}") from None
         finally:
             await self.close()
+
+    async def send_whole(self, send: Send, limit: int, begin: Callable[[], None]) -> bool:
+        """Send it to the client once all of it is here; return False if it is not sent.
+
+        That is a redirect, one that has to be decompressed, or one of more than *limit* bytes.
+        *begin* is called before it is sent.
+
+        Raises:
+            ConnectionAbortedError: the upstream fails: the response is not complete.
+        """
+        names = {name for name, _ in _lowered(self.headers)}
+        if 300 <= self.status < 400 or b"content-encoding" in names:
+            await self.close()
+            return False
+        body = bytearray()
+        problem: Exception | None = None
+        assert isinstance(self._response.stream, AsyncIterable)
+        try:
+            async for chunk in self._response.stream:
+                body += chunk
+                if len(body) > limit:
+                    return False
+        except _BROKEN_OFF as error:
+            problem = error
+        finally:
+            await self.close()
+        start = {"type": "http.response.start", "status": self.status, "headers": self.headers}
+        begin()
+        await send(start)
+        rest = {"type": "http.response.body", "body": bytes(body)}
+        await send({**rest, "more_body": problem is not None})
+        if problem is not None:
+            raise ConnectionAbortedError(f"{self._place}: {_words(problem)}")
+        return True
 
     async def close(self) -> None:
         """Give up the rest of the response."""
@@ -163,7 +205,7 @@ class Forwarder:
             try:
                 response = await pool.handle_async_request(request)
                 break
-            except httpcore.RemoteProtocolError as error:
+            except (httpcore.RemoteProtocolError, ssl.SSLError) as error:
                 # The upstream may close a kept connection just when it gets a request.
                 if attempt == 2 or not repeatable:
                     raise ForwardingFailed(f"{place}: {_words(error)}") from None

@@ -16,6 +16,7 @@ from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 from packaging.utils import canonicalize_name
 
+from pep_variants.limits import PAGE_BYTES
 from variants_proxy.in_place_names import FOLDER
 
 from .forwarding import Forwarder, ForwardingFailed, send_text, while_connected
@@ -149,16 +150,20 @@ class IndexApplication:
     async def _upstreams_refusal(self, scope: Scope, receive: Receive, sent: _Sending) -> None:
         """Send the upstream's own response: what uv does with it is uv's to decide.
 
-        The user reads why there are no variants if it is a page that the service cannot use.
+        A page that the service cannot use is uv's to judge as well, within the limit of pages; the
+        user reads why there are no variants.
         """
+        headers = [each for each in scope["headers"] if each[0] != b"accept-encoding"]
+        own = {**scope, "headers": [*headers, (b"accept-encoding", b"identity")]}
         try:
-            answer = await self._forwarder.answer(scope, receive, self._outbound)
+            answer = await self._forwarder.answer(own, receive, self._outbound)
         except (ForwardingFailed, BadRequest):
             await self._release(sent)
             return
-        if answer.status < 400:
-            self._refused(sent.text)
-        await answer.send(sent.send)
+        if answer.status >= 400:
+            await answer.send(sent.send)
+        elif not await answer.send_whole(sent.send, PAGE_BYTES, lambda: self._refused(sent.text)):
+            await self._release(sent)
 
     async def _release(self, sent: _Sending) -> None:
         if sent.status in _REFUSED or sent.status >= 500:

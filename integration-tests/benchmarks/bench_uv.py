@@ -1,4 +1,4 @@
-"""`uv-variants` beside plain uv, without variants around: what nobody should have to pay.
+"""`uv-variants` beside plain uv, without variants around: what uv-variants costs by itself.
 
 Both run in turn, in one run, against the same index in a thread of this process, each with a home
 and caches of its own. CPU time is that of the command and of what it starts and waits for; the

@@ -72,7 +72,8 @@ class Fault:
         pages: answers for pages, by project.
         files: answers for files, by name.
         causes: one of these is on stderr, in one line, if the command fails.
-        code: of ours, if it is not uv's: the proxy follows redirects, uv gets the error.
+        code: exit code of uv-variants if it differs: the proxy follows redirects, and uv
+            gets its error.
     """
 
     name: str

@@ -166,7 +166,7 @@ class TestRequirements:
         done = clean.run("export", "--frozen", "-o", "new.txt")
         assert done.code == 2
         assert not (machine.work / "new.txt").exists()
-        # And without hashes nobody has to be asked.
+        # Without hashes no index is asked.
         assert clean.run("export", "--frozen", "--no-hashes", "-o", "new.txt").code == 0
 
 

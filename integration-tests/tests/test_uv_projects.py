@@ -87,7 +87,7 @@ def test_a_lock_is_made_anew_for_this_machine(machine: Machine, index: Index) ->
     lock = lock_of(machine)
     assert "for-cpu" in lock
     assert "cu128" not in lock
-    # So does whoever asks for something special.
+    # So does an option that asks for another label.
     gpu = machine.with_environ(CUDA_12_8)
     assert gpu.run("--variant", "app=cu126", "lock").code == 0
     assert "/app/.variant/cu126/" in lock_of(machine)

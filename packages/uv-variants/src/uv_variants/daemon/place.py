@@ -41,6 +41,7 @@ class DaemonPlace:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.folder = state_folder(environ)
         self._path: Path | None = record_path(environ)
+        self._started = False
         self._idle = idle_seconds(environ)
         self._identity = identity()
         self._left: Record | None = None
@@ -95,7 +96,7 @@ class DaemonPlace:
             try:
                 return self.listen(self._left.port)
             except OSError:
-                self._left = None  # its secret may have been sent to whoever is there now
+                self._left = None  # its secret may be known to another program
         return self.listen()
 
     def new_secret(self) -> str:
@@ -135,6 +136,7 @@ class DaemonPlace:
         Raises:
             OSError: a file cannot be written, or no process started.
         """
+        self._started = True
         shared = self._path if not beside else None
         now = time.time()
         if shared is not None:
@@ -177,24 +179,10 @@ class OwnPlace(DaemonPlace):
         """
         super().__init__(environ)
         self._path = None
-        self._started = False
         self.folder = Path(tempfile.mkdtemp(prefix="uv-variants-"))
 
-    def start(
-        self,
-        environ: Mapping[str, str],
-        listening: socket.socket,
-        secret: str,
-        first: Mapping[str, Any],
-        *,
-        beside: bool = False,
-    ) -> None:
-        """Start a daemon, which removes the place when it ends."""
-        self._started = True
-        super().start(environ, listening, secret, first, beside=beside)
-
     def close(self) -> None:
-        """Remove the place, unless a daemon does."""
+        """Remove the place, unless a daemon was started, which does when it ends."""
         if not self._started:
             shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -1,7 +1,7 @@
 """The state file of the daemon: where it listens, and its secret. Only its user can read it.
 
-The file may outlive the daemon, and its port and process id may be another's by then: whoever
-answers there has to prove that it knows the secret (see `control_client`).
+The file may outlive the daemon, and its port and process id may be another's by then: the other
+side has to prove that it knows the secret (see `control_client`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The daemon: sessions behind one port, and its end when nobody needs it any more."""
+"""The daemon: sessions behind one port, and its end when it is idle."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The index proxies in a daemon: one for equal indexes and settings, the least recent ones end.
 
 Each is a `variants_proxy` application with caches in memory and connections to upstreams, which
-equal commands share. With other credentials towards an index there is another application, so that
-nobody sees what an index shows to somebody else.
+equal commands share. With other credentials for an index there is another application: what
+an index shows with credentials goes to the commands that have them.
 """
 
 from __future__ import annotations

@@ -96,8 +96,7 @@ class Answer:
             ConnectionAbortedError: the upstream fails: the response is not complete.
         """
         try:
-            start = {"type": "http.response.start", "status": self.status, "headers": self.headers}
-            await send(start)
+            await self._send_head(send)
             assert isinstance(self._response.stream, AsyncIterable)
             async for chunk in self._response.stream:
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
@@ -132,14 +131,16 @@ class Answer:
             problem = error
         finally:
             await self.close()
-        start = {"type": "http.response.start", "status": self.status, "headers": self.headers}
         begin()
-        await send(start)
+        await self._send_head(send)
         rest = {"type": "http.response.body", "body": bytes(body)}
         await send({**rest, "more_body": problem is not None})
         if problem is not None:
             raise ConnectionAbortedError(f"{self._place}: {_words(problem)}")
         return True
+
+    async def _send_head(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status, "headers": self.headers})
 
     async def close(self) -> None:
         """Give up the rest of the response."""

@@ -55,8 +55,7 @@ def test_a_real_project(machine: Machine, serve: Serve, tmp_path: Path) -> None:
     lock.unlink()
     done = machine.run("lock")
     assert done.code == 0, done
-    proxy = r"http://uv-variants\.invalid/p/[^/]+/i/pypi/simple/?"
-    assert re.sub(proxy, "https://pypi.org/simple", lock.read_text()) == plain
+    assert lock.read_text() == plain
 
     index = serve(numpy_index(tmp_path))
     more = (
@@ -71,7 +70,7 @@ def test_a_real_project(machine: Machine, serve: Serve, tmp_path: Path) -> None:
     machine = machine.with_environ({"VARIANTS_PLATFORM": str(file), "VARIANTS_LOCK": "pinned"})
     done = machine.run("lock")
     assert done.code == 0, done
-    assert re.search(r"/files/levels/numpy/v3/numpy-[^\"]*\", hash = ", lock.read_text())
+    assert re.search(r"/numpy/\.variant/v3/numpy-[^\"]*\", hash = ", lock.read_text())
     done = machine.run("sync")
     assert done.code == 0, done
     assert machine.labels() == {"numpy": "v3"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -21,8 +22,9 @@ from uv_variants.daemon.control_client import ControlClient, NoDaemon
 from uv_variants.daemon.overview import daemon_rows, stop_daemons
 from uv_variants.daemon.place import retire
 from uv_variants.daemon.record import Record, read_record, record_path, write_record
+from uv_variants.daemon.server import Daemon
 from uv_variants.daemon.session import SessionSettings
-from uv_variants.daemon.tokens import new_secret
+from uv_variants.daemon.tokens import new_id, new_secret
 from uv_variants.indexes import UserIndex
 from variants_proxy import Machine, encode
 
@@ -155,6 +157,23 @@ class TestEnd:
             record = read_record(record_path(environ))
         wait_for(lambda: is_gone(record))
         assert read_record(record_path(environ)) is None
+
+    def test_a_session_that_is_opened_is_one(self, settings, tmp_path):
+        message = {"folder": str(tmp_path), "record": None, "identity": "", "secret": "s"}
+        message.update(idle=0, first=None, started=time.time())
+
+        async def run():
+            found = Daemon(message)
+            assert found._may_end()
+            opening = asyncio.create_task(found._opened(new_id(), settings.tree()))
+            await asyncio.sleep(0)
+            assert not found._may_end()
+            session = await opening
+            assert not found._may_end()
+            found._sessions.end(session.id)
+            assert found._may_end()
+
+        asyncio.run(run())
 
     def test_zero_ends_with_the_command(self, environ, settings):
         environ["VARIANTS_DAEMON_IDLE"] = "0"

@@ -8,8 +8,10 @@ are answered as if nothing had happened.
 
 from __future__ import annotations
 
+import errno
 import socket
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -26,6 +28,8 @@ RESTARTS = 5
 ANSWER_SECONDS = 60.0
 """Seconds that a new daemon may take to import what it needs, on a busy machine."""
 REPORT_SECONDS = 10.0
+PORT_SECONDS = 5.0
+"""Seconds in which a port may become free."""
 
 
 class LiveSession:
@@ -279,7 +283,22 @@ class LiveSession:
             other = self._running()
             if other is not None and other.port == self._port:
                 return
-            self._start(self._place.listen(self._port), beside=other is not None)
+            self._start(self._listen_again(), beside=other is not None)
+
+    def _listen_again(self) -> socket.socket:
+        """Return a socket at the port that uv knows; a daemon that ends may have it for a moment.
+
+        Raises:
+            OSError: it stays in use.
+        """
+        end = time.monotonic() + PORT_SECONDS
+        while True:
+            try:
+                return self._place.listen(self._port)
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE or time.monotonic() >= end:
+                    raise
+                time.sleep(0.05)
 
     def _running(self) -> Record | None:
         """Return the daemon of the state file, None if it does not answer."""

@@ -63,6 +63,7 @@ class Daemon:
             self._authority, self._sessions.route, control, self._sessions.forwarder
         )
         self._ending = False
+        self._opening = 0
         self._looked = time.monotonic()
 
     def run(self, listening: socket.socket) -> None:
@@ -86,7 +87,8 @@ class Daemon:
         serving = asyncio.create_task(self._transport.serve([listening]))
         watching = asyncio.create_task(self._watch())
         await asyncio.wait((serving, watching), return_when=asyncio.FIRST_COMPLETED)
-        self._forget()
+        self._ending = True
+        await asyncio.to_thread(self._forget)  # a command may have the lock, and ask meanwhile
         self._transport.close()
         watching.cancel()
         await asyncio.wait((serving,), timeout=END_SECONDS)
@@ -97,8 +99,12 @@ class Daemon:
         if known is not None:
             return known
         settings = SessionSettings.from_tree(tree)
-        bundle, roots = await asyncio.to_thread(self._certificates, settings)
-        return self._sessions.open(OpenSession(name, settings, bundle, roots))
+        self._opening += 1
+        try:
+            bundle, roots = await asyncio.to_thread(self._certificates, settings)
+            return self._sessions.open(OpenSession(name, settings, bundle, roots))
+        finally:
+            self._opening -= 1
 
     def _certificates(self, settings: SessionSettings) -> tuple[Path, Path]:
         system = settings.system_certs
@@ -124,6 +130,7 @@ class Daemon:
         while True:
             self._sessions.expire()
             if self._may_end():
+                self._ending = True  # at once: a session that is opened now would be lost
                 return
             await asyncio.sleep(TICK if self._idle else TICK / 5)
 
@@ -134,7 +141,7 @@ class Daemon:
             _shorten_log()
             if not self._is_current():
                 self._stop()
-        if len(self._sessions):
+        if len(self._sessions) or self._opening:
             return False
         if self._ending or now - self._sessions.last_end >= self._idle:
             return True

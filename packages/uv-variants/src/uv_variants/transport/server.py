@@ -97,7 +97,7 @@ class Transport:
         return not self._tasks and not self._state.connections
 
     async def serve(self, sockets: Sequence[socket.socket]) -> None:
-        """Serve at *sockets*, which listen, until `close` or cancelled."""
+        """Serve at *sockets*, which listen and are closed here, until `close` or cancelled."""
         self._ended = asyncio.Event()
         for each in sockets:
             each.setblocking(False)
@@ -108,6 +108,8 @@ class Transport:
             for task in accepting:
                 task.cancel()
             await asyncio.gather(*accepting, return_exceptions=True)
+            for each in sockets:
+                each.close()  # so a client that is too late does not wait
             await self._shut_down()
 
     def close(self) -> None:

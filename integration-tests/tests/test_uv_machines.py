@@ -152,7 +152,7 @@ def test_levels_of_cpus(machine: Machine, serve: Serve, platform: str, label: st
     release = Release(
         "fast", "1.0", metadata(levels, namespaces=["x86_64"], providers={"x86_64": X86_64})
     )
-    file = ROOT / f"packages/variants-cli/src/variants_cli/platforms/{platform}.toml"
+    file = ROOT / f"packages/variants-index/src/variants_index/named_platforms/{platform}.toml"
     machine = machine.with_environ({"UV_DEFAULT_INDEX": serve(index_of([release])).url})
     machine.create_environment(PYTHON)
     done = machine.run("--variant-platform", str(file), "pip", "install", "fast")

@@ -23,7 +23,7 @@ from support.uvs import UVS, Machine, downloaded_uv, uv_variants
 from support.wheels import X86_64, Release, Wheel, metadata
 from variants_proxy import Settings, Upstream, create_app
 
-PLATFORMS = ROOT / "packages/variants-cli/src/variants_cli/platforms"
+PLATFORMS = ROOT / "packages/variants-index/src/variants_index/named_platforms"
 MACHINES = {
     "laptop": "laptop-alderlake.toml",
     "server": "h100-zen4.toml",

@@ -26,7 +26,7 @@ from pep_variants.detect.registry import BUILTIN_NAMESPACES
 from pep_variants.formats.platform_file import write_platform
 from pep_variants.model.platform import Platform, Support
 
-FOLDER = Path(__file__).parents[1] / "src" / "variants_cli" / "platforms"
+FOLDER = Path(__file__).parents[2] / "variants-index" / "src" / "variants_index" / "named_platforms"
 CPUS = {cpu.name: cpu for family in ("x86_64", "aarch64") for cpu in known_cpus(family)}
 ABSENT = {
     "nvidia": "no NVIDIA driver",

@@ -21,17 +21,18 @@ from pep_variants.choose.selection import File, select
 from pep_variants.detect.detector import Detector
 from pep_variants.formats.platform_file import load_platform
 from pep_variants.formats.reader import read_metadata
-from variants_cli import matrices, platforms
+from variants_cli import matrices
 from variants_cli.matrix.combination import combine
 from variants_cli.matrix.output import metadata
 from variants_cli.matrix.reading import read_matrix
+from variants_index import named_platforms
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from make_platforms import CPUS, Machine, platform_file
 
 FOLDER = Path(matrices.__path__[0])
-PLATFORMS = Path(platforms.__path__[0])
+PLATFORMS = named_platforms.FOLDER
 LINUX = {"platform_system": "Linux", "os_name": "posix", "sys_platform": "linux"}
 
 TORCH_12_8 = "torch-2.8.0-cuda12.8"

@@ -25,7 +25,7 @@ from pep_variants.formats.platform_file import load_platform, read_platform, wri
 from pep_variants.model.property import NAME, VALUE
 
 PROJECT = Path(__file__).parents[1]
-FOLDER = resources.files("variants_cli.platforms")
+FOLDER = resources.files("variants_index.named_platforms")
 FILES = sorted(file.name for file in FOLDER.iterdir() if file.name.endswith(".toml"))
 
 
@@ -187,15 +187,23 @@ def test_readme_lists_them_all():
 
 def test_wheel_contains_them(tmp_path):
     code = "import sys; from hatchling.build import build_wheel; build_wheel(sys.argv[1])"
-    subprocess.run([sys.executable, "-c", code, tmp_path], cwd=PROJECT, check=True)
+    index = PROJECT.with_name("variants-index")
+    subprocess.run([sys.executable, "-c", code, tmp_path], cwd=index, check=True)
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         shipped = [
             Path(path).name
             for path in archive.namelist()
-            if path.startswith("variants_cli/platforms/") and path.endswith(".toml")
+            if path.startswith("variants_index/named_platforms/") and path.endswith(".toml")
         ]
         assert sorted(shipped) == FILES
+
+
+def test_wheel_contains_matrices(tmp_path):
+    code = "import sys; from hatchling.build import build_wheel; build_wheel(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", code, tmp_path], cwd=PROJECT, check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
         assert "variants_cli/matrices/pytorch.toml" in archive.namelist()
 
 

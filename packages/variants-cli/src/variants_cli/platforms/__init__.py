@@ -1,1 +1,0 @@
-"""Example platform files, one for each class of machine: data, no code."""

@@ -248,7 +248,10 @@ def test_configuration():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("prefers = []", "prefers: unknown key; there are allow-provider, coherent, enable, excl"),
+        (
+            "prefers = []",
+            "prefers: unknown key; there are allow-provider, catalog, catalog-mirror, ",
+        ),
         ("[variant-prefer]", "variant-prefer: unknown key"),
         ("no-variants = 1", "no-variants: expected true or false, found 1"),
         ("no-variants = 'true'", "no-variants: expected true or false, found 'true'"),
@@ -382,7 +385,7 @@ def test_arbitrary_values_raise_nothing_else(option, values):
 
 
 def test_every_option_is_documented():
-    assert len({option.name for option in OPTIONS}) == len({o.key for o in OPTIONS}) == 12
+    assert len({option.name for option in OPTIONS}) == len({o.key for o in OPTIONS}) == 14
     for option in OPTIONS:
         assert option.help.endswith(".")
         assert option.name.startswith(("no-variants", "variant"))

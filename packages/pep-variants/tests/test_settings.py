@@ -32,6 +32,8 @@ KEYS = {
     "prefer": ("['a']", True),
     "exclude": ("['a']", True),
     "platform": ("'machine.toml'", False),
+    "catalog": ('"entries"', False),
+    "catalog-mirror": ('["https://a.example=https://b.example"]', False),
     "enable": ("['a']", False),
     "allow-provider": ("['p @ https://index.example/p-1-py3-none-any.whl']", False),
     "on-plugin-error": ("'skip'", False),
@@ -101,7 +103,10 @@ def everything_of(role, files):
     path.write_text(text)
     path.chmod(0o644)
     found = read_configuration(text, "x")
-    return Preferences(**{**vars(found), "platform_file": str(path.parent / "machine.toml")})
+    paths = {"platform_file": "machine.toml", "catalog": "entries"}
+    return Preferences(
+        **{**vars(found), **{name: str(path.parent / item) for name, item in paths.items()}}
+    )
 
 
 # Which key counts where.
@@ -131,11 +136,15 @@ def test_key_in_place(key, role, state, files, load, approve, monkeypatch):
         monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 4711)
         monkeypatch.setattr("pep_variants.settings.ownership._ROOT", -1)
     believed = state == "approved" if role is Role.PROJECT else state in ("private", "approved")
+    never = role is Role.PROJECT and key in ("catalog", "catalog-mirror")
+    believed = believed and not never
     found, warnings = load()
     if believed or narrows:
         expected = read_configuration(path.read_bytes(), "x")
         if key == "platform":
             expected = Preferences(platform_file=str(path.parent / "machine.toml"))
+        if key == "catalog":
+            expected = Preferences(catalog=str(path.parent / "entries"))
         assert found == expected
         assert warnings == []
         return
@@ -150,6 +159,8 @@ def test_key_in_place(key, role, state, files, load, approve, monkeypatch):
     }.get(state, "a project's file is not trusted before you approve it")
     if role is Role.PROJECT:
         reason = f"run variants trust {path.parent}"
+    if never and state == "approved":
+        reason = "a project does not decide where code comes from"
     assert reason in warning
 
 
@@ -159,7 +170,7 @@ def test_the_rest_of_an_unapproved_file_counts_and_one_line_says_what_does_not(f
     allowed = {"use_variants", "forced", "prefer", "exclude", "coherent", *PRIORITIES}
     assert found == Preferences(**{name: getattr(expected, name) for name in allowed})
     keys = "platform, enable, allow-provider, on-plugin-error, plugin-variable, plugin-sandbox"
-    keys += ", switch"
+    keys += ", catalog, catalog-mirror, switch"
     assert [text.split(":")[1].strip() for text in warnings] == [f"{keys} ignored"]
 
 
@@ -252,7 +263,9 @@ def test_approval_is_forgotten_when_the_file_changes(files, load, approve):
     path = files[Role.PROJECT]
     everything_of(Role.PROJECT, files)
     approve(path)
-    assert load()[1] == []
+    before, (warning,) = load()
+    assert before.allow_providers
+    assert ": catalog, catalog-mirror ignored: " in warning
     path.write_text(path.read_text() + "# changed")
     found, (warning,) = load()
     assert found.allow_providers == ()

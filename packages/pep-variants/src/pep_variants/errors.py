@@ -180,6 +180,23 @@ class LockError(VariantError):
     """A lock file that cannot be written, read, or installed from; names file and package."""
 
 
+class CatalogError(VariantError):
+    """An entry of the catalogue that cannot be used.
+
+    Attributes:
+        source: file or URL of the entry.
+        path: place inside it, e.g. ``variant 2.local``; empty for the whole file.
+        problem: what is wrong, with the offending value.
+    """
+
+    def __init__(self, source: str, path: str, problem: str) -> None:
+        self.source = redacted(source)
+        self.path = path
+        self.problem = redacted(problem)
+        parts = (self.source, path, self.problem)
+        super().__init__(printable(": ".join(filter(None, parts))))
+
+
 class PlatformFileError(VariantError):
     """A platform file that cannot be read."""
 

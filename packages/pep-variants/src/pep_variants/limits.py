@@ -223,6 +223,20 @@ SETTINGS_VALUES: Final = 1_000
 """Values of one option, variable or list in ``variants.toml``, all of which are compared with what
 metadata has. Real: 20."""
 
+# --- The catalogue of existing builds
+
+CATALOG_ENTRY_BYTES: Final = MIB // 2
+"""The entry of one project. Real: 20 KiB."""
+
+CATALOG_BYTES: Final = 8 * MIB
+"""Entries of several projects in one file."""
+
+CATALOG_VARIANTS: Final = 500
+"""``[[variant]]`` tables of one entry. Real: 30."""
+
+CATALOG_PROJECTS: Final = 10_000
+"""Projects in one catalogue. Real: 40."""
+
 # --- TOML of any kind
 
 TOML_DEPTH: Final = 64

@@ -104,6 +104,21 @@ OPTIONS = (
         narrows=True,
     ),
     Option(
+        "variant-catalog",
+        "catalog",
+        "NAME|FILE|URL",
+        False,
+        "Take existing builds as variants, as this catalogue describes them; 'default' is the one "
+        "of variants-catalog, 'none' is none.",
+    ),
+    Option(
+        "variant-catalog-mirror",
+        "catalog-mirror",
+        "FROM=TO",
+        True,
+        "Take what the catalogue has at URLs that begin with FROM from TO.",
+    ),
+    Option(
         "variant-switch",
         "switch",
         "",

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from ..errors import InvalidLabel, InvalidProperty, PreferenceError, printable, shortened
+from ..errors import InvalidLabel, InvalidProperty, PreferenceError, printable, redacted, shortened
 from ..formats import toml
 from ..limits import SETTINGS_VALUES
 from ..model.label import check_label
@@ -32,11 +32,17 @@ SANDBOX_AUTO = "auto"
 SANDBOX_OFF = "off"
 """Values of ``--variant-plugin-sandbox``."""
 
+DEFAULT_CATALOG = "default"
+"""Value of ``--variant-catalog`` for the catalogue of the distribution ``variants-catalog``."""
+
+_NO_CATALOG = "none"
+
 _CHOICES = {
     "on-plugin-error": ("on_plugin_error", (ABORT, SKIP)),
     "plugin-sandbox": ("plugin_sandbox", (SANDBOX_AUTO, SANDBOX_OFF)),
 }
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_URL = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
 _HASH = re.compile(r"--hash=[a-z0-9_]+:[0-9a-f]+")
 
 
@@ -58,6 +64,8 @@ class Preferences:
         plugin_variables: names of environment variables that plugins see besides the usual ones.
         plugin_sandbox: `SANDBOX_AUTO` or `SANDBOX_OFF`.
         coherent: namespaces in which packages should agree with what is already chosen.
+        catalog: catalogue of existing builds: `DEFAULT_CATALOG`, a path or a URL; None for none.
+        catalog_mirrors: beginnings of the catalogue's URLs, and what replaces them.
         switch: reinstall, with its dependencies, what another variant now fits better.
         namespace_priorities, feature_priorities, property_priorities: orders that go before those
             of the metadata, with the names and shapes that variantlib's configuration has.
@@ -74,6 +82,8 @@ class Preferences:
     plugin_variables: tuple[str, ...] = ()
     plugin_sandbox: str = SANDBOX_AUTO
     coherent: tuple[str, ...] = ()
+    catalog: str | None = None
+    catalog_mirrors: Mapping[str, str] = field(default_factory=dict)
     switch: bool = False
     namespace_priorities: tuple[str, ...] = ()
     feature_priorities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -248,6 +258,13 @@ def _parse(key: str, value: Any, where: str, origin: str) -> Given:  # noqa: ANN
         if not isinstance(value, str) or not value:
             raise PreferenceError(f"{where}: expected a path, found {shortened(value)}")
         return Given("platform_file", value, origin)
+    if key == "catalog":
+        if not isinstance(value, str) or not value or not value.isprintable():
+            raise PreferenceError(
+                f"{where}: expected {DEFAULT_CATALOG!r}, {_NO_CATALOG!r}, a path or a URL, "
+                f"found {shortened(value)}"
+            )
+        return Given("catalog", None if value == _NO_CATALOG else value, origin)
     if key in _CHOICES:
         name, choices = _CHOICES[key]
         if not isinstance(value, str) or value not in choices:
@@ -260,6 +277,8 @@ def _parse(key: str, value: Any, where: str, origin: str) -> Given:  # noqa: ANN
     _check_number(_split(items), where)
     if key == "variant":
         return Given("forced", _forced(_split(items), where), origin)
+    if key == "catalog-mirror":
+        return Given("catalog_mirrors", _mirrors(_split(items), where), origin)
     if key == "allow-provider":
         return Given("allow_providers", _requirements(items, where), origin)
     if key == "plugin-variable":
@@ -272,6 +291,23 @@ def _parse(key: str, value: Any, where: str, origin: str) -> Given:  # noqa: ANN
             raise PreferenceError(f"{where}: {shortened(str(selector))} is not a namespace")
     namespaces = tuple(selector.namespace for selector in selectors)
     return Given(key, frozenset(namespaces) if key == "enable" else namespaces, origin)
+
+
+def is_catalog_path(text: str) -> bool:
+    """Return whether *text*, a value of ``--variant-catalog``, is a path."""
+    return text != DEFAULT_CATALOG and "://" not in text
+
+
+def _mirrors(items: Iterable[str], where: str) -> dict[str, str]:
+    found = {}
+    for item in items:
+        start, equals, end = item.partition("=")
+        if not equals or not _URL.fullmatch(start) or not _URL.fullmatch(end):
+            raise PreferenceError(
+                f"{where}: {shortened(redacted(item))}: write FROM=TO, two URLs of http"
+            )
+        found[start] = end
+    return found
 
 
 def _split(items: Iterable[str]) -> list[str]:

@@ -28,12 +28,16 @@ from ..choose.preferences import (
     given_options,
     given_settings,
     given_variables,
+    is_catalog_path,
 )
 from ..errors import PreferenceError, printable
 from ..files import Content, read_regular
 from ..limits import SETTINGS_BYTES
 from .ownership import NotPrivate, check_private
 from .places import Place, Role, places
+
+_USERS = {"catalog", "catalog-mirror"}
+"""Keys that a project's file cannot set, approved or not: they change where code comes from."""
 
 _NARROWING = {*PRIORITIES, *(option.key for option in OPTIONS if option.narrows)}
 
@@ -161,6 +165,9 @@ def _read(place: Place, warn: Callable[[str], None]) -> tuple[list[Given], bool]
         if doubt:
             ignored = [option for option in OPTIONS if option.key in tree and not option.narrows]
             tree = {key: value for key, value in tree.items() if key in _NARROWING}
+        elif place.role is Role.PROJECT:
+            ignored = [option for option in OPTIONS if option.key in {*tree} & _USERS]
+            tree = {key: value for key, value in tree.items() if key not in _USERS}
         given = list(given_settings(tree, source))
     except PreferenceError as error:
         if must_be_sound:
@@ -170,14 +177,19 @@ def _read(place: Place, warn: Callable[[str], None]) -> tuple[list[Given], bool]
     if ignored:
         keys = ", ".join(option.key for option in ignored)
         flags = ", ".join(f"--{option.name}" for option in ignored)
-        warn(f"{source}: {keys} ignored: {doubt}, or use {flags}")
+        reason = doubt or "a project does not decide where code comes from: set it yourself"
+        warn(f"{source}: {keys} ignored: {reason}, or use {flags}")
     # Relative to the file, not to where the command was typed.
     return [
-        item._replace(value=str(place.path.parent / item.value))
-        if item.attribute == "platform_file"
-        else item
+        item._replace(value=str(place.path.parent / item.value)) if _is_path(item) else item
         for item in given
     ], bool(doubt)
+
+
+def _is_path(item: Given) -> bool:
+    if item.attribute == "catalog":
+        return item.value is not None and is_catalog_path(item.value)
+    return item.attribute == "platform_file"
 
 
 def _changeable(path: Path, content: Content) -> str:

@@ -1,0 +1,291 @@
+"""Entries of the catalogue, and the variant wheels that they make of published files.
+
+A published file is known under a *labelled name*: a file ``torch-2.9.0+cu128-cp312-….whl`` of the
+index that an entry calls ``cuda12.8`` counts as ``torch-2.9.0-cp312-…-cuda12.8.whl``. Whatever
+chooses among variant wheels chooses among these; what is fetched, locked and installed is the
+published file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from ..limits import FILENAME_CHARACTERS
+from ..model.filename import read_version
+from ..model.generation import V0_2_0
+from ..model.label import NULL_LABEL, split_label
+from ..model.metadata import Metadata, ProviderInfo
+from ..model.property import Features, Properties, Property
+
+PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+_NUMBER = r"[0-9]+(?:\.[0-9]+)*"
+_PARTS = 5
+"""Parts of a wheel's filename without build tag and label."""
+
+
+@dataclass(frozen=True)
+class PublishedFile:
+    """A published wheel as a variant wheel.
+
+    Attributes:
+        filename: its labelled name.
+        published: filename of the wheel that is fetched: the publisher's own, or for a
+            redirect the labelled name.
+        version: public version.
+        label: variant label.
+        properties: of the label; empty for the null variant.
+        requires: dependencies that the catalogue adds to those of the wheel.
+        redirect: whether the wheel is made from the entry, see `redirect`.
+    """
+
+    filename: str
+    published: str
+    version: Version
+    label: str
+    properties: Properties
+    requires: tuple[str, ...] = ()
+    redirect: bool = False
+
+
+@dataclass(frozen=True)
+class CatalogVariant:
+    """One ``[[variant]]`` table.
+
+    Attributes:
+        label: variant label; may hold placeholders of `local`.
+        index: index that has the files, without a slash at the end; None for another kind.
+        links: find-links page that has the files; None for another kind.
+        local: templates of the local versions that mark the files, an empty one for files
+            without local version; None for any.
+        versions: public versions that it is about.
+        requires: templates of the requirements that stand for the variant, ``{version}`` for the
+            version.
+        properties: templates of properties.
+    """
+
+    label: str
+    index: str | None = None
+    links: str | None = None
+    local: tuple[str, ...] | None = None
+    versions: SpecifierSet = field(default_factory=SpecifierSet)
+    requires: tuple[str, ...] = ()
+    properties: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> str | None:
+        """URL of the index or find-links page, None for a variant that has neither."""
+        return self.index or self.links
+
+    def admits(self, version: Version) -> bool:
+        """Return whether it is about the public part of *version*, pre-releases included."""
+        return self.versions.contains(version.public, prereleases=True)
+
+    def placeholders(self, version: Version) -> Mapping[str, str] | None:
+        """Return the values of placeholders in the local part of *version*.
+
+        None if the local part is not one that marks the files.
+        """
+        if self.local is None:
+            return {}
+        for pattern in self._patterns:
+            if match := pattern.fullmatch(version.local or ""):
+                return match.groupdict()
+        return None
+
+    @cached_property
+    def _patterns(self) -> tuple[re.Pattern[str], ...]:
+        return tuple(map(_pattern, self.local or ()))
+
+    def properties_of(self, values: Mapping[str, str]) -> dict[str, Features]:
+        """Return the properties, with the *values* of placeholders."""
+        found: dict[str, dict[str, list[str]]] = {}
+        for text in self.properties:
+            item = Property.parse(filled(text, values))
+            found.setdefault(item.namespace, {}).setdefault(item.feature, []).append(item.value)
+        return {
+            namespace: {feature: tuple(sorted(set(held))) for feature, held in features.items()}
+            for namespace, features in found.items()
+        }
+
+
+@dataclass(frozen=True)
+class CatalogProject:
+    """The entry of one project.
+
+    Attributes:
+        name: normalized.
+        documentation: URL of the publisher's documentation.
+        variants: in the order of the file.
+        sources: URLs of what the facts are taken from, besides the documentation.
+        coherent: projects that have to come from the same variant.
+        variants_index: index on which the project is published as variant wheels, None without.
+        namespaces: ``default-priorities.namespace``, most important first.
+        feature_priorities: ``default-priorities.feature``.
+        property_priorities: ``default-priorities.property``.
+        static: values of namespaces that need no detection, most important first.
+        source: file or URL that the entry is from, for messages.
+    """
+
+    name: str
+    documentation: str
+    variants: tuple[CatalogVariant, ...]
+    sources: tuple[str, ...] = ()
+    coherent: tuple[str, ...] = ()
+    variants_index: str | None = None
+    namespaces: tuple[str, ...] = ()
+    feature_priorities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    property_priorities: Mapping[str, Features] = field(default_factory=dict)
+    static: Mapping[str, Features] = field(default_factory=dict)
+    source: str = field(default="", compare=False)
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """URLs of the indexes and find-links pages that have files of the project."""
+        return tuple(dict.fromkeys(item.place for item in self.variants if item.place is not None))
+
+    def page(self, place: str) -> str:
+        """Return the URL of the page that lists the project's files at *place*, see `places`."""
+        is_index = any(item.index == place for item in self.variants)
+        return f"{place}/{self.name}/" if is_index else place
+
+    @cached_property
+    def targets(self) -> tuple[str, ...]:
+        """Normalized names of the other projects whose versions stand for this one's."""
+        names = (target(item) for item in self.variants if item.requires)
+        return tuple(dict.fromkeys(name for name in names if name != self.name))
+
+    @property
+    def uses_own_files(self) -> bool:
+        """Whether a variant is an extra of the project, which has its own files."""
+        return any(item.requires and target(item) == self.name for item in self.variants)
+
+    def files(self, place: str, filename: str) -> Iterator[PublishedFile]:
+        """Yield what the wheel *filename* of one of the `places` is; nothing if no variant."""
+        named = _named(filename)
+        if named is None or named[0] != self.name:
+            return
+        for item in self.variants:
+            if item.place == place and item.admits(named[1]):
+                values = item.placeholders(named[1])
+                if values is not None:
+                    yield self._file(item, filename, named[1], values)
+                    return
+
+    def own_files(self, filename: str) -> Iterator[PublishedFile]:
+        """Yield what the project's own non-variant wheel *filename* is, with each of the extras."""
+        named = _named(filename)
+        if named is None or named[0] != self.name:
+            return
+        for item in self.variants:
+            if item.requires and target(item) == self.name and item.admits(named[1]):
+                yield self._file(item, filename, named[1], {})
+
+    def redirects(self, filename: str) -> Iterator[PublishedFile]:
+        """Yield what stands for the wheel *filename* of one of the `targets`."""
+        named = _named(filename)
+        if named is None:
+            return
+        for item in self.variants:
+            if item.requires and target(item) == named[0] != self.name and item.admits(named[1]):
+                tail = filename.split("-", 2)[2]
+                own = f"{self.name.replace('-', '_')}-{named[1].public}-{tail}"
+                found = self._file(item, own, named[1], {})
+                yield replace(found, published=found.filename, redirect=True)
+
+    def metadata(self, files: Iterable[PublishedFile]) -> Metadata:
+        """Return the variant metadata of a version that has *files*."""
+        return Metadata(
+            self.namespaces,
+            {item.label: item.properties for item in files if item.label != NULL_LABEL},
+            {name: self._provider(name) for name in self.namespaces},
+            self.feature_priorities,
+            self.property_priorities,
+            V0_2_0.schema,
+            self.source,
+        )
+
+    def mirrored(self, mirrors: Mapping[str, str]) -> CatalogProject:
+        """Return the entry with the beginnings of URLs replaced.
+
+        Args:
+            mirrors: new beginning by the one that it replaces; the longest counts.
+        """
+        if not mirrors:
+            return self
+
+        def at_mirror(url: str | None) -> str | None:
+            for start in sorted(mirrors, key=len, reverse=True):
+                if url is not None and f"{url}/".startswith(f"{start.rstrip('/')}/"):
+                    return mirrors[start].rstrip("/") + url[len(start.rstrip("/")) :]
+            return url
+
+        variants = tuple(
+            replace(item, index=at_mirror(item.index), links=at_mirror(item.links))
+            for item in self.variants
+        )
+        return replace(self, variants=variants, variants_index=at_mirror(self.variants_index))
+
+    def _file(
+        self, item: CatalogVariant, filename: str, version: Version, values: Mapping[str, str]
+    ) -> PublishedFile:
+        label = filled(item.label, values)
+        name, version_text, tail = filename.split("-", 2)
+        public = version_text.partition("+")[0]
+        known = {"version": str(version)}
+        return PublishedFile(
+            f"{name}-{public}-{tail[:-4]}-{label}.whl",
+            filename,
+            _public(version),
+            label,
+            item.properties_of(values),
+            tuple(filled(text, known) for text in item.requires),
+        )
+
+    def _provider(self, namespace: str) -> ProviderInfo:
+        if namespace in self.static:
+            return ProviderInfo(static=self.static[namespace])
+        return ProviderInfo(builtin=namespace)
+
+
+def filled(template: str, values: Mapping[str, str]) -> str:
+    """Return *template* with *values* in place of its placeholders; others stay."""
+    return PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), template)
+
+
+def target(variant: CatalogVariant) -> str:
+    """Return the normalized name of the project that gives the versions of *variant*."""
+    return canonicalize_name(re.split(r"[\s\[=]", variant.requires[0], maxsplit=1)[0])
+
+
+@lru_cache(maxsize=4096)  # a version has many files
+def _public(version: Version) -> Version:
+    return Version(version.public)
+
+
+def _named(filename: str) -> tuple[str, Version] | None:
+    """Return project and version of a non-variant wheel, None for anything else."""
+    if not filename.endswith(".whl") or len(filename) > FILENAME_CHARACTERS:
+        return None
+    parts = filename.split("-")
+    if not _PARTS <= len(parts) <= _PARTS + 1 or split_label(filename)[1] is not None:
+        return None
+    version = read_version(parts[1].replace("_", "-"))
+    return None if version is None else (canonicalize_name(parts[0]), version)
+
+
+def _pattern(template: str) -> re.Pattern[str]:
+    """Return the pattern of the local versions that *template* stands for."""
+    pieces = PLACEHOLDER.split(template)
+    return re.compile(
+        "".join(
+            f"(?P<{piece}>{_NUMBER})" if number % 2 else re.escape(piece)
+            for number, piece in enumerate(pieces)
+        )
+    )

@@ -1,0 +1,277 @@
+"""Reading entries of the catalogue, strictly: an entry decides where code comes from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import InvalidName, canonicalize_name
+
+from ..errors import CatalogError, InvalidProperty, shortened
+from ..formats.properties import PropertyTree
+from ..limits import (
+    CATALOG_ENTRY_BYTES,
+    CATALOG_VARIANTS,
+    REQUIREMENT_LENGTH,
+    URL_CHARACTERS,
+    VALUES,
+)
+from ..model.label import LABEL, NULL_LABEL
+from ..model.property import ABI_DEPENDENCY, NAME, Property
+from .model import PLACEHOLDER, CatalogProject, CatalogVariant, filled, target
+
+FORMAT_VERSION = "1"
+_SAMPLE = "1.0"
+"""Stands for the value of any placeholder when a template is checked."""
+_LOCAL = re.compile(r"[a-z0-9]+(\.[a-z0-9]+)*|")
+_KINDS = ("index", "links", "requires")
+
+
+def read_entry(data: bytes | str, source: str) -> CatalogProject:
+    """Read the TOML file of one project.
+
+    Args:
+        data: contents of the file.
+        source: file or URL, for messages.
+
+    Raises:
+        CatalogError: not TOML, larger than `CATALOG_ENTRY_BYTES`, unknown keys, or malformed,
+            contradictory or missing values; the message names the place and the value.
+    """
+    reader = _Reader(source)
+    if len(data) > CATALOG_ENTRY_BYTES:
+        raise reader.error("", f"larger than {CATALOG_ENTRY_BYTES} bytes, which are read at most")
+    return reader.project(reader.load_toml(data))
+
+
+def entry_from_tree(tree: object, source: str) -> CatalogProject:
+    """Return the entry that *tree* describes, the parsed file; raises `CatalogError`."""
+    reader = _Reader(source)
+    return reader.project(reader.mapping(tree, ""))
+
+
+class _Reader(PropertyTree):
+    """Reads one entry."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(lambda path, problem: CatalogError(source, path, problem), "table")
+        self._source = source
+
+    def project(self, tree: Mapping[str, Any]) -> CatalogProject:
+        self.check_keys(tree, "", ("catalog-version", "project", "variant"))
+        version = self.string(tree, "catalog-version")
+        if version != FORMAT_VERSION:
+            raise self.error(
+                "catalog-version", f"{shortened(version)} is not supported, only {FORMAT_VERSION!r}"
+            )
+        table = self.table(tree, "project")
+        self.check_keys(
+            table,
+            "project",
+            (
+                "name",
+                "documentation",
+                "sources",
+                "coherent",
+                "variants-index",
+                "default-priorities",
+                "static-properties",
+            ),
+        )
+        name = self._name(self._text(table, "name", "project"), "project.name")
+        priorities = self.table(table, "default-priorities", "project")
+        path = "project.default-priorities"
+        self.check_keys(priorities, path, ("namespace", "feature", "property"))
+        namespaces = self.names(priorities.get("namespace", []), f"{path}.namespace", NAME)
+        static = self.properties(table.get("static-properties", {}), "project.static-properties")
+        tables = self.tables(tree, "variant")
+        self.check_count(tables, "variant", CATALOG_VARIANTS, "variants")
+        index = self._url(table, "variants-index", "project")
+        if not tables and index is None:
+            raise self.error("variant", "there are none: add a [[variant]] table")
+        variants = tuple(
+            self._variant(item, f"variant {number}", name, namespaces)
+            for number, item in enumerate(tables, 1)
+        )
+        for namespace in static:
+            if namespace not in namespaces:
+                raise self.error(
+                    f"project.static-properties.{namespace}", f"is not listed in {path}.namespace"
+                )
+        return CatalogProject(
+            name,
+            self._url(table, "documentation", "project", needed=True) or "",
+            variants,
+            tuple(
+                self._checked_url(item, "project.sources")
+                for item in self.strings(table, "sources", "project")
+            ),
+            tuple(
+                self._name(item, "project.coherent")
+                for item in self.strings(table, "coherent", "project")
+            ),
+            index,
+            namespaces,
+            self.features(priorities.get("feature", {}), f"{path}.feature", NAME),
+            self.properties(priorities.get("property", {}), f"{path}.property"),
+            static,
+            self._source,
+        )
+
+    def _variant(
+        self, table: Mapping[str, Any], path: str, name: str, namespaces: tuple[str, ...]
+    ) -> CatalogVariant:
+        keys = ("label", *_KINDS, "local", "versions", "properties")
+        self.check_keys(table, path, keys)
+        label = self._text(table, "label", path)
+        kinds = [kind for kind in _KINDS if kind in table]
+        if len(kinds) > 1:
+            raise self.error(path, f"has {' and '.join(kinds)}: only one of them is possible")
+        if not kinds and label != NULL_LABEL:
+            raise self.error(path, f"needs one of {', '.join(_KINDS)}")
+        local = self._local(table, path)
+        if local is not None and not {"index", "links"} & set(kinds):
+            raise self.error(f"{path}.local", "is only for files of an index or find-links page")
+        found = CatalogVariant(
+            label,
+            self._place(table, "index", path),
+            self._place(table, "links", path),
+            local,
+            self._versions(table, path),
+            self._requirements(table, path, name),
+            self._properties(table, path, label, namespaces),
+        )
+        self._check_placeholders(found, path)
+        return found
+
+    def _local(self, table: Mapping[str, Any], path: str) -> tuple[str, ...] | None:
+        value = table.get("local")
+        if value is None:
+            return None
+        path = f"{path}.local"
+        items = self.string_list([value] if isinstance(value, str) else value, path)
+        self.check_count(items, path, VALUES, "entries")
+        for item in items:
+            if not _LOCAL.fullmatch(PLACEHOLDER.sub("1", item)):
+                raise self.error(
+                    path, f"{shortened(item)} is not a normalized local version (PEP 440)"
+                )
+        return items
+
+    def _versions(self, table: Mapping[str, Any], path: str) -> SpecifierSet:
+        text = self.string(table, "versions", path) or ""
+        self.check_length(text, f"{path}.versions", REQUIREMENT_LENGTH)
+        try:
+            return SpecifierSet(text)
+        except (InvalidSpecifier, ValueError):
+            problem = f"{shortened(text)} is not a version specifier, such as '>=2.7,<2.9'"
+            raise self.error(f"{path}.versions", problem) from None
+
+    def _requirements(self, table: Mapping[str, Any], path: str, name: str) -> tuple[str, ...]:
+        path = f"{path}.requires"
+        texts = self.string_list(table.get("requires", []), path)
+        if "requires" in table and not texts:
+            raise self.error(path, "is empty")
+        self.check_count(texts, path, VALUES, "entries")
+        found = []
+        for number, text in enumerate(texts):
+            self.check_length(text, path, REQUIREMENT_LENGTH)
+            template = filled(text, {"name": name})
+            unknown = set(PLACEHOLDER.findall(template)) - {"version"}
+            if unknown:
+                raise self.error(
+                    path, f"{shortened(text)}: only {{name}} and {{version}} are known"
+                )
+            try:
+                requirement = Requirement(filled(template, {"version": _SAMPLE}))
+            except (InvalidRequirement, ValueError, RecursionError):
+                raise self.error(path, f"{shortened(text)} is not a requirement") from None
+            if requirement.url is not None:
+                raise self.error(path, f"{shortened(text)} is a URL: name a project")
+            if number == 0 and str(requirement.specifier) != f"=={_SAMPLE}":
+                raise self.error(
+                    path, f"{shortened(text)} does not pin one version: write NAME=={{version}}"
+                )
+            if canonicalize_name(requirement.name) == name and not requirement.extras:
+                raise self.error(path, f"{shortened(text)} is a redirect to itself: name an extra")
+            found.append(template)
+        return tuple(found)
+
+    def _properties(
+        self, table: Mapping[str, Any], path: str, label: str, namespaces: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        path = f"{path}.properties"
+        texts = self.strings(table, "properties", path.rpartition(".")[0])
+        self.check_count(texts, path, VALUES, "properties")
+        if bool(texts) is (label == NULL_LABEL):
+            problem = "the null variant has none" if texts else f"{shortened(label)} needs some"
+            raise self.error(path, problem)
+        seen = set()
+        for text in texts:
+            try:
+                item = Property.parse(PLACEHOLDER.sub(_SAMPLE, text))
+            except InvalidProperty as error:
+                raise self.error(path, str(error)) from None
+            if item.namespace not in (*namespaces, ABI_DEPENDENCY):
+                raise self.error(
+                    path,
+                    f"{shortened(text)}: namespace {item.namespace!r} is not listed in "
+                    "project.default-priorities.namespace",
+                )
+            if text in seen:
+                raise self.error(path, f"{shortened(text)} is listed twice")
+            seen.add(text)
+        return texts
+
+    def _check_placeholders(self, found: CatalogVariant, path: str) -> None:
+        known = [set(PLACEHOLDER.findall(text)) for text in found.local or ("",)]
+        for text in found.local or ():
+            names = PLACEHOLDER.findall(text)
+            if len(set(names)) < len(names):
+                raise self.error(f"{path}.local", f"{shortened(text)} has a placeholder twice")
+        for key, texts in (("label", (found.label,)), ("properties", found.properties)):
+            for text in texts:
+                for name in PLACEHOLDER.findall(text):
+                    if not all(name in names for names in known):
+                        problem = f"{shortened(text)}: {{{name}}} is not in every local version"
+                        raise self.error(f"{path}.{key}", problem)
+        self.name(PLACEHOLDER.sub(_SAMPLE, found.label), f"{path}.label", LABEL, "variant label")
+        if found.requires and not target(found):
+            raise self.error(f"{path}.requires", "names no project")
+
+    def _name(self, text: str, path: str) -> str:
+        try:
+            return canonicalize_name(text, validate=True)
+        except InvalidName:
+            raise self.error(path, f"{shortened(text)} is not a valid project name") from None
+
+    def _text(self, table: Mapping[str, Any], key: str, path: str) -> str:
+        value = self.string(table, key, path)
+        if not value:
+            raise self.error(f"{path}.{key}", "is missing")
+        return value
+
+    def _place(self, table: Mapping[str, Any], key: str, path: str) -> str | None:
+        found = self._url(table, key, path)
+        return found if found is None or key == "links" else found.rstrip("/")
+
+    def _url(
+        self, table: Mapping[str, Any], key: str, path: str, *, needed: bool = False
+    ) -> str | None:
+        value = self.string(table, key, path)
+        if value is None:
+            if needed:
+                raise self.error(f"{path}.{key}", "is missing")
+            return None
+        return self._checked_url(value, f"{path}.{key}")
+
+    def _checked_url(self, value: str, path: str) -> str:
+        self.check_length(value, path, URL_CHARACTERS)
+        if not re.fullmatch(r"https?://[^\s/@?#]+(/[^\s?#]*)?", value):
+            raise self.error(
+                path, f"{shortened(value)} is not a URL of http without credentials, query and #"
+            )
+        return value

@@ -1,0 +1,149 @@
+"""Catalogues: a directory of entries, one entry, or several in one file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from packaging.utils import canonicalize_name
+
+from ..errors import CatalogError, shortened
+from ..files import read_regular
+from ..limits import CATALOG_BYTES, CATALOG_ENTRY_BYTES, CATALOG_PROJECTS, json_values
+from .model import CatalogProject
+from .reader import FORMAT_VERSION, entry_from_tree, read_entry
+
+_SUFFIX = ".toml"
+
+
+class Catalog(Protocol):
+    """Entries by project; an entry is read when it is asked for."""
+
+    def names(self) -> Iterable[str]:
+        """Return the normalized names of the projects, ascending."""
+        ...
+
+    def project(self, name: str) -> CatalogProject | None:
+        """Return the entry of the project *name* (normalized), None without one.
+
+        Raises:
+            CatalogError: it cannot be read.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class DirectoryCatalog:
+    """A directory with the entry of each project in ``NAME.toml``.
+
+    Attributes:
+        path: of the directory.
+    """
+
+    path: Path
+
+    def names(self) -> Iterable[str]:
+        """Return the normalized names of the projects, ascending."""
+        found = (name.removesuffix(_SUFFIX) for name in self._listed() if name.endswith(_SUFFIX))
+        return sorted(name for name in found if canonicalize_name(name) == name)
+
+    def project(self, name: str) -> CatalogProject | None:
+        """Return the entry of the project *name* (normalized), None without one."""
+        path = self.path / f"{name}{_SUFFIX}"
+        try:
+            data = read_regular(path, CATALOG_ENTRY_BYTES).data
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise CatalogError(str(path), "", f"cannot be read: {error.strerror}") from None
+        found = read_entry(data, str(path))
+        if found.name != name:
+            problem = f"is {found.name!r}, but the file is named {path.name}: rename one of them"
+            raise CatalogError(str(path), "project.name", problem)
+        return found
+
+    def _listed(self) -> list[str]:
+        try:
+            return os.listdir(self.path)  # noqa: PTH208 - names, of which most are not needed
+        except OSError as error:
+            raise CatalogError(str(self.path), "", f"cannot be read: {error.strerror}") from None
+
+
+@dataclass(frozen=True)
+class FileCatalog:
+    """Entries of one file.
+
+    Attributes:
+        source: file or URL.
+        trees: parsed entries by normalized name.
+    """
+
+    source: str
+    trees: Mapping[str, Any]
+    _read: dict[str, CatalogProject] = field(default_factory=dict, compare=False, repr=False)
+
+    def names(self) -> Iterable[str]:
+        """Return the normalized names of the projects, ascending."""
+        return sorted({*self.trees, *self._read})
+
+    def project(self, name: str) -> CatalogProject | None:
+        """Return the entry of the project *name* (normalized), None without one."""
+        if name not in self._read and name in self.trees:
+            found = entry_from_tree(self.trees[name], f"{self.source}: {name}")
+            if found.name != name:
+                raise CatalogError(self.source, name, f"is the entry of {found.name!r}")
+            self._read[name] = found
+        return self._read.get(name)
+
+
+def read_catalog(data: bytes, source: str) -> FileCatalog:
+    """Read a file with the entry of one project (TOML), or with several (JSON).
+
+    The latter is an object of ``catalog-version`` and ``projects``, what the TOML files hold by
+    normalized name.
+
+    Raises:
+        CatalogError: it is neither, or larger than `CATALOG_BYTES`.
+    """
+    if data.lstrip()[:1] != b"{":
+        entry = read_entry(data, source)
+        return FileCatalog(source, {}, {entry.name: entry})
+    if len(data) > CATALOG_BYTES or json_values(data) > CATALOG_BYTES // 4:
+        raise CatalogError(source, "", f"larger than {CATALOG_BYTES} bytes, which are read at most")
+    try:
+        tree = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise CatalogError(source, "", f"not valid JSON: {error}") from None
+    version, trees = tree.get("catalog-version"), tree.get("projects")
+    if version != FORMAT_VERSION:
+        problem = f"{shortened(version)} is not supported, only {FORMAT_VERSION!r}"
+        raise CatalogError(source, "catalog-version", problem)
+    if not isinstance(trees, dict) or len(trees) > CATALOG_PROJECTS:
+        problem = f"expected an object of at most {CATALOG_PROJECTS} entries"
+        raise CatalogError(source, "projects", problem)
+    return FileCatalog(source, trees)
+
+
+def open_catalog(path: Path) -> Catalog:
+    """Return the catalogue in the directory or file *path*.
+
+    Raises:
+        CatalogError: it cannot be read.
+    """
+    if path.is_dir():
+        return DirectoryCatalog(path)
+    try:
+        data = read_regular(path, CATALOG_BYTES).data
+    except OSError as error:
+        raise CatalogError(str(path), "", f"cannot be read: {error.strerror}") from None
+    return read_catalog(data, str(path))
+
+
+def write_catalog(catalog: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the file of several entries, from their parsed TOML files by normalized name."""
+    tree = {"catalog-version": FORMAT_VERSION, "projects": dict(sorted(catalog.items()))}
+    return json.dumps(tree, ensure_ascii=False, sort_keys=True) + "\n"

@@ -1,0 +1,367 @@
+"""The catalogue: entries, what they make of published files, redirects."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from packaging.version import Version
+
+from pep_variants.catalog.model import CatalogProject
+from pep_variants.catalog.reader import read_entry
+from pep_variants.catalog.redirect import redirect_metadata, redirect_wheel, with_requirements
+from pep_variants.catalog.store import DirectoryCatalog, open_catalog, read_catalog, write_catalog
+from pep_variants.choose.preferences import Preferences
+from pep_variants.choose.selection import File, select
+from pep_variants.detect.detector import Detector
+from pep_variants.errors import CatalogError
+from pep_variants.formats import toml
+from pep_variants.formats.reader import read_metadata
+from pep_variants.formats.writer import write_metadata
+from pep_variants.model.filename import parse_filename
+from pep_variants.model.platform import Platform, Support
+from pep_variants.wheelfile.wheel import open_wheel
+
+TORCH = """
+catalog-version = "1"
+[project]
+name = "torch"
+documentation = "https://example.org/torch"
+coherent = ["torchvision"]
+[project.default-priorities]
+namespace = ["nvidia", "priority"]
+[project.static-properties]
+priority.order = ["1", "2"]
+[[variant]]
+label = "cuda12.8"
+index = "https://example.org/whl/cu128/"
+local = "cu128"
+versions = ">=2.7"
+properties = [
+    "nvidia :: cuda_version_lower_bound :: 12.0",
+    "nvidia :: sm_arch :: 70_real",
+    "nvidia :: sm_arch :: 90_real",
+    "priority :: order :: 1",
+]
+[[variant]]
+label = "cuda12.6"
+index = "https://example.org/whl/cu126"
+local = "cu126"
+properties = [
+    "nvidia :: cuda_version_lower_bound :: 12.0",
+    "nvidia :: sm_arch :: 60_real",
+    "nvidia :: sm_arch :: 90_real",
+    "priority :: order :: 2",
+]
+[[variant]]
+label = "null"
+index = "https://example.org/whl/cpu"
+local = ["cpu", ""]
+"""
+
+HEAD = """
+catalog-version = "1"
+[project]
+name = "app"
+documentation = "https://example.org/app"
+default-priorities.namespace = ["nvidia"]
+"""
+VARIANT = HEAD + '[[variant]]\nlabel = "a"\nproperties = ["nvidia :: sm_arch :: 70_real"]\n'
+INDEX = VARIANT + 'index = "https://e.org"\n'
+
+
+def entry(variant: str = "") -> CatalogProject:
+    return read_entry(VARIANT + variant, "app.toml")
+
+
+class TestFiles:
+    @pytest.mark.parametrize(
+        ("place", "filename", "expected"),
+        [
+            (
+                "cu128",
+                "torch-2.9.0+cu128-cp312-cp312-win_amd64.whl",
+                "cp312-cp312-win_amd64-cuda12.8",
+            ),
+            ("cu128", "torch-2.9.0+cu128-1-cp312-cp312-any.whl", "1-cp312-cp312-any-cuda12.8"),
+            ("cu128", "torch-2.9.0-cp312-cp312-win_amd64.whl", None),
+            ("cu128", "torch-2.9.0+cu126-cp312-cp312-win_amd64.whl", None),
+            ("cu128", "torch-2.6.0+cu128-cp312-cp312-win_amd64.whl", None),
+            ("cu128", "torch-2.9.0rc1+cu128-cp312-cp312-any.whl", "cp312-cp312-any-cuda12.8"),
+            ("cu128", "torchvision-2.9.0+cu128-cp312-cp312-any.whl", None),
+            ("cu128", "torch-2.9.0+cu128.tar.gz", None),
+            ("cu128", "torch-x+cu128-cp312-cp312-any.whl", None),
+            ("cu128", "torch-2.9.0+cu128-cp312-cp312-any-cu128.whl", None),
+            ("cu126", "torch-1.0+cu126-cp312-cp312-any.whl", "cp312-cp312-any-cuda12.6"),
+            ("cpu", "torch-2.9.0+cpu-cp312-cp312-any.whl", "cp312-cp312-any-null"),
+            (
+                "cpu",
+                "torch-2.9.0-cp312-none-macosx_11_0_arm64.whl",
+                "cp312-none-macosx_11_0_arm64-null",
+            ),
+            ("elsewhere", "torch-2.9.0+cpu-cp312-cp312-any.whl", None),
+        ],
+    )
+    def test_labelled_names(self, place, filename, expected):
+        found = list(read_entry(TORCH, "").files(f"https://example.org/whl/{place}", filename))
+        if expected is None:
+            assert found == []
+            return
+        (item,) = found
+        version = filename.split("-")[1].partition("+")[0]
+        assert item.filename == f"torch-{version}-{expected}.whl"
+        assert item.published == filename
+        assert item.version == Version(version)
+        assert parse_filename(item.filename).label == item.label
+
+    def test_places(self):
+        torch = read_entry(TORCH, "")
+        assert torch.places == tuple(
+            f"https://example.org/whl/{name}" for name in ("cu128", "cu126", "cpu")
+        )
+        assert torch.page(torch.places[0]) == "https://example.org/whl/cu128/torch/"
+        links = entry('links = "https://example.org/torch-2.9.html"')
+        assert links.page(links.places[0]) == "https://example.org/torch-2.9.html"
+
+    def test_placeholders(self):
+        text = HEAD + (
+            '[[variant]]\nlabel = "cu12.8_torch{torch}"\nindex = "https://example.org/"\n'
+            'local = "cu.12.8.torch.{torch}"\n'
+            'properties = ["nvidia :: sm_arch :: 90_real", "abi_dependency :: torch :: {torch}"]\n'
+        )
+        project = read_entry(text, "")
+        (item,) = project.files(
+            "https://example.org", "app-1.0+cu.12.8.torch.2.11-py3-none-any.whl"
+        )
+        assert item.filename == "app-1.0-py3-none-any-cu12.8_torch2.11.whl"
+        assert item.properties["abi_dependency"] == {"torch": ("2.11",)}
+        for name in ("app-1.0+cu.12.8.torch.x-py3-none-any.whl", "app-1.0+cu-py3-none-any.whl"):
+            assert not list(project.files("https://example.org", name))
+
+    def test_an_extra(self):
+        project = entry('requires = ["{name}[cuda]=={version}"]')
+        assert project.uses_own_files
+        assert project.targets == ()
+        (item,) = project.own_files("app-1.5-py3-none-any.whl")
+        assert item.filename == "app-1.5-py3-none-any-a.whl"
+        assert item.published == "app-1.5-py3-none-any.whl"
+        assert item.requires == ("app[cuda]==1.5",)
+        assert not list(project.own_files("app-1.5.tar.gz"))
+        assert not list(project.own_files("app-1.5-py3-none-any-b.whl"))
+        metadata = b"Metadata-Version: 2.1\nName: app\nVersion: 1.5\nRequires-Dist: x\n\ntext\n"
+        added = with_requirements(metadata, item)
+        assert b"Requires-Dist: x\nRequires-Dist: app[cuda]==1.5\n\ntext" in added
+
+    def test_a_redirect(self):
+        project = entry('requires = ["app-cu12=={version}", "more"]')
+        assert project.targets == ("app-cu12",)
+        assert not project.uses_own_files
+        (item,) = project.redirects("app_cu12-1.5-cp312-cp312-win_amd64.whl")
+        assert item.filename == item.published == "app-1.5-cp312-cp312-win_amd64-a.whl"
+        assert item.requires == ("app-cu12==1.5", "more")
+        assert not list(project.redirects("other-1.5-cp312-cp312-win_amd64.whl"))
+        assert not list(project.own_files("app-1.5-py3-none-any.whl"))
+        data = redirect_wheel(project, item)
+        assert data == redirect_wheel(project, item)
+        expected = "9f9f"
+        assert hashlib.sha256(data).hexdigest()[:4] == expected
+        with open_wheel(io.BytesIO(data), "x", filename=item.filename) as wheel:
+            assert wheel.read("METADATA") == redirect_metadata(project, item)
+            metadata = read_metadata(wheel.read("variant.json"), "x")
+        assert metadata.variants == {"a": {"nvidia": {"sm_arch": ("70_real",)}}}
+        assert zipfile.ZipFile(io.BytesIO(data)).testzip() is None
+
+    def test_mirrors(self):
+        mirrors = {
+            "https://example.org/whl": "http://mirror.example/a/",
+            "https://example.org/whl/cu126": "http://mirror.example/b",
+            "https://example.org/w": "http://wrong.example",
+        }
+        assert read_entry(TORCH, "").mirrored(mirrors).places == (
+            "http://mirror.example/a/cu128",
+            "http://mirror.example/b",
+            "http://mirror.example/a/cpu",
+        )
+
+    @given(st.text(alphabet="app-1.5+cu_.whl\u0663", max_size=60), st.sampled_from(["+", "-", ""]))
+    def test_any_filename(self, text, sign):
+        for name in (text, f"app-1.0{sign}{text}-py3-none-any.whl"):
+            for project in (entry('index = "https://e.org"'), entry('requires = ["b=={version}"]')):
+                list(project.files("https://e.org", name))
+                list(project.own_files(name))
+                list(project.redirects(name))
+
+
+def machine(**features: tuple[str, ...]) -> Platform:
+    return Platform({"nvidia": Support(features)})
+
+
+@pytest.mark.parametrize(
+    ("platform", "expected"),
+    [
+        (machine(cuda_version_lower_bound=("13.0", "12.0"), sm_arch=("60_real",)), "cuda12.6"),
+        (machine(cuda_version_lower_bound=("13.0", "12.0"), sm_arch=("70_real",)), "cuda12.8"),
+        (machine(cuda_version_lower_bound=("13.0", "12.0"), sm_arch=("90_real",)), "cuda12.8"),
+        (machine(cuda_version_lower_bound=("11.0",), sm_arch=("90_real",)), "null"),
+        (machine(), "null"),
+    ],
+)
+def test_a_choice(platform, expected):
+    torch = read_entry(TORCH, "torch.toml")
+    names = {"cu128": "+cu128", "cu126": "+cu126", "cpu": "+cpu"}
+    published = [
+        item
+        for place, local in names.items()
+        for item in torch.files(
+            f"https://example.org/whl/{place}", f"torch-2.9.0{local}-cp312-cp312-any.whl"
+        )
+    ]
+    metadata = torch.metadata(published)
+    # As a lock file keeps it.
+    assert read_metadata(write_metadata(metadata), "").variants == metadata.variants
+    files = [File(item.filename, "catalog", item) for item in published]
+    files.append(File("torch-2.9.0-cp312-cp312-any.whl", "own", None))
+    selection = select(
+        files,
+        metadata=lambda _: metadata,
+        platform=Detector(platform=platform).platform,
+        preferences=Preferences(),
+        project="torch",
+    )
+    assert not selection.problems
+    assert selection.chosen.label == expected
+    assert selection.files[-1].label is None
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "problem"),
+    [
+        ("nonsense", "", "not valid TOML"),
+        ('catalog-version = "2"\n', "catalog-version", "'2' is not supported"),
+        (VARIANT.replace('"app"', '"a b"'), "project.name", "not a valid project name"),
+        (
+            VARIANT.replace("documentation", "documentations"),
+            "project.documentations",
+            "unknown key",
+        ),
+        (INDEX.replace("https:", "ftp:", 1), "project.documentation", "not a URL of http"),
+        (
+            INDEX.replace("https://", "https://me:secret@", 1),
+            "project.documentation",
+            "without credentials",
+        ),
+        (HEAD, "variant", "there are none"),
+        (VARIANT, "variant 1", "needs one of index, links, requires"),
+        (INDEX + "versions = 1\n", "variant 1.versions", "expected a string"),
+        (INDEX + 'versions = "new"\n', "variant 1.versions", "'new'"),
+        (INDEX + 'links = "https://e.org"\n', "variant 1", "index and links"),
+        (VARIANT + 'index = "file:///etc"\n', "variant 1.index", "'file:///etc'"),
+        (INDEX + 'local = "CU"\n', "variant 1.local", "'CU'"),
+        (INDEX + 'local = "{x}{x}"\n', "variant 1.local", "placeholder twice"),
+        (
+            VARIANT + 'requires = ["b=={version}"]\nlocal = "x"\n',
+            "variant 1.local",
+            "only for files",
+        ),
+        (VARIANT + "requires = []\n", "variant 1.requires", "is empty"),
+        (VARIANT + 'requires = ["b"]\n', "variant 1.requires", "does not pin one version"),
+        (
+            VARIANT + 'requires = ["b>={version}"]\n',
+            "variant 1.requires",
+            "does not pin one version",
+        ),
+        (
+            VARIANT + 'requires = ["b=={release}"]\n',
+            "variant 1.requires",
+            "only {name} and {version}",
+        ),
+        (VARIANT + 'requires = ["b @ https://e.org"]\n', "variant 1.requires", "is a URL"),
+        (VARIANT + 'requires = ["-r x"]\n', "variant 1.requires", "not a requirement"),
+        (
+            VARIANT + 'requires = ["{name}=={version}"]\n',
+            "variant 1.requires",
+            "redirect to itself",
+        ),
+        (INDEX.replace("70_real", "7 0"), "variant 1.properties", "'7 0'"),
+        (INDEX.replace("70_real", "{x}"), "variant 1.properties", "{x}"),
+        (INDEX.replace('"nvidia ::', '"amd ::'), "variant 1.properties", "'amd'"),
+        (INDEX.replace('"a"', '"null"'), "variant 1.properties", "has none"),
+        (
+            HEAD + '[[variant]]\nlabel = "b"\nindex = "https://e.org"\n',
+            "variant 1.properties",
+            "'b' needs some",
+        ),
+        (INDEX.replace('"a"', '"A"'), "variant 1.label", "'A'"),
+        (INDEX.replace('"a"', '"{x}"'), "variant 1.label", "{x}"),
+        (
+            HEAD + 'static-properties.priority.order = ["1"]\n' + INDEX.removeprefix(HEAD),
+            "project.static-properties.priority",
+            "is not listed",
+        ),
+    ],
+)
+def test_bad_entries(text, place, problem):
+    with pytest.raises(CatalogError) as caught:
+        read_entry(text, "app.toml")
+    assert caught.value.path == place
+    assert problem in caught.value.problem
+    assert str(caught.value).startswith("app.toml")
+    assert "secret" not in str(caught.value)
+
+
+class TestStores:
+    def test_a_directory(self, tmp_path):
+        (tmp_path / "torch.toml").write_text(TORCH)
+        (tmp_path / "other.toml").write_text(TORCH)
+        (tmp_path / "README.md").write_text("")
+        found = open_catalog(tmp_path)
+        assert isinstance(found, DirectoryCatalog)
+        assert found.names() == ["other", "torch"]
+        assert found.project("torch").name == "torch"
+        assert found.project("numpy") is None
+        with pytest.raises(CatalogError, match=r"is 'torch', but the file is named other\.toml"):
+            found.project("other")
+
+    def test_one_file(self, tmp_path):
+        path = tmp_path / "anything.toml"
+        path.write_text(TORCH)
+        found = open_catalog(path)
+        assert found.names() == ["torch"]
+        assert found.project("torch").variants
+        with pytest.raises(CatalogError, match="cannot be read"):
+            open_catalog(tmp_path / "missing.toml")
+
+    def test_several(self):
+        trees = {
+            "torch": toml.loads(TORCH),
+            "app": toml.loads(VARIANT + 'requires = ["b=={version}"]'),
+        }
+        found = read_catalog(write_catalog(trees).encode(), "https://example.org/catalog.json")
+        assert found.names() == ["app", "torch"]
+        assert found.project("torch") == read_entry(TORCH, "")
+        assert found.project("app").targets == ("b",)
+        assert found.project("numpy") is None
+
+    @pytest.mark.parametrize(
+        ("tree", "problem"),
+        [
+            ({}, "catalog-version"),
+            ({"catalog-version": "1", "projects": []}, "expected an object"),
+            ({"catalog-version": "1", "projects": {"app": 1}}, "expected a table"),
+            ({"catalog-version": "1", "projects": {"app": toml.loads(TORCH)}}, "entry of 'torch'"),
+        ],
+    )
+    def test_broken(self, tree, problem):
+        with pytest.raises(CatalogError, match=problem):
+            read_catalog(json.dumps(tree).encode(), "x").project("app")
+
+    def test_what_is_not_json(self):
+        with pytest.raises(CatalogError, match="not valid JSON"):
+            read_catalog(b"{", "x")
+        with pytest.raises(CatalogError, match="not valid TOML"):
+            read_catalog(b"<html>log in</html>", "x")

@@ -413,7 +413,7 @@ DIFFERENT: dict[str, tuple[Mapping[str, Any], str | None, str | None]] = {
         "cu",
     ),
     "old": (json.loads((FIXTURES / "torch-2.8.0-variants.json").read_bytes()), None, "cu128"),
-    # FORMATS: `abi_dependency` needs no priority. uv fails. Nobody has decided about it here.
+    # FORMATS: `abi_dependency` needs no priority. uv fails. This project has not decided about it.
     "abi-dependency": (
         nvidia({**CU, "abi": {"abi_dependency": {"torch": ["2.9"]}}}),
         None,

@@ -212,7 +212,7 @@ def test_forced_label_of_a_project_without_variants(patched, serve):
     serve(index)
     error = last_line(dry_run(patched, index, ["--variant", "other=x"], wanted="other"))
     assert "other 1.0 has no variant 'x'" in error
-    # Nobody asks for that project here.
+    # That project is not asked for here.
     assert dry_run(patched, index, ["--variant", "other=x"]).code == 0
 
 

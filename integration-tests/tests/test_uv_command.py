@@ -438,7 +438,7 @@ def test_a_shared_proxy(machine: Machine, index: Index) -> None:
         done = client.with_environ(dict.fromkeys(CUDA_12_8, "")).run("sync", "--locked")
         assert done.code == 0, done
         assert client.labels() == {"app": "cu128"}
-        # It is nobody's proxy.
+        # It is not a proxy.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({"http": url}))
         with pytest.raises(urllib.error.HTTPError):
             opener.open("http://example.invalid/")

@@ -127,7 +127,7 @@ def test_in_words():
     found = metadata(a={"torch": ("2.8", "2.9")})
     taken = rank(found, supporting(Platform(), found))
     assert verdicts(taken, "a") == (("a", "chosen", "built against torch 2.9 or 2.8"),)
-    # Without a resolution nobody knows.
+    # Without a resolution it is not known.
     assert why_not(rank(found, Platform()), "a") == (
         "is built against torch 2.8 or 2.9: only a resolver can tell whether that release is taken",
     )

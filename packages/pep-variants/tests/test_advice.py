@@ -49,7 +49,7 @@ CASES = {
     "no variant": (LABELS, None, "without variant; variant v2 fits better (x86-64-v2)"),
     "no variant where only null fits": (("null", "v3"), None, None),
     "no variant where there are none": ((None,), None, None),
-    "one that nobody knows": (LABELS, "other", None),
+    "one that is not known": (LABELS, "other", None),
     "one that is the best of those that are left": (("null", None), "null", None),
     "one that is not there any more": (("v3", None), "null", None),
     "one that does not fit, and no other": (

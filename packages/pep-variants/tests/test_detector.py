@@ -136,7 +136,7 @@ def test_fault_of_a_provider_costs_its_namespace(monkeypatch):
     assert found.notice == r"detection failed: 'driver library is gone\x1b'"
 
 
-# Plugins that are nobody we know.
+# Plugins that are not known.
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ def test_enabled_is_not_trusted():
         (V0_0_2, {"plugin-use": "build"}, {"property": {"acme": {"f": ["2", "1"]}}}, ("2", "1")),
         (V0_0_3, {"install-time": False}, {"static": {"acme": {"f": ["2", "1"]}}}, ("2", "1")),
         (V0_2_0, {"static-properties": {"f": ["2", "1"]}}, {}, ("2", "1")),
-        # Nobody wrote them down: then all that are in use.
+        # They are not listed: then all that are in use.
         (V0_0_2, {"plugin-use": "none"}, {}, ("1", "2", "10")),
         (V0_0_3, {"install-time": False}, {}, ("1", "2", "10")),
         (V0_0_3, {"install-time": False, "requires": ["p"]}, {}, ("1", "2", "10")),
@@ -407,7 +407,7 @@ def test_abi_dependency_is_nothing_of_the_machine():
         (NVIDIA, True),
         (None, True),  # the format leaves the choice to us
         ({**NVIDIA, "requires": ["nvidia-variant-provider>=9"]}, False),
-        ({**NVIDIA, "requires": ["somebody-elses-provider"]}, False),
+        ({**NVIDIA, "requires": ["another-provider"]}, False),
         ({**NVIDIA, "plugin-api": "nvidia_variant_provider.other:Plugin"}, False),
     ],
 )

@@ -108,7 +108,7 @@ def test_published_source_tree(fixtures, data):
         ("12.8", "10.0", "cu128"),
         ("12.8", "10.3", "cu128"),
         ("12.7", "10.0", "null"),  # only cu128 and cu129 have code for it
-        ("12.9", "11.0", "null"),  # nobody has
+        ("12.9", "11.0", "null"),  # no release has it
         ("12.8", "12.0", "cu128"),
         ("12.9", "12.0", "cu129"),
         ("12.9", "12.1", "cu129"),

@@ -138,7 +138,7 @@ TORCH_2_10 = [
     ("gb200-grace", "cuda12.8 null",
      "CUDA driver 12.0 or newer, compute capability 10.0, priority order 2",
      "cuda13.0", "needs CUDA driver 13.0 or newer, this one supports up to 12.8"),
-    # The driver would do, but nobody built for 11.0, and what is for 10.0 does not run there.
+    # The driver would do, but there is no build for 11.0, and what is for 10.0 does not run there.
     ("thor", "null", "",
      "cuda13.0",
      "built for compute capability 7.5, 8.0, 8.6, 9.0, … (6 values), this GPU has 11.0"),

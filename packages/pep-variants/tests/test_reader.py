@@ -344,7 +344,7 @@ def test_install_time(raw, static):
 
 
 def test_ahead_of_time_without_values():
-    # As torch 2.10 has it in some of its files: nobody wrote the values down.
+    # As torch 2.10 has it in some of its files: the values are not listed.
     assert provider(V0_0_3, {"install-time": False}).static == {}
 
 

@@ -65,7 +65,7 @@ def chosen(files, *, metadata=METADATA, platform=CPU, tags=None, **options):
 
 
 def never(*args):
-    raise AssertionError("nobody needs this")
+    raise AssertionError("this is not needed")
 
 
 def labels(selection):

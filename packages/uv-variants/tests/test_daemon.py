@@ -271,7 +271,7 @@ class TestKilled:
 
 @contextmanager
 def foreign_server(port):
-    """A web server of somebody else; yields what it hears."""
+    """A web server of another program; yields what it hears."""
     heard = []
     with socket.create_server(("127.0.0.1", port)) as listening:
 

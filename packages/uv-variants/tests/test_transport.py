@@ -308,7 +308,7 @@ def test_through_the_users_proxy(transport, peer, credentials):
         through(transport, url)
         assert fetched(transport, peer).endswith(b"x" * 3_000_000)
         assert [each.target for each in proxy.asked] == [peer[0].place]
-        # Our own session is nobody else's business.
+        # Other servers do not see our own session.
         assert all(secret().decode() not in str(each.headers) for each in proxy.asked)
 
 
@@ -424,7 +424,7 @@ def test_a_slow_reader_holds_the_sender(transport, tcp):
         except TimeoutError:
             pass
         assert sent < 100_000_000
-        # Whoever waits there does not hold up others.
+        # A connection that waits there does not hold up others.
         assert transport.https("index.example", 443, "GET", "/")[0] == 200
 
 

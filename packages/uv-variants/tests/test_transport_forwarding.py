@@ -156,7 +156,7 @@ def test_an_upstream_that_is_not_trusted_is_named(tmp_path):
         insecure = Outbound({}, transport.outbound.roots, frozenset({"127.0.0.1"}))
         host.replies["/file"] = Reply(b"ok")
         assert World(transport, host, insecure).ask()[2] == b"ok"
-        # Whoever verifies does not get a connection of who does not.
+        # A session that verifies does not get a connection of one that does not.
         assert World(transport, host, transport.outbound).ask()[0] == 502
 
 

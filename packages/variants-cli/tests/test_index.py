@@ -196,7 +196,7 @@ def test_what_did_not_change_is_not_read_again(dist, variants, build_wheel):
     before = snapshot(dist)
     wheel = dist / "more" / "other-2.0-py3-none-any.whl"
     then = wheel.stat()
-    # The same size and time: nobody would notice.
+    # The same size and time: the change would not be noticed.
     wheel.write_bytes(b"x" * then.st_size)
     os.utime(wheel, ns=(then.st_mtime_ns, then.st_mtime_ns))
     assert variants("index", dist).code == 0

@@ -566,7 +566,7 @@ def _wait_for(condition, process=None):
 
 def _runs(pid):
     try:
-        # What nobody has waited for yet is dead all the same.
+        # A process that was not waited for yet is dead all the same.
         return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:
         return False

@@ -377,7 +377,7 @@ EXAMPLES = sorted(path.stem for path in PLATFORMS.glob("*.toml"))
 MACHINES = [
     ("gtx-1080-ti-sandybridge", "cpu-avx", "cpu-avx"),  # a driver for CUDA 12.2
     ("gtx-1080-ti-haswell", "sm61-avx2", "cpu-avx2"),
-    ("v100-broadwell", "cpu-avx2", "cpu-avx2"),  # nobody built for 7.0
+    ("v100-broadwell", "cpu-avx2", "cpu-avx2"),  # there is no build for 7.0
     ("t4-cascadelake", "cpu-avx512", "cpu-avx512"),  # a driver for CUDA 12.2
     ("rtx-2080-ti-zen2", "sm75-avx2", "sm75-avx2"),
     ("quadro-rtx-8000-skylake-avx512", "sm75-avx512", "cpu-avx512"),

@@ -1,4 +1,4 @@
-"""The cache on disk stays within its bounds, whoever writes, reads or is killed meanwhile."""
+"""The cache on disk stays within its bounds, whichever process writes, reads or is killed."""
 
 import os
 import shutil
@@ -132,7 +132,7 @@ def test_one_does_it(tmp_path):
     with FileLock(store.root / eviction.LOCK):
         with pytest.raises(Timeout):
             trim(store.root, Bounds(0))
-        for number in range(20, 40):  # nobody waits, and nothing piles up
+        for number in range(20, 40):  # no writer waits, and nothing piles up
             full.put("kind", str(number), b"x")
     assert total(store.root) == 20 * 4096
     assert not full.problem

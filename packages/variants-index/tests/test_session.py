@@ -166,7 +166,7 @@ class TestPatience:
         assert fetch(server) == b"body"
 
     def test_nobody_there(self):
-        # Taken, so that nobody else gets it, but nobody listens.
+        # Taken, so that no other process gets it, but without a listener.
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             url = f"http://127.0.0.1:{taken.getsockname()[1]}/"
@@ -184,7 +184,7 @@ class TestPatience:
 
 
 def guarded(expected):
-    """Return what answers 401 to whoever does not say *expected*."""
+    """Return what answers 401 to requests without *expected*."""
     import base64
 
     token = f"Basic {base64.b64encode(expected.encode()).decode()}"

@@ -321,7 +321,7 @@ class TestUpstreams:
     @pytest.mark.parametrize("kind", ["basic", "url", "bearer", "netrc"])
     def test_credentials(self, upstream, other, start, kind, tmp_path, caplog):
         upstream.add_release()
-        upstream.base = other.url  # another host: whoever asks there says nothing of himself
+        upstream.base = other.url  # another host: requests to it have no credentials
         other.files = upstream.files
         environ = {"HOME": str(tmp_path), "PATH": ""}
         given = Upstream("main", upstream.simple)
@@ -434,7 +434,7 @@ class TestMarkers:
         proxy = start(upstream)
         data = proxy.get(proxy.files()[name]["url"]).content
         assert b"variant_" not in metadata_of(data).split(b"\n\n")[0]
-        # Neither is where nobody wants the variants.
+        # Neither is where variants are switched off.
         plain = proxy.files(key=key(variant=["app="]))[name]
         assert proxy.get(plain["url"]).content == data
 
@@ -723,7 +723,7 @@ class TestFaults:
         assert time.monotonic() - begun < 5
 
     def test_an_upstream_that_is_not_there(self, start):
-        # Taken, so that nobody else gets it, but nobody listens.
+        # Taken, so that no other process gets it, but without a listener.
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             port = taken.getsockname()[1]

@@ -99,7 +99,7 @@ class TestFiles:
 
     @pytest.mark.parametrize("label", ["cu126", "cu128", "cu130", "null"])
     def test_every_label(self, upstream, start, label):
-        """Also what does not fit here: it is in somebody's lock file."""
+        """Also what does not fit here: it is in another user's lock file."""
         upstream.add_release()
         path = f".variant/{label}/app-1.0-0_{label}-py3-none-any.whl"
         answer = Asked(start(upstream)).get(path, follow_redirects=True)

@@ -162,7 +162,7 @@ def test_several_gpus_are_ordered_as_text_whatever_the_kernel_says(machine):
 
 def test_a_build_for_one_of_several_gpus_is_taken(machine):
     machine.cpu()
-    machine.gpu(100306)  # in the processor, nobody builds for it
+    machine.gpu(100306)  # in the processor: there are no builds for it
     machine.gpu(110000)
     machine.rocm()
     assert chosen(machine.provider()) == "rocm6.4"
@@ -182,7 +182,7 @@ def test_gpus_that_a_control_group_keeps_away(machine):
     machine.cpu()
     machine.gpu(90402)
     away = machine.root / "sys/class/kfd/kfd/topology/nodes/2/properties"
-    away.mkdir(parents=True)  # cannot be read, whoever tries
+    away.mkdir(parents=True)  # cannot be read, also not by root
     assert machine.gfx() == ("gfx942",)
     assert machine.gfx(HIP_VISIBLE_DEVICES="1") == ()
 

@@ -96,7 +96,7 @@ def test_every_known_device(ask, level_zero, root):
         ("20.1.0;12.60.7", "20.1.0 12.60.7", "20.1.0 12.60.7"),
         # Not of Intel, no GPU, without the extension, lost.
         ("nvidia:12.60.7,npu:20.1.0,-,!20.1.0,30.0.4", "30.0.4", "30.0.4"),
-        # Nobody knows what else runs on a device that is not in the table.
+        # What else runs on a device that is not in the table is not known.
         ("9.5.0,20.1.1,12.60.7", "12.60.7", "9.5.0 20.1.1 12.60.7"),
         ("1023.255.63", "", "1023.255.63"),
     ],

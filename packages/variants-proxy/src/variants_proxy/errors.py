@@ -17,7 +17,7 @@ class InvalidKey(ProxyError):
 
 
 class UnknownClient(InvalidKey):
-    """A client that is not registered, or not any more: whoever registers clients does it again."""
+    """A client that is not registered, or not any more: it has to be registered again."""
 
 
 class UpstreamError(ProxyError):

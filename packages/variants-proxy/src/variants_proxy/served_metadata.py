@@ -135,7 +135,7 @@ class ServedMetadata:
         return reduced or await self._core_metadata.read(upstream, offer.file)
 
     def _merge(self, wheels: Sequence[tuple[Offer, bytes]]) -> bytes | None:
-        # In the same order, whoever asks: the result is the same byte for byte.
+        # In the same order for every client: the result is the same byte for byte.
         same = sorted(
             (WheelMetadata(offer.filename, offer.label, data) for offer, data in wheels),
             key=lambda wheel: wheel.filename,

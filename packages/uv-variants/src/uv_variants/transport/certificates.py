@@ -1,7 +1,7 @@
 """Certificates, made with `cryptography`; imported when one has to be made, and only then.
 
-A file has its end of validity in a first line, which readers of PEM skip: whoever looks whether it
-is still valid needs no X.509 parser.
+A file has its end of validity in a first line, which readers of PEM skip: whether it is still valid
+is seen without an X.509 parser.
 """
 
 from __future__ import annotations

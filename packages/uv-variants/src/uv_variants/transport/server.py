@@ -182,7 +182,7 @@ class Transport:
             await self._tunnel(connection, request, route)
             return True
         if request.rest:
-            # Whoever sends TLS before the answer does not check what it connects to.
+            # A client that sends TLS before the answer does not check what it connects to.
             raise BadRequest("bytes before the response to CONNECT")
         try:
             # Signing takes a millisecond; importing what signs, once in two weeks, a hundred.

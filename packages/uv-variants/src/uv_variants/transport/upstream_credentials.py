@@ -2,7 +2,7 @@
 
 uv finds credentials itself (``uv auth``, keyring, netrc, variables, URLs), once per host and with
 the rules that the user set per index. A service per index and ``Authorization`` never mixes pages
-of two users or of a user and nobody.
+of two users, or of a user and of none.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import sys
 import zipfile
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from packaging.version import Version
 
 from pep_variants.catalog.model import CatalogProject
+from pep_variants.catalog.opening import preferred_catalog
 from pep_variants.catalog.reader import read_entry
 from pep_variants.catalog.redirect import redirect_metadata, redirect_wheel, with_requirements
 from pep_variants.catalog.store import DirectoryCatalog, open_catalog, read_catalog, write_catalog
@@ -365,3 +367,51 @@ class TestStores:
             read_catalog(b"{", "x")
         with pytest.raises(CatalogError, match="not valid TOML"):
             read_catalog(b"<html>log in</html>", "x")
+
+
+class TestPreferred:
+    def test_none(self):
+        assert preferred_catalog(Preferences(), bytes) is None
+        off = Preferences(use_variants=False, catalog="missing.toml")
+        assert preferred_catalog(off, bytes) is None
+
+    def test_a_path(self, tmp_path):
+        (tmp_path / "torch.toml").write_text(TORCH)
+        for path in (tmp_path, tmp_path / "torch.toml"):
+            found = preferred_catalog(Preferences(catalog=str(path)), bytes)
+            assert found.names() == ["torch"]
+            assert found.project("torch") == read_entry(TORCH, "")
+            assert found.project("numpy") is None
+        with pytest.raises(CatalogError, match="cannot be read"):
+            preferred_catalog(Preferences(catalog=str(tmp_path / "x.toml")), bytes)
+
+    def test_a_url(self):
+        asked = []
+
+        def fetch(url):
+            asked.append(url)
+            return TORCH.encode()
+
+        url = "https://example.org/torch.toml"
+        assert preferred_catalog(Preferences(catalog=url), fetch).project("torch")
+        assert asked == [url]
+
+    def test_mirrors(self, tmp_path):
+        path = tmp_path / "torch.toml"
+        path.write_text(TORCH)
+        mirrors = {"https://example.org": "https://mirror.example"}
+        preferences = Preferences(catalog=str(path), catalog_mirrors=mirrors)
+        places = preferred_catalog(preferences, bytes).project("torch").places
+        assert places[0] == "https://mirror.example/whl/cu128"
+
+    def test_a_forced_non_variant_wheel(self, tmp_path):
+        path = tmp_path / "torch.toml"
+        path.write_text(TORCH)
+        found = preferred_catalog(Preferences(catalog=str(path), forced={"torch": ""}), bytes)
+        assert found.names() == []
+        assert found.project("torch") is None
+
+    def test_the_shipped_one_is_missing(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "variants_catalog", None)
+        with pytest.raises(CatalogError, match="pip install variants-catalog"):
+            preferred_catalog(Preferences(catalog="default"), bytes)

@@ -4,6 +4,8 @@ Every client has the same options (see `options`). `settings.loader` finds and m
 module defines what each entry means.
 """
 
+# Size: every option, variable and entry, each with the reader of its values.
+
 from __future__ import annotations
 
 import re

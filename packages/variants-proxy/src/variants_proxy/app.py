@@ -29,7 +29,8 @@ from .errors import (
 from .file_responses import SHORT_SECONDS, cache_control, transfer_response
 from .in_place_names import UNLABELLED
 from .keyed_index import KeyedIndex
-from .landing_page import landing_page
+from .landing import Landing, read_question
+from .landing_style import POLICY
 from .log_lines import NOT_SERVED
 from .lru import LRUCache
 from .metrics import Metrics
@@ -102,19 +103,25 @@ def create_app(settings: Settings) -> Starlette:
 
 async def _failed(_: Request, error: Exception) -> Response:
     """Return the response for an error; installers show its text in their output or log."""
-    status = 404
-    if isinstance(error, UpstreamError):
-        status = error.status
-    elif isinstance(error, UnknownClient):
-        status = 410
-    elif isinstance(error, PluginFailed):
-        status = 424  # not 5xx, which clients retry in vain
+    status = _status(error)
+    if isinstance(error, PluginFailed):
         logger.warning("%s", error)
-    elif isinstance(error, (UnusableFile, VariantError)):
-        status = 409  # a retry does not help
     if status >= 500 or status == 409:
         logger.warning("%s%s", NOT_SERVED, error)
     return PlainTextResponse(f"{error}\n", status, headers={"Cache-Control": "no-store"})
+
+
+def _status(error: Exception) -> int:
+    """Return the HTTP status of the response for *error*."""
+    if isinstance(error, UpstreamError):
+        return error.status
+    if isinstance(error, UnknownClient):
+        return 410
+    if isinstance(error, PluginFailed):
+        return 424  # not 5xx, which clients retry in vain
+    if isinstance(error, (UnusableFile, VariantError)):
+        return 409  # a retry does not help
+    return 404
 
 
 class Handlers:
@@ -132,6 +139,7 @@ class Handlers:
             service.settings.limits.answer_bytes
         )
         self._making: SingleFlight[CachedResponse] = SingleFlight()
+        self._landing = Landing(service)
 
     async def health(self, _: Request) -> Response:
         """Return that the proxy runs; no upstream is involved."""
@@ -139,8 +147,14 @@ class Handlers:
 
     async def landing(self, request: Request) -> Response:
         """Return a page for people."""
-        page = landing_page(self._service.settings, request.headers.get("host", ""))
-        return Response(page, media_type="text/html")
+        page, error = await self._landing.page(
+            read_question(request.query_params),
+            request.url.scheme,
+            request.headers.get("host", ""),
+            token="user" in request.scope.get("state", {}),
+        )
+        headers = {"Content-Security-Policy": POLICY, "Cache-Control": "no-store"}
+        return Response(page, _status(error) if error else 200, headers, "text/html")
 
     async def metrics(self, _: Request) -> Response:
         """Return the metrics."""

@@ -55,7 +55,7 @@ def cli() -> None:
     "--platform",
     multiple=True,
     metavar="NAME=FILE",
-    help="Platform file and its name in URLs; repeatable.",
+    help="Platform file and its name in URLs, beside those that are shipped; repeatable.",
 )
 @click.option(
     "--name",
@@ -96,6 +96,7 @@ def serve(
     values. Put URLs with passwords there: other users of the machine can read options.
     """
     from pep_variants.settings.cache_directory import cache_directory
+    from variants_index.named_platforms import named_platforms
 
     from .settings import Settings
     from .upstream_options import PYPI, distinct, read_upstream
@@ -107,7 +108,7 @@ def serve(
     settings = Settings(
         distinct(upstreams or [read_upstream(PYPI, here)]),
         cache or cache_directory(os.environ, "proxy"),
-        dict(map(_named_platform, platform)),
+        {**named_platforms(), **dict(map(_named_platform, platform))},
         hosts=(*name, *([] if is_wildcard(host) else [host])),
         compress=is_open or not host.startswith("127."),
         access_log=access_log,

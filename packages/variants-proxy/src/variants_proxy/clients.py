@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from .views import Client
 _REGISTERED = "c~"
 _MERGING = "uv/"
 _MOST = 1024
+_SHOWN = 5
 
 
 def merges_versions(user_agent: str) -> bool:
@@ -147,8 +149,9 @@ class Clients:
             return Client(machine, key, floating)
         path = self._settings.platforms.get(machine.name)
         if path is None:
-            known = ", ".join(sorted(self._settings.platforms)) or "none"
-            raise InvalidKey(f"unknown platform {machine.name!r}; known platforms: {known}")
+            raise InvalidKey(
+                f"unknown platform {machine.name!r}; {_known(machine.name, self._settings)}"
+            )
         platform, version = self._platform(path)
         # The file may change: choices for its old contents must not be used for the new ones.
         return Client(replace(machine, platform=platform), f"{key}@{version}", floating)
@@ -163,6 +166,17 @@ class Clients:
         if known is None or known[0] != state:
             known = self._platforms[str(path)] = (state, load_platform(path))
         return known[1], f"{state[0]:x}"
+
+
+def _known(name: str, settings: Settings) -> str:
+    """Return the platforms that may be meant by *name*, in words."""
+    known = sorted(settings.platforms)
+    close = get_close_matches(name, known, _SHOWN) if len(known) > _SHOWN else []
+    listed = ", ".join(close or known[:_SHOWN]) or "none"
+    more = len(known) - _SHOWN
+    if close:
+        return f"did you mean {listed}?"
+    return f"known platforms: {listed}" + (f" and {more} more" if more > 0 else "")
 
 
 def _locked(

@@ -150,7 +150,9 @@ def _wants_new(scope: Scope, headers: dict[bytes, bytes]) -> bool:
 def _with_security_headers(send: Send) -> Send:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message["headers"], *SECURITY_HEADERS]}
+            own = {name.lower() for name, _ in message["headers"]}
+            missing = [header for header in SECURITY_HEADERS if header[0] not in own]
+            message = {**message, "headers": [*message["headers"], *missing]}
         await send(message)
 
     return sending

@@ -1,0 +1,216 @@
+"""The page for people: its form, its lines, its reasons; in a browser as well."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+import pytest
+from browser import browsing, find_browser
+from machines import NVIDIA
+from upstream_server import wheel
+
+from pep_variants.formats.platform_file import write_platform
+from variants_index.named_platforms import named_platforms
+from variants_proxy import Machine, Upstream, encode
+from variants_proxy.installer_lines import INSTALLERS, Address
+from variants_proxy.landing_style import POLICY
+from variants_proxy.urls import keyed_url
+
+GPU = encode(Machine(NVIDIA, target="linux-x86_64"))
+
+
+@pytest.fixture
+def proxy(upstream, start):
+    upstream.add_release("1.0")
+    upstream.add_release("1.1")
+    upstream.add("plain", "plain-1.0-py3-none-any.whl", wheel("plain-1.0-py3-none-any.whl"))
+    return start(upstream, platforms=named_platforms())
+
+
+def asked(proxy, project="app", **query):
+    return proxy.get("/", params={"project": project, **query})
+
+
+class TestForm:
+    def test_without_a_question(self, proxy):
+        answer = proxy.get("/")
+        assert answer.status_code == 200
+        assert answer.headers["content-security-policy"] == POLICY
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert "h100-zen4 — NVIDIA H100 (Hopper)" in answer.text
+        assert "<script" not in answer.text
+        assert not re.findall(r"""(?:src|href|url\()[=("']*(?:https?:)?//""", answer.text)
+
+    def test_no_other_response_has_its_policy(self, proxy):
+        for path in ("/health", "/p/h100-zen4/simple/app/", "/nothing"):
+            policy = proxy.get(path).headers.get_list("content-security-policy")
+            assert policy == ["sandbox; default-src 'none'"]
+
+    @pytest.mark.parametrize("installer", INSTALLERS)
+    @pytest.mark.parametrize("where", ["user", "path"])
+    def test_lines(self, proxy, installer, where):
+        answer = asked(proxy, installer=installer, platform="h100-zen4", where=where)
+        assert answer.status_code == 200
+        address = Address(proxy.url, "h100-zen4", "app", in_path=where == "path")
+        _, lines_of = INSTALLERS[installer]
+        for lines in lines_of(address):
+            assert f"<pre>{escape(lines.text)}</pre>" in answer.text
+            host = proxy.url.partition("://")[2]
+            assert (
+                host in lines.text
+                or lines.place in ("requirements.in", "shell")
+                or ("UV_INDEX" in lines.text)
+            )
+        assert f'<option value="{installer}" selected>' in answer.text
+
+    def test_the_machine_in_place_of_a_platform(self, proxy):
+        in_path = f"{proxy.url}/p/{GPU}/simple/"
+        for text in (GPU, in_path, keyed_url(proxy.url, GPU, "secret")):
+            answer = asked(proxy, key=text)
+            assert answer.status_code == 200
+            lines, _, rest = answer.text.partition('id="choice"')
+            assert f"pip install --index-url {keyed_url(proxy.url, GPU)} app" in lines
+            assert "Variant cu128" in rest
+
+    def test_a_token_is_not_shown(self, upstream, tmp_path):
+        from test_cli import serving
+
+        arguments = ("--index", f"own={upstream.simple}")
+        with serving(tmp_path, *arguments, VARIANTS_PROXY_TOKEN="s3cret") as (url, _):
+            import httpx
+
+            query = f"{url}/?project=app&platform=t4-cascadelake"
+            assert httpx.get(query, trust_env=False).status_code == 401
+            upstream.add_release("1.0")
+            answer = httpx.get(query, auth=("me", "s3cret"), trust_env=False)
+            assert answer.status_code == 200
+            assert "s3cret" not in answer.text
+            assert "t4-cascadelake:TOKEN@" in answer.text
+
+
+class TestChoice:
+    def test_reasons(self, proxy):
+        """They are those of the decision report."""
+        text = asked(proxy, platform="h100-zen4").text
+        assert "What this machine gets: app 1.1" in text
+        tree = proxy.get("/p/h100-zen4/variants/app/").json()["versions"][0]
+        assert f"<strong>Variant cu128</strong>: {tree['why']}" in text
+        for row in tree["variants"]:
+            assert f"<td>{row['label']}<td>{row['verdict']}<td>{row['why']}</tr>" in text
+        assert "1.0: Variant cu128" in text
+
+    def test_a_cpu(self, proxy):
+        text = asked(proxy, platform="cpu-zen4").text
+        assert "<strong>Variant null</strong>" in text
+
+    def test_files_of_the_system(self, upstream, start):
+        tags = ("py3-none-manylinux_2_28_x86_64", "py3-none-win_amd64")
+        upstream.add_release("1.0", tags=tags)
+        proxy = start(upstream, platforms=named_platforms())
+        text = asked(proxy, platform="h100-zen4", system="win").text
+        assert "<code>app-1.0-py3-none-win_amd64.whl</code>: cu128" in text
+        assert "manylinux" not in text
+        assert (
+            "no wheel for this operating system"
+            in asked(proxy, platform="h100-zen4", system="macosx").text
+        )
+        both = asked(proxy, platform="h100-zen4").text
+        assert "win_amd64" in both
+        assert "manylinux" in both
+
+    def test_an_arm_cpu(self, upstream, start):
+        tags = ("py3-none-manylinux_2_28_x86_64", "py3-none-manylinux_2_28_aarch64")
+        upstream.add_release("1.0", tags=tags)
+        proxy = start(upstream, platforms=named_platforms())
+        text = asked(proxy, platform="gh200-grace", system="linux").text
+        assert "manylinux_2_28_aarch64.whl</code>: cu130" in text
+        assert "manylinux_2_28_x86_64" not in text
+
+    def test_a_project_without_variants(self, proxy):
+        assert "This version has no variants" in asked(proxy, "plain", platform="cpu-zen4").text
+
+
+class TestProblems:
+    @pytest.mark.parametrize(
+        ("query", "status", "words"),
+        [
+            ({}, 404, "choose a platform, or paste what"),
+            ({"platform": "h100"}, 404, "did you mean h100-zen"),
+            ({"platform": "nothing-like-it"}, 404, "and 64 more"),
+            ({"key": "1~nonsense"}, 404, "is not a valid platform key"),
+            ({"key": "<script>alert(1)</script>"}, 404, "&lt;script&gt;"),
+            ({"platform": "cpu-zen4", "project": "nope"}, 404, "no index has the project nope"),
+            ({"platform": "cpu-zen4", "project": "<b>"}, 404, "&lt;b&gt;"),
+            ({"platform": "cpu-zen4", "project": "x" * 5000}, 404, "is not a valid project name"),
+        ],
+    )
+    def test_of_people(self, proxy, query, status, words):
+        answer = asked(proxy, **query)
+        assert answer.status_code == status
+        assert words in answer.text
+        assert 'role="alert"' in answer.text
+        assert "<script" not in answer.text
+        assert "<b>" not in answer.text
+
+    def test_of_an_index(self, start):
+        answer = asked(start(Upstream("gone", "http://127.0.0.1:1/")), key=GPU)
+        assert answer.status_code == 502
+        assert "gone" in answer.text
+
+    def test_words_of_an_index_are_escaped(self, upstream, start):
+        evil = "<img src=x onerror=alert(1)>"
+        upstream.add_release("1.0")
+        document = b'{"variants": {"%s": {}}}' % evil.encode()
+        upstream.files["app"]["app-1.0-variants.json"] = document
+        answer = asked(start(upstream), key=GPU)
+        assert answer.status_code == 200
+        assert "<img" not in answer.text
+
+    @pytest.mark.parametrize("host", ["a;rm -rf.example", "a$(x)", "a b"])
+    def test_a_host_that_a_shell_would_read(self, upstream, start, host):
+        upstream.add_release("1.0")
+        proxy = start(upstream, hosts=("*",))
+        answer = proxy.get("/", params={"project": "app", "key": GPU}, headers={"Host": host})
+        assert answer.status_code in (200, 400)
+        assert "rm -rf" not in answer.text
+        assert "$(" not in answer.text
+
+
+@pytest.mark.skipif(not find_browser(), reason="there is no Chromium that can be driven here")
+def test_in_a_browser(upstream, start, tmp_path):
+    """A person fills in the form, reads the result, and goes on from there."""
+    upstream.add_release("1.0")
+    own = tmp_path / "own.toml"
+    own.write_text(write_platform(NVIDIA, "a test"))
+    proxy = start(upstream, platforms={**named_platforms(), "ours": own})
+    with browsing(find_browser(), tmp_path / "browser") as tab:
+        tab.open(f"{proxy.url}/")
+        assert tab.evaluate("document.compatMode") == "CSS1Compat"
+        tab.fill("installer", "uv")
+        tab.fill("project", "App")
+        tab.fill("platform", "ours")
+        tab.fill("system", "linux")
+        tab.submit()
+        assert "Lines for uv" in tab.text("#lines")
+        assert "UV_INDEX_VARIANTS_USERNAME" in tab.text("#lines")
+        assert "What this machine gets: app 1.0" in tab.text("#choice")
+        assert "cu130" in tab.text("tr.rejected")
+        # The style is applied, nothing else is requested or runs, and no word is cut off.
+        assert tab.evaluate("getComputedStyle(document.querySelector('form')).display") == "grid"
+        assert tab.evaluate("document.scripts.length") == 0
+        assert not [problem for problem in tab.problems if "favicon" not in problem]
+        assert {url.partition("?")[0] for url in tab.requested} <= {
+            f"{proxy.url}/", f"{proxy.url}/favicon.ico", "about:blank"
+        }  # fmt: skip
+        for width in (1000, 380):
+            tab.screenshot(tmp_path / f"{width}.png", width)
+            assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        tab.fill("platform", "cpu-zen4")
+        tab.submit()
+        assert tab.evaluate("document.querySelector('[name=project]').value") == "App"
+        assert "Variant null" in tab.text("#choice")
+        tab.fill("project", "missing")
+        tab.submit()
+        assert "no index has the project missing" in tab.text("[role=alert]")

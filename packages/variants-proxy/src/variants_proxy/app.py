@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from pep_variants.errors import PluginFailed, VariantError
 
+from .budget import SMALL
 from .choice import normalized
 from .clients import merges_versions
 from .deliveries import Delivery
@@ -345,7 +346,8 @@ class Handlers:
 
         async def work() -> CachedResponse:
             answer = await make()
-            await self._upstreams.compute(lambda: answer.forms)  # compresses the body
+            if answer.packs or len(answer.body) > SMALL:
+                await self._upstreams.compute(lambda: answer.forms)  # compresses the body
             if "no-store" not in answer.cache:
                 self.answers.put(key, answer, answer.weight)
             return answer

@@ -143,11 +143,18 @@ class Upstreams:
     ) -> bytes:
         """Return the small file at *url*, compared with *hashes*.
 
+        It is not put into the HTTP cache if it has a sha256, by which `kept` keeps it.
+
         Raises:
             PackageIndexError: it cannot be fetched, is larger than *limit*, or has another hash.
         """
         answer = self.session(upstream).fetch(
-            url, limit=limit, hashes=hashes, revalidate=True, seconds=self._limits.page_seconds
+            url,
+            limit=limit,
+            hashes=hashes,
+            revalidate=True,
+            seconds=self._limits.page_seconds,
+            validators={} if hashes.get("sha256") else None,
         )
         self.budget(upstream).received += len(answer.body)
         return answer.body

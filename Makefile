@@ -15,7 +15,7 @@ endif
 
 UV = $(TOOLS)/$(BIN)/uv
 RUN = $(VENV)/$(BIN)
-DISTRIBUTIONS = packages/pep-variants packages/variants-plugins packages/variants-index packages/variants-proxy packages/variants-cli packages/uv-variants resolver-ext pip-patch
+DISTRIBUTIONS = packages/pep-variants packages/variants-plugins packages/variants-index packages/variants-catalog packages/variants-proxy packages/variants-cli packages/uv-variants resolver-ext pip-patch
 
 # PYTHONPATH and the like are meant for other programs of the user.
 unexport $(filter PYTHON%,$(.VARIABLES)) UV_PROJECT_ENVIRONMENT VIRTUAL_ENV

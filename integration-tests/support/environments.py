@@ -25,6 +25,7 @@ DISTRIBUTIONS = (
     "packages/pep-variants",
     "packages/variants-plugins",
     "packages/variants-index",
+    "packages/variants-catalog",
     "packages/variants-proxy",
     "packages/variants-cli",
     "packages/uv-variants",

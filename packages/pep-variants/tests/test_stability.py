@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[3]
 PACKAGES = {
     "pep_variants": "packages/pep-variants",
     "resolvelib_variants": "resolver-ext",
+    "variants_catalog": "packages/variants-catalog",
     "variants_index": "packages/variants-index",
     "variants_plugins": "packages/variants-plugins",
     "variants_proxy": "packages/variants-proxy",

@@ -6,10 +6,10 @@ its last page is served for up to `STALE_SECONDS`.
 
 from __future__ import annotations
 
+import json
 import logging
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from urllib.parse import urlsplit
 
@@ -19,12 +19,11 @@ from variants_index.errors import PackageIndexError
 from variants_index.http.session import Response as FetchedResponse
 from variants_index.pages import ACCEPT, HTML, JSON, Page, read_page, read_projects
 
-from .budget import SMALL, LargeAnswer
+from .budget import LargeAnswer
 from .errors import UpstreamError
 from .file_lists import directory_files, pages_by_project, project_folders
 from .lru import LRUCache
 from .metrics import Metrics
-from .page_record import PageRecord, page_digest
 from .settings import Settings, Upstream
 from .single_flight import SingleFlight
 from .upstream_page import UpstreamPage
@@ -52,8 +51,6 @@ class FetchedPage:
         private: whether it was fetched with credentials: shared caches must not store it.
         checked: time of the last validation, as `time.monotonic`.
         stale: whether the last validation failed.
-        url: that it was fetched from, after redirects.
-        validators: to ask the upstream whether it has changed, see `FetchedResponse`.
     """
 
     listed: UpstreamPage | Page
@@ -61,8 +58,6 @@ class FetchedPage:
     private: bool
     checked: float
     stale: bool = False
-    url: str = ""
-    validators: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def listing(self) -> UpstreamPage | None:
@@ -147,12 +142,7 @@ class UpstreamPages:
             )
 
     def _fetch_page(
-        self,
-        upstream: Upstream,
-        url: str,
-        large: LargeAnswer,
-        limit: int | None = None,
-        validators: Mapping[str, str] | None = None,
+        self, upstream: Upstream, url: str, large: LargeAnswer, limit: int | None = None
     ) -> FetchedResponse:
         answer = self._upstreams.session(upstream).fetch(
             url,
@@ -162,7 +152,6 @@ class UpstreamPages:
             revalidate=True,
             seconds=self._limits.page_seconds,
             grown=large.grown,
-            validators=validators,
         )
         self._upstreams.budget(upstream).received += len(answer.body)
         return answer
@@ -236,71 +225,38 @@ class UpstreamPages:
                     upstream.url, lambda: self._listed(upstream, project, known, large)
                 )
             url = f"{upstream.url}{project}/"
-
-            def ask() -> FetchedPage | FetchedResponse:
-                answer = self._ask(upstream, project, known, url, large)
-                # The body of a large one is for the few threads that compute.
-                small = len(answer.body) <= SMALL
-                return self._read(upstream, project, known, answer) if small else answer
-
             try:
-                found = await budget.page(url, ask)
+                answer = await budget.page(url, lambda: self._fetch_page(upstream, url, large))
             except UpstreamError as error:
                 if error.status == 404:
                     return None
                 raise
-            if isinstance(found, FetchedPage):
-                return found
-            return await budget.compute(lambda: self._read(upstream, project, known, found))
-
-    def _ask(
-        self,
-        upstream: Upstream,
-        project: str,
-        known: FetchedPage | None,
-        url: str,
-        large: LargeAnswer,
-    ) -> FetchedResponse:
-        """Return the upstream's page; if it is the known one, a response without body."""
-        if known is not None:
-            answer = self._fetch_page(upstream, url, large, validators=known.validators)
-            if not answer.unchanged or answer.url == known.url:
-                return answer
-        else:
-            record = PageRecord.of(self._upstreams.store, upstream, project)
-            large.grown(len(record.body))
-            answer = self._fetch_page(upstream, url, large, validators=record.validators)
-            if not answer.unchanged:
-                return answer
-            if answer.url == record.url:
-                recent = time.time() - record.time < STALE_SECONDS / 2
-                return FetchedResponse(
-                    answer.url, record.kind, record.body, record.validators, recent
+            return await budget.compute(
+                lambda: self._read(
+                    upstream, project, known, answer.body, answer.content_type, answer.url
                 )
-        # It is another page that is unchanged: there was another redirect.
-        return self._fetch_page(upstream, url, large, validators={})
+            )
 
     def _read(
         self,
         upstream: Upstream,
         project: str,
         known: FetchedPage | None,
-        answer: FetchedResponse,
+        body: bytes,
+        kind: str,
+        url: str,
     ) -> FetchedPage:
+        digest = sha256(body + f"\n{kind}\n{url}".encode()).hexdigest()
         private = self._upstreams.is_private(upstream)
         now = time.monotonic()
-        if known is not None and answer.unchanged:
-            return replace(known, checked=now, stale=False, private=private)
-        body, kind, url = answer.body, answer.content_type, answer.url
-        digest = page_digest(body, kind, url)
-        validators = answer.validators
         if known is not None and known.digest == digest:
-            return replace(known, checked=now, stale=False, private=private, validators=validators)
+            return replace(known, checked=now, stale=False, private=private)
         listed = _listed(UpstreamPage(body, kind, url, project))
-        if not answer.unchanged:
-            record = PageRecord(body, kind, url, time.time(), private, validators)
-            record.write(self._upstreams.store, upstream, project)
-        return FetchedPage(listed, digest, private, now, url=url, validators=validators)
+        head = json.dumps({"kind": kind, "url": url, "time": time.time(), "private": private})
+        self._upstreams.store.put(
+            "proxy-page", _page_name(upstream, project), head.encode() + b"\n" + body
+        )
+        return FetchedPage(listed, digest, private, now)
 
     async def _old(
         self, upstream: Upstream, project: str, known: FetchedPage | None
@@ -320,22 +276,19 @@ class UpstreamPages:
             if known.stale or now - known.checked < STALE_SECONDS:
                 return replace(known, checked=checked, stale=True)
             return None
-        record = PageRecord.of(self._upstreams.store, upstream, project)
-        if time.time() - record.time > STALE_SECONDS:
+        record = self._upstreams.store.get("proxy-page", _page_name(upstream, project))
+        if record is None:
             return None
+        head, _, body = record.partition(b"\n")
         try:
-            listed = _listed(UpstreamPage(record.body, record.kind, record.url, project))
-        except PackageIndexError:
+            tree = json.loads(head)
+            if time.time() - tree["time"] > STALE_SECONDS:
+                return None
+            listed = _listed(UpstreamPage(body, tree["kind"], tree["url"], project))
+        except (ValueError, KeyError, TypeError, PackageIndexError):
             return None
-        return FetchedPage(
-            listed,
-            record.digest,
-            record.private,
-            checked,
-            stale=True,
-            url=record.url,
-            validators=record.validators,
-        )
+        digest = sha256(body + f"\n{tree['kind']}\n{tree['url']}".encode()).hexdigest()
+        return FetchedPage(listed, digest, bool(tree["private"]), checked, stale=True)
 
     def _listed(
         self, upstream: Upstream, project: str, known: FetchedPage | None, large: LargeAnswer
@@ -363,8 +316,7 @@ class UpstreamPages:
                 answer = self._upstreams.session(upstream).fetch(
                     path.as_uri(), limit=self._limits.page_bytes
                 )
-                answer = replace(answer, content_type=kind, url=path.as_uri())
-                return self._read(upstream, project, known, answer)
+                return self._read(upstream, project, known, answer.body, kind, path.as_uri())
         if not folder.is_dir():
             return None
         files = directory_files(folder)
@@ -375,3 +327,9 @@ class UpstreamPages:
 def _listed(listing: UpstreamPage) -> UpstreamPage | Page:
     """Return *listing* if it can be served unchanged, else its parsed page, to free its bytes."""
     return listing if listing.plain is not None else listing.page
+
+
+def _page_name(upstream: Upstream, project: str) -> str:
+    credentials = upstream.credentials
+    user = credentials.username if credentials else ""
+    return json.dumps([upstream.url, upstream.kind, user, project])

@@ -1,0 +1,23 @@
+"""Existing builds of projects, described as wheel variants: TOML files, one for each project.
+
+The files are data. `pep_variants.catalog` reads them, and only if the user asks for it with
+``catalog = "default"`` in `variants.toml`, ``--variant-catalog default`` or
+``VARIANTS_CATALOG=default``.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+__all__ = ["__version__", "projects"]
+
+try:
+    __version__ = version("variants-catalog")
+except PackageNotFoundError:  # a copy inside another distribution
+    __version__ = "0"
+
+
+def projects() -> Path:
+    """Return the directory of the TOML files: `NAME.toml`, the name normalized (PEP 503)."""
+    return Path(__file__).parent / "projects"

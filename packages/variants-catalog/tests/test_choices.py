@@ -1,0 +1,408 @@
+"""What a release of each project gives on each kind of machine, judged by hand."""
+
+from dataclasses import replace
+
+import pytest
+from packaging.version import Version
+
+import variants_catalog
+from pep_variants.catalog.model import target
+from pep_variants.catalog.store import DirectoryCatalog
+from pep_variants.choose.preferences import Preferences
+from pep_variants.choose.selection import File, select
+from pep_variants.formats.platform_file import load_platform
+from pep_variants.model.platform import Support
+from pep_variants.model.property import ABI_DEPENDENCY
+from variants_index.named_platforms import named_platforms
+
+CATALOG = DirectoryCatalog(variants_catalog.projects())
+
+MACHINES = {
+    "cpu": "cpu-zen4",
+    "apple": "apple-m4",
+    "pascal": "gtx-1080-ti-haswell",
+    "v100": "v100-broadwell",
+    "t4": "t4-cascadelake",
+    "a100": "a100-zen3",
+    "h100": "h100-zen4",
+    "h100 13": "h100-sapphirerapids",
+    "b200": "b200-sapphirerapids",
+    "rtx5090": "rtx-5090-zen5",
+    "spark": "dgx-spark",
+    "thor": "thor",
+    "old": "a100-cascadelake",
+    "mi300x": "mi300x-rocm7.0",
+    "rx7900": "rx-7900-rocm6.4",
+    "strix": "ryzen-ai-max-rocm7.0",
+    "rx5700": "rx-5700-rocm6.4",
+    "arc": "arc-a770-alderlake",
+    "b580": "arc-b580-zen3",
+}
+"""Named platforms. CUDA drivers: 13.0 for ``h100 13``, ``rtx5090``, ``spark`` and ``thor``; 12.8
+for ``pascal``, ``h100`` and ``b200``; 12.4 for ``v100`` and ``a100``; 12.2 for ``t4``; 11.4 for
+``old``."""
+
+
+NEW_DRIVER = {"pascal 13": "pascal", "v100 13": "v100"}
+"""These machines with a driver for CUDA 13.0."""
+
+
+def machine(name):
+    platform = load_platform(named_platforms()[MACHINES[NEW_DRIVER.get(name, name)]])
+    if name not in NEW_DRIVER:
+        return platform
+    support = platform.support("nvidia")
+    newer = machine("h100 13").support("nvidia")
+    features = {**newer.features, "sm_arch": support.features["sm_arch"]}
+    namespaces = {**platform.namespaces, "nvidia": replace(support, features=features)}
+    return replace(platform, namespaces=namespaces)
+
+
+def published(entry, version):
+    """What the catalogue makes of the files of *version*, if every source has one of each."""
+    found = []
+    for variant in entry.variants:
+        if not variant.admits(Version(version)):
+            continue
+        name = target(variant) if variant.requires else entry.name
+        local = (variant.local or ("",))[0].replace("{torch}", "2.11")
+        plus = "+" if local else ""
+        filename = f"{name.replace('-', '_')}-{version}{plus}{local}-py3-none-any.whl"
+        if variant.place:
+            found += entry.files(variant.place, filename)
+        elif name == entry.name:
+            found += entry.own_files(filename)
+        else:
+            found += entry.redirects(filename)
+    return {item.filename: item for item in found}.values()
+
+
+def choice(name, version, platform):
+    """The label that is chosen, empty for the project's own wheel without a label."""
+    entry = CATALOG.project(name)
+    files = [File(item.filename, "catalogue", item) for item in published(entry, version)]
+    files.append(File(f"{name.replace('-', '_')}-{version}-py3-none-any.whl", "catalogue", None))
+    metadata = entry.metadata([file.item for file in files if file.item is not None])
+    # Resolvers compare what is built against a torch with the torch that is chosen.
+    variants = {
+        label: {name: held for name, held in properties.items() if name != ABI_DEPENDENCY}
+        for label, properties in metadata.variants.items()
+    }
+    metadata = replace(metadata, variants=variants)
+    selection = select(
+        files,
+        metadata=lambda _: metadata,
+        platform=lambda _: replace(
+            platform,
+            namespaces={
+                **platform.namespaces,
+                **{name: Support(features) for name, features in entry.static.items()},
+            },
+        ),
+        preferences=Preferences(),
+        project=name,
+    )
+    assert not selection.problems
+    return selection.chosen.label or ""
+
+
+CUDA12 = "v100, t4, a100, h100, b200"
+CUDA13 = "h100 13, rtx5090, spark, thor"
+AMD = "mi300x, rx7900, strix, rx5700"
+INTEL = "arc, b580"
+REST = "cpu, apple, old"
+
+CASES = [
+    # A Pascal or Volta GPU runs the build for CUDA 12.6 only, whatever its driver. No build of 2.14
+    # for CUDA 12 has code for Blackwell.
+    (
+        "torch",
+        "2.14.0",
+        f"""
+        cuda12.6: pascal, v100, t4, a100, h100, pascal 13, v100 13
+        cuda13.2: {CUDA13}
+        xpu: {INTEL}
+        null: b200, {AMD}, {REST}
+        """,
+    ),
+    (
+        "torch",
+        "2.13.0",
+        f"""
+        cuda12.6: pascal, v100, t4, a100, h100, pascal 13, v100 13
+        cuda13.0: {CUDA13}
+        rocm7.2: mi300x, rx7900, strix
+        xpu: {INTEL}
+        null: b200, rx5700, {REST}
+        """,
+    ),
+    (
+        "torch",
+        "2.11.0",
+        f"""
+        cuda12.6: pascal, v100, pascal 13, v100 13
+        cuda12.8: t4, a100, h100, b200
+        cuda13.0: {CUDA13}
+        rocm7.2: mi300x, rx7900, strix
+        xpu: {INTEL}
+        null: rx5700, {REST}
+        """,
+    ),
+    # As the publisher's own variant wheels of 2.9.0 and 2.8.0 are chosen, except that ROCm is
+    # brought by the wheels, and Thor has no wheel there.
+    (
+        "torch",
+        "2.9.0",
+        f"""
+        cuda12.6: pascal, pascal 13
+        cuda12.8: {CUDA12}, v100 13
+        cuda13.0: {CUDA13}
+        rocm6.4: mi300x, rx7900
+        xpu: {INTEL}
+        null: strix, rx5700, {REST}
+        """,
+    ),
+    (
+        "torch",
+        "2.8.0",
+        f"""
+        cuda12.6: pascal, pascal 13
+        cuda12.8: {CUDA12}
+        cuda12.9: h100 13, rtx5090, spark, v100 13
+        rocm6.4: mi300x, rx7900
+        null: thor, strix, rx5700, {INTEL}, {REST}
+        """,
+    ),
+    # Too old for the catalogue: the wheel of the user's own index, without a label.
+    (
+        "torch",
+        "2.5.1",
+        f" : pascal, pascal 13, v100 13, {CUDA12}, {CUDA13}, {AMD}, {INTEL}, {REST}",
+    ),
+    (
+        "torchvision",
+        "0.26.0",
+        f"""
+        cuda12.6: pascal, v100, pascal 13, v100 13
+        cuda12.8: t4, a100, h100, b200
+        cuda13.0: {CUDA13}
+        rocm7.2: mi300x, rx7900, strix
+        xpu: {INTEL}
+        null: rx5700, {REST}
+        """,
+    ),
+    (
+        "torchaudio",
+        "2.11.0",
+        f"""
+        cuda12.6: pascal, v100, pascal 13, v100 13
+        cuda12.8: t4, a100, h100, b200
+        cuda13.0: {CUDA13}
+        rocm7.2: mi300x, rx7900, strix
+        xpu: {INTEL}
+        null: rx5700, {REST}
+        """,
+    ),
+    (
+        "torchcodec",
+        "0.10.0",
+        f"""
+        cuda12.6: pascal, v100, pascal 13, v100 13
+        cuda12.8: t4, a100, h100, b200
+        cuda13.0: {CUDA13}
+        null: {AMD}, {INTEL}, {REST}
+        """,
+    ),
+    (
+        "fbgemm-gpu",
+        "1.5.0",
+        f"""
+        cuda12.8: t4, a100, h100, b200
+        cuda13.0: h100 13, rtx5090, spark
+        rocm7.1: mi300x
+        null: pascal, v100, pascal 13, v100 13, thor, rx7900, strix, rx5700, {INTEL}, {REST}
+        """,
+    ),
+    (
+        "xformers",
+        "0.0.33",
+        f"""
+        cuda12.8: t4, a100, h100, b200
+        cuda13.0: {CUDA13}
+         : pascal, v100, pascal 13, v100 13, {AMD}, {INTEL}, {REST}
+        """,
+    ),
+    (
+        "flash-attn",
+        "2.8.3.post1",
+        f"""
+        cuda12.9_torch2.11: a100, h100, b200
+        cuda13.0_torch2.11: {CUDA13}
+         : pascal, v100, t4, pascal 13, v100 13, {AMD}, {INTEL}, {REST}
+        """,
+    ),
+    (
+        "deepspeed",
+        "0.19.2",
+        f"""
+        cuda12.8_torch2.11: pascal, pascal 13, v100 13, {CUDA12}
+        cuda13.0_torch2.11: h100 13, rtx5090, spark
+         : thor, {AMD}, {INTEL}, {REST}
+        """,
+    ),
+    (
+        "vllm",
+        "0.25.0",
+        f"""
+        cuda12.9: t4, a100, h100, b200
+        cuda13.0: {CUDA13}
+        null: pascal, v100, pascal 13, v100 13, {AMD}, {INTEL}, {REST}
+        """,
+    ),
+    (
+        "llama-cpp-python",
+        "0.3.35",
+        f"""
+        cuda12.5: pascal, pascal 13, v100 13, {CUDA12}
+        cuda13.0: {CUDA13}
+        null: {AMD}, {INTEL}, {REST}
+        """,
+    ),
+    (
+        "cupy",
+        "14.2.0",
+        f"""
+        cuda12: pascal, pascal 13, v100 13, {CUDA12}
+        cuda13: h100 13, rtx5090, spark
+        rocm7.0: mi300x, strix
+         : thor, rx7900, rx5700, {INTEL}, {REST}
+        """,
+    ),
+    (
+        "cupy",
+        "13.6.0",
+        f"""
+        cuda11: old
+        cuda12: pascal, pascal 13, v100 13, {CUDA12}
+        cuda13: h100 13, rtx5090, spark
+         : thor, {AMD}, {INTEL}, cpu, apple
+        """,
+    ),
+    # Since 1.27 for CUDA 13 only.
+    (
+        "onnxruntime",
+        "1.31.1",
+        f"""
+        cuda13: {CUDA13}
+         : pascal, pascal 13, v100 13, {CUDA12}, {AMD}, {INTEL}, {REST}
+        """,
+    ),
+    (
+        "onnxruntime",
+        "1.26.0",
+        f"""
+        cuda12: pascal, pascal 13, v100 13, {CUDA12}, {CUDA13}
+         : {AMD}, {INTEL}, {REST}
+        """,
+    ),
+    (
+        "jax",
+        "0.12.0",
+        f"""
+        cuda12: pascal, pascal 13, v100 13, {CUDA12}
+        cuda13: {CUDA13}
+         : {AMD}, {INTEL}, {REST}
+        """,
+    ),
+    (
+        "tensorflow",
+        "2.21.0",
+        f"""
+        cuda12: pascal, pascal 13, v100 13, {CUDA12}, {CUDA13}
+        null: {AMD}, {INTEL}, {REST}
+        """,
+    ),
+    (
+        "faiss",
+        "1.15.1",
+        f"""
+        cuda12: v100 13, {CUDA12}, {CUDA13}
+        null: pascal, pascal 13, {AMD}, {INTEL}, {REST}
+        """,
+    ),
+    (
+        "faiss",
+        "1.13.2",
+        f"""
+        cuda12: v100, t4, a100, v100 13
+        null: pascal, pascal 13, h100, b200, {CUDA13}, {AMD}, {INTEL}, {REST}
+        """,
+    ),
+    (
+        "cudf",
+        "26.10.2",
+        f"""
+        cuda12: v100 13, {CUDA12}
+        cuda13: {CUDA13}
+         : pascal, pascal 13, {AMD}, {INTEL}, {REST}
+        """,
+    ),
+    (
+        "cudf",
+        "25.8.0",
+        f"""
+        cuda12: v100 13, {CUDA12}, {CUDA13}
+         : pascal, pascal 13, {AMD}, {INTEL}, {REST}
+        """,
+    ),
+    (
+        "tensorrt",
+        "11.4.0.106",
+        f"""
+        cuda12: t4, a100, h100, b200
+        cuda13: {CUDA13}
+         : pascal, pascal 13, v100, v100 13, {AMD}, {INTEL}, {REST}
+        """,
+    ),
+    (
+        "nvidia-dali",
+        "2.4.0",
+        f"""
+        cuda12: pascal, pascal 13, v100 13, {CUDA12}
+        cuda13: {CUDA13}
+         : {AMD}, {INTEL}, {REST}
+        """,
+    ),
+    (
+        "xgboost",
+        "3.4.1",
+        f"""
+        cuda13: h100 13, rtx5090, spark
+        null: pascal, pascal 13, v100 13, {CUDA12}, thor, {AMD}, {INTEL}, {REST}
+        """,
+    ),
+    (
+        "xgboost",
+        "3.2.0",
+        f"""
+        cuda12: pascal, pascal 13, v100 13, {CUDA12}, h100 13, rtx5090, spark
+        null: thor, {AMD}, {INTEL}, {REST}
+        """,
+    ),
+    # The same for every machine: what torch's build for ROCm requires.
+    (
+        "triton-rocm",
+        "3.6.0",
+        f"null: pascal, pascal 13, v100 13, {CUDA12}, {CUDA13}, {AMD}, {INTEL}, {REST}",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "version", "expected"), CASES)
+def test_choice(name, version, expected):
+    wanted = {}
+    for line in expected.strip().splitlines():
+        label, _, machines = line.strip().partition(":")
+        wanted |= dict.fromkeys(machines.strip().split(", "), label)
+    assert set(wanted) == {*MACHINES, *NEW_DRIVER}
+    assert {each: choice(name, version, machine(each)) for each in wanted} == wanted

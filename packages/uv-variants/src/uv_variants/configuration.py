@@ -13,13 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from packaging.utils import canonicalize_name
-
 from pep_variants.files import read_text
 from pep_variants.formats import toml
 from pep_variants.limits import LOCK_BYTES, PYPROJECT_BYTES, REQUIREMENTS_BYTES
 
 from .indexes import UserIndex, index_at
+from .project_names import normalized
 
 _SCRIPT = re.compile(r"(?m)^# /// script\s*$\s(?P<content>(^#(| .*)$\s)+?)^# ///\s*$")
 _REQUIREMENTS_OPTION = re.compile(
@@ -273,7 +272,7 @@ def _sources(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         for each in source if isinstance(source, list) else [source]:
             name = _table(each).get("index")
             if isinstance(name, str):
-                yield name, canonicalize_name(project)
+                yield name, normalized(project)
 
 
 def _requirements(paths: Iterable[Path], environ: Mapping[str, str]) -> list[UserIndex]:

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from packaging.utils import canonicalize_name
-
 from .configuration import project_table, workspace_root
+from .project_names import name_of, normalized
 
 if TYPE_CHECKING:
     from .invocation import Invocation
     from .place import Place
 
-_NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
-
 
 def requested(invocation: Invocation, place: Place) -> list[str]:
     """Return the projects (normalized names) that a command names or its project depends on."""
     texts = requirement_texts(invocation, place)
-    names = (match[1] for text in texts if (match := _NAME.match(text)))
-    return list(dict.fromkeys(map(canonicalize_name, names)))
+    names = (name for text in texts if (name := name_of(text)) is not None)
+    return list(dict.fromkeys(map(normalized, names)))
 
 
 def requirement_texts(invocation: Invocation, place: Place) -> list[str]:
@@ -38,19 +34,13 @@ def requirement_texts(invocation: Invocation, place: Place) -> list[str]:
     return texts
 
 
-def name_of(text: str) -> str | None:
-    """Return the project that a requirement or ``name@version`` names, as written."""
-    match = _NAME.match(text)
-    return match[1] if match else None
-
-
 def admits(texts: Iterable[str], name: str, version: str) -> bool:
     """Return whether the requirements among *texts* that are about *name* admit *version*."""
     from packaging.requirements import InvalidRequirement, Requirement
 
     for text in texts:
-        match = _NAME.match(text)
-        if match is None or canonicalize_name(match[1]) != name:
+        named = name_of(text)
+        if named is None or normalized(named) != name:
             continue
         try:
             specifier = Requirement(text).specifier

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from pep_variants.errors import shortened
-from pep_variants.model.filename import read_version
 
 from . import lock_advice
 from .forced_variants import admitted_choices
@@ -92,6 +91,8 @@ def _version_notices(state: InstalledState, names: Iterable[str]) -> dict[str, N
     lines: dict[str, None] = {}
     if not names:
         return lines
+    from pep_variants.model.filename import read_version
+
     context, choices = state.context, state.choices
     choices.ask(names)
     versions = {} if context.invocation.has("dry-run") else state.versions_now()
@@ -130,6 +131,8 @@ def _plugins_not_allowed(context: Context, choice: VersionChoice) -> Iterator[st
 
 def _passed_over(choices: Mapping[str, VersionChoice], taken: Version) -> Iterator[str]:
     """Yield why the newest version was passed over for *taken*, if it was."""
+    from pep_variants.model.filename import read_version
+
     for version, choice in choices.items():
         found = read_version(version)
         if found is None or (found.is_prerelease and not taken.is_prerelease):

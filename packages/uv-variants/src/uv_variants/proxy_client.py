@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from variants_proxy.listening import LOOPBACK
+from pep_variants.limits import PAGE_BYTES
 from variants_proxy.urls import in_place_url, variants_url
 
 from .errors import ProxyFailed
@@ -245,9 +245,9 @@ class ProxyClient(DecisionClient):
 
         An error of the connection ends the block: there is less to report, and uv is not affected.
         """
-        import http.client
+        from .daemon.http_connection import HttpConnection
 
-        connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=TIMEOUT)
+        connections: list[HttpConnection] = []
         secret = base64.b64encode(f"{self.session}:{self.token}".encode()).decode()
         headers = {
             "Authorization": f"Basic {secret}",
@@ -255,17 +255,18 @@ class ProxyClient(DecisionClient):
         }
 
         def get(path: str) -> Any:  # noqa: ANN401
-            connection.request("GET", path, headers=headers)
-            answer = connection.getresponse()
-            data = answer.read()
-            return json.loads(data) if answer.status == 200 else None
+            if not connections:
+                connections.append(HttpConnection(self.port, seconds=TIMEOUT, limit=PAGE_BYTES))
+            status, data = connections[0].request("GET", path, headers)
+            return json.loads(data) if status == 200 else None
 
         try:
             yield get
-        except (OSError, http.client.HTTPException, ValueError):
+        except (OSError, ValueError):
             pass
         finally:
-            connection.close()
+            for connection in connections:
+                connection.close()
 
 
 class Choices:

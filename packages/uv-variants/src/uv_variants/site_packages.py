@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from packaging.utils import canonicalize_name
+from .project_names import normalized
 
 _MAX_BYTES = 1 << 20
 
@@ -39,8 +39,8 @@ def installed_variants(environments: Iterable[Path]) -> dict[str, Installed]:
             label = _label(path)
             name, _, version = path.parent.name.removesuffix(".dist-info").rpartition("-")
             if label is not None and name:
-                normalized = canonicalize_name(name)
-                found[normalized] = Installed(normalized, version, label, _tags(path.parent))
+                project = normalized(name)
+                found[project] = Installed(project, version, label, _tags(path.parent))
     return found
 
 
@@ -55,18 +55,18 @@ def installed_versions(environments: Iterable[Path]) -> set[tuple[str, str]]:
     for folder in _folders(environments):
         for path in folder.glob("*.dist-info"):
             name, _, version = path.name.removesuffix(".dist-info").rpartition("-")
-            found.add((canonicalize_name(name), version))
+            found.add((normalized(name), version))
     return found
 
 
 def installed_without_variant(environments: Iterable[Path], name: str) -> Installed | None:
     """Return the non-variant distribution *name* of *environments*, None without one."""
-    escaped = canonicalize_name(name).replace("-", "_")
+    escaped = normalized(name).replace("-", "_")
     for folder in _folders(environments):
         for path in folder.glob(f"{escaped}-*.dist-info"):
             version = path.name[len(escaped) + 1 : -len(".dist-info")]
             if not (path / "variant.json").exists():
-                return Installed(canonicalize_name(name), version, None, _tags(path))
+                return Installed(normalized(name), version, None, _tags(path))
     return None
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +21,9 @@ def writable_cache(directory: Path) -> Iterator[Path]:
         f"{directory}: the cache cannot be written ({problem}): using a temporary one; "
         "set VARIANTS_CACHE_DIR to a writable directory"
     )
+    import shutil
+    import tempfile
+
     # The proxy may still write into it when the command ends, so errors are ignored.
     temporary = Path(tempfile.mkdtemp(prefix="uv-variants-"))
     try:

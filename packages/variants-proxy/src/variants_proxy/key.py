@@ -34,8 +34,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import tomli_w
-
 from pep_variants.choose.preferences import Preferences, read_configuration
 from pep_variants.detect.detector import PROVIDER_ID_LENGTH
 from pep_variants.errors import VariantError, shortened
@@ -237,7 +235,7 @@ def _machine(tree: object) -> Machine:
         _platform(tree.get("p", {})),
         name,
         target,
-        read_configuration(tomli_w.dumps(preferences), "it") if preferences else Preferences(),
+        read_configuration(_toml(preferences), "it") if preferences else Preferences(),
         _platform(tree.get("d", {})),
         _answers(tree.get("a", {})),
     )
@@ -251,8 +249,15 @@ def _platform(namespaces: object) -> Platform:
         if not isinstance(features, list):
             raise ValueError(f"{shortened(namespace)} must have a list of features")
         tables.append({"namespace": namespace, "properties": dict(map(_feature, features))})
-    platform = read_platform(tomli_w.dumps({"provider": tables}), "it")
+    platform = read_platform(_toml({"provider": tables}), "it")
     return replace(platform, source="")
+
+
+def _toml(tree: Mapping[str, Any]) -> str:
+    # Imported here: who only writes a key needs none of it.
+    import tomli_w
+
+    return tomli_w.dumps(tree)
 
 
 def _answers(tree: object) -> dict[str, Support]:

@@ -1,4 +1,4 @@
-"""Requests to the daemon, with nothing imported but sockets.
+"""Requests to the daemon.
 
 Before the secret is sent, the other side has to answer a challenge with it: the port may be another
 program's by now.
@@ -7,17 +7,13 @@ program's by now.
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 from pep_variants.limits import LOCK_BYTES
-from variants_proxy.listening import LOOPBACK
 
+from .http_connection import HttpConnection
 from .tokens import is_equal, new_id, proof
-
-_LINE = 64 * 1024
 
 
 class NoDaemon(Exception):
@@ -52,14 +48,12 @@ class ControlClient:
         """
         self._secret = secret
         try:
-            self._socket = socket.create_connection((LOOPBACK, port), timeout=seconds)
+            self._connection = HttpConnection(port, seconds=seconds, limit=LOCK_BYTES)
         except OSError as error:
             raise NoDaemon(f"port {port}: {error.strerror or error}") from None
-        self._file = self._socket.makefile("rb")
         try:
             nonce = new_id()
-            self._send("GET", f"/health?nonce={nonce}", None, with_secret=False)
-            status, body = self._answer()
+            status, body = self._connection.request("GET", f"/health?nonce={nonce}", {})
             answer = json.loads(body) if status == 200 else {}
             given = answer.get("proof") if isinstance(answer, dict) else None
             if not isinstance(given, str) or not is_equal(given, proof(secret, nonce)):
@@ -79,8 +73,9 @@ class ControlClient:
             NoDaemon: the connection is lost.
         """
         try:
-            self._send(method, path, body)
-            status, answer = self._answer()
+            data = b"" if body is None else json.dumps(body).encode()
+            secret = {"Authorization": f"Bearer {self._secret}"}
+            status, answer = self._connection.request(method, path, secret, data)
             if status != 200:
                 raise Refused(status, answer.decode("utf-8", "replace").strip())
             return json.loads(answer)
@@ -89,52 +84,12 @@ class ControlClient:
 
     def wait_for_end(self) -> None:
         """Return when the daemon closes the connection, or `interrupt` is called."""
-        self._socket.settimeout(None)
-        with suppress(OSError, ValueError):
-            while self._file.read(1):
-                pass
+        self._connection.wait_for_end()
 
     def interrupt(self) -> None:
         """End the connection, from any thread."""
-        with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
+        self._connection.interrupt()
 
     def close(self) -> None:
         """Close the connection."""
-        self._file.close()
-        self._socket.close()
-
-    def _send(
-        self, method: str, path: str, body: Mapping[str, Any] | None, *, with_secret: bool = True
-    ) -> None:
-        data = b"" if body is None else json.dumps(body).encode()
-        lines = [f"{method} {path} HTTP/1.1", "Host: localhost", f"Content-Length: {len(data)}"]
-        if with_secret:
-            lines.append(f"Authorization: Bearer {self._secret}")
-        self._socket.sendall("\r\n".join((*lines, "", "")).encode() + data)
-
-    def _answer(self) -> tuple[int, bytes]:
-        """Return status and body; of a body without length its first chunk, which stays open."""
-        version, _, rest = self._line().partition(b" ")
-        if not version.startswith(b"HTTP/1.1") or not rest[:3].isdigit():
-            raise ValueError("no answer of HTTP")
-        headers = {}
-        while line := self._line():
-            name, _, value = line.partition(b":")
-            headers[name.strip().lower()] = value.strip()
-        if headers.get(b"transfer-encoding") == b"chunked":
-            size = int(self._line().partition(b";")[0], 16)
-        else:
-            size = int(headers.get(b"content-length", b"0"))
-        if size > LOCK_BYTES:
-            raise ValueError("the answer is too long")
-        body = self._file.read(size)
-        if len(body) < size:
-            raise ConnectionAbortedError("the connection was closed")
-        return int(rest[:3]), body
-
-    def _line(self) -> bytes:
-        line = self._file.readline(_LINE)
-        if not line.endswith(b"\n"):
-            raise ConnectionAbortedError("the connection was closed")
-        return line.rstrip(b"\r\n")
+        self._connection.close()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -177,6 +175,8 @@ class OwnPlace(DaemonPlace):
         Raises:
             OSError: there is no directory for temporary files.
         """
+        import tempfile
+
         super().__init__(environ)
         self._path = None
         self.folder = Path(tempfile.mkdtemp(prefix="uv-variants-"))
@@ -184,6 +184,8 @@ class OwnPlace(DaemonPlace):
     def close(self) -> None:
         """Remove the place, unless a daemon was started, which does when it ends."""
         if not self._started:
+            import shutil
+
             shutil.rmtree(self.folder, ignore_errors=True)
 
 

@@ -9,6 +9,7 @@ from packaging.version import Version
 
 from pep_variants.model.label import split_label
 
+from .catalog_files import CatalogFile
 from .core_metadata import CoreMetadata
 from .pages import PageFile
 
@@ -19,14 +20,16 @@ class Candidate:
 
     Attributes:
         project: normalized name.
-        version: of the release.
-        filename: of the file.
-        source: URL of the page or directory that lists it, or of the file itself.
+        version: as published.
+        filename: of the file; of files of the catalogue, the labelled name.
+        source: URL of the page or directory that lists it, or of the file itself; of files of the
+            catalogue, the entry.
         extra: normalized name of the extra, empty for the file itself.
         file: its entry on the page.
         metadata: the ``*-variants.json`` of its version, None if the source lists none.
         direct: whether the user named the file, or a source tree, by URL.
         core: core metadata of a source tree, None for files.
+        catalog: what makes a published file a variant, None for files that are listed as such.
     """
 
     project: str
@@ -38,6 +41,7 @@ class Candidate:
     metadata: PageFile | None = field(default=None, kw_only=True, compare=False, repr=False)
     direct: bool = field(default=False, kw_only=True, compare=False)
     core: CoreMetadata | None = field(default=None, kw_only=True, compare=False, repr=False)
+    catalog: CatalogFile | None = field(default=None, kw_only=True, compare=False, repr=False)
 
     # Needed many times in each round of a resolution.
     @cached_property
@@ -48,6 +52,27 @@ class Candidate:
     def version_text(self) -> str:
         """The version as text, which is compared and hashed much faster."""
         return str(self.version)
+
+    @property
+    def release(self) -> Version:
+        """The version that it is a file of: of files of the catalogue, the public version."""
+        return self.version if self.catalog is None else self.catalog.published.version
+
+    @property
+    def published(self) -> str:
+        """Name of the file that is downloaded and installed."""
+        return self.filename if self.catalog is None else self.catalog.published.published
+
+    @property
+    def redirect(self) -> CatalogFile | None:
+        """What it is made of if it only requires another project, else None."""
+        found = self.catalog
+        return found if found is not None and found.published.redirect else None
+
+    @property
+    def place(self) -> str:
+        """URL of the page or directory that lists it, or of the file itself."""
+        return self.source if self.catalog is None else self.catalog.place
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Candidate) and self._key == other._key

@@ -30,6 +30,7 @@ class Download:
         hashes: expected hexadecimal digests by algorithm.
         size: in bytes, None if unknown.
         metadata: variant metadata of its index or lock file, None for a non-variant file.
+        content: of a wheel that is made here and not downloaded, a redirect of the catalogue.
     """
 
     filename: str
@@ -37,6 +38,7 @@ class Download:
     hashes: Mapping[str, str]
     size: int | None = None
     metadata: Metadata | None = None
+    content: bytes | None = None
 
 
 def download_files(session: Session, downloads: Iterable[Download], folder: Path) -> list[Path]:
@@ -60,7 +62,10 @@ def _downloaded(session: Session, wanted: Download, folder: Path) -> Path:
     if wanted.hashes and path.exists() and _has(path, wanted.hashes):
         return path
     with replacing(path) as stream:
-        download(session, wanted.url, stream, wanted.hashes, size=wanted.size)
+        if wanted.content is None:
+            download(session, wanted.url, stream, wanted.hashes, size=wanted.size)
+        else:
+            stream.write(wanted.content)
         stream.flush()
         _check_variant(Path(stream.name), wanted)
     return path

@@ -13,6 +13,7 @@ from pep_variants.errors import InvalidWheelFilename
 from pep_variants.model.filename import parse_filename
 
 from .candidate import Candidate
+from .catalog_files import catalog_metadata
 from .finder import PackageFinder, Project, SourceFile
 from .pages import PageFile
 from .release_metadata import ReleaseMetadata, fetch_release_metadata
@@ -57,7 +58,8 @@ class CandidateEvaluator:
         """Return the files of a version that the target can use, the best first.
 
         Wheels by tag and build number, source distributions after them; files of preferred
-        sources first among equals. Variants are not told apart here.
+        sources first among equals. Variants are not told apart here. Files of the catalogue come
+        before all others.
 
         Args:
             name: normalized project name.
@@ -85,6 +87,8 @@ class CandidateEvaluator:
         session, prefetcher = self._finder.session, self._finder.prefetcher
         if candidate.direct:
             return fetch_release_metadata(session, prefetcher, [candidate.file], None, source=None)
+        if candidate.catalog is not None:
+            return self._catalog_metadata(candidate)
         wheels = [
             item.file
             for item in self.candidates(candidate.project, candidate.version, pinned=True)
@@ -93,6 +97,11 @@ class CandidateEvaluator:
         return fetch_release_metadata(
             session, prefetcher, wheels, candidate.metadata, candidate.source
         )
+
+    def _catalog_metadata(self, candidate: Candidate) -> ReleaseMetadata:
+        # Of the files of all targets: they share a lock file.
+        files = self.project(candidate.project).versions[candidate.release]
+        return catalog_metadata([item.catalog for item in files if item.catalog is not None])
 
     def supports_python(self, specifier: str | None) -> bool:
         """Return whether the target's Python meets a ``Requires-Python`` value.
@@ -119,9 +128,9 @@ class CandidateEvaluator:
             file = item.file
             reason = ""
             place, build = len(places), (-1, "")
-            if file.filename.endswith(".whl"):
+            if item.filename.endswith(".whl"):
                 try:
-                    wheel = parse_filename(file.filename)
+                    wheel = parse_filename(item.filename)
                 except InvalidWheelFilename:
                     counts["misnamed"] += 1
                     continue
@@ -136,12 +145,19 @@ class CandidateEvaluator:
             if reason:
                 counts[reason] += 1
                 continue
+            catalog = item.catalog
             candidate = Candidate(
-                name, version, file.filename, item.source, file=file, metadata=item.metadata
+                name,
+                version if catalog is None else catalog.version,
+                item.filename,
+                item.source,
+                file=file,
+                metadata=item.metadata,
+                catalog=catalog,
             )
             judged.append((place, build, candidate))
         judged.sort(key=lambda item: item[1], reverse=True)  # higher build tags win
-        judged.sort(key=lambda item: item[0])
+        judged.sort(key=lambda item: (item[2].catalog is None, item[0]))
         return tuple(candidate for *_, candidate in judged)
 
     def _allows(self, name: str, file: PageFile) -> bool:

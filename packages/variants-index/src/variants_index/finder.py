@@ -6,24 +6,34 @@ in a thread if `PackageFinder.start` was called.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 
-from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from pep_variants.model.filename import parse_metadata_filename, read_version
+from pep_variants.catalog.model import CatalogProject
+from pep_variants.catalog.store import Catalog
+from pep_variants.errors import without_userinfo
 from pep_variants.model.label import METADATA_SUFFIX, split_label
 from pep_variants.sources import BEST_MATCH, Sources
 from pep_variants.urls import filename_of_url, is_local, local_path
 
-from .errors import NotFound
+from .catalog_files import (
+    CatalogFile,
+    CatalogPages,
+    by_release,
+    extras,
+    redirects,
+    variants_page,
+)
+from .errors import NotFound, PackageIndexError
+from .file_groups import SDISTS, VersionFiles, by_version
 from .http.session import Session
 from .pages import JSON, Page, PageFile
 from .prefetch import Prefetcher
 
 PYPI = "https://pypi.org/simple/"
-_SDISTS = (".tar.gz", ".zip")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +42,21 @@ class SourceFile:
 
     Attributes:
         file: its entry on the page.
-        source: URL of the page or directory, without credentials.
+        source: URL of the page or directory, without credentials; of files of the catalogue, the
+            entry of the project.
         metadata: the ``*-variants.json`` of its version in the same source, None without one.
+        catalog: what makes a published file a variant, None for files that are listed as such.
     """
 
     file: PageFile
     source: str
     metadata: PageFile | None = None
+    catalog: CatalogFile | None = None
+
+    @property
+    def filename(self) -> str:
+        """Its name: for files of the catalogue, the labelled one."""
+        return self.file.filename if self.catalog is None else self.catalog.published.filename
 
 
 @dataclass(frozen=True)
@@ -48,10 +66,12 @@ class Project:
     Attributes:
         name: normalized.
         versions: wheels and source distributions by version, newest version first; of a version,
-            those of preferred sources first.
+            those of preferred sources first. Files of the catalogue by public version.
         places: URLs of the sources that know the project, without credentials.
         has_variants: whether any file is a variant wheel.
-        warnings: its status, if it is archived, deprecated or quarantined (PEP 792).
+        warnings: its status, if it is archived, deprecated or quarantined (PEP 792); places of the
+            catalogue that failed.
+        entry: of the catalogue, None without one.
     """
 
     name: str
@@ -59,6 +79,22 @@ class Project:
     places: tuple[str, ...]
     has_variants: bool
     warnings: tuple[str, ...] = ()
+    entry: CatalogProject | None = None
+
+    @cached_property
+    def published(self) -> Mapping[Version, tuple[Version, ...]]:
+        """Versions as published by those of `versions`, where the catalogue has others."""
+        found = {
+            version: tuple(
+                {
+                    item.catalog.version: None
+                    for item in files
+                    if item.catalog is not None and item.catalog.version != version
+                }
+            )
+            for version, files in self.versions.items()
+        }
+        return {version: others for version, others in found.items() if others}
 
 
 class PackageFinder:
@@ -70,7 +106,11 @@ class PackageFinder:
     """
 
     def __init__(
-        self, session: Session, sources: Sources, prefetcher: Prefetcher | None = None
+        self,
+        session: Session,
+        sources: Sources,
+        prefetcher: Prefetcher | None = None,
+        catalog: Catalog | None = None,
     ) -> None:
         """Set up.
 
@@ -79,6 +119,8 @@ class PackageFinder:
             sources: the user's indexes and find-links places.
             prefetcher: keeps the pages, and fetches ahead of time; without one, nothing is
                 fetched ahead.
+            catalog: existing builds that count as variants; not used where *sources* forbids
+                indexes.
         """
         self.session = session
         self.prefetcher = prefetcher or Prefetcher(0)
@@ -86,6 +128,8 @@ class PackageFinder:
         indexes = () if sources.no_index else _indexes(sources)
         self._indexes = tuple(f"{session.add_index(url).rstrip('/')}/" for url in indexes)
         self._all = sources.index_strategy == BEST_MATCH
+        self._catalog = None if sources.no_index else catalog
+        self._catalog_pages = CatalogPages(session, self.prefetcher)
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -104,43 +148,92 @@ class PackageFinder:
         """
         return self.prefetcher.result(("project", name), lambda: self._find(name))
 
+    def entry(self, name: str) -> CatalogProject | None:
+        """Return the entry of the project *name* (normalized) in the catalogue, None without one.
+
+        Raises:
+            CatalogError: it cannot be read.
+        """
+        return None if self._catalog is None else self._catalog.project(name)
+
     def _find(self, name: str) -> Project:
-        found: list[tuple[str, dict[Version, _Files]]] = []
-        warnings: list[str] = []
+        entry = self.entry(name)
+        if entry is None:
+            found = self._own(name)
+            return _project(name, found.files(), found.sources, found.warnings)
+        self._catalog_pages.start(entry)
+        for target in entry.targets:
+            self.prefetcher.start(("own", target), partial(self._own, target))
+        found = self._own(name)
+        versions, warnings = found.files(), list(found.warnings)
+        sources = [*found.sources, *map(without_userinfo, map(entry.page, entry.places))]
+        real = _with_variants(versions)
+        page = self._catalog_pages.real_variants(entry, warnings)
+        if page is not None:
+            source = without_userinfo(variants_page(entry))
+            sources.append(source)
+            for version, group in by_version(page.files, name).get(name, {}).items():
+                wheels = [
+                    SourceFile(file, source, group.metadata)
+                    for file in group.files
+                    if split_label(file.filename)[1] is not None
+                ]
+                if wheels and Version(version.public) not in real:
+                    versions[version] = [*wheels, *versions.get(version, ())]
+        real = _with_variants(versions)
+        for version, items in by_release(self._catalog_files(entry, versions, warnings)).items():
+            if version not in real:
+                added = [SourceFile(file, entry.source, None, item) for item, file in items]
+                versions[version] = [*added, *versions.get(version, ())]
+        return _project(name, versions, sources, warnings, entry)
+
+    def _catalog_files(
+        self,
+        entry: CatalogProject,
+        versions: Mapping[Version, Sequence[SourceFile]],
+        warnings: list[str],
+    ) -> Iterator[tuple[CatalogFile, PageFile]]:
+        """Yield what *entry* makes of published files, and add what fails to *warnings*."""
+        yield from self._catalog_pages.published(entry, warnings)
+        if entry.uses_own_files:
+            own = [(item.file, item.source) for files in versions.values() for item in files]
+            yield from extras(entry, own)
+        for target in entry.targets:
+            try:
+                found = self._own_once(target)
+            except PackageIndexError as error:
+                warnings.append(f"{entry.name}: its variants in {target} cannot be had: {error}")
+                continue
+            if not found.groups:
+                warnings.append(
+                    f"{entry.name}: its variants in {target} cannot be had: {target} is not found "
+                    f"on {', '.join(self.places) or 'any index'}"
+                )
+            files = [(item.file, item.source) for group in found.files().values() for item in group]
+            yield from redirects(entry, files)
+
+    def _own_once(self, name: str) -> _Own:
+        return self.prefetcher.result(("own", name), partial(self._own, name))
+
+    def _own(self, name: str) -> _Own:
+        """Return what the user's own sources have of the project *name*."""
+        found = _Own()
         for url in self._links:
             by_project = self._linked_once(url)
             if name in by_project:
-                found.append((url, by_project[name]))
+                found.groups.append((url, by_project[name]))
         for index in self._indexes:
             page = self._page(index, name)
             if page is None:
                 continue
             source = f"{index}{name}/"
-            found.append((source, _by_version(page.files, name).get(name, {})))
+            found.groups.append((source, by_version(page.files, name).get(name, {})))
             if page.status != "active":
                 reason = f": {page.status_reason}" if page.status_reason else ""
-                warnings.append(f"{name} is {page.status} on {source}{reason}")
+                found.warnings.append(f"{name} is {page.status} on {source}{reason}")
             if not self._all:
                 break
-        versions: dict[Version, list[SourceFile]] = {}
-        for source, by_version in found:
-            for version, files in by_version.items():
-                versions.setdefault(version, []).extend(
-                    SourceFile(file, source, files.metadata) for file in files.files
-                )
-        ordered = {
-            version: tuple(versions[version])
-            for version in sorted(versions, reverse=True)
-            if versions[version]
-        }
-        has_variants = any(
-            split_label(item.file.filename)[1] is not None
-            for files in ordered.values()
-            for item in files
-        )
-        return Project(
-            name, ordered, tuple(source for source, _ in found), has_variants, tuple(warnings)
-        )
+        return found
 
     def _page(self, index: str, name: str) -> Page | None:
         try:
@@ -157,23 +250,70 @@ class PackageFinder:
         except NotFound:
             return page(f"{index}{name}/index.html", name)
 
-    def _linked_once(self, url: str) -> dict[str, dict[Version, _Files]]:
+    def _linked_once(self, url: str) -> dict[str, dict[Version, VersionFiles]]:
         return self.prefetcher.result(("links", url), lambda: self._linked(url))
 
-    def _linked(self, url: str) -> dict[str, dict[Version, _Files]]:
+    def _linked(self, url: str) -> dict[str, dict[Version, VersionFiles]]:
         if is_local(url) and local_path(url).is_dir():
-            return _by_version(_directory(url))
+            return by_version(_directory(url))
         if is_local(url) and not url.endswith((".html", ".htm")):
-            return _by_version((_file_at(url),))
-        return _by_version(self.session.fetch_page(url).files)
+            return by_version((_file_at(url),))
+        return by_version(self.session.fetch_page(url).files)
 
 
 @dataclass(slots=True)
-class _Files:
-    """The files of one version in one place."""
+class _Own:
+    """What the user's own sources have of a project.
 
-    files: list[PageFile] = field(default_factory=list)
-    metadata: PageFile | None = None
+    Attributes:
+        groups: URL of each source, and what it has by version.
+        warnings: see `Project`.
+    """
+
+    groups: list[tuple[str, dict[Version, VersionFiles]]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def sources(self) -> list[str]:
+        """URLs of the sources that know the project."""
+        return [source for source, _ in self.groups]
+
+    def files(self) -> dict[Version, list[SourceFile]]:
+        """Return the files by version, those of preferred sources first."""
+        versions: dict[Version, list[SourceFile]] = {}
+        for source, by_number in self.groups:
+            for version, files in by_number.items():
+                versions.setdefault(version, []).extend(
+                    SourceFile(file, source, files.metadata) for file in files.files
+                )
+        return versions
+
+
+def _project(
+    name: str,
+    versions: Mapping[Version, Sequence[SourceFile]],
+    sources: Sequence[str],
+    warnings: Sequence[str],
+    entry: CatalogProject | None = None,
+) -> Project:
+    ordered = {
+        version: tuple(versions[version])
+        for version in sorted(versions, reverse=True)
+        if versions[version]
+    }
+    has_variants = any(
+        split_label(item.filename)[1] is not None for files in ordered.values() for item in files
+    )
+    return Project(name, ordered, tuple(sources), has_variants, tuple(warnings), entry)
+
+
+def _with_variants(versions: Mapping[Version, Iterable[SourceFile]]) -> set[Version]:
+    """Return the public versions that have a variant wheel."""
+    return {
+        Version(version.public)
+        for version, files in versions.items()
+        if any(split_label(item.filename)[1] is not None for item in files)
+    }
 
 
 def _indexes(sources: Sources) -> tuple[str, ...]:
@@ -188,62 +328,10 @@ def _directory(url: str) -> Iterable[PageFile]:
     folder = local_path(url)
     names = {path.name for path in folder.iterdir()}
     for name in sorted(names):
-        if name.endswith((".whl", METADATA_SUFFIX, *_SDISTS)):
+        if name.endswith((".whl", METADATA_SUFFIX, *SDISTS)):
             core_metadata: dict[str, str] | None = {} if f"{name}.metadata" in names else None
             yield PageFile(name, (folder / name).as_uri(), core_metadata=core_metadata)
 
 
 def _file_at(url: str) -> PageFile:
     return PageFile(filename_of_url(url), url)
-
-
-def _by_version(
-    files: Iterable[PageFile], name: str | None = None
-) -> dict[str, dict[Version, _Files]]:
-    """Return *files* by project and version, without those that are not distributions.
-
-    Args:
-        files: of a page.
-        name: normalized name of the project of the page, None for a page with several.
-    """
-    found: dict[str, dict[Version, _Files]] = {}
-    # Parsing a version takes longest, and many files have the same one.
-    versions: dict[str, Version | None] = {}
-    names: dict[str, str] = {}
-    for file in files:
-        parsed = parse_metadata_filename(file.filename)
-        if parsed is not None:
-            if name in (None, parsed[0]):
-                group = found.setdefault(parsed[0], {}).setdefault(parsed[1], _Files())
-                group.metadata = group.metadata or file
-            continue
-        project, version_text = _split(file.filename, name)
-        if project not in names:
-            names[project] = canonicalize_name(project)
-        project = names[project]
-        if not version_text or (name is not None and project != name):
-            continue
-        if version_text not in versions:
-            versions[version_text] = read_version(version_text)
-        version = versions[version_text]
-        if version is not None:
-            found.setdefault(project, {}).setdefault(version, _Files()).files.append(file)
-    return found
-
-
-def _split(filename: str, name: str | None) -> tuple[str, str]:
-    """Return project and version as *filename* spells them, empty if it is not a distribution."""
-    if filename.endswith(".whl"):
-        project, _, rest = filename.partition("-")
-        version, _, tags = rest.partition("-")
-        return (project, version) if tags else ("", "")
-    for suffix in _SDISTS:
-        if filename.endswith(suffix):
-            stem = filename[: -len(suffix)]
-            if name is not None:  # old names have dashes in name and version
-                for place, char in enumerate(stem):
-                    if char == "-" and canonicalize_name(stem[:place]) == name:
-                        return stem[:place], stem[place + 1 :]
-            project, _, version = stem.rpartition("-")
-            return project, version
-    return "", ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import IO
 
 from pep_variants.errors import InvalidSdist, InvalidWheel, redacted
@@ -38,6 +39,17 @@ def fetch_core_metadata(session: Session, candidate: Candidate) -> CoreMetadata:
     """
     if candidate.core is not None:
         return candidate.core
+    if candidate.redirect is not None:
+        data = candidate.redirect.metadata()
+        return read_core_metadata(data, candidate.project, candidate.version, candidate.source)
+    found = _of_file(session, candidate)
+    catalog = candidate.catalog
+    if catalog is not None and catalog.published.requires:
+        return replace(found, requires=(*found.requires, *catalog.published.requires))
+    return found
+
+
+def _of_file(session: Session, candidate: Candidate) -> CoreMetadata:
     file = candidate.file
     if file.core_metadata is not None:
         url = f"{file.url}.metadata"

@@ -120,16 +120,18 @@ def explain(
         shown = offered[0] if offered else None
     if shown is None:
         raise NoSolution(none_wanted(project, needs, plain, evaluator, resolver.finder))
-    candidates = tuple(item for item in offered if item.version == shown.version)
+    candidates = tuple(item for item in offered if item.release == shown.release)
     warnings = [*plain.warnings, *notes.warnings]
+    if not shown.direct:
+        warnings += resolver.finder.project(project).warnings
     if chosen is not None:
-        newer = [item for item in ordering.judged(project) if item[0] > chosen.version]  # type: ignore[operator] # versions
-        warnings += filter(None, [passed_over(project, newer, chosen.version)])
+        newer = [item for item in ordering.judged(project) if item[0] > chosen.release]  # type: ignore[operator] # versions
+        warnings += filter(None, [passed_over(project, newer, chosen.release)])
     if project in ordering.missing:
         warnings.append(str(ordering.missing[project]))
     return Explanation(
         project,
-        shown.version,
+        shown.release,
         target,
         chosen,
         candidates,

@@ -7,6 +7,7 @@ nothing satisfies, so that the resolver goes on to the next one.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -100,7 +101,7 @@ class IndexProvider(_Base):
                 self._constraints.setdefault(wanted.project, []).append(wanted)
         self._ranks: dict[str, tuple[bool, int, str]] = {}
         self._direct = DirectCandidates()
-        self._versions = VersionMatcher(lambda project: evaluator.project(project).versions, pre)
+        self._versions = VersionMatcher(evaluator.project, pre)
         self._satisfied: dict[tuple[str, str], bool] = {}
         self._parsed: dict[str, Requirement] = {}
 
@@ -207,8 +208,8 @@ class IndexProvider(_Base):
     # --- what the wrapper asks
 
     def version(self, candidate: Candidate) -> Version:
-        """Return its version."""
-        return candidate.version
+        """Return the version that it is a file of."""
+        return candidate.release
 
     def filename(self, candidate: Candidate) -> str:
         """Return its filename."""
@@ -235,7 +236,8 @@ class IndexProvider(_Base):
 
     def metadata_hash(self, candidate: Candidate) -> tuple[tuple[str, str], ...] | None:
         """Return the hashes of METADATA that its page gives, None if it gives none."""
-        return tuple(sorted((candidate.file.core_metadata or {}).items())) or None
+        known = None if candidate.catalog else candidate.file.core_metadata  # it may add some
+        return tuple(sorted((known or {}).items())) or None
 
     def metadata(self, project: str, candidate: Candidate) -> Metadata:  # noqa: ARG002
         """Return the variant metadata beside *candidate*; raises VariantError."""
@@ -290,20 +292,19 @@ class IndexProvider(_Base):
 
     def matching(self, project: str, specifiers: Iterable[str]) -> list[Version]:
         """Return the versions that meet all *specifiers*, newest first; pre-releases last."""
-        finals, others = self._versions.matching(project, frozenset(specifiers))
-        return [*finals, *others]
+        return [*itertools.chain(*self._versions.matching(project, frozenset(specifiers)))]
 
     def alternatives(self, candidate: Candidate) -> tuple[Candidate, ...]:
         """Return all files of its version that the target can use, of the same source.
 
         Source distributions do not count: they are not built here.
         """
-        if candidate.direct:
+        if candidate.direct or candidate.catalog is not None:
             return (candidate.base,)
         return tuple(
             item
             for item in self._evaluator.candidates(
-                candidate.project, candidate.version, pinned=True
+                candidate.project, candidate.release, pinned=True
             )
             if item.source == candidate.source and (item.is_wheel or item == candidate.base)
         )
@@ -328,15 +329,17 @@ class IndexProvider(_Base):
             if anything and others and version is others[0]:
                 return
             for candidate in self._evaluator.candidates(project, version, pinned=pinned):
+                if candidate.catalog and not self._versions.allow(texts, candidate.version):
+                    continue
                 anything = True
                 offered = candidate.with_extra(extra)
                 if offered not in excluded:
                     yield offered
 
     def _meets_constraints(self, candidate: Candidate) -> bool:
-        return all(
-            self._versions.contains(str(item.requirement.specifier), candidate.version)
-            for item in self._constraints.get(candidate.project, ())
+        constraints = self._constraints.get(candidate.project, ())
+        return self._versions.allow(
+            (str(item.requirement.specifier) for item in constraints), candidate.version
         )
 
     def _rank(self, identifier: str, needs: Sequence[SpecifierRequirement]) -> None:
@@ -381,14 +384,12 @@ class IndexProvider(_Base):
         return needs
 
     def _prefetch(self, need: SpecifierRequirement) -> None:
-        project = self._finder.project(need.project)
-        specifier = SpecifierSet(need.specifier)
-        version = next(specifier.filter(project.versions), None)
+        versions = self._finder.project(need.project).versions
+        version = next(SpecifierSet(need.specifier).filter(versions), None)
         if version is None:
             return
-        candidates = self._evaluator.candidates(
-            need.project, version, pinned=is_pinned([need.specifier])
-        )
+        pinned = is_pinned([need.specifier])
+        candidates = self._evaluator.candidates(need.project, version, pinned=pinned)
         variant = next((item for item in candidates if item.label is not None), None)
         if variant is not None:
             self.metadata(need.project, variant)

@@ -10,11 +10,14 @@ from typing import Any
 
 from resolvelib import BaseReporter, ResolutionImpossible, ResolutionTooDeep, Resolver
 
+from pep_variants.catalog.opening import preferred_catalog
+from pep_variants.catalog.store import Catalog
 from pep_variants.choose.preferences import Preferences
 from pep_variants.choose.unfit import passed_over
 from pep_variants.detect.detector import Detector
 from pep_variants.digests import Digests
 from pep_variants.errors import NoSuchVariant, redacted
+from pep_variants.limits import CATALOG_BYTES
 from variants_index.cache.store import Store
 from variants_index.candidate import Candidate
 from variants_index.errors import BadResponse
@@ -76,7 +79,8 @@ class IndexResolver:
             sources, store=store, environ=os.environ if environ is None else environ
         )
         self.prefetcher = Prefetcher(threads)
-        self.finder = PackageFinder(self.session, sources, self.prefetcher)
+        catalog = _catalog(self.session, self.preferences)
+        self.finder = PackageFinder(self.session, sources, self.prefetcher, catalog)
         self._sources = sources
         # By identity, which the targets in here keep: names are for people.
         self._detectors: dict[int, tuple[Target, Detector]] = {}
@@ -234,6 +238,9 @@ class IndexResolver:
         url = candidate.file.url
         check = Digests.of(algorithms)
         size = 0
+        if candidate.redirect is not None:
+            check.update(candidate.redirect.wheel())
+            return check.found
         with self.session.stream(url) as chunks:
             for chunk in chunks:
                 size += len(chunk)
@@ -252,6 +259,8 @@ class IndexResolver:
             VariantError: a wheel cannot be fetched any more.
         """
         candidate = package.candidate
+        if candidate.catalog is not None:
+            return []  # listed as published
         wheels = {item.label: item.file for item in package.alternatives if item.label is not None}
         if not (wheels or candidate.direct or candidate.metadata):
             return []
@@ -263,6 +272,17 @@ class IndexResolver:
             None if candidate.direct else candidate.source,
         )
         return [json.loads(document) for _, document in sorted(found.documents.items())]
+
+
+def _catalog(session: Session, preferences: Preferences) -> Catalog | None:
+    for url in preferences.catalog_mirrors.values():
+        session.add_index(url)
+
+    def fetch(url: str) -> bytes:
+        session.add_index(url)
+        return session.fetch(url, limit=CATALOG_BYTES, revalidate=True).body
+
+    return preferred_catalog(preferences, fetch)
 
 
 def _allowed_hashes(requirement_set: RequirementSet) -> dict[str, Mapping[str, frozenset[str]]]:

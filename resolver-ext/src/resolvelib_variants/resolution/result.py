@@ -56,8 +56,8 @@ class Package:
 
     @property
     def filename(self) -> str:
-        """Name of the file."""
-        return self.candidate.filename
+        """Name of the file that is installed."""
+        return self.candidate.published
 
     @property
     def label(self) -> str | None:
@@ -79,8 +79,9 @@ class Package:
             "requested": self.requested,
             "filename": None if self.candidate.is_directory else self.filename,
             "editable": self.editable,
-            "url": file.url,
-            "index": None if self.candidate.direct else self.candidate.source,
+            "url": file.url or None,
+            "index": None if self.candidate.direct else self.candidate.place,
+            "catalog": None if self.candidate.catalog is None else self.candidate.source,
             "hashes": dict(sorted(file.hashes.items())),
             "size": file.size,
             "yanked": file.yanked,

@@ -98,7 +98,7 @@ class AllVariantsProvider(PrefetchingProvider):
                 context = VariantContext(file.label, ranking.metadata.properties_of(label) or {})
             for item in self.dependencies(file, partial(reduce_requirement, context=context)):
                 if isinstance(item, SpecifierRequirement):
-                    needs = self._needs.setdefault((candidate.project, candidate.version), {})
+                    needs = self._needs.setdefault((candidate.project, candidate.release), {})
                     labels = needs.setdefault(item, [])
                     if (label := file.label or "non-variant") not in labels:
                         labels.append(label)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from variants_index.finder import Project
+
 
 class VersionMatcher:
     """Matches versions and specifiers, and caches the results.
@@ -14,14 +16,14 @@ class VersionMatcher:
     The same specifiers come up thousands of times in a resolution, and `packaging` is slow.
     """
 
-    def __init__(self, versions: Callable[[str], Iterable[Version]], pre: bool) -> None:
+    def __init__(self, projects: Callable[[str], Project], pre: bool) -> None:
         """Set up.
 
         Args:
-            versions: gives all versions of a project, newest first.
+            projects: gives all versions of a project.
             pre: take pre-releases as readily as final ones.
         """
-        self._versions = versions
+        self._projects = projects
         self._pre = pre
         self._specifiers: dict[str, SpecifierSet] = {}
         self._matching: dict[tuple[str, frozenset[str]], tuple[list[Version], list[Version]]] = {}
@@ -30,15 +32,22 @@ class VersionMatcher:
     def matching(self, project: str, texts: frozenset[str]) -> tuple[list[Version], list[Version]]:
         """Return the versions of *project* that all specifiers *texts* allow, newest first.
 
+        A version of which the catalogue knows files with local versions counts if they allow one
+        of these.
+
         Returns:
             Those to take; and the pre-releases, for when no file of the former can be used.
         """
         key = (project, texts)
         if key not in self._matching:
+            known = self._projects(project)
             fitting = [
                 version
-                for version in self._versions(project)
-                if all(self.contains(text, version) for text in texts)
+                for version in known.versions
+                if any(
+                    self.allow(texts, spelled)
+                    for spelled in (version, *known.published.get(version, ()))
+                )
             ]
             if self._pre or any(self._specifier(text).prereleases for text in texts):
                 self._matching[key] = fitting, []
@@ -48,6 +57,10 @@ class VersionMatcher:
                     [version for version in fitting if version.is_prerelease],
                 )
         return self._matching[key]
+
+    def allow(self, texts: Iterable[str], version: Version) -> bool:
+        """Return whether all specifiers *texts* allow *version*, pre-releases included."""
+        return all(self.contains(text, version) for text in texts)
 
     def contains(self, text: str, version: Version) -> bool:
         """Return whether specifier *text* allows *version*, pre-releases included."""

@@ -206,6 +206,7 @@ def _orders(resolutions: Sequence[Resolution]) -> list[Download]:
             package.file.hashes,
             package.file.size,
             package.metadata,
+            None if (redirect := package.candidate.redirect) is None else redirect.wheel(),
         )
         for resolution in resolutions
         for package in resolution.packages

@@ -39,6 +39,7 @@ from pep_variants.urls import filename_of_url, is_local, local_path
 
 from ..candidate import Candidate
 from ..target import Target
+from .redirects import Redirects, locked_redirects, replaced, requested
 
 LOCK_VERSION = Version("1.0")
 
@@ -108,6 +109,14 @@ class _Entry(Generic[P]):
     """One version of a package, as one or more targets have it: one ``[[packages]]`` table."""
 
     packages: Sequence[tuple[Target, P]]
+    redirects: Mapping[str, Redirects]
+    """By target."""
+
+    @property
+    def depends(self) -> list[str]:
+        """Names of the projects that it depends on."""
+        found = (replaced(item.depends, self.redirects[at.name]) for at, item in self.packages)
+        return sorted(set().union(*found) - {self.first.name})
 
     @property
     def first(self) -> P:
@@ -117,7 +126,7 @@ class _Entry(Generic[P]):
     def files(self) -> list[Candidate]:
         """Every file that is listed, by name."""
         found = {
-            candidate.filename: candidate
+            candidate.published: candidate
             for _, package in self.packages
             for candidate in package.alternatives
         }
@@ -125,8 +134,10 @@ class _Entry(Generic[P]):
 
     @property
     def labels(self) -> set[str]:
-        """Variant labels of the files."""
-        return {item.label for item in self.files if item.label is not None}
+        """Variant labels of the files, as far as these are published under them."""
+        return {
+            item.label for item in self.files if item.label is not None and item.catalog is None
+        }
 
 
 def write_lock(
@@ -152,7 +163,10 @@ def write_lock(
             them; or something cannot be written to a lock file.
     """
     targets = [resolution.target for resolution in resolutions]
-    entries = _entries(resolutions)
+    redirects = locked_redirects(
+        [(item.target, [package.candidate for package in item.packages]) for item in resolutions]
+    )
+    entries = _entries(resolutions, redirects)
     by_need = any(map(uses_variant_terms, itertools.chain(*map(_all_requires, entries))))
     pylock = Pylock(
         lock_version=LOCK_VERSION,
@@ -161,7 +175,7 @@ def write_lock(
         packages=[
             _package(entry, targets, entries, folder, digests, by_need=by_need) for entry in entries
         ],
-        tool={TOOL: {REQUIREMENTS: _requested(resolutions)}} if by_need else None,
+        tool={TOOL: {REQUIREMENTS: _requested(resolutions, redirects)}} if by_need else None,
     )
     tree = dict(pylock.to_dict())
     for entry, table in zip(entries, tree["packages"], strict=True):
@@ -174,14 +188,16 @@ def write_lock(
     return tomli_w.dumps(tree).encode()
 
 
-def _entries(resolutions: Sequence[Resolution[P]]) -> list[_Entry[P]]:
+def _entries(
+    resolutions: Sequence[Resolution[P]], redirects: Mapping[str, Redirects]
+) -> list[_Entry[P]]:
     found: dict[tuple[str, Version], list[tuple[Target, P]]] = {}
     for resolution in resolutions:
         for package in resolution.packages:
-            found.setdefault((package.name, package.version), []).append(
-                (resolution.target, package)
-            )
-    entries = [_Entry(found[key]) for key in sorted(found)]
+            if package.candidate.redirect is None:  # what that requires is locked
+                held = found.setdefault((package.name, package.version), [])
+                held.append((resolution.target, package))
+    entries = [_Entry(found[key], redirects) for key in sorted(found)]
     for _, group in itertools.groupby(entries, key=lambda entry: entry.first.name):
         for one, other in itertools.combinations(group, 2):
             _check_apart(one, other)
@@ -217,7 +233,6 @@ def _package(
     markers = sorted({_marker(target) for target, _ in entry.packages})
     everywhere = set(markers) == {_marker(target) for target in targets}
     pythons = {item.file.requires_python for item in entry.files}
-    depends = sorted({name for _, item in entry.packages for name in item.depends})
     directory = archive = sdist = index = wheels = None
     # Of what is named directly, only wheels that are listed as such have a variant to select.
     if candidate.is_directory:
@@ -241,7 +256,9 @@ def _package(
         version=package.version,
         marker=None if everywhere else Marker(" or ".join(f"({item})" for item in markers)),
         requires_python=_specifier(pythons.pop()) if len(pythons) == 1 else None,
-        dependencies=[item for name in depends for item in _dependencies(name, entry, entries)]
+        dependencies=[
+            item for name in entry.depends for item in _dependencies(name, entry, entries)
+        ]
         or None,
         directory=directory,
         archive=archive,
@@ -260,9 +277,9 @@ def _place(
     """Return the arguments that all classes of files in `packaging.pylock` take."""
     file = candidate.file
     local = is_local(file.url)
-    named = filename_of_url(file.url) == candidate.filename
+    named = filename_of_url(file.url) == candidate.published
     return {
-        "name": None if named else candidate.filename,
+        "name": None if named else candidate.published,
         "upload_time": None if file.upload_time is None else _time(file.upload_time),
         "url": None if local else without_userinfo(file.url),
         "path": _relative(local_path(file.url), folder) if local else None,
@@ -298,7 +315,7 @@ def _dependencies(
 
 
 def _index(package: ResolvedPackage) -> str | None:
-    source = package.candidate.source
+    source = package.candidate.place
     base, _, last = source.rstrip("/").rpartition("/")
     return f"{base}/" if last == package.name else None
 
@@ -342,11 +359,14 @@ def _variants(
     return found
 
 
-def _requested(resolutions: Sequence[Resolution[P]]) -> list[str]:
+def _requested(
+    resolutions: Sequence[Resolution[P]], redirects: Mapping[str, Redirects]
+) -> list[str]:
     """Return the names, with extras, of what the user asked for."""
     found: dict[str, set[str]] = {}
     for resolution in resolutions:
-        for name, extras in resolution.requested.items():
+        wanted = requested(resolution.requested, redirects[resolution.target.name])
+        for name, extras in wanted.items():
             found.setdefault(name, set()).update(extras)
     return [_named(name, extras - {""}) for name, extras in sorted(found.items())]
 

@@ -1,0 +1,378 @@
+"""Existing builds as variants: kinds of entries, places that fail, versions, coherence."""
+
+import hashlib
+from urllib.parse import quote
+
+import pytest
+from world import target
+
+from pep_variants.errors import CatalogError, NoSuchVariant
+from pep_variants.sources import Sources
+from resolvelib_variants.resolution.errors import NoSolution
+from support.index_server import Resource, served
+from support.wheels import Wheel
+from variants_index.downloads import Download, download_files
+
+LINUX = "cp312-cp312-manylinux_2_28_x86_64"
+MACOS = "cp312-none-macosx_11_0_arm64"
+
+NEW_GPU = """
+[[provider]]
+namespace = "nvidia"
+[provider.properties]
+cuda_version_lower_bound = ["13.0", "12.0"]
+sm_arch = ["90_real"]
+"""
+OLD_GPU = NEW_GPU.replace("90_real", "60_real")
+NO_GPU = '[[provider]]\nnamespace = "x86_64"\n[provider.properties]\nlevel = ["v3"]\n'
+
+HEAD = """
+catalog-version = "1"
+[project]
+name = "{name}"
+documentation = "https://docs.example/{name}"
+default-priorities.namespace = ["nvidia", "priority"]
+static-properties.priority.order = ["1", "2", "3"]
+"""
+CU130 = [
+    "nvidia :: cuda_version_lower_bound :: 13.0",
+    "nvidia :: sm_arch :: 90_real",
+    "priority :: order :: 1",
+]
+CU126 = [
+    "nvidia :: cuda_version_lower_bound :: 12.0",
+    "nvidia :: sm_arch :: 60_real",
+    "nvidia :: sm_arch :: 90_real",
+    "priority :: order :: 2",
+]
+
+
+def entry(name, *variants, head=""):
+    """Return the TOML of an entry; *variants* are mappings."""
+    text = HEAD.format(name=name) + head
+    for variant in variants:
+        text += "[[variant]]\n"
+        text += "".join(f"{key} = {value!r}\n" for key, value in variant.items())
+    return text
+
+
+def torch(url, name="torch", head=""):
+    """Return the entry of a project that is published as torch is."""
+    return entry(
+        name,
+        {"label": "cuda13.0", "index": f"{url}/whl/cu130", "local": "cu130", "properties": CU130},
+        {"label": "cuda12.6", "index": f"{url}/whl/cu126", "local": "cu126", "properties": CU126},
+        {"label": "null", "index": f"{url}/whl/cpu", "local": ["cpu", ""]},
+        head=head,
+    )
+
+
+class Publisher:
+    """The host of builds, with pages as PyTorch's: HTML, ``+`` percent-encoded.
+
+    Attributes:
+        catalog: directory of entries.
+    """
+
+    def __init__(self, server, world):
+        self.server = server
+        self.world = world
+        self.catalog = world.folder / "catalog"
+        self.catalog.mkdir()
+        self.hashes = {}
+
+    def describe(self, name, text):
+        (self.catalog / f"{name}.toml").write_text(text)
+        return self
+
+    def place(self, place, name, *wheels, hashes=True, host="", core_metadata=True):
+        """Put *wheels* on the page of a project in a place."""
+        links = []
+        for wheel in wheels:
+            body = wheel.build()
+            path = f"/whl/{place}/{quote(wheel.filename)}"
+            self.server.resources[path] = Resource(body, ranges=True)
+            digest = self.hashes[wheel.filename] = hashlib.sha256(body).hexdigest()
+            fragment = f"#sha256={digest}" if hashes else ""
+            more = ""
+            if core_metadata:
+                self.server.resources[f"{path}.metadata"] = Resource(wheel.metadata())
+                more = ' data-core-metadata="true"'
+            links.append(f'<a href="{host}{path}{fragment}"{more}>{wheel.filename}</a><br>')
+        page = f"<!DOCTYPE html><html><body><h1>Links</h1>{''.join(links)}</body></html>"
+        self.server.resources[f"/whl/{place}/{name}/"] = Resource(page.encode(), kind="text/html")
+        return self
+
+    def torch(self, *versions, name="torch", places=("cu130", "cu126", "cpu"), **options):
+        """Publish a project as torch is, in *places*."""
+        for place in places:
+            wheels = [
+                Wheel(name, f"{version}+{place}", tag=LINUX, **options) for version in versions
+            ]
+            if place == "cpu":
+                wheels += [Wheel(name, version, tag=MACOS, **options) for version in versions]
+            self.place(place, name, *wheels)
+        self.world.add(*(Wheel(name, version, tag=LINUX, **options) for version in versions))
+        return self
+
+    def resolve(self, *requirements, on=None, **options):
+        given = {"variant-catalog": str(self.catalog), **options.pop("options", {})}
+        return self.world.resolve(*requirements, on=on or target(NEW_GPU), options=given, **options)
+
+    def names(self, *requirements, **options):
+        """Resolve and return what is chosen: files, and labels."""
+        found = self.resolve(*requirements, **options)
+        return [f"{item.filename} {item.label}" for item in found.packages]
+
+
+@pytest.fixture
+def publisher(world):
+    with served() as server:
+        yield Publisher(server, world)
+
+
+@pytest.fixture
+def torches(publisher):
+    return publisher.describe("torch", torch(publisher.server.url)).torch("2.9.0")
+
+
+def wheel(version, tag=LINUX, name="torch"):
+    return f"{name}-{version}-{tag}.whl"
+
+
+class TestPlaces:
+    @pytest.mark.parametrize(
+        ("platform", "expected"),
+        [
+            (NEW_GPU, "2.9.0+cu130 cuda13.0"),
+            (OLD_GPU, "2.9.0+cu126 cuda12.6"),
+            (NO_GPU, "2.9.0+cpu null"),
+        ],
+    )
+    def test_the_build_that_fits(self, torches, platform, expected):
+        version, label = expected.split()
+        (package,) = torches.resolve("torch", on=target(platform)).packages
+        assert package.filename == wheel(version)
+        assert package.label == label
+        assert str(package.version) == version
+        place = version.partition("+")[2]
+        file = f"torch-2.9.0%2B{place}-{LINUX}.whl"
+        tree = package.to_tree()
+        assert tree["url"] == f"{torches.server.url}/whl/{place}/{file}"
+        assert tree["index"] == f"{torches.server.url}/whl/{place}/torch/"
+        assert tree["catalog"] == str(torches.catalog / "torch.toml")
+        assert tree["hashes"] == {"sha256": torches.hashes[wheel(version)]}
+
+    def test_without_the_catalogue(self, torches):
+        (package,) = torches.resolve("torch", options={"variant-catalog": None}).packages
+        assert (package.filename, package.label) == (wheel("2.9.0"), None)
+        assert torches.server.requests == []
+
+    @pytest.mark.parametrize("options", [{"no-variants": True}, {"variant": ["torch="]}])
+    def test_variants_that_are_not_wanted(self, torches, options):
+        assert torches.names("torch", options=options) == [f"{wheel('2.9.0')} None"]
+        assert torches.server.requests == []
+
+    def test_no_index(self, torches, tmp_path):
+        folder = tmp_path / "files"
+        folder.mkdir()
+        (folder / wheel("2.9.0")).write_bytes(Wheel("torch", "2.9.0", tag=LINUX).build())
+        sources = Sources(no_index=True, find_links=(str(folder),))
+        assert torches.names("torch", sources=sources) == [f"{wheel('2.9.0')} None"]
+        assert torches.server.requests == []
+
+    def test_other_projects_are_not_looked_up_there(self, torches):
+        torches.torch("2.9.0", requires=("other",))
+        torches.world.add(Wheel("other", "1.0"))
+        torches.resolve("torch")
+        assert not [path for path in torches.server.paths if "other" in path]
+
+    def test_macos(self, torches):
+        from variants_index.target import make_target
+
+        mac = make_target(python_version="3.12", platforms=["macosx_14_0_arm64"])
+        assert torches.names("torch", on=mac) == [f"{wheel('2.9.0', MACOS)} null"]
+
+    def test_a_forced_label(self, torches):
+        options = {"variant": ["torch=cuda12.6"]}
+        assert torches.names("torch", options=options) == [f"{wheel('2.9.0+cu126')} cuda12.6"]
+        with pytest.raises(NoSuchVariant, match=r"there are: cuda12\.6, cuda13\.0, null"):
+            torches.names("torch", options={"variant": ["torch=cuda11"]})
+
+    @pytest.mark.parametrize(
+        ("wanted", "expected"),
+        [
+            ("torch==2.9.0", "2.9.0+cu130"),
+            ("torch==2.9.*", "2.9.0+cu130"),
+            ("torch<=2.9.0", "2.9.0+cu130"),
+            ("torch==2.9.0+cu126", "2.9.0+cu126"),
+            ("torch!=2.9.0+cu130", "2.9.0+cu126"),
+            ("torch===2.9.0", "2.9.0"),
+            ("torch==2.8.0", "2.8.0+cu130"),
+        ],
+    )
+    def test_versions(self, publisher, wanted, expected):
+        publisher.describe("torch", torch(publisher.server.url)).torch("2.8.0", "2.9.0")
+        assert [item.filename for item in publisher.resolve(wanted).packages] == [wheel(expected)]
+
+    def test_requirements_of_a_build_count(self, publisher):
+        publisher.describe("torch", torch(publisher.server.url))
+        publisher.torch("2.9.0", requires=("cpu-only",))
+        cuda = Wheel("torch", "2.9.0+cu130", tag=LINUX, requires=("cuda-runtime",))
+        publisher.place("cu130", "torch", cuda)
+        publisher.world.add(Wheel("cuda-runtime", "1.0"), Wheel("cpu-only", "1.0"))
+        assert publisher.names("torch") == [
+            "cuda_runtime-1.0-py3-none-any.whl None",
+            f"{wheel('2.9.0+cu130')} cuda13.0",
+        ]
+
+    def test_metadata_inside_of_the_wheel(self, torches):
+        cuda = Wheel("torch", "2.9.0+cu130", tag=LINUX, requires=("runtime",))
+        torches.place("cu130", "torch", cuda, core_metadata=False, hashes=False)
+        torches.world.add(Wheel("runtime", "1.0"))
+        packages = torches.resolve("torch").by_name
+        assert packages["torch"].requires == ("runtime",)
+        assert packages["torch"].file.hashes == {}
+
+    def test_files_on_another_host(self, torches):
+        cuda = Wheel("torch", "2.9.0+cu130", tag=LINUX)
+        with served() as other:
+            torches.place("cu130", "torch", cuda, host=other.url, core_metadata=False)
+            path = f"/whl/cu130/{quote(cuda.filename)}"
+            other.resources[path] = torches.server.resources.pop(path)
+            (package,) = torches.resolve("torch").packages
+            assert package.file.url == f"{other.url}{path}"
+
+    def test_a_page_of_links(self, publisher):
+        url = f"{publisher.server.url}/torch-2.9.html"
+        cuda = {"label": "cuda13.0", "links": url, "properties": CU130}
+        publisher.describe("pyg", entry("pyg", cuda))
+        publisher.place("x", "x", Wheel("pyg", "1.0+pt29", tag=LINUX), Wheel("other", "1.0"))
+        page = publisher.server.resources.pop("/whl/x/x/")
+        publisher.server.resources["/torch-2.9.html"] = page
+        assert publisher.names("pyg") == [f"{wheel('1.0+pt29', name='pyg')} cuda13.0"]
+
+    def test_two_builds_with_one_label(self, publisher):
+        publisher.describe("torch", torch(publisher.server.url))
+        cpu = [Wheel("torch", version, tag=LINUX) for version in ("2.9.0", "2.9.0+cpu")]
+        for wheels in (cpu, cpu[::-1]):
+            publisher.place("cpu", "torch", *wheels)
+            publisher.torch("2.9.0", places=("cu130", "cu126"))
+            assert publisher.names("torch", on=target(NO_GPU)) == [f"{wheel('2.9.0+cpu')} null"]
+
+
+class TestFailingPlaces:
+    @pytest.mark.parametrize(
+        ("resource", "reason"),
+        [
+            (Resource(b"", 403), "403"),
+            (Resource(b"", 404), "404"),
+            (Resource(b"", 503), "503"),
+            (Resource(b"<html><form>log in</form></html>", kind="text/html"), "lists no wheels"),
+            (Resource(b"{", kind="application/vnd.pypi.simple.v1+json"), "JSON"),
+        ],
+    )
+    def test_its_variants_are_lost(self, torches, resource, reason):
+        torches.server.resources["/whl/cu130/torch/"] = resource
+        resolution = torches.resolve("torch")
+        assert [item.filename for item in resolution.packages] == [wheel("2.9.0+cu126")]
+        (warning,) = resolution.warnings
+        place = f"{torches.server.url}/whl/cu130/torch/"
+        assert warning.startswith(f"torch: variant cuda13.0 from {place} cannot be had: ")
+        assert reason in warning
+
+    def test_no_server(self, publisher):
+        publisher.describe("torch", torch("http://127.0.0.1:9"))
+        publisher.world.add(Wheel("torch", "2.9.0", tag=LINUX))
+        resolution = publisher.resolve("torch")
+        assert [item.filename for item in resolution.packages] == [wheel("2.9.0")]
+        assert len(resolution.warnings) == 3
+
+    def test_a_broken_entry(self, torches):
+        torches.describe("torch", "nonsense")
+        with pytest.raises(CatalogError, match=r"torch\.toml"):
+            torches.resolve("torch")
+
+    def test_nothing_fits(self, torches):
+        with pytest.raises(NoSolution, match="torch"):
+            torches.resolve("torch==3")
+
+
+class TestRedirects:
+    @pytest.fixture
+    def cupy(self, publisher):
+        cuda13 = {"label": "cuda13", "requires": ["cupy-cuda13x=={version}"], "properties": CU130}
+        cuda12 = {"label": "cuda12", "requires": ["cupy-cuda12x=={version}"], "properties": CU126}
+        publisher.describe("cupy", entry("cupy", cuda13, cuda12))
+        for name in ("cupy-cuda12x", "cupy-cuda13x"):
+            publisher.world.add(Wheel(name, "14.2.0", tag=LINUX, requires=("numpy",)))
+        publisher.world.add(Wheel("cupy-cuda13x", "14.3.0", tag=MACOS), Wheel("numpy", "2.0"))
+        publisher.world.add(("cupy", "cupy-14.2.0.tar.gz", b""))
+        return publisher
+
+    @pytest.mark.parametrize(
+        ("platform", "label", "name"),
+        [(NEW_GPU, "cuda13", "cupy_cuda13x"), (OLD_GPU, "cuda12", "cupy_cuda12x")],
+    )
+    def test_what_is_installed(self, cupy, platform, label, name):
+        assert cupy.names("cupy", on=target(platform)) == [
+            f"cupy-14.2.0-{LINUX}-{label}.whl {label}",
+            f"{name}-14.2.0-{LINUX}.whl None",
+            "numpy-2.0-py3-none-any.whl None",
+        ]
+
+    def test_no_request_is_made_for_it(self, cupy):
+        tree = cupy.resolve("cupy").by_name["cupy"].to_tree()
+        assert tree["url"] is None
+        assert tree["index"] == f"{cupy.world.server.simple}cupy-cuda13x/"
+        assert tree["requires"] == ["cupy-cuda13x==14.2.0"]
+        assert not [path for path in cupy.world.server.paths if "/cupy-14" in path]
+
+    def test_its_file(self, cupy, tmp_path):
+        package = cupy.resolve("cupy").by_name["cupy"]
+        content = package.candidate.redirect.wheel()
+        with cupy.world.resolver() as resolver:
+            digest = resolver.digests(package.candidate, ["sha256"])["sha256"]
+            wanted = Download(
+                package.filename, "", {"sha256": digest}, None, package.metadata, content
+            )
+            (path,) = download_files(resolver.session, [wanted], tmp_path)
+        assert path.read_bytes() == content
+        assert hashlib.sha256(content).hexdigest() == digest
+
+    def test_a_project_that_is_not_there(self, cupy):
+        del cupy.world.files["cupy-cuda13x"]
+        resolution = cupy.resolve("cupy")
+        assert resolution.by_name["cupy"].label == "cuda12"
+        (warning,) = resolution.warnings
+        assert "cupy-cuda13x is not found" in warning
+
+
+class TestExtras:
+    @pytest.fixture
+    def jax(self, publisher):
+        cuda13 = {"label": "cuda13", "requires": ["{name}[cuda13]=={version}"], "properties": CU130}
+        publisher.describe("jax", entry("jax", cuda13))
+        publisher.world.add(
+            Wheel("jax", "0.10", extras=("cuda13",), requires=("plugin; extra == 'cuda13'", "np")),
+            *(Wheel(name, "1.0") for name in ("plugin", "np")),
+        )
+        return publisher
+
+    def test_with_a_gpu(self, jax):
+        resolution = jax.resolve("jax")
+        package = resolution.by_name["jax"]
+        assert [item.name for item in resolution.packages] == ["jax", "np", "plugin"]
+        assert (package.filename, package.label) == ("jax-0.10-py3-none-any.whl", "cuda13")
+        assert package.requires[-1] == "jax[cuda13]==0.10"
+        assert package.to_tree()["url"].endswith("/files/jax-0.10-py3-none-any.whl")
+        assert package.depends == ("np", "plugin")
+
+    def test_without(self, jax):
+        resolution = jax.resolve("jax", on=target(NO_GPU))
+        assert [item.name for item in resolution.packages] == ["jax", "np"]
+        assert resolution.by_name["jax"].label is None
+
+    def test_with_an_extra_of_its_own(self, jax):
+        resolution = jax.resolve("jax[cuda13]", on=target(NO_GPU))
+        assert [item.name for item in resolution.packages] == ["jax", "np", "plugin"]

@@ -14,6 +14,13 @@ from .interfaces import CandidateFiles, CoherenceListener, Listener
 
 CT = TypeVar("CT")
 
+Together = Callable[[str, str], bool]
+"""Whether two projects, by their normalized names, should have the same label; of one project and
+itself, whether it should have that of any other."""
+
+LABEL = ""
+"""In place of a namespace: agreement is that of labels."""
+
 
 class Agreements(Generic[CT]):
     """Sorts variants by agreement, and remembers what was agreed with."""
@@ -27,6 +34,7 @@ class Agreements(Generic[CT]):
         *,
         decisions: Mapping[tuple[str, Hashable], Decision[CT]],
         pinned: Callable[[], Iterable[tuple[str, CT]]],
+        together: Together | None = None,
     ) -> None:
         """Set up.
 
@@ -37,7 +45,9 @@ class Agreements(Generic[CT]):
             listener: called where nothing agrees, if it is a `CoherenceListener`.
             decisions: all decisions so far, by project and version.
             pinned: gives project and candidate of all that the resolution has pinned.
+            together: which projects should have the same label.
         """
+        self._together = together
         self._files = files
         self._preferences = preferences
         self._installed = installed
@@ -45,9 +55,14 @@ class Agreements(Generic[CT]):
         self._decisions = decisions
         self._pinned = pinned
         self._installed_variants: tuple[Chosen, ...] | None = None
-        # By project and version: namespace, and what was agreed with.
+        # By project and version: namespace or `LABEL`, and what was agreed with.
         self._agreements: dict[tuple[str, Hashable], tuple[str, Chosen]] = {}
         self._disagreements: set[tuple[str, Hashable, str, str]] = set()
+
+    def concerns(self, project: str) -> bool:
+        """Return whether variants of *project* are to agree with something."""
+        together = self._together
+        return bool(self._preferences.coherent) or bool(together and together(project, project))
 
     def agrees_with(self, project: str, candidate: CT) -> Chosen | None:
         """Return what *candidate* was put in front to agree with, None if it was not."""
@@ -57,7 +72,8 @@ class Agreements(Generic[CT]):
             return None
         namespace, other = self._agreements[project, version]
         own = _as_chosen(project, file_of(self._files, candidate), decision.selection)
-        return other if own.agreement(other, namespace) else None
+        agrees = own.agreement(other, namespace) if namespace else own.label == other.label
+        return other if agrees else None
 
     def sort(
         self,
@@ -77,8 +93,8 @@ class Agreements(Generic[CT]):
             decision: about the version.
         """
         own = {number: _as_chosen(project, files[number], decision.selection) for _, number in kept}
-        agreements: list[dict[int, int]] = []
         self._agreements.pop((project, version), None)
+        agreements = list(self._same_label(project, version, own))
         for namespace in self._preferences.coherent:
             if not any(item.takes_part(namespace) and item.metadata for item in own.values()):
                 continue
@@ -95,6 +111,23 @@ class Agreements(Generic[CT]):
                     self._disagree(project, version, namespace, other)
                 break
         return sorted(kept, key=lambda item: (*(-found[item[1]] for found in agreements), item))
+
+    def _same_label(
+        self, project: str, version: Hashable, own: Mapping[int, Chosen]
+    ) -> Iterator[dict[int, int]]:
+        """Yield which files have the label of the first project that *project* belongs to."""
+        if self._together is None:
+            return
+        for other in self._anchors(project):
+            if not self._together(project, other.project):
+                continue
+            found = {number: int(item.label == other.label) for number, item in own.items()}
+            if any(found.values()):
+                self._agreements[project, version] = LABEL, other
+                yield found
+            else:
+                self._disagree(project, version, LABEL, other)
+            return
 
     def _anchors(self, project: str) -> Iterator[Chosen]:
         """Yield what *project* may have to agree with, see `coherence`."""

@@ -76,6 +76,7 @@ class CoherenceListener(Protocol):
     def disagreed(self, project: str, version: Hashable, namespace: str, other: Chosen) -> None:
         """Take note that no file of a version agrees with *other*, as the user wished it to.
 
+        An empty namespace stands for the label, see `Together`.
         Once for each of them. The resolution may still come to another version.
         """
         ...

@@ -26,11 +26,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from operator import is_
 from typing import Generic, TypeVar
 
-from pep_variants.choose.abi import (
-    AbiDependency,
-    abi_projects,
-    supporting,
-)
+from pep_variants.choose.abi import AbiDependency, abi_projects, supporting
 from pep_variants.choose.markers import NON_VARIANT, VariantContext
 from pep_variants.choose.preferences import Preferences
 from pep_variants.choose.selection import File, Selection, missing_variant, select
@@ -39,7 +35,7 @@ from pep_variants.model.label import NULL_LABEL
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.platform import Platform
 
-from .agreement import Agreements
+from .agreement import Agreements, Together
 from .coherence import Chosen, Installed
 from .decision import Decision, ProvisionalVersion, file_of, group_by_version
 from .interfaces import CandidateFiles, Listener, MetadataHashes
@@ -64,6 +60,7 @@ class VariantOrdering(Generic[CT]):
         abi_found: called when that is no longer empty; a provider that has to know sets it.
         confirmed: called with the project and a provisional candidate that was confirmed.
         judges_first: offer nothing provisional.
+        coherent: whether variants of some project are to agree with what is chosen.
         chosen: gives project and candidate of all that the resolution has pinned, in the order in
             which it was required. For coherence; a provider that can tell sets it.
     """
@@ -76,6 +73,7 @@ class VariantOrdering(Generic[CT]):
         preferences: Preferences,
         listener: Listener | None = None,
         installed: Installed | None = None,
+        together: Together | None = None,
     ) -> None:
         """Set up.
 
@@ -86,6 +84,7 @@ class VariantOrdering(Generic[CT]):
             listener: hears decisions and faults; may be a `CoherenceListener`, too.
             installed: what is installed; of variants that are built against different releases
                 of an installed project, those for that release are preferred.
+            together: which projects should have the same label, see `Together`.
         """
         self.missing: dict[str, NoSuchVariant] = {}
         self.abi_projects: set[str] = set()
@@ -106,7 +105,9 @@ class VariantOrdering(Generic[CT]):
             listener,
             decisions=self._decisions,
             pinned=lambda: self.chosen(),
+            together=together,
         )
+        self.coherent = bool(preferences.coherent) or together is not None
         # The last files of a version, refused ones at the end; how many are not; their order.
         self._arrangements: dict[tuple[str, Hashable], tuple[list[CT], int, list[CT]]] = {}
         self._hashes = files if isinstance(files, MetadataHashes) else None
@@ -114,11 +115,6 @@ class VariantOrdering(Generic[CT]):
         self._latest: dict[str, str | None] = {}
         self._provisional: dict[tuple[str, Hashable], ProvisionalVersion[CT]] = {}
         self._metadata = MetadataCache(files)
-
-    @property
-    def coherent(self) -> bool:
-        """Whether variants are to agree with what is chosen, in some namespace."""
-        return bool(self._preferences.coherent)
 
     @property
     def forces_any(self) -> bool:
@@ -221,11 +217,12 @@ class VariantOrdering(Generic[CT]):
         if any(file.label is not None for file in files):
             decision = self._decide(project, version, files)
             kept = decision.fitting(files)
-            if kept and self._preferences.coherent:
+            agreeing = self._agreements.concerns(project)
+            if kept and agreeing:
                 kept = self._agreements.sort(project, version, files, kept, decision)
             chosen = decision.choice(files, kept)
             arranged = [group[number] for number in chosen if number < offered]
-            if self._preferences.coherent:  # follows what is pinned at the moment
+            if agreeing:  # follows what is pinned at the moment
                 return arranged
         self._arrangements[project, version] = group, offered, arranged
         return arranged
@@ -280,7 +277,7 @@ class VariantOrdering(Generic[CT]):
             or (project, version) in self._decisions
             # Both ask more of a candidate than its own dependencies do.
             or self.abi_projects
-            or self._preferences.coherent
+            or self._agreements.concerns(project)
         ):
             return None
         files = self._files_of(project, version, group)

@@ -20,6 +20,7 @@ from pep_variants.model.metadata import Metadata
 from pep_variants.model.platform import Platform
 
 from .abi import AbiConditions, AbiRequirement
+from .agreement import Together
 from .coherence import Installed
 from .failure import explain
 from .interfaces import KT_contra, Listener, ProviderFiles, RT_co
@@ -80,6 +81,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
         listener: Listener | None = None,
         installed: Installed | None = None,
         ordering: VariantOrdering[CT] | None = None,
+        together: Together | None = None,
     ) -> None:
         """Wrap *base* for one resolution.
 
@@ -93,6 +95,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
             installed: what is installed, which variants are preferred to go with.
             ordering: arranges already what *base* finds, for clients that arrange before they
                 make candidates; by default the provider has one of its own, made of the others.
+            together: which projects should have the same label, see `Together`.
         """
         self._base = base
         self._files = files
@@ -102,6 +105,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
             preferences=preferences or Preferences(),
             listener=listener,
             installed=installed,
+            together=together,
         )
         self._arranged = ordering is not None
         self._forces = self.ordering.forces_any

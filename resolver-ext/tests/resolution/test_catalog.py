@@ -376,3 +376,45 @@ class TestExtras:
     def test_with_an_extra_of_its_own(self, jax):
         resolution = jax.resolve("jax[cuda13]", on=target(NO_GPU))
         assert [item.name for item in resolution.packages] == ["jax", "np", "plugin"]
+
+
+class TestTogether:
+    @pytest.fixture
+    def family(self, publisher):
+        url = publisher.server.url
+        publisher.describe("torch", torch(url))
+        publisher.describe("vision", torch(url, "vision", head='coherent = ["torch"]\n'))
+        return publisher.torch("2.9.0").torch("1.0", name="vision", requires=("torch",))
+
+    def test_both_are_there(self, family):
+        assert family.names("vision") == [
+            f"{wheel('2.9.0+cu130')} cuda13.0",
+            f"{wheel('1.0+cu130', name='vision')} cuda13.0",
+        ]
+
+    @pytest.mark.parametrize("wanted", [("vision",), ("torch", "vision"), ("vision", "torch")])
+    @pytest.mark.parametrize("lacking", ["torch", "vision"])
+    def test_one_build_is_missing(self, family, wanted, lacking):
+        del family.server.resources[f"/whl/cu130/{lacking}/"]
+        labels = {item.label for item in family.resolve(*wanted).packages}
+        first = "vision" if wanted[0] == "vision" else "torch"
+        # What is chosen first is followed, if it can be.
+        assert labels == ({"cuda12.6"} if first == lacking else {"cuda12.6", "cuda13.0"})
+
+    def test_said_if_it_cannot_be(self, family):
+        del family.server.resources["/whl/cu130/vision/"]
+        found = family.resolve("torch", "vision")
+        assert "No variant of vision 1.0 agrees with torch (cuda13.0) in its label" in (
+            found.warnings
+        )
+
+    def test_a_forced_label_is_followed(self, family):
+        options = {"variant": ["torch=cuda12.6"]}
+        labels = [item.label for item in family.resolve("vision", options=options).packages]
+        assert labels == ["cuda12.6", "cuda12.6"]
+
+    def test_unrelated_projects_are_not_held_back(self, family):
+        family.describe("vision", torch(family.server.url, "vision"))
+        del family.server.resources["/whl/cu130/vision/"]
+        labels = [item.label for item in family.resolve("vision", "torch").packages]
+        assert labels == ["cuda13.0", "cuda12.6"]

@@ -156,6 +156,26 @@ class PackageFinder:
         """
         return None if self._catalog is None else self._catalog.project(name)
 
+    @property
+    def has_catalog(self) -> bool:
+        """Whether existing builds count as variants."""
+        return self._catalog is not None
+
+    def together(self, name: str, other: str) -> bool:
+        """Return whether two projects should have the same variant, as the catalogue says.
+
+        Of one project: whether it has an entry.
+
+        Raises:
+            CatalogError: an entry cannot be read.
+        """
+        if name == other:
+            return self.entry(name) is not None
+        return any(
+            (entry := self.entry(one)) is not None and two in entry.coherent
+            for one, two in ((name, other), (other, name))
+        )
+
     def _find(self, name: str) -> Project:
         entry = self.entry(name)
         if entry is None:

@@ -47,7 +47,8 @@ class Notes:
 
     def disagreed(self, project: str, version: Hashable, namespace: str, other: object) -> None:
         """Take note that coherence was asked for and could not be had."""
-        self._add(f"No variant of {project} {version} agrees with {other} in {namespace!r}")
+        where = f"in {namespace!r}" if namespace else "in its label"
+        self._add(f"No variant of {project} {version} agrees with {other} {where}")
 
     def _add(self, text: str) -> None:
         self.warnings.setdefault(text)

@@ -159,6 +159,7 @@ class IndexResolver:
             platform=self.detector(target).platform,
             preferences=self.preferences,
             listener=notes,
+            together=self.finder.together if self.finder.has_catalog else None,
         )
         roots = plain.roots(requirement_set.requirements)
         reporter = ProgressReporter(progress) if progress else BaseReporter()

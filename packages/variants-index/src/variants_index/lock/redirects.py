@@ -7,7 +7,7 @@ is left out, and what it requires is locked in its place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -32,12 +32,19 @@ def locked_redirects(
     _check_builds(targets)
     return {
         target.name: {
-            item.project: tuple(map(Requirement, item.redirect.published.requires))
+            item.project: tuple(_required(item.redirect.published.requires, target))
             for item in candidates
             if item.redirect is not None
         }
         for target, candidates in targets
     }
+
+
+def _required(texts: Iterable[str], target: Target) -> Iterator[Requirement]:
+    for requirement in map(Requirement, texts):
+        marker = requirement.marker
+        if marker is None or marker.evaluate({**target.environment, "extra": ""}):
+            yield requirement
 
 
 def replaced(names: Iterable[str], redirects: Redirects) -> set[str]:

@@ -589,6 +589,31 @@ class TestCaching:
         upstream.add_release("2.0")
         assert len(proxy.files()) == 2
 
+    @pytest.mark.parametrize("plain", [False, True])
+    def test_a_new_process_asks_whether_a_page_has_changed(self, upstream, start, plain):
+        upstream.etags = True
+        upstream.add_release(labels=() if plain else ("null", "cu128"), plain=plain)
+        names = [file["filename"] for file in start(upstream).page()["files"]]
+        asked = len(upstream.requests)
+        assert [file["filename"] for file in start(upstream).page()["files"]] == names
+        (headers,) = (h for path, h in upstream.requests[asked:] if path == "/simple/app/")
+        assert "If-None-Match" in headers
+        upstream.add_release("2.0")
+        assert len(start(upstream).page()["files"]) > len(names)
+
+    def test_a_page_that_moved_is_asked_for_again(self, upstream, other, start):
+        """Links of a page are relative to where it is, although its tag is the same."""
+        upstream.etags = other.etags = True
+        for server in (upstream, other):
+            server.add_release()
+        proxy = start(upstream, fresh_seconds=0.0)
+        proxy.page()
+        moved = {"Location": f"{other.simple}app/"}
+        upstream.faults["/simple/app/"] = (302, moved, b"")
+        proxy.page()
+        asked = [headers for path, headers in other.requests if path == "/simple/app/"]
+        assert ["If-None-Match" in headers for headers in asked] == [True, False]
+
     def test_fresh_pages_are_not_asked_for(self, upstream, start):
         upstream.add_release()
         proxy = start(upstream)

@@ -38,7 +38,7 @@ class TestPages:
         assert any("null" in name for name in names(cpu))
         assert not set(names(gpu)) & set(names(cpu))
         assert "Authorization" in gpu.headers["vary"]
-        assert gpu.headers["cache-control"] == "no-cache"
+        assert gpu.headers["cache-control"] == "private, no-cache"
         # In either order, from memory as well.
         assert names(asked(proxy, GPU)) == names(gpu)
         assert names(asked(proxy, CPU)) == names(cpu)

@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from pep_variants.errors import PluginFailed, VariantError
 
+from .budget import SMALL
 from .choice import normalized
 from .clients import merges_versions
 from .deliveries import Delivery
@@ -38,6 +39,7 @@ from .middleware import ProxyMiddleware
 from .responses import AnswerKey, CachedResponse, PageFormat, accepted_formats, wants_new
 from .service import Service
 from .settings import Settings, Upstream
+from .shared_caches import MISSING
 from .single_flight import SingleFlight
 from .urls import PLAIN
 from .views import Client
@@ -108,7 +110,8 @@ async def _failed(_: Request, error: Exception) -> Response:
         logger.warning("%s", error)
     if status >= 500 or status == 409:
         logger.warning("%s%s", NOT_SERVED, error)
-    return PlainTextResponse(f"{error}\n", status, headers={"Cache-Control": "no-store"})
+    control = MISSING if isinstance(error, NoSuchFile) else "no-store"
+    return PlainTextResponse(f"{error}\n", status, headers={"Cache-Control": control})
 
 
 def _status(error: Exception) -> int:
@@ -249,12 +252,15 @@ class Handlers:
         return self._delivered(request, delivery)
 
     def _delivered(self, request: Request, delivery: Delivery) -> Response:
+        asks_again = delivery.revalidated and not (delivery.floating or delivery.private)
+        kept = int(self._service.settings.fresh_seconds) if asks_again else 0
         if delivery.redirect:
             # 307: the target may change, the requested URL stays valid.
             return RedirectResponse(
                 delivery.redirect,
                 307,
                 headers={
+                    **({"X-Accel-Expires": str(kept)} if kept else {}),
                     "Cache-Control": cache_control(delivery, SHORT_SECONDS),
                     **({"Vary": delivery.vary} if delivery.vary else {}),
                 },
@@ -265,6 +271,7 @@ class Handlers:
                 "application/octet-stream",
                 cache_control(delivery, SHORT_SECONDS),
                 vary=delivery.vary,
+                kept=kept,
             )
             return _Ready(answer)
         assert delivery.transfer is not None
@@ -339,7 +346,8 @@ class Handlers:
 
         async def work() -> CachedResponse:
             answer = await make()
-            await self._upstreams.compute(lambda: answer.forms)  # compresses the body
+            if answer.packs or len(answer.body) > SMALL:
+                await self._upstreams.compute(lambda: answer.forms)  # compresses the body
             if "no-store" not in answer.cache:
                 self.answers.put(key, answer, answer.weight)
             return answer

@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from .headers import SECURITY_HEADERS
+from .shared_caches import for_one_client
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 REALM = "variants-proxy"
 
@@ -72,7 +73,13 @@ class TokenMiddleware:
             return
         kept = [(name, value) for name, value in headers if name != b"authorization"]
         state = {**scope.get("state", {}), "user": user_of(headers)}
-        await self._app({**scope, "headers": kept, "state": state}, receive, send)
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": for_one_client(message["headers"])}
+            await send(message)
+
+        await self._app({**scope, "headers": kept, "state": state}, receive, sending)
 
 
 async def send_unauthorized(send: Send, *, proxied: bool = False) -> None:
@@ -87,6 +94,7 @@ async def send_unauthorized(send: Send, *, proxied: bool = False) -> None:
     headers = [
         (b"content-type", b"text/plain; charset=utf-8"),
         (b"content-length", str(len(body)).encode()),
+        (b"cache-control", b"no-store"),
         *SECURITY_HEADERS,
         (
             b"proxy-authenticate" if proxied else b"www-authenticate",

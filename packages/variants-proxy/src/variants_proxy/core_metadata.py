@@ -54,13 +54,19 @@ class CoreMetadata:
         session = self._upstreams.session(upstream)
         limit = self._limits.metadata_bytes
         beside = file.core_metadata
+        digest = file.hashes.get("sha256")
+        place = json.dumps([upstream.url, file.url, digest]) if digest else None
         if beside is not None:
             url = f"{file.url}.metadata"
+            promised = beside.get("sha256")
+            kind, name = ("proxy-metadata", promised) if promised else ("proxy-inside", place)
             try:
                 return self._upstreams.kept(
-                    "proxy-metadata",
-                    beside.get("sha256"),
-                    lambda: self._upstreams.fetch_file(upstream, url, limit, beside),
+                    kind,
+                    name,
+                    lambda: self._upstreams.fetch_file(
+                        upstream, url, limit, beside, cached=name is None
+                    ),
                 )
             except NotFound:
                 pass  # some indexes promise it for every file
@@ -79,8 +85,6 @@ class CoreMetadata:
                 check_digests(check, f"{file.url}: METADATA")
             return data
 
-        digest = file.hashes.get("sha256")
-        place = json.dumps([upstream.url, file.url, digest]) if digest else None
         return self._upstreams.kept("proxy-inside", place, read)
 
 

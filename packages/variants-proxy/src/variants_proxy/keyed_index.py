@@ -30,6 +30,7 @@ from .clients import ClientSettings
 from .errors import InvalidKey
 from .headers import SECURITY_HEADERS
 from .key import Machine, encode
+from .shared_caches import for_one_client
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -115,8 +116,7 @@ def _inner(match: re.Match[str]) -> str:
 def _varying(send: Send) -> Send:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            vary = (b"vary", b"Authorization")
-            message = {**message, "headers": [*message["headers"], vary]}
+            message = {**message, "headers": for_one_client(message["headers"])}
         await send(message)
 
     return sending

@@ -92,6 +92,7 @@ class ProjectPages:
         now = time.monotonic()
         left = max(0.0, min((item.found.checked + fresh for item in shown), default=now) - now)
         lasts = left if sure else min(left, UNSURE_SECONDS)
+        private = any(item.found.private for item in shown)
         has_variants = any(item.choice and item.choice.decisions for item in shown)
         return CachedResponse(
             body,
@@ -99,13 +100,14 @@ class ProjectPages:
             "no-cache"
             if client.in_place
             else _cache_control(
-                private=any(item.found.private for item in shown),
+                private=private,
                 seconds=0 if client.floating or not sure else int(fresh),
                 stored=not client.floating,
             ),
             expires=now + lasts,
             vary="Accept, User-Agent" if has_variants and not client.is_at_index else "Accept",
             packs=self._settings.compress,
+            kept=int(lasts) if client.shared and not (client.floating or private) else 0,
         )
 
     def _unchanged(

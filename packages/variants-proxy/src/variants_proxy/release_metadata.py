@@ -151,13 +151,16 @@ class ReleaseMetadata:
     async def _document(self, upstream: Upstream, fetch: Fetch) -> Answer:
         """Return the metadata file of an index."""
         upstreams, hashes = self._upstreams, fetch.file.hashes
+        name = hashes.get("sha256")
 
         def work() -> bytes:
             upstreams.allow_links(upstream, fetch.url)
             return upstreams.kept(
                 "proxy-document",
-                hashes.get("sha256"),
-                lambda: upstreams.fetch_file(upstream, fetch.url, fetch.limit, hashes),
+                name,
+                lambda: upstreams.fetch_file(
+                    upstream, fetch.url, fetch.limit, hashes, cached=name is None
+                ),
             )
 
         try:

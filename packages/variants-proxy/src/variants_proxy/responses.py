@@ -34,6 +34,8 @@ class CachedResponse:
         vary: value of ``Vary`` besides ``Accept-Encoding``.
         status: HTTP status.
         packs: compress the body.
+        kept: seconds that nginx may keep it although clients have to ask again; 0 for what
+            `cache` says. See `shared_caches`.
     """
 
     body: bytes
@@ -43,6 +45,7 @@ class CachedResponse:
     vary: str = ""
     status: int = 200
     packs: bool = True
+    kept: int = 0
 
     @cached_property
     def tag(self) -> str:
@@ -66,6 +69,7 @@ class CachedResponse:
     def forms(self) -> tuple[tuple[Headers, bytes], tuple[Headers, bytes]]:
         """Headers and body of the plain and of the gzip form."""
         common = [
+            *([(b"x-accel-expires", b"%d" % self.kept)] if self.kept else []),
             (b"content-type", self.kind.encode()),
             (b"cache-control", self.cache.encode()),
             (b"vary", ", ".join(filter(None, (self.vary, "Accept-Encoding"))).encode()),
@@ -89,7 +93,7 @@ class CachedResponse:
         """Return status, headers and body for a request with these headers."""
         headers, body = self.forms[accepts_gzip(accept_encoding)]
         if if_none_match and self.status == 200 and self._is_known(if_none_match):
-            kept = (b"cache-control", b"vary", b"etag")
+            kept = (b"x-accel-expires", b"cache-control", b"vary", b"etag")
             return 304, [header for header in headers if header[0] in kept], b""
         return self.status, headers, body
 

@@ -6,10 +6,10 @@ its last page is served for up to `STALE_SECONDS`.
 
 from __future__ import annotations
 
-import json
 import logging
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from urllib.parse import urlsplit
 
@@ -19,11 +19,12 @@ from variants_index.errors import PackageIndexError
 from variants_index.http.session import Response as FetchedResponse
 from variants_index.pages import ACCEPT, HTML, JSON, Page, read_page, read_projects
 
-from .budget import LargeAnswer
+from .budget import SMALL, LargeAnswer
 from .errors import UpstreamError
 from .file_lists import directory_files, pages_by_project, project_folders
 from .lru import LRUCache
 from .metrics import Metrics
+from .page_record import PageRecord, page_digest
 from .settings import Settings, Upstream
 from .single_flight import SingleFlight
 from .upstream_page import UpstreamPage
@@ -51,6 +52,8 @@ class FetchedPage:
         private: whether it was fetched with credentials: shared caches must not store it.
         checked: time of the last validation, as `time.monotonic`.
         stale: whether the last validation failed.
+        url: that it was fetched from, after redirects.
+        validators: to ask the upstream whether it has changed, see `FetchedResponse`.
     """
 
     listed: UpstreamPage | Page
@@ -58,6 +61,8 @@ class FetchedPage:
     private: bool
     checked: float
     stale: bool = False
+    url: str = ""
+    validators: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def listing(self) -> UpstreamPage | None:
@@ -142,7 +147,12 @@ class UpstreamPages:
             )
 
     def _fetch_page(
-        self, upstream: Upstream, url: str, large: LargeAnswer, limit: int | None = None
+        self,
+        upstream: Upstream,
+        url: str,
+        large: LargeAnswer,
+        limit: int | None = None,
+        validators: Mapping[str, str] | None = None,
     ) -> FetchedResponse:
         answer = self._upstreams.session(upstream).fetch(
             url,
@@ -152,6 +162,7 @@ class UpstreamPages:
             revalidate=True,
             seconds=self._limits.page_seconds,
             grown=large.grown,
+            validators=validators,
         )
         self._upstreams.budget(upstream).received += len(answer.body)
         return answer
@@ -225,38 +236,71 @@ class UpstreamPages:
                     upstream.url, lambda: self._listed(upstream, project, known, large)
                 )
             url = f"{upstream.url}{project}/"
+
+            def ask() -> FetchedPage | FetchedResponse:
+                answer = self._ask(upstream, project, known, url, large)
+                # The body of a large one is for the few threads that compute.
+                small = len(answer.body) <= SMALL
+                return self._read(upstream, project, known, answer) if small else answer
+
             try:
-                answer = await budget.page(url, lambda: self._fetch_page(upstream, url, large))
+                found = await budget.page(url, ask)
             except UpstreamError as error:
                 if error.status == 404:
                     return None
                 raise
-            return await budget.compute(
-                lambda: self._read(
-                    upstream, project, known, answer.body, answer.content_type, answer.url
+            if isinstance(found, FetchedPage):
+                return found
+            return await budget.compute(lambda: self._read(upstream, project, known, found))
+
+    def _ask(
+        self,
+        upstream: Upstream,
+        project: str,
+        known: FetchedPage | None,
+        url: str,
+        large: LargeAnswer,
+    ) -> FetchedResponse:
+        """Return the upstream's page; if it is the known one, a response without body."""
+        if known is not None:
+            answer = self._fetch_page(upstream, url, large, validators=known.validators)
+            if not answer.unchanged or answer.url == known.url:
+                return answer
+        else:
+            record = PageRecord.of(self._upstreams.store, upstream, project)
+            large.grown(len(record.body))
+            answer = self._fetch_page(upstream, url, large, validators=record.validators)
+            if not answer.unchanged:
+                return answer
+            if answer.url == record.url:
+                recent = time.time() - record.time < STALE_SECONDS / 2
+                return FetchedResponse(
+                    answer.url, record.kind, record.body, record.validators, recent
                 )
-            )
+        # It is another page that is unchanged: there was another redirect.
+        return self._fetch_page(upstream, url, large, validators={})
 
     def _read(
         self,
         upstream: Upstream,
         project: str,
         known: FetchedPage | None,
-        body: bytes,
-        kind: str,
-        url: str,
+        answer: FetchedResponse,
     ) -> FetchedPage:
-        digest = sha256(body + f"\n{kind}\n{url}".encode()).hexdigest()
         private = self._upstreams.is_private(upstream)
         now = time.monotonic()
-        if known is not None and known.digest == digest:
+        if known is not None and answer.unchanged:
             return replace(known, checked=now, stale=False, private=private)
+        body, kind, url = answer.body, answer.content_type, answer.url
+        digest = page_digest(body, kind, url)
+        validators = answer.validators
+        if known is not None and known.digest == digest:
+            return replace(known, checked=now, stale=False, private=private, validators=validators)
         listed = _listed(UpstreamPage(body, kind, url, project))
-        head = json.dumps({"kind": kind, "url": url, "time": time.time(), "private": private})
-        self._upstreams.store.put(
-            "proxy-page", _page_name(upstream, project), head.encode() + b"\n" + body
-        )
-        return FetchedPage(listed, digest, private, now)
+        if not answer.unchanged:
+            record = PageRecord(body, kind, url, time.time(), private, validators)
+            record.write(self._upstreams.store, upstream, project)
+        return FetchedPage(listed, digest, private, now, url=url, validators=validators)
 
     async def _old(
         self, upstream: Upstream, project: str, known: FetchedPage | None
@@ -276,19 +320,22 @@ class UpstreamPages:
             if known.stale or now - known.checked < STALE_SECONDS:
                 return replace(known, checked=checked, stale=True)
             return None
-        record = self._upstreams.store.get("proxy-page", _page_name(upstream, project))
-        if record is None:
+        record = PageRecord.of(self._upstreams.store, upstream, project)
+        if time.time() - record.time > STALE_SECONDS:
             return None
-        head, _, body = record.partition(b"\n")
         try:
-            tree = json.loads(head)
-            if time.time() - tree["time"] > STALE_SECONDS:
-                return None
-            listed = _listed(UpstreamPage(body, tree["kind"], tree["url"], project))
-        except (ValueError, KeyError, TypeError, PackageIndexError):
+            listed = _listed(UpstreamPage(record.body, record.kind, record.url, project))
+        except PackageIndexError:
             return None
-        digest = sha256(body + f"\n{tree['kind']}\n{tree['url']}".encode()).hexdigest()
-        return FetchedPage(listed, digest, bool(tree["private"]), checked, stale=True)
+        return FetchedPage(
+            listed,
+            record.digest,
+            record.private,
+            checked,
+            stale=True,
+            url=record.url,
+            validators=record.validators,
+        )
 
     def _listed(
         self, upstream: Upstream, project: str, known: FetchedPage | None, large: LargeAnswer
@@ -316,7 +363,8 @@ class UpstreamPages:
                 answer = self._upstreams.session(upstream).fetch(
                     path.as_uri(), limit=self._limits.page_bytes
                 )
-                return self._read(upstream, project, known, answer.body, kind, path.as_uri())
+                answer = replace(answer, content_type=kind, url=path.as_uri())
+                return self._read(upstream, project, known, answer)
         if not folder.is_dir():
             return None
         files = directory_files(folder)
@@ -327,9 +375,3 @@ class UpstreamPages:
 def _listed(listing: UpstreamPage) -> UpstreamPage | Page:
     """Return *listing* if it can be served unchanged, else its parsed page, to free its bytes."""
     return listing if listing.plain is not None else listing.page
-
-
-def _page_name(upstream: Upstream, project: str) -> str:
-    credentials = upstream.credentials
-    user = credentials.username if credentials else ""
-    return json.dumps([upstream.url, upstream.kind, user, project])

@@ -1,8 +1,8 @@
 """Connections to upstream indexes: sessions, budgets, credentials and the cache on disk.
 
 Files with a hash never change and are cached permanently: whole files, which are verified, under
-their hash; data read from a part of a file, which cannot be verified, under index, URL and hash,
-since any index may claim the hash of another's file.
+their hash; data that cannot be verified, read from a part of a file or beside it, under index, URL
+and hash, since any index may claim the hash of another's file.
 """
 
 from __future__ import annotations
@@ -139,15 +139,33 @@ class Upstreams:
         return not (self.is_private(upstream) and _origin(url) == _origin(upstream.url))
 
     def fetch_file(
-        self, upstream: Upstream, url: str, limit: int, hashes: Mapping[str, str]
+        self,
+        upstream: Upstream,
+        url: str,
+        limit: int,
+        hashes: Mapping[str, str],
+        *,
+        cached: bool,
     ) -> bytes:
         """Return the small file at *url*, compared with *hashes*.
+
+        Args:
+            upstream: that links to it.
+            url: of the file.
+            limit: the most bytes that are read.
+            hashes: hexadecimal digests by algorithm.
+            cached: use the HTTP cache: `kept` does not keep it.
 
         Raises:
             PackageIndexError: it cannot be fetched, is larger than *limit*, or has another hash.
         """
         answer = self.session(upstream).fetch(
-            url, limit=limit, hashes=hashes, revalidate=True, seconds=self._limits.page_seconds
+            url,
+            limit=limit,
+            hashes=hashes,
+            revalidate=True,
+            seconds=self._limits.page_seconds,
+            validators=None if cached else {},
         )
         self.budget(upstream).received += len(answer.body)
         return answer.body

@@ -11,7 +11,11 @@ from operator import itemgetter
 from packaging.version import Version
 
 from pep_variants.choose.markers import VariantContext
-from pep_variants.choose.metadata_markers import metadata_terms, reduce_metadata
+from pep_variants.choose.metadata_markers import (
+    may_have_terms,
+    metadata_terms,
+    reduce_metadata,
+)
 from pep_variants.urls import is_local
 from variants_index.pages import PageFile
 
@@ -89,6 +93,8 @@ class WheelPreparation:
             return False
         try:
             metadata = await self._core_metadata.read(upstream, wheel)
+            if not may_have_terms(metadata):
+                return False
             return await self._upstreams.budget(upstream).compute(
                 lambda: bool(metadata_terms(metadata))
             )

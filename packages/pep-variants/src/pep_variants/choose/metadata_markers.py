@@ -15,6 +15,11 @@ from .markers import VariantContext, reduce_requirement, uses_variant_terms, var
 _HINT = b"variant_"
 
 
+def may_have_terms(metadata: bytes) -> bool:
+    """Return whether *metadata* may use variant variables; False if it does not."""
+    return _HINT in metadata
+
+
 def metadata_terms(metadata: bytes) -> frozenset[str]:
     """Return which of the four variant variables the dependencies in *metadata* use."""
     return frozenset().union(*(variant_terms(field.value) for field in _dependencies(metadata)))
@@ -65,5 +70,5 @@ def _reduced(value: str, context: VariantContext) -> str | None:
 
 def _dependencies(metadata: bytes) -> Iterator[Field]:
     """Yield every ``Requires-Dist`` that may use variant variables."""
-    if _HINT in metadata:
+    if may_have_terms(metadata):
         yield from (f for f in iter_fields(metadata, _HINT) if f.name == "requires-dist")

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TypeVar
@@ -53,6 +53,9 @@ LONGEST_PAUSE = 30.0
 TIMEOUT = 15.0
 
 _RANGE_STATUSES = (206, *REFUSED)
+_NOT_MODIFIED = 304
+_VALIDATORS = {"ETag": "If-None-Match", "Last-Modified": "If-Modified-Since"}
+_VALIDATOR_CHARACTERS = 1000
 
 _T = TypeVar("_T")
 
@@ -65,11 +68,16 @@ class Response:
         url: after redirects, without credentials.
         content_type: the header; for local files ``text/html`` or empty.
         body: decompressed.
+        validators: request headers that ask for another response than this one
+            (RFC 9110, section 13.1); empty if the server gave none.
+        unchanged: it is the response that was asked past: without a body (status 304).
     """
 
     url: str
     content_type: str
     body: bytes
+    validators: Mapping[str, str] = field(default_factory=dict)
+    unchanged: bool = False
 
 
 class Session:
@@ -115,21 +123,26 @@ class Session:
         )
         for url in (*sources.indexes, *sources.links):
             self.add_index(url)
-        transport: httpx.BaseTransport = self._auth
-        if store is not None:
-            transport = CacheTransport(
-                transport,
-                storage=ResponseStorage(store),
-                rfc=CacheOptions(shared=False, allow_stale=False),
+
+        def client(transport: httpx.BaseTransport) -> httpx.Client:
+            return httpx.Client(
+                transport=transport,
+                timeout=sources.timeout or TIMEOUT,
+                headers={"User-Agent": "pep-variants", "Accept-Encoding": ENCODINGS},
+                trust_env=False,
+                # Cookies know no ports: one that a file's host sets would reach the index.
+                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
             )
-        self._client = httpx.Client(
-            transport=transport,
-            timeout=sources.timeout or TIMEOUT,
-            headers={"User-Agent": "pep-variants", "Accept-Encoding": ENCODINGS},
-            trust_env=False,
-            # Cookies know no ports: one that a file's host sets would reach the index.
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-        )
+
+        self._client = self._uncached = client(self._auth)
+        if store is not None:
+            self._client = client(
+                CacheTransport(
+                    self._auth,
+                    storage=ResponseStorage(store),
+                    rfc=CacheOptions(shared=False, allow_stale=False),
+                )
+            )
 
     def add_index(self, url: str) -> str:
         """Add a URL that the user configured; return it without credentials.
@@ -171,6 +184,7 @@ class Session:
         hashes: Mapping[str, str] | None = None,
         seconds: float = limits.ANSWER_SECONDS,
         grown: Callable[[int], None] | None = None,
+        validators: Mapping[str, str] | None = None,
     ) -> Response:
         """Return what is at *url*.
 
@@ -184,6 +198,8 @@ class Session:
             seconds: the most that it may take, with redirects and retries.
             grown: called with the number of bytes so far whenever there are more; may wait, to
                 limit the memory of large responses, or raise.
+            validators: `Response.validators` of a response that the caller has, empty if it has
+                none; the cache is not used then. None to use it.
 
         Raises:
             PackageIndexError: it cannot be fetched, is too large, or a hash differs.
@@ -195,14 +211,25 @@ class Session:
             headers = {"Accept": accept}
             if revalidate:
                 headers["Cache-Control"] = "no-cache"
+            headers.update(validators or {})
             until = time.monotonic() + seconds
 
             def whole(reply: httpx.Response) -> Response:
                 kind = reply.headers.get("Content-Type", "")
                 body = read_body(reply, url, limit, until, seconds, grown)
-                return Response(str(reply.url), kind, body)
+                unchanged = reply.status_code == _NOT_MODIFIED
+                return Response(str(reply.url), kind, body, _validators(reply), unchanged)
 
-            response = self._retrying(url, headers, whole, until=until)
+            response = self._retrying(
+                url,
+                headers,
+                whole,
+                allowed=(_NOT_MODIFIED,) if validators else (),
+                until=until,
+                client=self._client if validators is None else self._uncached,
+            )
+            if response.unchanged:
+                return response
         check = Digests(hashes or {})
         check.update(response.body)
         check_digests(check, url)
@@ -280,12 +307,13 @@ class Session:
         *,
         allowed: tuple[int, ...] = (),
         until: float | None = None,
+        client: httpx.Client | None = None,
     ) -> _T:
         """Return what *take* makes of the response, which it closes; retry temporary failures."""
         for attempt in range(self._retries + 1):
             pause = self._first_pause * 2**attempt * (1 + random.random() / 4)  # noqa: S311
             try:
-                response = self._send(url, headers)
+                response = self._send(client or self._client, url, headers)
                 if response.status_code not in BUSY or response.status_code in allowed:
                     check_status(response, url, allowed)
                     return take(response)
@@ -312,13 +340,13 @@ class Session:
                 raise problem
         raise AssertionError("the last attempt returns or raises")
 
-    def _send(self, url: str, headers: Mapping[str, str]) -> httpx.Response:
+    def _send(self, client: httpx.Client, url: str, headers: Mapping[str, str]) -> httpx.Response:
         plain, credentials = split_credentials(url)
-        request = self._client.build_request("GET", plain, headers=headers)
+        request = client.build_request("GET", plain, headers=headers)
         if credentials is not None:
             request.extensions[OWN_CREDENTIALS] = credentials
         for _ in range(MAX_REDIRECTS + 1):
-            response = self._client.send(request, stream=True)
+            response = client.send(request, stream=True)
             following = response.next_request
             if following is None:
                 return response
@@ -335,6 +363,18 @@ class Session:
                 name: value for name, value in request.extensions.items() if name != OWN_CREDENTIALS
             }
         raise BadResponse(f"{redacted(url)}: redirects more than {MAX_REDIRECTS} times")
+
+
+def _validators(response: httpx.Response) -> dict[str, str]:
+    """Return the headers of a request that asks for another response than *response*."""
+    return {
+        asked: value
+        for given, asked in _VALIDATORS.items()
+        if (value := response.headers.get(given)) is not None
+        and value.isascii()
+        and value.isprintable()
+        and len(value) <= _VALIDATOR_CHARACTERS
+    }
 
 
 def _reported(chunks: Iterator[bytes], url: str) -> Iterator[bytes]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pip._vendor.packaging.version import Version
 
-from pep_variants.model.label import split_label
+from .catalog_links import catalog_link, label_of_link
 
 Info = tuple[Any, Callable[[], Any]]
 """Version, and a partial of the factory's method that makes the candidate of a link."""
@@ -42,12 +42,18 @@ def link_of(info: Any) -> Any:
 
 
 def label_in(info: Any) -> str | None:
-    """Return the label in the filename of an info, None for a non-variant file."""
-    return split_label(link_of(info).filename)[1]
+    """Return the label of the file of an info, None for a non-variant file."""
+    return label_of_link(link_of(info))
 
 
 def source_of(link: Any) -> str:
-    """Return the URL of the page that lists *link*, or the folder of a local file."""
+    """Return the URL of the page that lists *link*, or the folder of a local file.
+
+    The entry for files that the catalogue describes.
+    """
+    known = catalog_link(link)
+    if known is not None:
+        return known.source
     page = link.comes_from
     if page is None:
         return str(link.url_without_fragment).rpartition("/")[0]

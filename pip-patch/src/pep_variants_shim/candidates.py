@@ -25,11 +25,12 @@ from pep_variants.errors import MetadataError, NoSuchVariant, VariantError
 from pep_variants.formats.merging import check_promise
 from pep_variants.formats.reader import read_metadata
 from pep_variants.lock.selection import LockChoice
-from pep_variants.model.label import VARIANT_FILE, split_label
+from pep_variants.model.label import VARIANT_FILE
 from pep_variants.model.metadata import Metadata
 from resolvelib_variants.ordering import VariantOrdering
 
 from .candidate_info import Info, VariantVersion, label_in, link_of, source_of
+from .catalog_links import catalog_first, catalog_link, label_of_link
 from .errors import Fault
 from .guard import guarded
 from .pip_provider import PipInstalled, extend
@@ -67,6 +68,7 @@ class CandidateOrdering:
         self.detect = detect
         self.preferences = preferences
         self._files = InfoFiles(links, network)
+        self._provider = provider
         self._reporter = VariantReporter()
         self._ordering: VariantOrdering[Info] = VariantOrdering(
             self._files,
@@ -103,7 +105,7 @@ class CandidateOrdering:
 
     def ordered(self, project: str, infos: Iterator[Info]) -> Iterator[Info]:
         """Yield *infos* in order of preference, variants with a `VariantVersion`."""
-        given = list(infos)
+        given = catalog_first(list(infos))
         if given and all(link_of(info).filename in self._locked for info in given):
             yield from given  # selected from the lock file already
             return
@@ -121,7 +123,7 @@ class CandidateOrdering:
                     yield info
                     continue
                 self._offered[link.url] = project, info
-                version = VariantVersion(info[0], label_in(info))
+                version = VariantVersion(self._offered_version(project, info), label_in(info))
                 yield version, self._reporting(project, info)
         except VariantError as error:
             raise InstallationError(str(error)) from None
@@ -180,7 +182,7 @@ class CandidateOrdering:
         known = self._offered.get(link.url)
         if known is not None:
             return self._ordering.context(*known)
-        if split_label(link.filename)[1] is None:
+        if label_of_link(link) is None:
             return NON_VARIANT
         return context_of(variant_json, self.detect, values=values)
 
@@ -245,23 +247,41 @@ class CandidateOrdering:
             place = str(choice.wheel.get("path") or choice.wheel.get("url") or "")
             self._locked[Link(place.replace("\\", "/")).filename] = choice
 
-    def advice(self, project: str, version: Any, installed: str | None, links: Any) -> str | None:
+    def advice(
+        self, project: str, version: Any, installed: str | None, candidates: Iterable[Any]
+    ) -> str | None:
         """Return in a sentence which variant fits better than the installed one, None if none.
 
         Args:
             project: normalized name.
             version: that is installed.
             installed: label that is installed, None for the non-variant wheel.
-            links: pip's links of all files of the version.
+            candidates: of pip's finder, all files of the version.
         """
-        infos: list[Info] = [
-            (version, functools.partial(_no_candidate, link=link)) for link in links
-        ]
+        infos: list[Info] = catalog_first(
+            [
+                (item.version, functools.partial(_no_candidate, link=item.link))
+                for item in candidates
+            ]
+        )
         self._files.note(project, infos)
         first = next(self._ordering.arrange(project, infos), None)
         selection = self._ordering.selection(project, first) if first is not None else None
         found = advise(selection, installed) if selection is not None else None
         return found.text(project, str(version)) if found is not None else None
+
+    def _offered_version(self, project: str, info: Info) -> Any:
+        """Return the version that pip compares with the installed one.
+
+        Local versions of the catalogue's files tell variants apart, not older from newer: where
+        the public version is installed, it is that.
+        """
+        known, provider = catalog_link(link_of(info)), self._provider()
+        if known is not None and provider is not None:
+            dist = provider._factory._installed_dists.get(project)
+            if dist is not None and dist.version.public == str(known.version):
+                return dist.version
+        return info[0]
 
     def _confirmed(self, project: str, candidate: Any) -> None:
         """Report the choice of a provisional candidate, an info or a candidate made of one."""

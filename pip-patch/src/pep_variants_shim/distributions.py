@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from pep_variants.model.label import VARIANT_FILE
 
-from .build_requirements import Labels
 from .errors import logger
 
 
@@ -32,9 +30,3 @@ def label_of(dist: Any) -> str:
     except Exception:
         logger.debug("The variant label of %s cannot be read", dist, exc_info=True)
         return ""
-
-
-def labels_of(dists: Iterable[tuple[str, Any]]) -> Labels:
-    """Return version and label of the variants among pip's installed *dists*, given by name."""
-    found = {name: (str(dist.version), label_of(dist)) for name, dist in dists}
-    return {name: item for name, item in found.items() if item[1]}

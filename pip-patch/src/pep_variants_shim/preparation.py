@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pip._vendor.packaging.utils import canonicalize_name
 
+from .catalog_links import catalog_link
 from .errors import Fault
 from .session import last_session
 
@@ -65,6 +66,20 @@ def marker_context(
     except Fault:  # installed distributions need no settings
         detect = None
     return context_of(variant_json, detect, values=values)
+
+
+def with_added(metadata: bytes) -> bytes:
+    """Return METADATA of the file that pip prepares with the dependencies of the catalogue.
+
+    Raises:
+        VariantError: *metadata* is not valid.
+    """
+    known = catalog_link(_prepared.get())
+    if known is None or known.file.redirect or not known.file.requires:
+        return metadata
+    from pep_variants.catalog.redirect import with_requirements
+
+    return with_requirements(metadata, known.file)
 
 
 def note_conditional(requires: Callable[[], tuple[str, ...]]) -> None:

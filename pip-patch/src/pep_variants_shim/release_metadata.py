@@ -6,8 +6,8 @@ What is fetched, and what is made of it, is decided by `pep_variants.release`.
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pip._internal.exceptions import PipError
 from pip._internal.models.link import Link
@@ -25,12 +25,15 @@ from pep_variants.fetch import (
     read_response,
 )
 from pep_variants.model.filename import metadata_filename, parse_metadata_filename
-from pep_variants.model.label import split_label
 from pep_variants.model.metadata import Metadata
 from pep_variants.release import ReleaseReader
 from pep_variants.timeouts import within
 
 from .candidate_info import Info, link_of, source_of
+from .catalog_links import CatalogLink, catalog_link, filename_of, label_of_link
+
+if TYPE_CHECKING:
+    from pep_variants.catalog.model import PublishedFile
 
 PATIENCE = 4
 """How many times pip's ``--timeout`` all of the metadata of a version may take: one minute.
@@ -70,18 +73,30 @@ class InfoFiles:
         self._given[project] = candidates
 
     def version(self, candidate: Any) -> Hashable:
-        """Return the version of the info, or of the candidate made of one."""
+        """Return the version of the info, or of the candidate made of one.
+
+        The public one for files that the catalogue describes.
+        """
+        known = catalog_link(link_of(candidate))
+        if known is not None:
+            return known.version  # type: ignore[no-any-return]
         version: Hashable = candidate[0] if isinstance(candidate, tuple) else candidate.version
         return version
 
     def filename(self, candidate: Any) -> str | None:
-        """Return the filename that the link ends in."""
+        """Return the filename that the link ends in, or the labelled name of the catalogue."""
         link = link_of(candidate)
-        return None if link is None else str(link.filename)
+        return None if link is None else filename_of(link)
 
     def metadata_hash(self, candidate: Info) -> Hashable | None:
-        """Return the hashes of METADATA that its page gives, None if it gives none."""
-        promised = getattr(link_of(candidate), "metadata_file_data", None)
+        """Return the hashes of METADATA that its page gives, None if it gives none.
+
+        None for files that the catalogue describes: it may add dependencies.
+        """
+        link = link_of(candidate)
+        if catalog_link(link) is not None:
+            return None
+        promised = getattr(link, "metadata_file_data", None)
         hashes = getattr(promised, "hashes", None)
         return tuple(sorted(hashes.items())) if hashes else None
 
@@ -99,6 +114,9 @@ class InfoFiles:
             VariantError: it cannot be fetched, or is broken.
         """
         link = link_of(candidate)
+        known = catalog_link(link)
+        if known is not None:
+            return known.entry.metadata(self._published(project, known))
         source = source_of(link)
         if (project, source) in self._slow:
             raise MetadataError(source, "", "took too long for another version, not asked again")
@@ -141,13 +159,18 @@ class InfoFiles:
             return _beside(link.file_path, filename)
         return found
 
+    def _published(self, project: str, known: CatalogLink) -> Iterator[PublishedFile]:
+        """Yield the catalogue's files of the version of *known*."""
+        for info in self._given.get(project, ()):
+            other = catalog_link(link_of(info))
+            if other is not None and other.version == known.version:
+                yield other.file
+
     def _wheels(self, project: str, version: Hashable, source: str) -> list[Any]:
         """Return the links of the variant wheels of *version* in *source*."""
         links = [link_of(info) for info in self._given.get(project, ()) if info[0] == version]
         return [
-            link
-            for link in links
-            if source_of(link) == source and split_label(link.filename)[1] is not None
+            link for link in links if source_of(link) == source and label_of_link(link) is not None
         ]
 
     def _by_version(self, source: str) -> dict[Any, Any]:

@@ -21,6 +21,7 @@ from resolvelib_variants.coherence import Chosen
 from resolvelib_variants.ordering import VariantOrdering
 
 from .candidate_info import Info, link_of, source_of
+from .catalog_links import catalog_link, filename_of
 from .errors import Fault, logger
 
 VERBOSE = 15
@@ -83,7 +84,8 @@ class VariantReporter:
         selection = ordering.selection(project, info)
         if selection is None:
             return
-        name, source = str(link_of(info).filename), source_of(link_of(info))
+        link = link_of(info)
+        name, source = filename_of(link), source_of(link)
         found = (item for item in selection.files if (item.filename, item.source) == (name, source))
         file = next(found, File(name, source, info))
         line = choice_line(selection, file, project, info[0], ordering.agrees_with(project, info))
@@ -94,8 +96,12 @@ class VariantReporter:
             self._hinted = True
             self._printed.add(line)
             line += _HINT.format(project)
+        known = catalog_link(link)
         with indent_log():
             self._print(logging.INFO, line)
+            if known is not None:
+                where = f"{known.place} (catalogue: {known.entry.documentation})"
+                self._print(VERBOSE, f"Variant {known.file.label} of {project} is from {where}")
 
     def locked(self, choice: LockChoice) -> None:
         """Print which variant of a lock file was chosen and why."""

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from pip._internal.exceptions import DistributionNotFound, InstallationError
 from pip._vendor.packaging.utils import canonicalize_name
 
-from pep_variants.model.label import split_label
-
 from . import BUILT_IN, LOCAL
+from .catalog_links import label_of_link
 from .distributions import installed_label
 from .errors import logger
 from .guard import guarded
@@ -74,7 +73,7 @@ def note_result(
     """
     for name, requirement in requirements.items():
         link = requirement.link
-        session.note_chosen(name, split_label(link.filename)[1] if link else None)
+        session.note_chosen(name, label_of_link(link) if link else None)
     if BUILT_IN and "pip" in requirements:
         _warn_of_other_pip(requirements["pip"])
     if session.ordering is not None:
@@ -89,16 +88,16 @@ def note_result(
     considered = session.ordering.considered if session.ordering is not None else ()
     projects = {candidate.project_name for candidate in candidates.values()}
     session.options.warn_of_unmatched(projects, considered)
-    _check_installed(session.options.forced, candidates.values())
+    _check_installed(session, candidates.values())
 
 
-def _check_installed(forced: Mapping[str, str], candidates: Iterable[Any]) -> None:
+def _check_installed(session: Session, candidates: Iterable[Any]) -> None:
     for candidate in candidates:
-        label = forced.get(candidate.project_name)
+        label = session.options.forced.get(candidate.project_name)
         dist = getattr(candidate, "dist", None)  # candidates with extras have none
         if label is None or dist is None or not candidate.is_installed:
             continue
-        installed = installed_label(dist)
+        installed = installed_label(dist) or session.label_of(dist)
         if installed != label:
             raise InstallationError(
                 f"{candidate.project_name} {candidate.version} is installed already, "
@@ -133,7 +132,7 @@ def _plain_versions(finder: Any, project: str) -> list[Any]:
     found = {
         item.version
         for item in finder.find_all_candidates(project)
-        if split_label(item.link.filename)[1] is None
+        if label_of_link(item.link) is None
     }
     return sorted(found, reverse=True)
 

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import copy
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from pip._vendor.packaging.utils import canonicalize_name
 
-from pep_variants.model.label import split_label
-
 from .build_requirements import Labels, inherited_labels
 from .candidate_info import Info, label_in, source_of
-from .distributions import labels_of
+from .catalog_links import label_of_link
+from .catalog_session import SessionCatalog
 from .errors import Fault, faults, logger
 from .guard import switch
 
@@ -58,6 +57,7 @@ class Session:
             variant wheels.
         labels: chosen labels by normalized project name, once pip has resolved.
         choice_records: contents of the `choice_record` files, by normalized project name.
+        catalog: what the command takes from the catalogue of existing builds.
     """
 
     def __init__(
@@ -93,6 +93,7 @@ class Session:
         self._provider: Any = None
         self._held: Mapping[str, Any] = {}
         self._build_labels = inherited_labels()
+        self.catalog = SessionCatalog(options, finder)
         self._warned = False
         preferences = options.read_given()
         if preferences is None or preferences.use_variants:
@@ -120,9 +121,24 @@ class Session:
         """Keep an index's link to a metadata file; nothing is fetched."""
         self._metadata_links.setdefault(source_of(link), []).append(link)
 
-    def note_variants(self, project: str) -> None:
-        """Keep that there are variant wheels of *project*."""
+    def note_variants(self, project: str, filename: str) -> None:
+        """Keep that there are variant wheels of *project*, one of them *filename*."""
         self._with_variants.add(canonicalize_name(project))
+        self.catalog.note_variants(project, filename)
+
+    def with_catalog(
+        self, project: str, own: list[Any], listed: Callable[[str], list[Any]]
+    ) -> list[Any]:
+        """Return *own*, pip's candidates of *project*, with those of the catalogue.
+
+        Arguments and errors as for `SessionCatalog.candidates`.
+        """
+        if not self.resolving or not self.catalog.wanted:
+            return own
+        found = self.catalog.candidates(project, own, listed)
+        if found is not own:
+            self._with_variants.add(canonicalize_name(project))
+        return found
 
     def has_variants(self, project: str) -> bool:
         """Return whether pip found variant wheels of *project*, by its normalized name."""
@@ -180,7 +196,8 @@ class Session:
     def ordered(self, project: str, infos: Iterator[Info]) -> Iterator[Info]:
         """Return pip's candidate infos of *project* with variants filtered and ordered."""
         if project in self._held:
-            infos = (info for info in infos if info[0] == self._held[project])
+            held = self.catalog.release(project, self._held[project])
+            infos = (info for info in infos if self.catalog.release(project, info[0]) == held)
         forced = project in self.options.forced
         if project not in self._with_variants and not forced:
             return infos
@@ -225,13 +242,25 @@ class Session:
         if name not in self._chosen:
             return candidates
         label = self._chosen[name]
-        return [item for item in candidates if split_label(item.link.filename)[1] == label]
+        return [item for item in candidates if label_of_link(item.link) == label]
 
     def installed_labels(self) -> Labels:
         """Return the variants that are installed where the command installs."""
+        dists = self._dists.items()
+        found = {name: (str(dist.version), self.label_of(dist)) for name, dist in dists}
+        return {name: item for name, item in found.items() if item[1]}
+
+    def label_of(self, dist: Any) -> str:
+        """Return the label of an installed distribution, empty if it is not a variant."""
+        return self.catalog.label_of(dist, self._dists)
+
+    @property
+    def _dists(self) -> Mapping[str, Any]:
+        """What is installed where the command installs, by normalized name."""
         if self._provider is None:
             return {}
-        return labels_of(self._provider._factory._installed_dists.items())
+        found: Mapping[str, Any] = self._provider._factory._installed_dists
+        return found
 
     @property
     def network(self) -> Any:

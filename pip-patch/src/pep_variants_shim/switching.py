@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from pep_variants.errors import redacted
 from pep_variants.limits import ADVICE_SECONDS
-from pep_variants.model.label import split_label
 from pep_variants.timeouts import within
 
-from .distributions import label_of
+from .catalog_links import label_of_link
 from .errors import logger
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ def switch_variants(session: Session, resolver: Any, resolve: Callable[[], Any])
     seen: set[str] = set()
     while True:
         found = [
-            item for item in _installed(resolver._result.mapping.values())
+            item for item in _installed(session, resolver._result.mapping.values())
             if item.project not in seen and _may_switch(item)
         ]  # fmt: skip
         seen.update(item.project for item in found)
@@ -97,7 +96,7 @@ def advise(session: Session, candidates: Iterable[Any], wanted: Collection[str])
     errors are logged as debug messages only.
     """
     end = time.monotonic() + ADVICE_SECONDS
-    for item in _installed(candidates):
+    for item in _installed(session, candidates):
         if item.project not in wanted or item.project in session.options.forced:
             continue
         if not (item.label or session.has_variants(item.project)):
@@ -144,18 +143,23 @@ def _better_than(session: Session, item: Installed) -> str | None:
     """
     version = item.dist.version
     found = session.finder.find_all_candidates(item.project)
-    links = [candidate.link for candidate in found if candidate.version == version]
-    if not links:
+    held = session.catalog.release(item.project, version)
+    found = [
+        candidate
+        for candidate in found
+        if session.catalog.release(item.project, candidate.version) == held
+    ]
+    if not found:
         return None
     ordering = session.get_ordering()
-    return ordering.advice(item.project, version, item.label or None, links) or ""
+    return ordering.advice(item.project, version, item.label or None, found) or ""
 
 
-def _installed(candidates: Iterable[Any]) -> Iterator[Installed]:
+def _installed(session: Session, candidates: Iterable[Any]) -> Iterator[Installed]:
     for candidate in candidates:
         dist = getattr(candidate, "dist", None)  # one with extras has none of its own
         if candidate.is_installed and dist is not None:
-            yield Installed(candidate.project_name, dist, label_of(dist))
+            yield Installed(candidate.project_name, dist, session.label_of(dist))
 
 
 def _may_switch(item: Installed) -> bool:
@@ -184,7 +188,7 @@ def _mark(requirements: dict[str, Any], resolver: Any, items: dict[str, Installe
         if item is None or candidate.name != candidate.project_name:
             continue
         link = candidate.source_link
-        label = None if link is None else split_label(link.filename)[1]
+        label = None if link is None else label_of_link(link)
         if (label or "") == item.label and candidate.version == item.dist.version:
             requirements.pop(item.project, None)  # hashes or constraints allow no other
         elif item.project in requirements:

@@ -37,25 +37,28 @@ def patch_finder(module: ModuleType) -> None:
                     resolving.note_metadata(link)
             elif url.count("-") >= 5 and split_label(link.filename)[1] is not None:
                 if resolving is not None:
-                    resolving.note_variants(link_evaluator.project_name)
+                    resolving.note_variants(link_evaluator.project_name, link.filename)
                 elif session is None or not session.lists_variants():
                     continue
             kept.append(link)
         return original(self, link_evaluator, kept)
 
-    with suppress(AttributeError):  # only other programs need it
+    with suppress(AttributeError):  # only the catalogue and other programs need it
         _patch_candidates(module.PackageFinder)
 
 
 def _patch_candidates(finder: Any) -> None:
-    """After a resolution, return only files of the chosen variants."""
+    """Add the files of the catalogue; after a resolution, only those of the chosen variants."""
     cached = finder.find_all_candidates
 
     @replace(finder, "find_all_candidates", shows=True)
     def find_all_candidates(original: Original, self: Any, project_name: str) -> Any:
         found = original(self, project_name)
         session = session_of(self)
-        return found if session is None else session.of_chosen(project_name, found)
+        if session is None:
+            return found
+        found = session.with_catalog(project_name, found, lambda name: original(self, name))
+        return session.of_chosen(project_name, found)
 
     if hasattr(cached, "cache_clear"):  # older pips; pip-tools calls it
         finder.find_all_candidates.cache_clear = cached.cache_clear

@@ -22,7 +22,8 @@ def patch_lock(module: Any) -> None:
         if session is not None:
             from ..lock_selection import with_metadata
 
-            tree = with_metadata(tree, session)
+            kept = session.catalog.without_redirects(tree["packages"])
+            tree = with_metadata({**tree, "packages": kept}, session)
         return original(tree, *args, **kwargs)
 
     module.tomli_w = _with(module.tomli_w, "dumps", dumps)

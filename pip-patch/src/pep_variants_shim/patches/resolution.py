@@ -8,9 +8,8 @@ from typing import Any
 
 from pip._vendor.packaging.utils import canonicalize_name
 
-from pep_variants.model.label import split_label
-
 from ..candidate_info import Info, label_in
+from ..catalog_links import label_of_link
 from ..errors import VariantsOff, logger
 from ..guard import fault, iterated, replace, require, switch
 from ..resolution_result import explained, note_result, resolved
@@ -54,7 +53,7 @@ class _Labelled:
 
 def _labelled(candidate: Any) -> Any:
     link = candidate.source_link
-    label = None if link is None else split_label(link.filename)[1]
+    label = None if link is None else label_of_link(link)
     return candidate if label is None else _Labelled(candidate, label)
 
 

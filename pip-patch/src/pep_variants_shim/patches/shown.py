@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
-from pep_variants.model.label import split_label
-
+from ..catalog_links import label_of_link
 from ..distributions import label_of
 from ..guard import guarded, replace
 from .finder import patch_listing
@@ -94,7 +93,7 @@ def patch_report(module: ModuleType) -> None:
     def install_req_to_dict(original: Callable[..., dict[str, Any]], cls: Any, ireq: Any) -> Any:
         # A wheel from pip's cache has the link of its source.
         link = getattr(ireq, "link", None)
-        label = split_label(link.filename)[1] if link is not None else None
+        label = label_of_link(link) if link is not None else None
         return _labelled(original(cls, ireq), label or "")
 
 

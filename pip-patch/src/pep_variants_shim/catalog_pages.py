@@ -1,0 +1,136 @@
+"""Pages of the catalogue's places, read with pip's network session and its parser of pages."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from pip._internal.models.link import Link
+
+from pep_variants.errors import printable, redacted
+from pep_variants.limits import CATALOG_BYTES
+
+from .errors import logger
+
+Answer = TypeVar("Answer")
+
+_THREADS = 8
+"""Pages that are read at the same time; a project may have thirty of them."""
+
+_RETRIES = 2
+"""After an answer that says to try again; a host that refuses connections is not asked again."""
+
+_REASON_LENGTH = 200
+
+
+def read_pages(
+    network: Any, urls: Sequence[str], seconds: float
+) -> tuple[dict[str, list[Any]], dict[str, str]]:
+    """Return the links of the pages at *urls*, and why a page has none, by URL.
+
+    Args:
+        network: pip's network session.
+        urls: of the pages.
+        seconds: how long all of them may take.
+    """
+    from pip._internal.index.collector import (
+        _get_simple_response,
+        _make_index_content,
+        parse_links,
+    )
+
+    def read(url: str) -> list[Any]:
+        response = _get_simple_response(url, session=network)
+        return list(parse_links(_make_index_content(response)))
+
+    # pip warns of these itself.
+    secure = [url for url in urls if network.is_secure_origin(Link(url))]
+    with _patient(network):
+        answers = _in_threads(secure, read, seconds)
+    pages = {url: found for url, found in answers.items() if isinstance(found, list)}
+    problems = {url: reason(found) for url, found in answers.items() if url not in pages}
+    return pages, problems
+
+
+def fetch_catalog(network: Any, url: str) -> bytes:
+    """Return the contents of the catalogue at *url*, cut off after `CATALOG_BYTES`."""
+    response = network.get(url, stream=True)
+    try:
+        response.raise_for_status()
+        data: bytes = response.raw.read(CATALOG_BYTES + 1, decode_content=True)
+        return data
+    finally:
+        response.close()
+
+
+def reason(error: object) -> str:
+    """Return in one line why a page could not be read."""
+    kind = getattr(error, "content_type", None)  # of an exception of pip without a message
+    text = f"it is {kind}, no page of links" if kind else str(error) or type(error).__name__
+    text = printable(redacted(" ".join(text.partition(" for url: ")[0].split())))
+    return text if len(text) <= _REASON_LENGTH else f"{text[:_REASON_LENGTH]}…"
+
+
+@contextlib.contextmanager
+def _patient(network: Any) -> Iterator[None]:
+    """Let pip's *network* session retry less often than pip, and ask for no passwords.
+
+    Several threads use it: only one could ask.
+    """
+    adapters = [item for item in network.adapters.values() if hasattr(item, "max_retries")]
+    before = [adapter.max_retries for adapter in adapters]
+    prompting = network.auth.prompting
+    try:
+        for adapter in adapters:
+            retries = adapter.max_retries
+            total = min(_RETRIES, retries.total or 0)
+            adapter.max_retries = retries.new(total=total, connect=0)
+        network.auth.prompting = False
+        yield
+    finally:
+        for adapter, retries in zip(adapters, before, strict=True):
+            adapter.max_retries = retries
+        network.auth.prompting = prompting
+
+
+def _in_threads(
+    urls: Sequence[str], read: Callable[[str], Answer], seconds: float
+) -> Mapping[str, Answer | Exception]:
+    """Return what *read* returns or raises for each of *urls*.
+
+    Those that take longer than *seconds* are abandoned; their threads do not keep the process from
+    ending.
+    """
+    answers: dict[str, Answer | Exception] = {}
+    waiting = deque(urls)
+
+    def work() -> None:
+        while True:
+            try:
+                url = waiting.popleft()
+            except IndexError:
+                return
+            try:
+                answers[url] = read(url)
+            except Exception as error:  # of a place: others are read all the same
+                logger.debug("The page %s cannot be read", url, exc_info=True)
+                answers[url] = error
+
+    threads = []
+    try:
+        for _ in range(min(_THREADS, len(urls))):
+            thread = threading.Thread(target=work, name="pep-variants", daemon=True)
+            thread.start()
+            threads.append(thread)
+    except RuntimeError:  # no thread can be started: the limit of a container, WebAssembly
+        work()
+    end = time.monotonic() + seconds
+    for thread in threads:
+        thread.join(max(0, end - time.monotonic()))
+    waiting.clear()
+    late = TimeoutError(f"no answer within {seconds:g} s")
+    return {url: answers.get(url, late) for url in urls}

@@ -1,0 +1,217 @@
+"""The catalogue in one pip command: opened when it is needed, and never the reason for a failure.
+
+Without a catalogue in the settings nothing of it is imported.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from pip._vendor.packaging.utils import canonicalize_name
+from pip._vendor.packaging.version import InvalidVersion, Version
+
+from .distributions import label_of
+from .errors import Fault, logger
+from .guard import switch
+
+if TYPE_CHECKING:
+    from pep_variants.catalog.model import CatalogProject
+    from pep_variants.catalog.store import Catalog
+    from pep_variants.choose.preferences import Preferences
+
+    from .catalog_files import CatalogFiles
+    from .variant_options import VariantOptions
+
+Found = TypeVar("Found")
+
+
+class SessionCatalog:
+    """What the commands of one finder take from the catalogue."""
+
+    def __init__(self, options: VariantOptions, finder: Any) -> None:
+        """Set up.
+
+        Args:
+            options: variant options of the command.
+            finder: pip's ``PackageFinder``.
+        """
+        self._options = options
+        self._finder = finder
+        self._files: CatalogFiles | None = None
+        self._opened = False
+        self._versions: dict[str, set[str]] = {}
+
+    @property
+    def wanted(self) -> bool:
+        """Whether the settings name a catalogue, and indexes are in use."""
+        preferences = self._options.preferences
+        return (
+            preferences is not None
+            and preferences.catalog is not None
+            and not getattr(self._finder.search_scope, "no_index", False)
+        )
+
+    def note_variants(self, project: str, filename: str) -> None:
+        """Keep that an index has a variant wheel of this version."""
+        if self.wanted:
+            name = canonicalize_name(project)
+            self._versions.setdefault(name, set()).add(filename.split("-", 2)[1])
+
+    def candidates(
+        self, project: str, own: list[Any], listed: Callable[[str], list[Any]]
+    ) -> list[Any]:
+        """Return *own*, pip's candidates of *project*, with those that the catalogue adds.
+
+        Args:
+            project: its name.
+            own: what pip found on the user's indexes.
+            listed: returns what pip finds there of another project.
+
+        Raises:
+            CatalogError: the catalogue cannot be read.
+            Fault: an internal error, if the user asked for a specific variant of the project.
+        """
+        name = canonicalize_name(project)
+
+        def add(files: CatalogFiles) -> list[Any]:
+            found = files.candidates(name, own, listed, lambda: self._with_variants(name))
+            if found is not own:
+                switch.used = True
+            return found
+
+        return self._guarded(add, own, forced=name in self._options.forced)
+
+    def entry(self, project: str) -> CatalogProject | None:
+        """Return the entry of the project, None without one."""
+        name, none = canonicalize_name(project), cast("CatalogProject | None", None)
+        return self._guarded(lambda files: files.entry(name), none)
+
+    def together(self, project: str) -> Collection[str]:
+        """Return the projects that have to come from the same variant as *project*."""
+        return self._guarded(lambda files: files.together(project), ())
+
+    def label_of(self, dist: Any, others: Any) -> str:
+        """Return the label of an installed distribution, empty if it is not known.
+
+        Args:
+            dist: pip's distribution.
+            others: all that are installed, by normalized name.
+        """
+        label = label_of(dist)
+        entry = None if label else self.entry(dist.canonical_name)
+        if entry is None:
+            return label
+        found = entry
+        return self._guarded(lambda files: files.installed_label(found, dist, others), label)
+
+    def release(self, project: str, version: Any) -> Any:
+        """Return *version* without its local part if the catalogue has an entry of *project*."""
+        return version if self.entry(project) is None else Version(version.public)
+
+    def without_redirects(self, packages: Iterable[Any]) -> list[Any]:
+        """Return *packages* of a lock file without those that were made here.
+
+        What they require is in the lock file itself.
+        """
+        made = {} if self._files is None else self._files.redirects
+        kept = []
+        for package in packages:
+            wheels = package.get("wheels") or ()
+            names = {str(wheel.get("name")) for wheel in wheels} & made.keys()
+            if not names:
+                kept.append(package)
+                continue
+            logger.info(
+                "%s is left out of the lock file: it stands for %s, which is in it",
+                package.get("name"),
+                made[min(names)],
+            )
+        return kept
+
+    def _with_variants(self, project: str) -> Collection[Any]:
+        """Return the public versions of which an index has variant wheels."""
+        found = set()
+        for text in self._versions.get(project, ()):
+            try:
+                found.add(Version(Version(text.replace("_", "-")).public))
+            except InvalidVersion:  # pip ignores the file, too
+                continue
+        return found
+
+    def _guarded(
+        self, use: Callable[[CatalogFiles], Found], otherwise: Found, *, forced: bool = False
+    ) -> Found:
+        """Return what *use* returns, *otherwise* without a catalogue or after a fault."""
+        if not self.wanted or (self._opened and self._files is None):
+            return otherwise
+        try:
+            if not self._opened:
+                self._opened = True
+                self._files = self._open()
+            return otherwise if self._files is None else use(self._files)
+        except Exception as error:
+            if _is_for_the_user(error):
+                raise
+            self._files = None
+            if forced:
+                raise Fault(error) from error
+            logger.debug("Internal error in pep-variants-shim", exc_info=error)
+            logger.warning("The catalogue is ignored. %s", Fault(error))
+            return otherwise
+
+    def _open(self) -> CatalogFiles | None:
+        from pep_variants.gc_pause import paused
+
+        with paused(True):
+            from .catalog_files import CatalogFiles
+
+        preferences = self._options.preferences
+        assert preferences is not None
+        catalog = self._read(preferences)
+        return None if catalog is None else CatalogFiles(catalog, self._finder)
+
+    def _read(self, preferences: Preferences) -> Catalog | None:
+        """Return the catalogue, None with a warning if its server does not give it."""
+        from pip._internal.exceptions import PipError
+        from pip._vendor.urllib3.exceptions import HTTPError
+
+        from pep_variants.catalog.opening import preferred_catalog
+        from pep_variants.choose.preferences import DEFAULT_CATALOG
+        from pep_variants.errors import redacted
+
+        from .catalog_pages import fetch_catalog, reason
+
+        if preferences.catalog == DEFAULT_CATALOG:
+            preferences = _shipped(preferences)
+        network = self._finder._link_collector.session
+        try:
+            return preferred_catalog(preferences, lambda url: fetch_catalog(network, url))
+        # Errors of requests are OSErrors; those of urllib3, for bodies that break off, are not.
+        except (OSError, PipError, HTTPError) as error:
+            name = redacted(str(preferences.catalog))
+            logger.warning("The catalogue %s is left out: %s", name, reason(error))
+            return None
+
+
+def _shipped(preferences: Preferences) -> Preferences:
+    """Return *preferences* with the bundled catalogue, unless a newer one may be installed."""
+    import importlib.util
+
+    if importlib.util.find_spec("variants_catalog") is not None:
+        return preferences  # updated by the user without the shim
+    try:
+        from variants_catalog import projects  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        return preferences
+    return dataclasses.replace(preferences, catalog=str(projects()))
+
+
+def _is_for_the_user(error: Exception) -> bool:
+    """Return whether *error* is about input, or one of pip's own."""
+    from pip._internal.exceptions import PipError
+
+    from pep_variants.errors import VariantError
+
+    return isinstance(error, (PipError, VariantError))

@@ -50,12 +50,16 @@ SOURCES = {
         "bundled/resolvelib_variants",
         "../resolver-ext/src/resolvelib_variants",
     ),
+    "pep_variants_shim/_vendor/variants_catalog": (
+        "bundled/variants_catalog",
+        "../packages/variants-catalog/src/variants_catalog",
+    ),
 }
 LIBRARIES: dict[str, dict[str, str]] = tomllib.loads(
     Path(__file__).with_name("vendor.toml").read_text("utf-8")
 )
 """What is bundled, by the name of the distribution, see vendor.toml."""
-OWN = ("pep-variants", "variants-plugins", "resolvelib-variants")
+OWN = ("pep-variants", "variants-plugins", "resolvelib-variants", "variants-catalog")
 """Distributions of this project that are bundled as well, of the same version and licence."""
 MODULES = {library["module"]: project for project, library in LIBRARIES.items()}
 # Import name to where it is found inside pip.

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from contextlib import ExitStack
-
 import pytest
 
-from support.catalog_places import DOCUMENTATION, Places, entry, served_places, variant
+from support.catalog_places import Places, entry, served_places, variant
 from support.index import Index
 from support.projects import DRIVER
-from support.wheels import NVIDIA, Release, Wheel, metadata
+from support.wheels import Wheel
 
-LINUX = "cp310.cp311.cp312.cp313-none-any"
 CUDA_12_8 = {DRIVER: "12.8"}
 CUDA_12_6 = {DRIVER: "12.6"}
 NO_GPU = {DRIVER: "11.0"}

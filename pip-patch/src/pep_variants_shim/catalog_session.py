@@ -202,7 +202,7 @@ def _shipped(preferences: Preferences) -> Preferences:
     if importlib.util.find_spec("variants_catalog") is not None:
         return preferences  # updated by the user without the shim
     try:
-        from variants_catalog import projects  # type: ignore[import-not-found, unused-ignore]
+        from variants_catalog import projects
     except ImportError:
         return preferences
     return dataclasses.replace(preferences, catalog=str(projects()))

@@ -24,6 +24,7 @@ def main() -> None:
     listening = _socket(message["socket"])
     # Not the directory of some project, which could not be unmounted or, on Windows, removed.
     os.chdir(message["folder"])
+    _spare_searches()
     try:
         from .server import Daemon
 
@@ -40,6 +41,18 @@ def main() -> None:
         sys.stderr.flush()
         # Threads that still wait for an upstream have no client any more.
         os._exit(0)
+
+
+def _spare_searches() -> None:
+    """Have httpcore not look for a module several times in each request that is sent on.
+
+    It tries to import sniffio, which tells asyncio from trio; without it all of ``sys.path`` is
+    searched each time.
+    """
+    from importlib.util import find_spec
+
+    if find_spec("sniffio") is None:
+        sys.modules["sniffio"] = None  # type: ignore[assignment] # an import fails at once
 
 
 def _socket(listening: object) -> socket.socket:

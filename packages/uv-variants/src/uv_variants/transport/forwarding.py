@@ -199,7 +199,9 @@ class Forwarder:
         repeatable = scope["method"] in _REPEATABLE and not _has_body(scope)
         try:
             proxy = outbound.proxy(scheme, host)
-            pool = self._pool(proxy, outbound, outbound.tls(host, port))
+            is_plain = scheme == "http" and proxy is None
+            tls = None if is_plain else outbound.tls(host, port)
+            pool = self._pool(proxy, outbound, tls)
         except (InvalidProxy, OSError) as error:
             raise ForwardingFailed(f"{place}: {cause(error)}") from None
         for attempt in (1, 2):
@@ -228,7 +230,7 @@ class Forwarder:
         return Answer(response, place)
 
     def _pool(
-        self, proxy: UserProxy | None, outbound: Outbound, tls: ssl.SSLContext
+        self, proxy: UserProxy | None, outbound: Outbound, tls: ssl.SSLContext | None
     ) -> httpcore.AsyncConnectionPool:
         key = (proxy, tls)
         pool = self._pools.get(key)

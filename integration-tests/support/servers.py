@@ -16,7 +16,7 @@ from pathlib import Path
 
 import httpx
 
-from .environments import Environments, clean_environ
+from .environments import ROOT, Environments, clean_environ
 from .index import JSON
 from .tools import tool
 
@@ -93,6 +93,71 @@ def nginx(
     program = shutil.which("nginx") or "/usr/sbin/nginx"
     with _running([program, "-p", str(work), "-c", str(config)], work, port):
         yield f"http://127.0.0.1:{port}/"
+
+
+_FRONT = """
+daemon off;
+{user}
+pid {work}/pid;
+error_log {work}/error.log;
+events {{}}
+http {{
+  log_format cache '$status $upstream_cache_status $request_uri';
+  access_log {work}/access.log cache;
+  client_body_temp_path {work}/temp;
+  proxy_temp_path {work}/temp;
+  fastcgi_temp_path {work}/temp;
+  uwsgi_temp_path {work}/temp;
+  scgi_temp_path {work}/temp;
+  include {work}/proxies.conf;
+}}
+"""
+
+
+@contextmanager
+def nginx_before(
+    ports: Sequence[int],
+    work: Path,
+    *,
+    certificate: tuple[Path, Path] | None = None,
+    read_timeout: str = "20s",
+) -> Iterator[str]:
+    """Run nginx with the configuration that is shipped before index proxies; yield its address.
+
+    Args:
+        ports: of three proxies on loopback.
+        work: for the server's own files; ``access.log`` has status, status of the cache and path.
+        certificate: files with certificate and key; None without TLS.
+        read_timeout: how long a proxy may take to answer.
+    """
+    work.mkdir(parents=True)
+    port = free_port()
+    text = (ROOT / "packages/variants-proxy/deploy/nginx.conf").read_text("utf-8")
+    changes = {
+        "/var/cache/nginx/variants-proxy": f"{work}/cache",
+        "server_name variants.example": "server_name localhost",
+        "proxy_read_timeout 20s": f"proxy_read_timeout {read_timeout}",
+        **{f"127.0.0.1:{4825 + n}": f"127.0.0.1:{ports[n]}" for n in range(3)},
+    }
+    secure = "listen 443 ssl http2;"
+    own = [f"/etc/nginx/variants.example.{name}" for name in ("pem", "key")]
+    if certificate is None:
+        changes[secure] = f"listen 127.0.0.1:{port};"
+        changes[f"ssl_certificate {own[0]};"] = ""
+        changes[f"ssl_certificate_key {own[1]};"] = ""
+    else:
+        changes[secure] = f"listen 127.0.0.1:{port} ssl http2;"
+        changes |= dict(zip(own, map(str, certificate), strict=True))
+    for old, new in changes.items():
+        if old not in text:
+            raise ValueError(f"nginx.conf has no {old!r}: change it here as well")
+        text = text.replace(old, new)
+    (work / "proxies.conf").write_text(text)
+    config = work / "nginx.conf"
+    config.write_text(_FRONT.format(user=_user(), work=work))
+    program = shutil.which("nginx") or "/usr/sbin/nginx"
+    with _running([program, "-p", str(work), "-c", str(config)], work, port):
+        yield f"http{'s' if certificate else ''}://127.0.0.1:{port}"
 
 
 def _user() -> str:

@@ -107,7 +107,7 @@ class ProjectPages:
             expires=now + lasts,
             vary="Accept, User-Agent" if has_variants and not client.is_at_index else "Accept",
             packs=self._settings.compress,
-            kept=int(lasts) if client.shared and not (client.floating or private) else 0,
+            kept=max(1, int(lasts)) if client.shared and not (client.floating or private) else 0,
         )
 
     def _unchanged(

@@ -55,12 +55,15 @@ class Replica:
         return self._process.pid
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start it."""
         self._process = subprocess.Popen(
             [sys.executable, "-c", _SERVE, *self._arguments],
             env=clean_environ(),
             stderr=subprocess.DEVNULL,
         )
+
+    def wait(self) -> None:
+        """Wait until it answers."""
         if not wait_until(self._answers):
             raise RuntimeError("a proxy does not start")
 
@@ -109,6 +112,8 @@ def replicas(
         for replica in found:
             stack.callback(replica.kill)
             replica.start()
+        for replica in found:
+            replica.wait()
         yield found
 
 

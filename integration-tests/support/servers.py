@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -109,7 +109,8 @@ http {{
   fastcgi_temp_path {work}/temp;
   uwsgi_temp_path {work}/temp;
   scgi_temp_path {work}/temp;
-  include {work}/proxies.conf;
+  keepalive_requests 1000000;
+  include {work}/*.part;
 }}
 """
 
@@ -132,32 +133,39 @@ def nginx_before(
     """
     work.mkdir(parents=True)
     port = free_port()
-    text = (ROOT / "packages/variants-proxy/deploy/nginx.conf").read_text("utf-8")
-    changes = {
-        "/var/cache/nginx/variants-proxy": f"{work}/cache",
-        "server_name variants.example": "server_name localhost",
-        "proxy_read_timeout 20s": f"proxy_read_timeout {read_timeout}",
-        **{f"127.0.0.1:{4825 + n}": f"127.0.0.1:{ports[n]}" for n in range(3)},
-    }
-    secure = "listen 443 ssl http2;"
-    own = [f"/etc/nginx/variants.example.{name}" for name in ("pem", "key")]
+    cache = {"/var/cache/nginx/variants-proxy": f"{work}/cache"}
+    _adapted("nginx/cache.conf", work / "cache.part", cache)
+    addresses = {f"127.0.0.1:{4825 + n}": f"127.0.0.1:{ports[n]}" for n in range(3)}
+    _adapted("nginx/upstream.conf", work / "upstream.part", addresses)
+    timeout = {"proxy_read_timeout 20s": f"proxy_read_timeout {read_timeout}"}
+    (work / "variants-proxy").mkdir()
+    _adapted("nginx/location.inc", work / "variants-proxy" / "location.inc", timeout)
     if certificate is None:
-        changes[secure] = f"listen 127.0.0.1:{port};"
-        changes[f"ssl_certificate {own[0]};"] = ""
-        changes[f"ssl_certificate_key {own[1]};"] = ""
+        plain = {"listen 8080": f"listen 127.0.0.1:{port}"}
+        _adapted("kubernetes/server.conf", work / "server.part", plain)
     else:
-        changes[secure] = f"listen 127.0.0.1:{port} ssl http2;"
-        changes |= dict(zip(own, map(str, certificate), strict=True))
-    for old, new in changes.items():
-        if old not in text:
-            raise ValueError(f"nginx.conf has no {old!r}: change it here as well")
-        text = text.replace(old, new)
-    (work / "proxies.conf").write_text(text)
+        secure = {
+            "listen 443": f"listen 127.0.0.1:{port}",
+            "server_name variants.example": "server_name localhost",
+            "/etc/nginx/tls/tls.crt": str(certificate[0]),
+            "/etc/nginx/tls/tls.key": str(certificate[1]),
+        }
+        _adapted("nginx/server.conf", work / "server.part", secure)
     config = work / "nginx.conf"
     config.write_text(_FRONT.format(user=_user(), work=work))
     program = shutil.which("nginx") or "/usr/sbin/nginx"
     with _running([program, "-p", str(work), "-c", str(config)], work, port):
         yield f"http{'s' if certificate else ''}://127.0.0.1:{port}"
+
+
+def _adapted(name: str, path: Path, changes: Mapping[str, str]) -> None:
+    """Write a file that is shipped to *path*, with other addresses and places."""
+    text = (ROOT / "packages/variants-proxy/deploy" / name).read_text("utf-8")
+    for old, new in changes.items():
+        if old not in text:
+            raise ValueError(f"{name} has no {old!r}: change it here as well")
+        text = text.replace(old, new)
+    path.write_text(text)
 
 
 def _user() -> str:

@@ -2,10 +2,13 @@
 
 # Size: unit tests of several distributions import it, without the servers beside it.
 
+from __future__ import annotations
+
 import time
+from collections.abc import Callable
 
 
-def wait_until(condition, seconds=20.0):
+def wait_until(condition: Callable[[], object], seconds: float = 20.0) -> bool:
     """Return whether *condition* holds within so many seconds."""
     end = time.monotonic() + seconds
     while not condition():

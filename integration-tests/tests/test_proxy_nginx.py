@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import ssl
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -12,6 +14,7 @@ import pytest
 
 from pep_variants.model.platform import Platform, Support
 from support.certificates import certified
+from support.environments import ROOT
 from support.index import JSON, Answer, Index, served
 from support.projects import app_index
 from support.proxy_fleet import cache_statuses, install, installing, replicas
@@ -115,13 +118,10 @@ def test_metrics_stay_inside(front):
     assert get(front, "/health").status_code == 200
 
 
-def test_tls(index, tmp_path):
+def test_tls(proxies, tmp_path):
     certificate = certified(tmp_path / "tls")
     pair = (tmp_path / "tls" / "1.pem", tmp_path / "tls" / "key.pem")
-    with (
-        replicas(index.url, tmp_path) as fleet,
-        nginx_before([each.port for each in fleet], tmp_path / "nginx", certificate=pair) as url,
-    ):
+    with nginx_before(proxies, tmp_path / "nginx", certificate=pair) as url:
         assert url.startswith("https://")
         environ = {"SSL_CERT_FILE": str(certificate.authority)}
         for key, label in LABELS.items():
@@ -149,11 +149,30 @@ def test_nothing_is_lost_when_things_fail(index, tmp_path):
             fleet[0].kill()
             with fleet[1].slow(stopped=1.5, running=0.3):
                 index.page_faults[""] = lambda: Answer(500, b"the index is down")
-                time.sleep(6)
+                time.sleep(4)
                 del index.page_faults[""]
             fleet[0].start()
-            time.sleep(1.5)
+            fleet[0].wait()
         assert installs.wrong == []
         assert installs.right > 10
         seen = cache_statuses(tmp_path / "nginx" / "access.log")
         assert seen["HIT"] > seen["MISS"]
+
+
+def test_configuration_for_kubernetes(tmp_path):
+    deploy = ROOT / "packages/variants-proxy/deploy"
+    (tmp_path / "variants-proxy").mkdir()
+    shutil.copy(deploy / "nginx/location.inc", tmp_path / "variants-proxy")
+    parts = [deploy / "nginx/cache.conf", deploy / "kubernetes/server.conf"]
+    parts.append(deploy / "kubernetes/upstream.conf")
+    text = "\n".join(path.read_text() for path in parts)
+    text = text.replace("server variants-proxy:4825", "server 127.0.0.1:4825")
+    text = text.replace("/var/cache/nginx", str(tmp_path))
+    config = tmp_path / "nginx.conf"
+    config.write_text(f"pid {tmp_path}/pid; events {{}} http {{ {text} }}")
+    program = shutil.which("nginx") or "/usr/sbin/nginx"
+    command = [program, "-t", "-q", "-p", str(tmp_path), "-c", str(config)]
+    done = subprocess.run(
+        [*command, "-e", str(tmp_path / "log")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -110,7 +111,49 @@ def test_url(tmp_path):
 
 def test_deployments_use_options_that_exist(tmp_path):
     known = set(re.findall(r"--[a-z-]+", run(tmp_path, "serve", "--help").stdout))
-    for file in DEPLOY.iterdir():
-        text = file.read_text()
-        command = next(line for line in text.splitlines() if re.search(r"serve\b", line))
-        assert set(re.findall(r"(?<![\w-])--[a-z-]+", command)) <= known, file
+    commands = re.compile(r".*serve\b.*|\s*(?:args|command|CMD):? .*")
+    used = {}
+    for file in filter(Path.is_file, DEPLOY.rglob("*")):
+        lines = [line for line in file.read_text().splitlines() if commands.fullmatch(line)]
+        used[file.name] = set(re.findall(r"(?<![\w-])--[a-z-]+", " ".join(lines)))
+        assert used[file.name] <= known, file
+    assert all("--open" in used[name] for name in ("Containerfile", "compose.yaml", "proxy.yaml"))
+    assert "--port" in used["variants-proxy@.service"]
+
+
+def test_deployments_use_files_that_exist():
+    names = re.findall(r"- \./(\S+?):", (DEPLOY / "compose.yaml").read_text())
+    resources = (DEPLOY / "kustomization.yaml").read_text()
+    names += re.findall(r"- ((?:kubernetes|nginx)/\S+)", resources)
+    assert len(names) >= 10
+    assert [name for name in names if name != "tls" and not (DEPLOY / name).is_file()] == []
+
+
+@pytest.mark.skipif(not shutil.which("kubectl"), reason="there is no kubectl")
+def test_kustomization():
+    done = subprocess.run(
+        ["kubectl", "kustomize", str(DEPLOY)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    kinds = re.findall(r"(?m)^kind: (\w+)", done.stdout)
+    assert sorted(kinds) == [
+        "ConfigMap", "ConfigMap", "Deployment", "Deployment", "Namespace",
+        "PodDisruptionBudget", "Service", "Service",
+    ]  # fmt: skip
+    assert "image: registry.example/variants-proxy:" in done.stdout
+    # What a Deployment mounts has the name with the digest of its contents.
+    for name in re.findall(r"(?m)^  name: (nginx-\w+|nginx-location-\w+)$", done.stdout):
+        assert done.stdout.count(f"name: {name}\n") == 2
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd")
+def test_systemd(tmp_path):
+    unit = tmp_path / "variants-proxy@4825.service"
+    text = (DEPLOY / "variants-proxy@.service").read_text()
+    unit.write_text(text.replace("/usr/local/bin/variants-proxy", sys.executable))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(unit)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    ours = [line for line in done.stderr.splitlines() if "variants-proxy" in line]
+    assert (done.returncode, ours) == (0, []), done.stderr

@@ -83,6 +83,7 @@ class Upstream:
         ranges: give parts of files.
         etags: give pages an entity tag and answer 304.
         faults: answers (status, headers, body or chunks) by path, in place of what is there.
+        guarded: the same, for requests with the credentials.
         delay: seconds before every answer.
         requests: path and headers, in order.
     """
@@ -99,6 +100,7 @@ class Upstream:
         self.ranges = True
         self.etags = False
         self.faults = {}
+        self.guarded = {}
         self.delay = 0.0
         self.requests = []
         self.url = ""
@@ -137,6 +139,8 @@ class Upstream:
             return self.faults[path]
         if self.credentials and headers.get("Authorization") != self.credentials:
             return 401, {"WWW-Authenticate": 'Basic realm="here"'}, b"who is it?"
+        if path in self.guarded:
+            return self.guarded[path]
         parts = path.strip("/").split("/")
         if parts[0] == "simple" and len(parts) == 2 and parts[1] in self.files:
             return self._page(parts[1], headers)

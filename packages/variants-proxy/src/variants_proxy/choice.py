@@ -100,7 +100,7 @@ def choose(
     forced = preferences.forced.get(page.project)
     if not preferences.use_variants or forced == NON_VARIANT_LABEL:
         return Choice(tuple(_without_variants(page.files, marked)))
-    target = machine.target or platform_of_namespaces(_supported(machine))
+    target = target_of(machine)
     detect = Detector(
         environment=environment_of(target),
         enabled=preferences.enable,
@@ -170,6 +170,11 @@ def _kept(
     )
     offers = with_locked(decision.offers, found)
     return replace(decision, offers=offers, locked=found, kept=tuple(here))
+
+
+def target_of(machine: Machine) -> str:
+    """Return operating system and processor of *machine*, as far as its description says."""
+    return machine.target or platform_of_namespaces(_supported(machine))
 
 
 def _supported(machine: Machine) -> tuple[str, ...]:

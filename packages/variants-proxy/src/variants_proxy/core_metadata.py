@@ -13,6 +13,7 @@ from variants_index.http.bodies import check_digests
 from variants_index.http.ranges import opened
 from variants_index.pages import PageFile
 
+from .catalog_files import CatalogFile, extended, made_metadata, redirect
 from .lru import LRUCache
 from .settings import Limits, Upstream
 from .single_flight import SingleFlight
@@ -34,6 +35,10 @@ class CoreMetadata:
         Raises:
             UpstreamError: it cannot be read.
         """
+        if (made := redirect(file)) is not None:
+            return made_metadata(made)
+        if isinstance(file, CatalogFile):
+            return extended(file, await self.read(file.upstream, file.original))
         key = upstream.name, metadata_key(file)
         known = self._inspected.get(key)
         if known is not None:
@@ -90,5 +95,9 @@ class CoreMetadata:
 
 def metadata_key(file: PageFile) -> str:
     """Return a key that is equal for wheels with the same ``METADATA`` according to the index."""
+    if isinstance(file, CatalogFile):
+        known = file.known
+        added = f"{known.label} {known.version} {known.requires}" if known is not None else ""
+        return f"{added} {metadata_key(file.original)}"
     digest = (file.core_metadata or {}).get("sha256")
     return f"sha256 {digest}" if digest else identity(file)

@@ -9,10 +9,13 @@ from packaging.version import Version
 from pep_variants.choose.explanation import notices, verdicts, why_not
 from pep_variants.choose.rejections import why_this
 
+from .catalog_files import published
+from .catalog_pages import CatalogPage
 from .core_metadata import CoreMetadata
 from .errors import UpstreamError
 from .offers import Choice, Decision
 from .remarks import conditional_requirements, remarks
+from .upstream_pages import FetchedPage
 from .upstreams import Upstreams
 from .views import ProjectView
 
@@ -34,7 +37,8 @@ class DecisionReport:
         the chosen one first), ``why`` the chosen one and nothing better, ``notices``,
         ``problems``, ``unknown`` labels, the ``providers`` that the metadata wants (``requires``
         and ``plugin-api``, by namespace), ``locked`` (see `_locked`) and what `remarks` returns.
-        The verdict of variants that a lock file has is ``locked``.
+        The verdict of variants that a lock file has is ``locked``. Of the catalogue's files there
+        is the ``published`` name by plain filename; ``catalog`` is what `_catalog` returns.
 
         Args:
             shown: one project.
@@ -46,6 +50,7 @@ class DecisionReport:
         return {
             "project": shown.project,
             "index": shown.upstream.name,
+            "catalog": _catalog(shown.found),
             "versions": await self._upstreams.budget(shown.upstream).compute(
                 lambda: [
                     {
@@ -87,6 +92,11 @@ def _decision_tree(decision: Decision, project: str) -> dict[str, object]:
     return {
         "version": str(decision.release.version),
         "files": {name: offer.label for name, offer in decision.offers.items()},
+        "published": {
+            name: own.original.filename
+            for name, offer in decision.offers.items()
+            if (own := published(offer.file)) is not None
+        },
         "variants": [
             {**row._asdict(), **({"verdict": "locked"} if row.label in decision.kept else {})}
             for ranking in rankings
@@ -103,6 +113,23 @@ def _decision_tree(decision: Decision, project: str) -> dict[str, object]:
             for namespace, provider in ranking.metadata.providers.items()
             if provider.requires
         },
+    }
+
+
+def _catalog(found: FetchedPage) -> dict[str, object] | None:
+    """Return what the catalogue says of a project: None if it has no entry that is used.
+
+    ``documentation`` of its publisher, ``source`` of the entry, ``places`` that it names, and
+    ``failures`` of these, one line each.
+    """
+    if not isinstance(found, CatalogPage):
+        return None
+    entry = found.entry
+    return {
+        "documentation": entry.documentation if entry is not None else "",
+        "source": entry.source if entry is not None else "",
+        "places": list(entry.places) if entry is not None else [],
+        "failures": list(found.failures),
     }
 
 

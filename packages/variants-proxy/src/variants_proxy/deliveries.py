@@ -14,11 +14,12 @@ from pep_variants.model.label import split_label
 from pep_variants.model.metadata import Metadata
 from variants_index.pages import Page, PageFile
 
+from .catalog_files import known_variants, made_wheel, origin, published, redirect
 from .choice import OWN, own_context
 from .core_metadata import CoreMetadata
 from .errors import NoSuchFile, UpstreamError
 from .file_lists import project_of
-from .in_place_names import FOLDER, HERE, wheel_at
+from .in_place_names import FOLDER, HERE, label_in_folder, wheel_at
 from .metadata_check import MetadataCheck
 from .offers import Choice, Offer
 from .project_views import ProjectViews
@@ -27,7 +28,7 @@ from .releases import Release, release_with
 from .served_metadata import ServedMetadata
 from .settings import Settings, Upstream
 from .transfers import Transfer, unchanged_transfer
-from .upstream_pages import FetchedPage, UpstreamPages
+from .upstream_pages import FetchedPage
 from .upstreams import Upstreams
 from .urls import CHOSEN, PLAIN
 from .views import Client
@@ -73,7 +74,6 @@ class Deliveries:
         self,
         settings: Settings,
         upstreams: Upstreams,
-        pages: UpstreamPages,
         views: ProjectViews,
         metadata: ReleaseMetadata,
         core_metadata: CoreMetadata,
@@ -82,7 +82,6 @@ class Deliveries:
     ) -> None:
         self._settings = settings
         self._upstreams = upstreams
-        self._pages = pages
         self._views = views
         self._metadata = metadata
         self._core_metadata = core_metadata
@@ -99,7 +98,7 @@ class Deliveries:
             UpstreamError: it cannot be fetched.
             VariantError, UnusableFile: it cannot be rewritten.
         """
-        found = await self._found(upstream, project)
+        found = await self._found(client, upstream, project)
         resolved = await self._resolved(
             client, upstream, project, found, choice, filename.removesuffix(".metadata")
         )
@@ -129,11 +128,12 @@ class Deliveries:
         """
         name = filename.removesuffix(".metadata")
         wheel = wheel_at(f"{FOLDER}/{quote(folder)}/{quote(name)}")
-        if wheel is None:
+        if wheel is None and label_in_folder(folder) is None:
             raise NoSuchFile(f"{FOLDER}/{folder}/{filename}: is not the name of a variant wheel")
-        label, plain = wheel
+        # A publisher's file has its own name in the folder.
+        label, plain = wheel or (label_in_folder(folder), name)
         project = project or project_of(plain) or ""
-        found = await self._found(upstream, project)
+        found = await self._found(client, upstream, project)
         floating = folder == HERE
         if floating:
             resolved = await self._resolved(client, upstream, project, found, CHOSEN, plain)
@@ -165,8 +165,8 @@ class Deliveries:
                 raise
             return VariantContext(label, {})
 
-    async def _found(self, upstream: Upstream, project: str) -> FetchedPage:
-        found = await self._pages.page(upstream, project)
+    async def _found(self, client: Client, upstream: Upstream, project: str) -> FetchedPage:
+        found = await self._views.page(client, upstream, project)
         if found is None:
             raise NoSuchFile(f"index {upstream.name} has no project {project}")
         return found
@@ -183,6 +183,8 @@ class Deliveries:
         floating: bool,
     ) -> Delivery:
         file, context, release = resolved
+        page_upstream, upstream = upstream, origin(upstream, file)
+        made = redirect(file)
         is_metadata = filename.endswith(".metadata")
         plain, label = split_label(file.filename)
         is_direct = self._upstreams.is_direct(upstream, file.url, in_place=client.is_at_index)
@@ -196,7 +198,7 @@ class Deliveries:
             logger.warning("%s: its metadata cannot be inspected: %s", file.filename, error)
             reduced = None
             unhashed = True
-        redirects = is_direct and not (unhashed and file.hashes)
+        redirects = is_direct and made is None and not (unhashed and file.hashes)
         delivery = Delivery(
             upstream,
             found.private,
@@ -209,9 +211,9 @@ class Deliveries:
             if context is not None and not client.is_at_index:
                 delivery = replace(delivery, vary="User-Agent")
             if client.merges and context is not None:
-                shown, _ = await self._views.chosen(client, upstream, project, found)
+                shown, _ = await self._views.chosen(client, page_upstream, project, found)
                 offer = Offer(file, plain, label, context)
-                merged = await self._served.of_file(upstream, shown, offer)
+                merged = await self._served.of_file(page_upstream, shown, offer)
                 if merged is not None:
                     return replace(delivery, data=merged)
             if reduced is None and file.core_metadata is not None and redirects:
@@ -220,8 +222,10 @@ class Deliveries:
                 raise NoSuchFile(f"{filename}: only wheels have core metadata files")
             data = reduced or await self._core_metadata.read(upstream, file)
             return replace(delivery, data=data)
+        if made is not None:
+            return replace(delivery, data=made_wheel(made))
         check = None
-        if label is not None:
+        if label is not None and known_variants((file,)) is None:
             metadata = await self._index_metadata(upstream, release)
             check = MetadataCheck(upstream.url, file, label, metadata)
             if await self._preparation.agrees(upstream, check):
@@ -288,6 +292,9 @@ def _find_file(shown: Choice, upstream: Upstream, page: Page, choice: str, plain
 def _file_with(upstream: Upstream, page: Page, plain: str, label: str | None) -> PageFile:
     for file in page.files:
         if split_label(file.filename) == (plain, label):
+            return file
+        own = published(file)
+        if own is not None and (own.original.filename, own.label) == (plain, label):
             return file
     of = f" of variant {label}" if label is not None else ""
     raise NoSuchFile(f"index {upstream.name} has no {plain}{of}")

@@ -75,6 +75,11 @@ def variant_place(label: str | None, plain: str) -> tuple[str, str]:
     return name, f"{FOLDER}/{folder}/{_quoted(name)}"
 
 
+def folder_path(label: str, name: str) -> str:
+    """Return the URL, relative to the page, of a file *name* in the folder of *label*."""
+    return f"{FOLDER}/{label_folder(label)}/{_quoted(name)}"
+
+
 def here_path(plain: str) -> str:
     """Return the URL, relative to the page, of the file that is selected for *plain* on request."""
     return here_place(plain)[1]

@@ -38,7 +38,7 @@ class LockedVersion:
         found: dict[str, str | None] = {}
         for item in self.items:
             if item.endswith(".whl"):
-                plain, label = _named(item)
+                plain, label = named_wheel(item)
                 if label != HERE:
                     found[plain] = label
         return found
@@ -112,7 +112,7 @@ def with_locked(usual: Mapping[str, Offer], locked: Mapping[str, Offer]) -> dict
     return {**kept, **locked}
 
 
-def _named(item: str) -> tuple[str, str | None]:
+def named_wheel(item: str) -> tuple[str, str | None]:
     """Return plain filename and label of a wheel at a URL."""
     label, plain = wheel_at(item) or (None, unquote(urlsplit(item).path.rpartition("/")[2]))
     return plain, label

@@ -16,9 +16,10 @@ from pep_variants.gc_pause import paused
 from pep_variants.model.label import split_label
 from variants_index.pages import Page, PageFile
 
+from .catalog_files import is_extended, made_wheel, origin, published, redirect
 from .core_metadata import CoreMetadata, metadata_key
 from .errors import UpstreamError
-from .in_place_names import here_place, variant_place
+from .in_place_names import folder_path, here_place, variant_place
 from .observations import NotedProjects
 from .offers import Choice, Offer
 from .releases import wheel_version
@@ -86,7 +87,9 @@ class PageEntries:
             prefix: relative URL from the page to ``/p/<key>/``.
         """
         compute = self._upstreams.budget(shown.upstream).compute
-        offers = await compute(lambda: _newest_first(choice))
+        offers = await compute(
+            lambda: [offer for offer in _newest_first(choice) if published(offer.file) is None]
+        )
         markers = await self._markers(client, shown.upstream, offers)
         announced: dict[str, WheelDigest | None] = {}
         if markers.reduced:
@@ -184,6 +187,9 @@ def _read_markers(
 ) -> _Markers:
     """Return the markers in *metadata*, which is by key; *keys* are those of *offers*."""
     marked = {key for key, data in metadata.items() if data and metadata_terms(data)}
+    marked |= {
+        key for key, offer in zip(keys, offers, strict=True) if is_extended(offer.file)
+    } & metadata.keys()
     reduced = {
         offer.file.filename: reduce_metadata(data, offer.context)
         for key, offer in zip(keys, offers, strict=True)
@@ -245,7 +251,7 @@ def _entry(
         prefix,
         markers,
         announced,
-        is_direct=direct.allows(offer.file.url),
+        is_direct=direct.allows(offer.file),
         is_ours=offer.label is not None or (version is not None and version.plain),
     )
     if version is None or entry is offer.file:
@@ -268,6 +274,11 @@ def _own_entry(
 ) -> PageFile:
     """Return the entry of a file with its own METADATA; *is_ours* if the proxy has to serve it."""
     file = offer.file
+    if (own := published(file)) is not None:
+        if is_direct:
+            return own.original
+        name, url = _place(client, shown, offer, prefix, floating=False)
+        return replace(own.original, filename=name, url=url, provenance=None, gpg_sig=None)
     reduced = markers.reduced.get(file.filename)
     unknown = file.filename in markers.unknown
     floating = client.floating and offer.context is not None
@@ -280,6 +291,10 @@ def _own_entry(
         if not core_metadata and file.filename in markers.digests:
             # Known here: clients need not read it from the wheel.
             core_metadata = {"sha256": markers.digests[file.filename]}
+        made = redirect(file)
+        if made is not None:
+            data = made_wheel(made)
+            file = replace(file, hashes={"sha256": sha256(data).hexdigest()}, size=len(data))
         # Without gpg_sig: clients would look for the signature beside the proxy's URL.
         return PageFile(
             filename,
@@ -319,6 +334,11 @@ def _place(
     client: Client, shown: ProjectView, offer: Offer, prefix: str, *, floating: bool
 ) -> tuple[str, str]:
     """Return filename and relative URL of a file that is not the upstream's."""
+    if (own := published(offer.file)) is not None and offer.label is not None:
+        name = own.original.filename
+        if client.in_place:
+            return name, folder_path(offer.label, name)
+        return name, prefix + file_path(shown.upstream.name, shown.project, offer.label, name)
     if client.in_place:
         if floating:
             return here_place(offer.filename)
@@ -351,12 +371,11 @@ class _Direct:
         self._upstreams = upstreams
         self._upstream = upstream
         self._in_place = in_place
-        self._known: dict[str, bool] = {}
+        self._known: dict[tuple[str, str], bool] = {}
 
-    def allows(self, url: str) -> bool:
-        host = url[: url.find("/", 8)]
-        if host not in self._known:
-            self._known[host] = self._upstreams.is_direct(
-                self._upstream, url, in_place=self._in_place
-            )
-        return self._known[host]
+    def allows(self, file: PageFile) -> bool:
+        upstream, url = origin(self._upstream, file), file.url
+        key = upstream.name, url[: url.find("/", 8)]
+        if key not in self._known:
+            self._known[key] = self._upstreams.is_direct(upstream, url, in_place=self._in_place)
+        return self._known[key]

@@ -12,7 +12,10 @@ from pep_variants.errors import PluginFailed
 from pep_variants.gc_pause import paused
 from variants_index.pages import Page
 
-from .choice import OtherSource, choose
+from .catalog_choice import locked_names, with_published
+from .catalog_files import known_variants
+from .catalog_pages import CatalogPage, CatalogPages
+from .choice import OtherSource, choose, target_of
 from .errors import UpstreamError
 from .locked_labels import LockedVersion
 from .lru import LRUCache
@@ -43,6 +46,7 @@ class ProjectViews:
         settings: Settings,
         upstreams: Upstreams,
         pages: UpstreamPages,
+        catalog: CatalogPages,
         metadata: ReleaseMetadata,
         preparation: WheelPreparation,
         noted: NotedProjects,
@@ -50,6 +54,7 @@ class ProjectViews:
         self._settings = settings
         self._upstreams = upstreams
         self._pages = pages
+        self._catalog = catalog
         self._metadata = metadata
         self._preparation = preparation
         self._noted = noted
@@ -78,13 +83,22 @@ class ProjectViews:
             else [upstream]
         )
         for item in asked:
-            found = await self._pages.page(item, project)
+            found = await self.page(client, item, project)
             if found is not None:
                 if await self._passes(client, item, project, found):
                     return ProjectView(item, project, found, None, not found.stale)
                 choice, sure = await self.chosen(client, item, project, found)
                 return ProjectView(item, project, found, choice, sure and not found.stale)
         return None
+
+    async def page(self, client: Client, upstream: Upstream, project: str) -> FetchedPage | None:
+        """Return the page of *project* that *client* gets files of, None if there is none.
+
+        Raises:
+            UpstreamError: the upstream fails.
+        """
+        found = await self._pages.page(upstream, project)
+        return await self._catalog.page(client, upstream, project, found)
 
     async def _passes(
         self, client: Client, upstream: Upstream, project: str, found: FetchedPage
@@ -131,7 +145,7 @@ class ProjectViews:
                     return page, versions, listing.plain_releases(versions if chooses else ())
 
             page, versions, plain_versions = await compute(read_versions)
-            locked = client.locked.get(project, {})
+            locked = locked_names(client.locked.get(project, {}), page)
             # A lock file may have older versions than those that are evaluated otherwise.
             older = versions[self._settings.limits.versions :]
             newest = versions[: len(versions) - len(older)]
@@ -144,14 +158,14 @@ class ProjectViews:
                 others_found.append(other_found)
                 sure = sure and is_sure
             marked = await self._preparation.marked(
-                upstream, plain_versions, thorough=bool(versions)
+                upstream, plain_versions, thorough=any(map(_has_own_variants, versions))
             )
 
             read = partial(known_metadata, metadata)
 
             def chosen() -> Choice:
                 with paused(len(page.files) > _MANY):
-                    return choose(
+                    choice = choose(
                         page,
                         versions,
                         client.machine,
@@ -164,6 +178,7 @@ class ProjectViews:
                         portable=client.is_portable,
                         locked={v: LockedVersion(items) for v, items in locked.items()},
                     )
+                    return with_published(choice, target_of(client.machine))
 
             try:
                 choice = await compute(chosen)
@@ -177,7 +192,8 @@ class ProjectViews:
                 machine = replace(client.machine, preferences=plain)
                 choice = await compute(lambda: choose(page, (), machine, read, limit=0))
                 sure = False
-            if await compute(lambda: any(map(is_notable, choice.decisions))):
+            failed = isinstance(found, CatalogPage) and bool(found.failures)
+            if failed or await compute(lambda: any(map(is_notable, choice.decisions))):
                 self._noted.add(client, project)
             if sure:
                 self._choices.put(key, choice, 200 + 300 * len(choice.offers))
@@ -234,6 +250,11 @@ class ProjectViews:
         projects = await self._pages.projects(upstream)
         shown = [await self.view(client, upstream, project) for project in projects]
         return [item for item in shown if item is not None]
+
+
+def _has_own_variants(release: Release) -> bool:
+    """Return whether the index, not the catalogue, has variants of a version."""
+    return release.has_variants and known_variants(release.wheels) is None
 
 
 def _stands(

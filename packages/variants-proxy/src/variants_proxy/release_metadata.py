@@ -16,6 +16,7 @@ from packaging.version import Version
 
 from pep_variants.errors import MetadataError, VariantError, redacted
 from pep_variants.fetch import ABSENT, Absent, Answer, Failed, Fetch, Whole
+from pep_variants.formats.writer import write_metadata
 from pep_variants.model.label import split_label
 from pep_variants.model.metadata import Metadata
 from pep_variants.release import ReleaseReader
@@ -23,6 +24,7 @@ from variants_index.errors import Unreachable
 from variants_index.pages import PageFile
 from variants_index.release_metadata import answer, release_file
 
+from .catalog_files import known_variants, release_origin
 from .errors import UpstreamError
 from .log_lines import VARIANTS_IGNORED
 from .lru import LRUCache
@@ -48,6 +50,10 @@ class ReleaseMetadata:
 
     def cached(self, upstream: Upstream, release: Release) -> Metadata | None:
         """Return the variant metadata of *release* if that is known and can never change."""
+        described = known_variants(release.wheels)
+        if described is not None:
+            return described
+        upstream = release_origin(upstream, release.wheels)
         return self._documents.get((upstream.name, _release_key(release)))
 
     async def read(self, upstream: Upstream, release: Release) -> Metadata:
@@ -59,6 +65,7 @@ class ReleaseMetadata:
         known = self.cached(upstream, release)
         if known is not None:
             return known
+        upstream = release_origin(upstream, release.wheels)
         key = upstream.name, _release_key(release)
 
         async def work() -> Metadata:
@@ -78,7 +85,10 @@ class ReleaseMetadata:
         Raises:
             VariantError: there is none, it cannot be fetched, or it is broken.
         """
-        reader = await self._read(upstream, release)
+        described = known_variants(release.wheels)
+        if described is not None:
+            return described, (write_metadata(described).encode(),)
+        reader = await self._read(release_origin(upstream, release.wheels), release)
         found = reader.documents
         return reader.result(), tuple(found[key] for key in sorted(found))
 
@@ -140,9 +150,14 @@ class ReleaseMetadata:
         )
         sure = all(
             not isinstance(result, VariantError)
-            and all(
-                file.hashes
-                for file in (release.wheels if release.document is None else (release.document,))
+            and (
+                known_variants(release.wheels) is not None
+                or all(
+                    file.hashes
+                    for file in (
+                        release.wheels if release.document is None else (release.document,)
+                    )
+                )
             )
             for release, result in zip(wanted, found, strict=True)
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .catalog_pages import CatalogPages
+from .catalog_source import CatalogSource
 from .clients import Clients
 from .core_metadata import CoreMetadata
 from .decision_report import DecisionReport
@@ -29,6 +31,7 @@ class Service:
         upstreams: connections to the upstream indexes.
         upstream_pages: the upstreams' own pages.
         clients: from platform keys.
+        catalog: of existing builds.
         noted: projects that there are notices about.
         views: of projects, for clients.
         pages: written from views.
@@ -50,10 +53,14 @@ class Service:
         pages = UpstreamPages(settings, upstreams, metrics)
         self.upstream_pages = pages
         self.clients = Clients(settings)
-        self.views = ProjectViews(settings, upstreams, pages, metadata, preparation, self.noted)
+        self.catalog = CatalogSource(settings, upstreams)
+        catalog_pages = CatalogPages(settings, upstreams, pages, self.catalog)
+        self.views = ProjectViews(
+            settings, upstreams, pages, catalog_pages, metadata, preparation, self.noted
+        )
         self.pages = ProjectPages(settings, upstreams, pages, entries)
         self.deliveries = Deliveries(
-            settings, upstreams, pages, self.views, metadata, core_metadata, preparation, served
+            settings, upstreams, self.views, metadata, core_metadata, preparation, served
         )
         self.report = DecisionReport(upstreams, core_metadata)
         self.release_files = ReleaseFiles(upstreams, metadata, core_metadata, preparation, limits)

@@ -91,6 +91,8 @@ class Limits:
         hashed_versions: versions of `hashed`, besides those of a lock file: final releases before
             others.
         hashed_bytes: maximum size of a wheel for `hashed`.
+        catalog_seconds: timeout for a page that the catalogue names; without it a project has the
+            variants of the other ones.
         cache_bytes: pages and small files on disk.
         answer_bytes: responses in memory.
         kept_page_bytes: upstream pages in memory.
@@ -115,6 +117,7 @@ class Limits:
     hashed: int = 50
     hashed_versions: int = 2
     hashed_bytes: int = 32 * 2**20
+    catalog_seconds: float = 20.0
     cache_bytes: int = 1024 * 2**20
     answer_bytes: int = 32 * 2**20
     kept_page_bytes: int = 32 * 2**20
@@ -149,6 +152,9 @@ class Settings:
             machines (see `keyed_index`), in place of 401.
         requested: normalized names of projects that clients request from indexes, too. Their files
             in find-links places are evaluated together with those of the index.
+        catalog: catalogue of existing builds: `DEFAULT_CATALOG`, a path or a URL; None for none.
+        catalog_mirrors: beginnings of the catalogue's URLs, and what replaces them.
+        pinned: normalized names of projects that the catalogue leaves alone: their index is given.
     """
 
     upstreams: tuple[Upstream, ...]
@@ -168,6 +174,9 @@ class Settings:
     failures: Mapping[str, PluginFailed] = field(default_factory=dict)
     requested: frozenset[str] = frozenset()
     anonymous: bool = False
+    catalog: str | None = None
+    catalog_mirrors: Mapping[str, str] = field(default_factory=dict)
+    pinned: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         """Check that names are unique in URLs."""

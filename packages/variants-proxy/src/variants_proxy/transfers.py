@@ -30,6 +30,7 @@ from variants_index.http.ranges import opened, temporary_file
 from variants_index.http.session import Session
 from variants_index.pages import PageFile
 
+from .catalog_files import extended
 from .errors import UnusableFile
 from .metadata_check import MetadataCheck
 
@@ -112,7 +113,7 @@ def rewritten_transfer(
         found = contents.read(METADATA_FILE, limit)
         if found is None:
             raise InvalidWheel(f"{source}: has no {METADATA_FILE}")
-        if reduce_metadata(found, context) != reduced:
+        if reduce_metadata(extended(file, found), context) != reduced:
             raise UnusableFile(
                 f"{source}: its METADATA differs from the core metadata that the index lists"
             )

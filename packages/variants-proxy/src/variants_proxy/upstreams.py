@@ -37,6 +37,7 @@ class Upstreams:
         self._limits = settings.limits
         self._store = Store(settings.cache, Bounds(settings.limits.cache_bytes))
         self._sessions = {item.name: self._begun(item) for item in settings.upstreams}
+        self._shared: dict[tuple[str, str | None, int | None], Session] = {}
         self._privates: dict[str, bool] = {}
         self._threads = Threads()
         self._budgets = {
@@ -54,6 +55,22 @@ class Upstreams:
     def store(self) -> Store:
         """The cache on disk."""
         return self._store
+
+    def add(self, upstream: Upstream) -> None:
+        """Add an upstream that is in no setting, if it is not there yet.
+
+        Those of one server share a session: they have no credentials but those of netrc and
+        keyring.
+        """
+        if upstream.name in self._sessions:
+            return
+        origin = _origin(upstream.url)
+        session = self._shared.get(origin)
+        if session is None:
+            session = self._shared[origin] = self._begun(upstream)
+        session.addresses.configure(upstream.url)
+        self._sessions[upstream.name] = session
+        self._budgets[upstream.name] = Budget(upstream, self._limits, self._threads)
 
     def close(self) -> None:
         """Close all connections without waiting."""

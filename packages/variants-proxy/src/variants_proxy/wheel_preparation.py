@@ -19,6 +19,7 @@ from pep_variants.choose.metadata_markers import (
 from pep_variants.urls import is_local
 from variants_index.pages import PageFile
 
+from .catalog_files import is_extended, origin, redirect
 from .core_metadata import CoreMetadata
 from .errors import UpstreamError
 from .lru import LRUCache
@@ -111,7 +112,8 @@ class WheelPreparation:
         metadata = await self._core_metadata.read(upstream, file)
 
         def reduce() -> bytes | None:
-            return reduce_metadata(metadata, context) if metadata_terms(metadata) else None
+            changes = is_extended(file) or metadata_terms(metadata)
+            return reduce_metadata(metadata, context) if changes else None
 
         return await self._upstreams.budget(upstream).compute(reduce)
 
@@ -128,6 +130,7 @@ class WheelPreparation:
             UpstreamError: it cannot be read.
             VariantError, UnusableFile: as `rewritten_transfer`, which has the arguments.
         """
+        upstream = origin(upstream, file)
         self._upstreams.allow_links(upstream, file.url)
         assert context is not None
         name = rewrite_name(upstream.url, file, reduced)
@@ -162,6 +165,7 @@ class WheelPreparation:
             UpstreamError: it cannot be read.
             VariantError: its metadata differs.
         """
+        upstream = origin(upstream, check.file)
         self._upstreams.allow_links(upstream, check.file.url)
         session = self._upstreams.session(upstream)
         store = self._upstreams.store
@@ -192,6 +196,7 @@ class WheelPreparation:
             reduced: its METADATA with evaluated markers.
             ahead: read the wheel to compute them, if it is small enough.
         """
+        upstream = origin(upstream, offer.file)
         name = rewrite_name(upstream.url, offer.file, reduced)
         if not name:
             return None
@@ -221,4 +226,4 @@ class WheelPreparation:
 
 def is_cheap(wheel: PageFile) -> bool:
     """Return whether METADATA of *wheel* can be read without reading from a remote wheel."""
-    return wheel.core_metadata is not None or is_local(wheel.url)
+    return redirect(wheel) is not None or wheel.core_metadata is not None or is_local(wheel.url)

@@ -1,0 +1,136 @@
+"""Files of the catalogue on a page: published wheels under the names of variant wheels.
+
+`CatalogPages` adds them to the page of an upstream, so whatever chooses among variant wheels
+chooses among them as well. There are four kinds of them:
+
+- *published*: the publisher's file, which pages list with its own name, URL and hash;
+- *extended*: a wheel of the upstream with dependencies that the catalogue adds to its METADATA;
+- *redirects*: wheels made on the spot, which require another project;
+- variant wheels of the index that the catalogue names for a project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from pep_variants.catalog.model import CatalogProject, PublishedFile
+from pep_variants.catalog.redirect import redirect_metadata, redirect_wheel, with_requirements
+from pep_variants.model.metadata import Metadata
+from variants_index.pages import PageFile
+
+from .settings import Upstream
+
+
+@dataclass(frozen=True, kw_only=True)
+class CatalogFile(PageFile):
+    """A file that the catalogue adds to a page, or that it knows by another name.
+
+    Attributes:
+        upstream: that the file is fetched from; it is not the page's.
+        original: as the page that lists it has it.
+        known: what the catalogue says of it; None for a file of an index of variants.
+        entry: of the project.
+        metadata: variant metadata of its version, one object for equal ones; None for a file of an
+            index of variants.
+    """
+
+    upstream: Upstream = field(compare=False)
+    original: PageFile = field(compare=False)
+    entry: CatalogProject = field(compare=False, repr=False)
+    known: PublishedFile | None = field(default=None, compare=False)
+    metadata: Metadata | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def label(self) -> str | None:
+        """Variant label that the catalogue gives it."""
+        return None if self.known is None else self.known.label
+
+
+def listed_as(
+    file: PageFile,
+    name: str,
+    upstream: Upstream,
+    entry: CatalogProject,
+    known: PublishedFile | None = None,
+    metadata: Metadata | None = None,
+) -> CatalogFile:
+    """Return *file* of *upstream* under the name *name*; see `CatalogFile` for the others."""
+    is_made = known is not None and known.redirect
+    return CatalogFile(
+        name,
+        file.url,
+        {} if is_made else file.hashes,
+        file.requires_python,
+        file.yanked,
+        None if is_made else file.size,
+        file.upload_time,
+        None if is_made else file.core_metadata,
+        None if is_made else file.provenance,
+        upstream=upstream,
+        original=file,
+        entry=entry,
+        known=known,
+        metadata=metadata,
+    )
+
+
+def published(file: PageFile) -> CatalogFile | None:
+    """Return *file* if it is the publisher's, which clients get under its own name."""
+    if isinstance(file, CatalogFile) and file.known is not None:
+        return None if file.known.redirect or file.known.requires else file
+    return None
+
+
+def redirect(file: PageFile) -> CatalogFile | None:
+    """Return *file* if it is made here, and requires another project."""
+    if isinstance(file, CatalogFile) and file.known is not None and file.known.redirect:
+        return file
+    return None
+
+
+def is_extended(file: PageFile) -> bool:
+    """Return whether the catalogue adds dependencies to the METADATA of *file*."""
+    if not isinstance(file, CatalogFile) or file.known is None:
+        return False
+    return bool(file.known.requires) and not file.known.redirect
+
+
+def extended(file: PageFile, metadata: bytes) -> bytes:
+    """Return *metadata*, that of *file*, with the dependencies that the catalogue adds.
+
+    Raises:
+        InvalidWheel: *metadata* is not valid.
+    """
+    if isinstance(file, CatalogFile) and file.known is not None and is_extended(file):
+        return with_requirements(metadata, file.known)
+    return metadata
+
+
+def origin(upstream: Upstream, file: PageFile) -> Upstream:
+    """Return the upstream that *file*, on a page of *upstream*, is fetched from."""
+    return file.upstream if isinstance(file, CatalogFile) else upstream
+
+
+def release_origin(upstream: Upstream, wheels: Iterable[PageFile]) -> Upstream:
+    """Return the upstream of the variants among *wheels*, those of one version."""
+    found = (file.upstream for file in wheels if isinstance(file, CatalogFile))
+    return next(found, upstream)
+
+
+def known_variants(wheels: Iterable[PageFile]) -> Metadata | None:
+    """Return the variant metadata of a version whose variants the catalogue describes."""
+    found = (file.metadata for file in wheels if isinstance(file, CatalogFile))
+    return next((item for item in found if item is not None), None)
+
+
+def made_metadata(file: CatalogFile) -> bytes:
+    """Return METADATA of a `redirect`."""
+    assert file.known is not None
+    return redirect_metadata(file.entry, file.known)
+
+
+def made_wheel(file: CatalogFile) -> bytes:
+    """Return the bytes of a `redirect`."""
+    assert file.known is not None
+    return redirect_wheel(file.entry, file.known)

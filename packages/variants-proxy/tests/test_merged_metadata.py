@@ -340,3 +340,20 @@ def test_a_universal_wheel_and_one_for_all_others(
     ]:
         where = environment(system, machine, minor)
         assert evaluated(served, where) == evaluated(tuple(own), where)
+
+
+@pytest.mark.parametrize(
+    ("lower", "higher"),
+    [("1", "2"), ("9", "10"), ("1a", "1b"), ("1", "1a"), ("1a", "1ab"), ("1b", "2a"), ("", "0")],
+)
+def test_of_several_builds_the_highest_counts(lower: str, higher: str) -> None:
+    def build(number: str) -> str:
+        return "-".join(filter(None, (number, "py3-none-any")))
+
+    for wheels in ([lower, higher], [higher, lower]):
+        merged = merge_metadata(
+            [wheel(build(number), f"of-{number or 'none'}") for number in wheels], LIMIT
+        )
+        assert merged is not None
+        texts = tuple(requirements_of(merged))
+        assert evaluated(texts, environment("linux", "x86_64")) == {f"of-{higher}"}

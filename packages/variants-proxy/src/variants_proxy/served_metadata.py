@@ -13,7 +13,6 @@ high.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -30,12 +29,11 @@ from .releases import wheel_version
 from .settings import Limits, Upstream
 from .upstreams import Upstreams
 from .views import Client
+from .wheel_environments import build_tag
 from .wheel_preparation import WheelPreparation
 
 _MERGED = 50
 """Versions of a page that are merged when it is written, newest first; others on request."""
-
-_BUILD = re.compile(r"(\d*)(.*)")
 
 
 @dataclass(frozen=True)
@@ -165,9 +163,5 @@ def _plain_is_read(offers: Sequence[Offer]) -> bool:
 
 
 def _build(filename: str) -> tuple[int, str]:
-    """Return the build tag of a wheel, by which uv compares; less than any without one."""
     parts = filename.split("-")
-    match = _BUILD.fullmatch(parts[2]) if len(parts) == 6 else None
-    if match is None or not match[1] or len(match[1]) > 9:
-        return -1, ""
-    return int(match[1]), match[2]
+    return build_tag(parts[2] if len(parts) == 6 else "")

@@ -28,6 +28,9 @@ CPYTHON, PYPY = "cpython", "pypy"
 # More than any real project has: tags of a wheel, regions, versions of Python, and steps in all.
 _TAGS, _REGIONS, _MINORS, _STEPS = 128, 64, 64, 300_000
 _PYTHON = re.compile(r"(cp|pp|py)(\d)(\d*)")
+_BUILD = re.compile(r"([0-9]+)(.*)", re.DOTALL)
+_DIGITS = 9
+"""Of build numbers that are compared."""
 _MACS = {
     "arm64": ("aarch64",),
     "universal2": ("x86_64", "aarch64"),
@@ -126,7 +129,7 @@ def _environments(tails: Sequence[str]) -> Environments | None:
     steps = sum(len(tag.regions) or len(regions) for tags in wheels for tag in tags)
     if steps * len(pythons) > _STEPS:
         return None
-    best: dict[Region, dict[Python, tuple[Rank, int]]] = {region: {} for region in regions}
+    best: dict[Region, dict[Python, tuple[Rank, Rank, int]]] = {region: {} for region in regions}
     for number, tags in enumerate(wheels):
         for tag in tags:
             ranks = {python: _python_rank(tag.python, tag.abi, python) for python in pythons}
@@ -134,24 +137,32 @@ def _environments(tails: Sequence[str]) -> Environments | None:
                 for python, rank in ranks.items():
                     if rank is not None:
                         kind = _FREE_THREADED if rank == _NO_GIL else platform[0]
-                        place = (kind, rank, *platform[1:], -tag.build), number
+                        place = (kind, rank, *platform[1:]), tag.build, number
                         if place < best[region].setdefault(python, place):
                             best[region][python] = place
     deciding = {
-        region: {python: number for python, (_, number) in places.items()}
+        region: {python: number for python, (_, _, number) in places.items()}
         for region, places in best.items()
     }
     return Environments(tuple(regions), every, deciding)
 
 
+def build_tag(text: str) -> tuple[int, str]:
+    """Return number and letters of a build tag, by which uv compares; less than any for none."""
+    match = _BUILD.fullmatch(text)
+    if match is None or len(match[1]) > _DIGITS:
+        return -1, ""
+    return int(match[1]), match[2]
+
+
 @dataclass(frozen=True)
 class _Tag:
-    """One tag of a wheel; no regions mean everywhere."""
+    """One tag of a wheel; no regions mean everywhere, and a higher build comes first."""
 
     python: str
     abi: str
     regions: Sequence[tuple[Region, Rank]]
-    build: int
+    build: Rank
 
 
 def _tags(tail: str) -> Iterator[_Tag]:
@@ -159,8 +170,8 @@ def _tags(tail: str) -> Iterator[_Tag]:
     if len(parts) < 3:
         return
     *front, pythons, abis, platforms = parts
-    number = re.match(r"\d{1,9}", front[0]) if front else None
-    build = int(number[0]) if number else -1
+    number, letters = build_tag(front[0]) if front else (-1, "")
+    build = (-number, *(-ord(letter) for letter in letters), 1)
     for platform in platforms.split("."):
         regions = _regions(platform)
         if regions or platform == "any":

@@ -27,6 +27,7 @@ TERMINATED = 128 + signal.SIGTERM
 
 COMMANDS = (
     "cache",
+    "catalog",
     "check",
     "detect",
     "explain",

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from ..checks.catalog_file import check_catalog_file, is_catalog_file
 from ..checks.directory import check_directory
 from ..checks.document import check_index_metadata, check_pyproject
-from ..checks.finding import ERROR, WARNING, Finding
 from ..checks.recipe_file import check_recipe, is_recipe
+from ..checks.report import report
 from ..checks.wheel_file import check_wheel
-from ..console import counted, one_line, print_json
 from .arguments import PathOrURL, json_option
 from .index_options import progress
+
+if TYPE_CHECKING:
+    from ..checks.finding import Finding
 
 
 @click.command(short_help="Check wheels, metadata, directories, recipes and live indexes.")
@@ -29,12 +33,12 @@ from .index_options import progress
 def validate(
     context: click.Context, files: tuple[Path | str, ...], every_wheel: bool, as_json: bool
 ) -> None:
-    """Check wheels, metadata, directories of both, and live indexes.
+    """Check wheels, metadata, directories of both, catalogues, and live indexes.
 
-    A FILE is a wheel, a *-variants.json or variant.json, a pyproject.toml, a recipe, a directory,
-    whose wheels and metadata must also fit each other, or the URL of a project's page on an index.
-    Every finding names a remedy. Exits with 1 if there are errors; warnings alone
-    are none.
+    A FILE is a wheel, a *-variants.json or variant.json, a pyproject.toml, a recipe, a file of a
+    catalogue, a directory, whose wheels and metadata must also fit each other, or the URL of a
+    project's page on an index. Every finding names a remedy. Exits with 1 if there are errors;
+    warnings alone are none.
     """
     checked = 0
     findings: list[Finding] = []
@@ -46,25 +50,7 @@ def validate(
         )
         checked += count
         findings += found
-    errors = sum(finding.severity == ERROR for finding in findings)
-    warnings = sum(finding.severity == WARNING for finding in findings)
-    if as_json:
-        print_json(
-            {
-                "checked": checked,
-                "errors": errors,
-                "warnings": warnings,
-                "findings": [finding.tree() for finding in findings],
-            }
-        )
-    else:
-        for finding in findings:
-            _show(finding)
-        click.echo(
-            f"{counted(checked, 'file')} checked: {counted(errors, 'error')}, "
-            f"{counted(warnings, 'warning')}"
-        )
-    context.exit(1 if errors else 0)
+    context.exit(report(findings, checked, noun="file", as_json=as_json))
 
 
 def _check_url(url: str, *, every_wheel: bool) -> tuple[int, list[Finding]]:
@@ -89,15 +75,10 @@ def _check(path: Path) -> tuple[int, list[Finding]]:
         return check_directory(path)
     if path.suffix == ".whl":
         return 1, check_wheel(path).findings
+    if path.suffix in (".toml", ".json") and is_catalog_file(path):
+        return 1, check_catalog_file(path)
     if path.suffix == ".toml":
         if is_recipe(path):
             return 1, check_recipe(path)
         return 1, check_pyproject(path)
     return 1, check_index_metadata(path)[1]
-
-
-def _show(finding: Finding) -> None:
-    place = ": ".join(part for part in (finding.file, finding.place) if part)
-    severity = click.style(finding.severity, fg="red" if finding.severity == ERROR else "yellow")
-    click.echo(f"{one_line(place)}: {severity}: {one_line(finding.message)} [{finding.code}]")
-    click.echo(f"    {one_line(finding.remedy)}")

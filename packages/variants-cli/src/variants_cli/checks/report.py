@@ -1,0 +1,46 @@
+"""Printing findings, the same way for every command that checks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ..console import counted, one_line, print_json
+from .finding import ERROR, WARNING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .finding import Finding
+
+
+def report(findings: Sequence[Finding], checked: int, *, noun: str, as_json: bool) -> int:
+    """Print *findings* and how many there are; return the exit code, 1 if there are errors.
+
+    Args:
+        findings: in the order in which they are printed.
+        checked: number of things that were checked.
+        noun: what these are, in the singular.
+        as_json: print JSON for programs.
+    """
+    errors = sum(finding.severity == ERROR for finding in findings)
+    warnings = sum(finding.severity == WARNING for finding in findings)
+    if as_json:
+        tree = {"checked": checked, "errors": errors, "warnings": warnings}
+        print_json({**tree, "findings": [finding.tree() for finding in findings]})
+        return 1 if errors else 0
+    for finding in findings:
+        _show(finding)
+    click.echo(
+        f"{counted(checked, noun)} checked: {counted(errors, 'error')}, "
+        f"{counted(warnings, 'warning')}"
+    )
+    return 1 if errors else 0
+
+
+def _show(finding: Finding) -> None:
+    place = ": ".join(part for part in (finding.file, finding.place) if part)
+    severity = click.style(finding.severity, fg="red" if finding.severity == ERROR else "yellow")
+    click.echo(f"{one_line(place)}: {severity}: {one_line(finding.message)} [{finding.code}]")
+    click.echo(f"    {one_line(finding.remedy)}")

@@ -1,0 +1,323 @@
+"""`variants catalog`: lists, shows, checks and enables catalogues of existing builds."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import click
+
+from pep_variants.catalog.opening import preferred_catalog
+from pep_variants.catalog.store import open_catalog
+from pep_variants.choose.preferences import DEFAULT_CATALOG, is_catalog_path
+from pep_variants.errors import CatalogError, redacted
+from pep_variants.settings.loader import load_preferences
+
+from ..console import counted, note, print_json, print_table, warn
+from ..user_settings import set_user_setting
+from .arguments import json_option, option_values, preference_options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pep_variants.catalog.model import CatalogProject, CatalogVariant
+    from pep_variants.catalog.store import Catalog
+    from pep_variants.choose.preferences import Preferences
+
+    from ..checks.finding import Finding
+
+_OPTIONS = ("variant-catalog", "variant-catalog-mirror")
+_KEY = "catalog"
+_RETRIES = 2
+"""A source that does not answer is reported; the check can be run again."""
+
+
+@click.group(short_help="List, show, check and enable builds that exist as variants.")
+def catalog() -> None:
+    """Existing builds as variants: of other indexes, under other names, or as extras.
+
+    A catalogue says which build of a project is for which machine. None is used before you enable
+    one: it changes where packages come from.
+    """
+
+
+@catalog.command("list")
+@preference_options(*_OPTIONS)
+@json_option
+def list_projects(as_json: bool, **options: Any) -> None:  # noqa: ANN401
+    """List the projects of the catalogue that is enabled, else of the default one."""
+    found = _opened(options)
+    entries = [entry for name in found.names() if (entry := found.project(name)) is not None]
+    if as_json:
+        print_json([_tree(entry) for entry in entries])
+        return
+    print_table(
+        ("project", "from", "variants"),
+        [(entry.name, ", ".join(_places(entry)), " ".join(_labels(entry))) for entry in entries],
+    )
+
+
+@catalog.command()
+@click.argument("name", metavar="PROJECT")
+@preference_options(*_OPTIONS)
+@json_option
+def show(name: str, as_json: bool, **options: Any) -> None:  # noqa: ANN401
+    """Show which builds of PROJECT there are, where, and what each needs."""
+    entry = _entry(_opened(options), name)
+    if as_json:
+        print_json(_tree(entry))
+        return
+    click.echo(f"{entry.name}: {entry.source}")
+    click.echo(f"documentation: {entry.documentation}")
+    for url in entry.sources:
+        click.echo(f"source: {url}")
+    if entry.coherent:
+        click.echo(f"of the same variant as: {', '.join(entry.coherent)}")
+    if entry.variants_index:
+        click.echo(f"variant wheels: {entry.variants_index}")
+    print_table(
+        ("variant", "versions", "from", "needs"),
+        [
+            (item.label, str(item.versions) or "all", _source(item), "; ".join(_needs(item)))
+            for item in entry.variants
+        ],
+    )
+
+
+@catalog.command()
+@click.argument("names", metavar="[PROJECT|FILE|DIR]...", nargs=-1)
+@click.option("--live", is_flag=True, help="Visit every source.")
+@click.option(
+    "--only",
+    metavar="URL",
+    multiple=True,
+    help="With --live, visit only sources whose URL begins with it; repeatable.",
+)
+@preference_options(*_OPTIONS)
+@json_option
+@click.pass_context
+def check(
+    context: click.Context,
+    /,
+    names: tuple[str, ...],
+    live: bool,
+    only: tuple[str, ...],
+    as_json: bool,
+    **options: Any,  # noqa: ANN401
+) -> None:
+    """Check entries: of PROJECT, in FILE or DIR, by default of the whole catalogue.
+
+    With --live, every source is visited: what is missing there is an error, what is new a
+    warning. Projects that an entry names are looked up on your own indexes. Exits with 1 if there
+    are errors.
+    """
+    from ..checks.catalog_file import check_catalog, invalid
+    from ..checks.catalog_file import check_catalog_file as check_file
+    from ..checks.report import report
+
+    if only and not live:
+        raise click.UsageError("--only needs --live")
+    findings: list[Finding] = []
+    entries: list[CatalogProject] = []
+    checked = 0
+    paths = [Path(name) for name in names if _is_path(name)]
+    projects = [name for name in names if not _is_path(name)]
+    for path in paths:
+        checked += 1
+        try:
+            found = open_catalog(path)
+        except CatalogError as problem:
+            findings.append(invalid(problem))
+            continue
+        checked += len(list(found.names())) - 1
+        findings += check_catalog(found, found.names()) if path.is_dir() else check_file(path)
+        entries += _readable(found, found.names())
+    if projects or not paths:
+        found = _opened(options)
+        known = list(found.names())
+        wanted = [_known(name, known) for name in projects] or known
+        checked += len(wanted)
+        findings += check_catalog(found, wanted)
+        entries += _readable(found, wanted)
+    if live:
+        findings += _visit(entries, only)
+    context.exit(report(findings, checked, noun="project", as_json=as_json))
+
+
+@catalog.command()
+@click.argument("name", metavar="[FILE|DIR|URL]", default=DEFAULT_CATALOG)
+def enable(name: str) -> None:
+    """Use a catalogue from now on, by default that of the distribution variants-catalog.
+
+    Writes your own variants.toml. pip, uv and the other clients then take the builds that the
+    catalogue describes; versions that your indexes have as real variant wheels are not affected.
+    """
+    value = str(Path(name).expanduser().absolute()) if is_catalog_path(name) else name
+    number = len(list(_opened({"variant_catalog": value}).names()))
+    path = set_user_setting(_KEY, value)
+    click.echo(f"{path}: {_KEY} = {value!r}, {number} projects", err=True)
+    _say_what_counts(value)
+
+
+@catalog.command()
+def disable() -> None:
+    """Use no catalogue from now on: removes the setting from your own variants.toml."""
+    path = set_user_setting(_KEY, None)
+    click.echo(f"{path}: no {_KEY}", err=True)
+    _say_what_counts(None)
+
+
+def _say_what_counts(value: str | None) -> None:
+    """Warn if another setting counts more than the user's file, which was just written."""
+    preferences = load_preferences({}, os.environ, warn=warn)
+    if preferences.catalog != value:
+        warn(
+            f"here the catalogue is {preferences.catalog or 'none'!r}: VARIANTS_CATALOG, or "
+            "another variants.toml, says so and counts more"
+        )
+
+
+def _opened(options: dict[str, Any]) -> Catalog:
+    """Return the catalogue of the user's preferences, or the default one."""
+    preferences = _preferences(options)
+    found = preferred_catalog(preferences, _fetch)
+    assert found is not None
+    return found
+
+
+def _preferences(options: dict[str, Any]) -> Preferences:
+    preferences = load_preferences(option_values(options), os.environ, warn=warn)
+    # Listed and checked whatever they are forced to.
+    return replace(
+        preferences,
+        catalog=preferences.catalog or DEFAULT_CATALOG,
+        use_variants=True,
+        forced={},
+    )
+
+
+def _fetch(url: str) -> bytes:
+    from pep_variants.limits import CATALOG_BYTES
+    from pep_variants.sources import Sources
+    from variants_index.errors import PackageIndexError
+    from variants_index.http.session import Session
+
+    try:
+        with Session(Sources.from_environ(os.environ)) as session:
+            return session.fetch(url, limit=CATALOG_BYTES).body
+    except PackageIndexError as problem:
+        raise click.ClickException(str(problem)) from None
+
+
+def _known(name: str, known: list[str]) -> str:
+    from packaging.utils import canonicalize_name
+
+    found = canonicalize_name(name)
+    if found not in known:
+        raise click.ClickException(
+            f"{name}: the catalogue has no such project (variants catalog list shows them)"
+        )
+    return found
+
+
+def _entry(found: Catalog, name: str) -> CatalogProject:
+    entry = found.project(_known(name, list(found.names())))
+    assert entry is not None
+    return entry
+
+
+def _is_path(name: str) -> bool:
+    path = Path(name)
+    return path.is_dir() or (path.suffix in (".toml", ".json") and path.exists())
+
+
+def _readable(found: Catalog, names: Iterable[str]) -> list[CatalogProject]:
+    """Return the entries *names* that can be read; the others are findings already."""
+    entries = []
+    for name in names:
+        with suppress(CatalogError):
+            entry = found.project(name)
+            entries += [] if entry is None else [entry]
+    return entries
+
+
+def _visit(entries: Sequence[CatalogProject], only: tuple[str, ...]) -> list[Finding]:
+    from pep_variants.sources import Sources
+    from variants_index.http.session import Session
+
+    from ..checks.catalog_live import check_live
+    from ..checks.catalog_sources import CatalogSources
+    from .index_options import progress
+
+    user = Sources.from_environ(os.environ)
+    with Session(user, retries=_RETRIES) as session, progress() as show:
+        sources = CatalogSources(session, user, only)
+        try:
+            found = check_live(entries, sources, show)
+        finally:
+            sources.close()
+    if sources.skipped:
+        note(f"{counted(len(sources.skipped), 'page')} not visited, as --only says")
+    return found
+
+
+def _tree(entry: CatalogProject) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "documentation": entry.documentation,
+        "sources": list(entry.sources),
+        "coherent": list(entry.coherent),
+        "variants-index": entry.variants_index,
+        "file": entry.source,
+        "variants": [
+            {
+                "label": item.label,
+                "index": item.index,
+                "links": item.links,
+                "local": None if item.local is None else list(item.local),
+                "requires": list(item.requires),
+                "versions": str(item.versions),
+                "properties": list(item.properties),
+            }
+            for item in entry.variants
+        ],
+    }
+
+
+def _labels(entry: CatalogProject) -> list[str]:
+    return list(dict.fromkeys(item.label for item in entry.variants))
+
+
+def _places(entry: CatalogProject) -> list[str]:
+    """Return the hosts and the other projects that the builds come from."""
+    hosts = [urlsplit(place).hostname or place for place in entry.places]
+    if entry.variants_index:
+        hosts.append(urlsplit(entry.variants_index).hostname or entry.variants_index)
+    extras = [f"extras of {entry.name}"] if entry.uses_own_files else []
+    return list(dict.fromkeys((*hosts, *entry.targets, *extras)))
+
+
+def _source(item: CatalogVariant) -> str:
+    if item.requires:
+        return ", ".join(item.requires)
+    if item.place is None:
+        return "your own index"
+    place = redacted(item.place)
+    if item.local is None:
+        return place
+    marks = (f"+{text}" if text else "no local version" for text in item.local)
+    return f"{place} ({' or '.join(marks)})"
+
+
+def _needs(item: CatalogVariant) -> Iterator[str]:
+    """Yield each feature with its values."""
+    features: dict[str, list[str]] = {}
+    for text in item.properties:
+        name, _, value = text.rpartition("::")
+        features.setdefault(name.strip(), []).append(value.strip())
+    for name, values in features.items():
+        yield f"{name} :: {' '.join(values)}"

@@ -1,0 +1,259 @@
+"""`variants catalog check --live` against recorded layouts of indexes, served here."""
+
+import os
+import socket
+
+import platformdirs
+import pytest
+
+from support.index_server import Resource, served
+
+HEAD = """catalog-version = "1"
+[project]
+name = "{name}"
+documentation = "https://example.org"
+default-priorities.namespace = ["nvidia"]
+"""
+NEEDS = 'properties = ["nvidia :: cuda_version_lower_bound :: 12.0"]\n'
+
+
+@pytest.fixture
+def server():
+    with served() as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def settings(server, tmp_path, monkeypatch):
+    """No settings but an index of the user's own."""
+    for name in ("user_config_path", "site_config_path"):
+        monkeypatch.setattr(platformdirs, name, lambda *_, **_kwargs: tmp_path / "none")
+    for name in list(os.environ):
+        if name.startswith(("VARIANTS_", "PIP_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_INDEX_URL", server.simple)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def check(variants, tmp_path):
+    """Write an entry and check it; give the result, severities and codes."""
+
+    def check(*tables, name="torch", options=()):
+        path = tmp_path / f"{name}.toml"
+        path.write_text(HEAD.format(name=name) + "".join(tables))
+        result = variants("catalog", "check", path, "--live", "--json", *options)
+        found = result.json["findings"]
+        assert result.code == any(item["severity"] == "error" for item in found)
+        return result, [(item["severity"], item["code"], item["place"]) for item in found]
+
+    return check
+
+
+def page(*links, hashes=True):
+    """A page as PyTorch's index has them: HTML, the plus sign percent-encoded."""
+    digest = f"#sha256={'0' * 64}" if hashes else ""
+    anchors = "".join(
+        f'<a href="{link.replace("+", "%2B")}{digest}">{link.rpartition("/")[2]}</a><br/>\n'
+        for link in links
+    )
+    body = f"<!DOCTYPE html>\n<html><body><h1>Links</h1>\n{anchors}</body></html>"
+    return Resource(body.encode(), kind="text/html")
+
+
+def cuda(server, label="cuda12.8", backend="cu128", versions=""):
+    """The table of a backend of PyTorch's index."""
+    return (
+        f'[[variant]]\nlabel = "{label}"\nindex = "{server.url}/whl/{backend}"\n'
+        f'local = "{backend}"\nversions = "{versions}"\n{NEEDS}'
+    )
+
+
+def cpu(server):
+    return f'[[variant]]\nlabel = "null"\nindex = "{server.url}/whl/cpu"\nlocal = ["cpu", ""]\n'
+
+
+def put(server, backend, *names, name="torch", **options):
+    links = [f"/whl/{backend}/{each}" for each in names]
+    server.resources[f"/whl/{backend}/{name}/"] = page(*links, **options)
+
+
+def test_pytorch(server, check):
+    """Percent-encoded local versions; wheels for macOS have none."""
+    put(server, "cu128", "torch-2.9.0+cu128-cp312-cp312-manylinux_2_28_x86_64.whl",
+        "torch-2.9.0+cu128-cp312-cp312-win_amd64.whl")  # fmt: skip
+    put(server, "cpu", "torch-2.9.0+cpu-cp312-cp312-manylinux_2_28_x86_64.whl",
+        "torch-2.9.0-cp312-none-macosx_11_0_arm64.whl")  # fmt: skip
+    assert check(cuda(server), cpu(server))[1] == []
+
+
+def test_macos_only(server, check):
+    """Files without local version count only where the entry says so."""
+    put(server, "cpu", "torch-2.9.0-cp312-none-macosx_11_0_arm64.whl")
+    assert check(cpu(server))[1] == []
+    _, found = check(cpu(server).replace('["cpu", ""]', '"cpu"'))
+    assert found == [("error", "variant-missing", "variant 1")]
+
+
+def test_redirected_to_another_host(server, check):
+    """The page, and with it its relative links, may be elsewhere."""
+    with served() as files:
+        server.resources["/whl/cu128/torch/"] = Resource.redirect(f"{files.url}/r2/torch/")
+        files.resources["/r2/torch/"] = page("torch-2.9.0+cu128-cp312-cp312-win_amd64.whl")
+        assert check(cuda(server))[1] == []
+
+
+def test_without_hashes(server, check):
+    put(server, "cu128", "torch-2.9.0+cu128-cp312-cp312-win_amd64.whl", hashes=False)
+    result, found = check(cuda(server))
+    assert found == [("warning", "hash-missing", "variant 1")]
+    assert "no hash for 1 of 1 wheels" in result.json["findings"][0]["message"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (Resource(b"gone", 404), "source-missing"),
+        (Resource(b"gone", 410), "source-missing"),
+        (Resource(b"who are you?", 401), "source-login"),
+        (Resource(b"no", 403), "source-login"),
+        (page(), "source-empty"),
+        (
+            Resource(b"<html><form><input type=password></form></html>", kind="text/html"),
+            "source-empty",
+        ),
+        (Resource(b"{", kind="application/vnd.pypi.simple.v1+json"), "source-invalid"),
+    ],
+)
+def test_sources_that_cannot_be_read(server, check, answer, code):
+    server.resources["/whl/cu128/torch/"] = answer
+    put(server, "cpu", "torch-2.9.0+cpu-cp312-cp312-any.whl")
+    result, found = check(cuda(server), cpu(server))
+    assert found == [("error", code, "variant 1")]
+    assert f"{server.url}/whl/cu128/torch/" in result.json["findings"][0]["message"]
+
+
+def test_unreachable(server, check):
+    """One finding for a host, however many pages; --only leaves it out."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        elsewhere = f"http://127.0.0.1:{free.getsockname()[1]}"
+    put(server, "cpu", "torch-2.9.0+cpu-cp312-cp312-any.whl")
+    lost = [
+        cuda(server, "cuda12.6", "cu126").replace(server.url, elsewhere),
+        cuda(server, "cuda12.8", "cu128").replace(server.url, elsewhere),
+    ]
+    result, found = check(*lost, cpu(server))
+    assert found == [("error", "source-unreachable", "")]
+    (finding,) = result.json["findings"]
+    assert finding["file"] == elsewhere.removeprefix("http://")
+    assert "2 pages could not be checked" in finding["message"]
+    result, found = check(*lost, cpu(server), options=("--only", server.url))
+    assert found == []
+    assert "2 pages not visited" in result.err
+
+
+def test_new_and_missing_versions(server, check):
+    versions = ("2.9.0", "2.10.0", "2.11.0rc1")
+    put(server, "cu128", *(f"torch-{each}+cu128-cp312-cp312-any.whl" for each in versions))
+    put(server, "cpu", "torch-2.10.0+cpu-cp312-cp312-any.whl")
+    assert check(cuda(server), cpu(server))[1] == []
+    result, found = check(cuda(server, versions="<2.10"), cpu(server))
+    assert found == [("warning", "version-new", "variant 1")]
+    assert "has version 2.10.0, which no variant is about" in result.json["findings"][0]["message"]
+    # One more release, of one backend only.
+    put(server, "cpu", "torch-2.11.0+cpu-cp312-cp312-any.whl")
+    assert check(cuda(server), cpu(server))[1] == [("warning", "version-missing", "variant 1")]
+    assert check(cuda(server, versions="<2.11"), cpu(server))[1] == []
+
+
+def test_no_files_of_the_variant(server, check):
+    put(server, "cu128", "torch-2.9.0+cu129-cp312-cp312-any.whl", "torch-2.9.0.tar.gz")
+    result, found = check(cuda(server))
+    assert found == [("error", "variant-missing", "variant 1")]
+    assert "has no wheel for cuda12.8" in result.json["findings"][0]["message"]
+
+
+def test_find_links(server, check):
+    """A page with the files of several projects."""
+    server.resources["/torch-2.9.0+cu128.html"] = page(
+        "torch-2.9.0+cu128-cp312-cp312-any.whl", "other-1.0-py3-none-any.whl"
+    )
+    table = (
+        f'[[variant]]\nlabel = "cuda12.8"\nlinks = "{server.url}/torch-2.9.0+cu128.html"\n'
+        f'local = "cu128"\n{NEEDS}'
+    )
+    assert check(table)[1] == []
+
+
+def redirect(requirement):
+    return f'[[variant]]\nlabel = "cuda12"\nrequires = ["{requirement}=={{version}}"]\n{NEEDS}'
+
+
+@pytest.fixture
+def own(server, build_wheel):
+    """Return the function that puts wheels on the user's own index."""
+
+    def own(name, *versions, extra=""):
+        wheels = {}
+        more = f">=3.8\nProvides-Extra: {extra}" if extra else None
+        for version in versions:
+            path = build_wheel(f"{name}-{version}-py3-none-any.whl", requires_python=more)
+            wheels[path.name] = path.read_bytes()
+        server.page(name.replace("_", "-"), wheels)
+
+    return own
+
+
+def test_other_names(server, check, own):
+    own("app", "1.0")
+    own("app_cu12", "1.0", "1.1")
+    assert check(redirect("app-cu12"), name="app")[1] == []
+    result, found = check(redirect("app-cu13"), name="app")
+    assert found == [("error", "project-missing", "variant 1")]
+    assert f"app-cu13 is not on {server.simple}app-cu13/" in result.json["findings"][0]["message"]
+
+
+def test_a_name_that_is_free(check, own):
+    own("app_cu12", "1.0")
+    _, found = check(redirect("app-cu12"), name="app")
+    assert found == [("warning", "name-unregistered", "project.name")]
+
+
+def test_only_sources(server, check, own):
+    """A project that has no wheels gives no variants."""
+    own("app", "1.0")
+    server.page("app-cu12", {"app_cu12-1.0.tar.gz": b""})
+    result, found = check(redirect("app-cu12"), name="app")
+    assert found == [("error", "variant-missing", "variant 1")]
+    assert "only 1 others" in result.json["findings"][0]["message"]
+
+
+def test_extras(check, own):
+    """Those of the newest version, of the project itself or of another one."""
+    own("app", "1.0", extra="cuda12")
+    own("app_gpu", "1.0", extra="cuda_12")
+    assert check(redirect("{name}[cuda12]"), name="app")[1] == []
+    assert check(redirect("app-gpu[cuda-12]"), name="app")[1] == []
+    result, found = check(redirect("{name}[cuda13]"), name="app")
+    assert found == [("error", "extra-missing", "variant 1")]
+    assert result.json["findings"][0]["remedy"] == "use one that it has: cuda12"
+
+
+def test_more_requirements(check, own):
+    own("app", "1.0")
+    own("app_cu12", "1.0")
+    table = redirect("app-cu12").replace('}"]', '}", "app-libs=={version}"]')
+    assert check(table, name="app")[1] == [("error", "project-missing", "variant 1")]
+    own("app_libs", "1.0")
+    assert check(table, name="app")[1] == []
+
+
+def test_variants_index(server, check, variants, tmp_path):
+    index = f'variants-index = "{server.url}/variant"\n'
+    server.resources["/variant/torch/"] = page("torch-2.9.0-cp312-cp312-any-cuda12.8.whl")
+    assert check(index)[1] == []
+    server.resources["/variant/torch/"] = page("torch-2.9.0-cp312-cp312-any.whl")
+    assert check(index)[1] == [("error", "variant-missing", "project.variants-index")]
+    del server.resources["/variant/torch/"]
+    assert check(index)[1] == [("error", "source-missing", "project.variants-index")]

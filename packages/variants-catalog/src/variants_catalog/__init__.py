@@ -7,10 +7,12 @@ The files are data. `pep_variants.catalog` reads them, and only if the user asks
 
 from __future__ import annotations
 
+import json
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
-__all__ = ["__version__", "projects"]
+__all__ = ["__version__", "projects", "schema"]
 
 try:
     __version__ = version("variants-catalog")
@@ -21,3 +23,10 @@ except PackageNotFoundError:  # a copy inside another distribution
 def projects() -> Path:
     """Return the directory of the TOML files: `NAME.toml`, the name normalized (PEP 503)."""
     return Path(__file__).parent / "projects"
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON schema of an entry, for editors; the reader checks more than it says."""
+    path = Path(__file__).parent / "entry.schema.json"
+    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return found

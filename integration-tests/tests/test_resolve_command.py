@@ -104,7 +104,7 @@ class TestResolve:
         assert list(by_name) == sorted(by_name)
         assert by_name["app"].keys() == {
             "name", "version", "extras", "requested", "filename", "editable", "url", "index",
-            "hashes", "size", "yanked", "label", "properties", "why", "requires",
+            "catalog", "hashes", "size", "yanked", "label", "properties", "why", "requires",
         }  # fmt: skip
         assert by_name["app"]["requires"] == [
             "always", "for-gpu", "for-cu128; python_version >= '3'", "for-128",
@@ -302,7 +302,7 @@ class TestExplain:
     def test_json(self, variants, index):
         tree = json.loads(variants("explain", "app", "-i", index.url, "--json").out)
         assert tree.keys() == {
-            "project", "version", "target", "file", "plain", "sources", "warnings",
+            "project", "version", "target", "file", "catalog", "plain", "sources", "warnings",
         }  # fmt: skip
         assert tree["file"] == "app-1.0-py3-none-any-cu128.whl"
         (source,) = tree["sources"]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from packaging.version import Version
 
+from pep_variants.catalog.model import CatalogProject
 from pep_variants.choose.explanation import Verdict, verdicts
 from pep_variants.choose.ranking import Ranking
 from pep_variants.choose.selection import Selection
 from pep_variants.choose.unfit import passed_over
 from variants_index.candidate import Candidate
 from variants_index.evaluator import CandidateEvaluator
+from variants_index.finder import Project
 from variants_index.target import Target
 
 from ..ordering import VariantOrdering
@@ -37,6 +39,8 @@ class Explanation:
         candidates: every file of the version that is for the target, variants untold apart.
         selection: the decision, None for a version without variant wheels.
         warnings: what the user should know.
+        entry: of the project in the catalogue, None without one.
+        builds: by label, where the catalogue has it from: a URL, or what is required instead.
     """
 
     project: str
@@ -46,17 +50,38 @@ class Explanation:
     candidates: tuple[Candidate, ...]
     selection: Selection[Candidate] | None
     warnings: tuple[str, ...]
+    entry: CatalogProject | None = None
+    builds: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def rankings(self) -> Mapping[str, Ranking]:
         """The judgements by source; sources that agree are one."""
         return {} if self.selection is None else self.selection.distinct_rankings
 
+    def label_of(self, version: Version) -> str | None:
+        """Return the label of the build that the catalogue knows as *version*, None without one."""
+        builds = (
+            item.label
+            for item in self.candidates
+            if item.catalog is not None
+            and not item.catalog.published.requires
+            and item.version == version
+        )
+        return next(builds, None)
+
+    def is_extra(self, label: str | None) -> bool:
+        """Return whether variant *label* is an extra, which nothing installed tells."""
+        return any(
+            item.label == label and item.redirect is None and item.catalog.published.requires
+            for item in self.candidates
+            if item.catalog is not None
+        )
+
     def files(self, source: str, label: str) -> tuple[str, ...]:
         """Return the filenames of a variant in a source that are for the target."""
         ranking = self.rankings[source]
         return tuple(
-            item.filename
+            item.published
             for item in self.candidates
             if item.label is not None and ranking.metadata.label_of(item.label) == label
         )
@@ -137,4 +162,16 @@ def explain(
         candidates,
         ordering.selection(project, shown),
         tuple(dict.fromkeys(warnings)),
+        resolver.finder.entry(project),
+        {} if shown.direct else _builds(resolver.finder.project(project), shown.release),
     )
+
+
+def _builds(project: Project, version: Version) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for item in project.versions.get(version, ()):
+        if item.catalog is not None:
+            published = item.catalog.published
+            required = ", ".join(published.requires)
+            found.setdefault(published.label, required or item.catalog.place)
+    return found

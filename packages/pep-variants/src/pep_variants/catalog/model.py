@@ -20,7 +20,7 @@ from packaging.version import Version
 from ..limits import FILENAME_CHARACTERS
 from ..model.filename import read_version
 from ..model.generation import V0_2_0
-from ..model.label import NULL_LABEL, split_label
+from ..model.label import split_label
 from ..model.metadata import Metadata, ProviderInfo
 from ..model.property import Features, Properties, Property
 
@@ -203,7 +203,7 @@ class CatalogProject:
         """Return the variant metadata of a version that has *files*."""
         return Metadata(
             self.namespaces,
-            {item.label: item.properties for item in files if item.label != NULL_LABEL},
+            {item.label: item.properties for item in files},
             {name: self._provider(name) for name in self.namespaces},
             self.feature_priorities,
             self.property_priorities,

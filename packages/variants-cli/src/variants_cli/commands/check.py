@@ -59,7 +59,7 @@ def check(
     """List installed packages that have a better variant.
 
     Compares variants of the installed version for this machine; newer versions do not matter.
-    Changes nothing. Exits with 1 if there are any.
+    Includes packages that the catalogue describes. Changes nothing. Exits with 1 if there are any.
     """
     from pep_variants.wheelfile.installed import find_installed
 
@@ -68,11 +68,10 @@ def check(
     for item in found:
         if item.problem:
             warn(item.problem)
-    looked_at = [item for item in found if item.label is not None or every]
     if options["python_version"] is None and not options["targets"]:
         options["python_version"] = environment.version
     repeated = repeated_options(options)
-    advices = _advices(looked_at, options)
+    looked_at, advices = _advices(found, options, every=every)
     if as_json:
         print_json(
             {
@@ -88,7 +87,7 @@ def check(
             [
                 (
                     f"{item.project} {item.version}",
-                    item.label or "(none)",
+                    item.label or advice.installed or "(none)",
                     advice.better or "(none)",
                     _why(advice),
                 )
@@ -99,7 +98,10 @@ def check(
     click.get_current_context().exit(1 if advices else 0)
 
 
-def _advices(looked_at: list[Installed], options: dict[str, Any]) -> list[tuple[Installed, Advice]]:
+def _advices(
+    found: list[Installed], options: dict[str, Any], *, every: bool
+) -> tuple[list[Installed], list[tuple[Installed, Advice]]]:
+    """Return what was looked at, and what of it has a better variant."""
     from pep_variants.choose.advice import advise
     from resolvelib_variants.resolution.errors import NoSolution
     from resolvelib_variants.resolution.explanation import explain
@@ -107,10 +109,16 @@ def _advices(looked_at: list[Installed], options: dict[str, Any]) -> list[tuple[
 
     where = places(options)
     target = where.targets[0]
-    advices = []
+    looked_at, advices = [], []
     with resolving(where, option_values(options)) as resolver, progress() as tell:
-        for item in looked_at:
-            wanted = parse_requirement(f"{item.project}=={item.version}")
+        for item in found:
+            entry = resolver.finder.entry(item.project)
+            if item.label is None and entry is None and not every:
+                continue
+            looked_at.append(item)
+            # The catalogue knows builds with another local version.
+            version = item.version if entry is None else item.version.public
+            wanted = parse_requirement(f"{item.project}=={version}")
             try:
                 explanation = explain(resolver, wanted, target, pre=True, progress=tell)
             except NoSolution:
@@ -118,10 +126,11 @@ def _advices(looked_at: list[Installed], options: dict[str, Any]) -> list[tuple[
             for text in explanation.warnings:
                 warn(text)
             if explanation.selection is not None:
-                advice = advise(explanation.selection, item.label)
-                if advice is not None:
+                installed = item.label or explanation.label_of(item.version)
+                advice = advise(explanation.selection, installed)
+                if advice is not None and not explanation.is_extra(advice.better):
                     advices.append((item, advice))
-    return advices
+    return looked_at, advices
 
 
 def _command(python: Path | None, options: list[str], items: list[Installed]) -> str:

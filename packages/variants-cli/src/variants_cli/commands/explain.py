@@ -61,17 +61,25 @@ def _show(explanation: Explanation, *, several: bool) -> None:
     rankings = explanation.rankings
     if not rankings:
         chosen = explanation.chosen
-        click.echo(f"{name}{place}: {chosen.filename if chosen else 'nothing fits'}")
+        click.echo(f"{name}{place}: {chosen.published if chosen else 'nothing fits'}")
         if explanation.selection is None:
             note(f"{name} has no variants for {explanation.target.name}")
         return
     for source in rankings:
         click.echo(f"{name}{place}" + (f" on {source}" if len(rankings) > 1 else ""))
-        rows = [
-            (label or "(none)", verdict, why)
-            for label, verdict, why in explanation.verdicts(source)
-        ]
-        print_table(("label", "verdict", "why"), rows)
+        builds, entry = explanation.builds, explanation.entry
+        if not builds or entry is None or source != entry.source:
+            rows = [(row.label or "(none)", *row[1:]) for row in explanation.verdicts(source)]
+            print_table(("label", "verdict", "why"), rows)
+            continue
+        print_table(
+            ("label", "verdict", "from", "why"),
+            [
+                (row.label or "(none)", row.verdict, builds.get(row.label, "-"), row.why)
+                for row in explanation.verdicts(source)
+            ],
+        )
+        click.echo(f"These builds are as {entry.source} says; see {entry.documentation}")
 
 
 def _tree(explanation: Explanation) -> dict[str, Any]:
@@ -80,7 +88,8 @@ def _tree(explanation: Explanation) -> dict[str, Any]:
         "project": explanation.project,
         "version": str(explanation.version),
         "target": explanation.target.name,
-        "file": chosen.filename if chosen else None,
+        "file": chosen.published if chosen else None,
+        "catalog": _catalog(explanation),
         "plain": [item.filename for item in explanation.candidates if item.label is None],
         "sources": [
             {
@@ -94,6 +103,17 @@ def _tree(explanation: Explanation) -> dict[str, Any]:
             for source, ranking in explanation.rankings.items()
         ],
         "warnings": list(explanation.warnings),
+    }
+
+
+def _catalog(explanation: Explanation) -> dict[str, Any] | None:
+    entry = explanation.entry
+    if entry is None:
+        return None
+    return {
+        "entry": entry.source,
+        "documentation": entry.documentation,
+        "builds": dict(explanation.builds),
     }
 
 

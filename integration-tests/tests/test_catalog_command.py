@@ -1,0 +1,256 @@
+"""Existing builds in `variants resolve`, `explain` and `check`, and in lock files for plain pip."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from pep_variants.formats import toml
+from support.environments import Result, clean_environ
+from support.index_server import Resource, served
+from support.wheels import Wheel
+
+COMMAND = [sys.executable, "-c", "from variants_cli.main import main; main()"]
+
+GPU = """
+[[provider]]
+namespace = "nvidia"
+[provider.properties]
+cuda_version_lower_bound = ["13.0", "12.0"]
+"""
+NO_GPU = '[[provider]]\nnamespace = "nvidia"\n'
+
+HEAD = """
+catalog-version = "1"
+[project]
+name = "{0}"
+documentation = "https://docs.example/{0}"
+default-priorities.namespace = ["nvidia"]
+"""
+BUILDS = """
+[[variant]]
+label = "cuda12"
+index = "{url}/whl/cu12"
+local = "cu12"
+properties = ["nvidia :: cuda_version_lower_bound :: 12.0"]
+[[variant]]
+label = "null"
+index = "{url}/whl/cpu"
+local = "cpu"
+"""
+RENAMED = """
+[[variant]]
+label = "cuda12"
+requires = ["{0}-cu12=={{version}}"]
+properties = ["nvidia :: cuda_version_lower_bound :: 12.0"]
+"""
+EXTRA = """
+[[variant]]
+label = "cuda12"
+requires = ["{{name}}[cuda12]=={{version}}"]
+properties = ["nvidia :: cuda_version_lower_bound :: 12.0"]
+"""
+
+
+class World:
+    """An index, and a publisher's own index for each accelerator.
+
+    Attributes:
+        own, publisher: servers.
+        catalog: directory of entries.
+    """
+
+    def __init__(self, own, publisher, folder):
+        self.own, self.publisher, self.folder = own, publisher, folder
+        self.catalog = folder / "catalog"
+        self.catalog.mkdir()
+        for name, text in (("gpu", GPU), ("cpu", NO_GPU)):
+            (folder / f"{name}.toml").write_text(text)
+        self.describe("app", BUILDS)
+        self.add(Wheel("app", "1.0"), Wheel("base", "1.0"))
+        for place in ("cu12", "cpu"):
+            wheel = Wheel("app", f"1.0+{place}", requires=("base",))
+            path = f"/whl/{place}/app-1.0%2B{place}-py3-none-any.whl"
+            publisher.resources[path] = Resource(wheel.build(), ranges=True)
+            page = f'<a href="{path}">{wheel.filename}</a>'.encode()
+            publisher.resources[f"/whl/{place}/app/"] = Resource(page, kind="text/html")
+
+    def describe(self, name, text):
+        filled = HEAD.format(name) + text.format(name, url=self.publisher.url)
+        (self.catalog / f"{name}.toml").write_text(filled)
+
+    def add(self, *wheels):
+        for wheel in wheels:
+            self.own.page(wheel.name, {wheel.filename: wheel.build()})
+
+    def run(self, *arguments, platform="gpu", catalog=None):
+        options = ["-i", self.own.simple, "--variant-catalog", catalog or self.catalog]
+        environ = {"VARIANTS_CACHE_DIR": str(self.folder / "cache")}
+        if platform:
+            options += ["--variant-platform", self.folder / f"{platform}.toml"]
+        done = subprocess.run(
+            [*COMMAND, *map(str, (*arguments, *options))],
+            capture_output=True, text=True, cwd=self.folder, timeout=120, check=False,
+            env=clean_environ(environ),
+        )  # fmt: skip
+        return Result(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture
+def world(tmp_path):
+    with served() as own, served() as publisher:
+        yield World(own, publisher, tmp_path)
+
+
+class TestCommands:
+    def test_resolve(self, world):
+        done = world.run("resolve", "app")
+        assert (done.code, done.err) == (0, "")
+        assert done.out == (
+            "app   1.0+cu12  cuda12  CUDA driver 12.0 or newer\nbase  1.0       -\n"
+        )
+        assert world.run("resolve", "app", platform="cpu").out.startswith("app   1.0+cpu  null")
+
+    def test_a_place_that_fails(self, world):
+        del world.publisher.resources["/whl/cu12/app/"]
+        done = world.run("resolve", "app")
+        assert done.out.startswith("app   1.0+cpu  null")
+        (line,) = done.err.splitlines()
+        assert f"app: variant cuda12 from {world.publisher.url}/whl/cu12/app/" in line
+
+    def test_explain(self, world):
+        done = world.run("explain", "app", platform="cpu")
+        assert (done.code, done.err) == (0, "")
+        lines = done.out.splitlines()
+        assert lines[0] == "app 1.0"
+        assert [line.split()[:3] for line in lines[1:4]] == [
+            ["null", "chosen", f"{world.publisher.url}/whl/cpu/app/"],
+            ["(none)", "compatible", "-"],
+            ["cuda12", "rejected", f"{world.publisher.url}/whl/cu12/app/"],
+        ]
+        entry = world.catalog / "app.toml"
+        assert lines[4] == f"These builds are as {entry} says; see https://docs.example/app"
+
+    def test_explain_as_json(self, world):
+        tree = json.loads(world.run("explain", "app", "--json").out)
+        assert tree["file"] == "app-1.0+cu12-py3-none-any.whl"
+        assert tree["plain"] == ["app-1.0-py3-none-any.whl"]
+        assert tree["catalog"] == {
+            "entry": str(world.catalog / "app.toml"),
+            "documentation": "https://docs.example/app",
+            "builds": {
+                "cuda12": f"{world.publisher.url}/whl/cu12/app/",
+                "null": f"{world.publisher.url}/whl/cpu/app/",
+            },
+        }
+        assert tree["sources"][0]["files"] == {
+            "cuda12": ["app-1.0+cu12-py3-none-any.whl"],
+            "null": ["app-1.0+cpu-py3-none-any.whl"],
+        }
+
+    def test_explain_another_name(self, world):
+        world.describe("lib", RENAMED)
+        world.add(Wheel("lib-cu12", "1.0"), Wheel("lib", "1.0"))
+        lines = world.run("explain", "lib").out.splitlines()
+        assert lines[1].split()[:3] == ["cuda12", "chosen", "lib-cu12==1.0"]
+
+    @pytest.mark.parametrize("kind", ["missing file", "broken", "page"])
+    def test_a_catalogue_that_cannot_be_read(self, world, kind):
+        catalog = world.folder / "entry.toml"
+        if kind == "broken":
+            catalog.write_text("nonsense")
+        if kind == "page":
+            world.publisher.resources["/login"] = Resource(b"<html>", kind="text/html")
+            catalog = f"{world.publisher.url}/login"
+        done = world.run("resolve", "app", catalog=catalog)
+        assert done.code != 0
+        assert str(catalog) in done.err
+        assert "Traceback" not in done.err
+
+    def test_a_catalogue_at_a_url(self, world):
+        text = (world.catalog / "app.toml").read_bytes()
+        world.publisher.resources["/app.toml"] = Resource(text)
+        done = world.run("resolve", "app", catalog=f"{world.publisher.url}/app.toml")
+        assert (done.err, done.out.split()[1]) == ("", "1.0+cu12")
+
+    def test_mirrors(self, world):
+        with served(world.publisher.__class__()) as mirror:
+            mirror.resources = world.publisher.resources
+            world.publisher.resources = {}
+            option = f"{world.publisher.url}={mirror.url}"
+            done = world.run("resolve", "app", "--json", "--variant-catalog-mirror", option)
+            assert json.loads(done.out)["resolutions"][0]["packages"][0]["url"].startswith(
+                mirror.url
+            )
+
+    def test_download(self, world):
+        world.describe("lib", RENAMED)
+        world.add(Wheel("lib-cu12", "1.0"))
+        done = world.run("resolve", "app", "lib", "--download", "files")
+        assert done.code == 0
+        assert sorted(path.name for path in (world.folder / "files").iterdir()) == [
+            "app-1.0+cu12-py3-none-any.whl",
+            "base-1.0-py3-none-any.whl",
+            "lib-1.0-py3-none-any-cuda12.whl",
+            "lib_cu12-1.0-py3-none-any.whl",
+        ]
+
+
+class TestLocks:
+    def lock(self, world, *arguments, platform="gpu"):
+        done = world.run("resolve", "-o", "pylock.toml", *arguments, platform=platform)
+        assert done.code == 0, done.err
+        text = (world.folder / "pylock.toml").read_text()
+        return {item["name"]: item for item in toml.loads(text)["packages"]}
+
+    @pytest.mark.parametrize(("platform", "place"), [("gpu", "cu12"), ("cpu", "cpu")])
+    def test_a_build_of_another_index(self, world, platform, place):
+        packages = self.lock(world, "app", platform=platform)
+        app = packages["app"]
+        assert "variants-json" not in app
+        assert app["version"] == f"1.0+{place}"
+        assert app["index"] == f"{world.publisher.url}/whl/{place}/"
+        (wheel,) = app["wheels"]
+        path = f"/whl/{place}/app-1.0%2B{place}-py3-none-any.whl"
+        assert wheel["url"] == f"{world.publisher.url}{path}"
+        assert "sha256" in wheel["hashes"]
+
+    def test_another_name(self, world):
+        world.describe("lib", RENAMED)
+        world.add(
+            Wheel("lib-cu12", "1.0", requires=("base",)), Wheel("top", "1.0", requires=("lib",))
+        )
+        packages = self.lock(world, "top")
+        assert sorted(packages) == ["base", "lib-cu12", "top"]
+        assert packages["top"]["dependencies"] == [{"name": "lib-cu12"}]
+
+    def test_an_extra(self, world):
+        world.describe("lib", EXTRA)
+        world.add(Wheel("lib", "1.0", extras=("cuda12",), requires=("base; extra == 'cuda12'",)))
+        packages = self.lock(world, "lib")
+        assert sorted(packages) == ["base", "lib"]
+        assert packages["lib"]["wheels"][0]["url"].endswith("/lib-1.0-py3-none-any.whl")
+        assert packages["lib"]["dependencies"] == [{"name": "base"}]
+        assert sorted(self.lock(world, "lib", platform="cpu")) == ["lib"]
+
+    @pytest.mark.parametrize("text", [BUILDS, RENAMED, EXTRA])
+    def test_two_machines(self, world, text):
+        world.describe("app", text)
+        world.add(Wheel("app-cu12", "1.0"), Wheel("app", "1.0", extras=("cuda12",)))
+        targets = ["--target", "gpu.toml", "--target", "cpu.toml"]
+        done = world.run("resolve", "app", "-o", "pylock.toml", *targets, platform=None)
+        assert done.code != 0
+        assert "gpu needs variant cuda12 of app 1.0 and cpu needs" in done.err
+        assert "write one lock file for each target" in done.err
+
+    def test_select_from_it(self, world):
+        self.lock(world, "app")
+        done = subprocess.run(
+            [*COMMAND, "resolve", "--from", "pylock.toml", "--download", "files"],
+            capture_output=True, text=True, cwd=world.folder, timeout=120, check=False,
+            env=clean_environ({"VARIANTS_CACHE_DIR": str(world.folder / "cache")}),
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.split() == ["app", "1.0+cu12", "base", "1.0"]
+        assert (world.folder / "files" / "app-1.0+cu12-py3-none-any.whl").exists()

@@ -11,6 +11,8 @@ from support.environments import Result, clean_environ
 from support.index_server import Resource, served
 from support.wheels import Wheel
 
+pytestmark = pytest.mark.one
+
 COMMAND = [sys.executable, "-c", "from variants_cli.main import main; main()"]
 
 GPU = """
@@ -254,3 +256,25 @@ class TestLocks:
         assert done.returncode == 0, done.stderr
         assert done.stdout.split() == ["app", "1.0+cu12", "base", "1.0"]
         assert (world.folder / "files" / "app-1.0+cu12-py3-none-any.whl").exists()
+
+    def test_plain_pip_installs_it(self, world, plain, tmp_path):
+        world.describe("lib", RENAMED)
+        world.describe("tool", EXTRA)
+        world.add(
+            Wheel("lib-cu12", "1.0"),
+            Wheel("tool", "1.0", extras=("cuda12",), requires=("plug; extra == 'cuda12'",)),
+            Wheel("plug", "1.0"),
+        )
+        python = plain.run("-c", "import sys; print('%d.%d' % sys.version_info[:2])").out.strip()
+        self.lock(world, "app", "lib", "tool", "--python-version", python)
+        environment = plain.copied(tmp_path / "environment")
+        path = str(world.folder / "pylock.toml")
+        done = environment.pip("install", "--no-deps", "-r", path)
+        assert done.code == 0, done
+        assert environment.pip("freeze").out.split() == [
+            "app==1.0+cu12",
+            "base==1.0",
+            "lib-cu12==1.0",
+            "plug==1.0",
+            "tool==1.0",
+        ]

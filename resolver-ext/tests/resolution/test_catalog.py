@@ -1,10 +1,11 @@
 """Existing builds as variants: kinds of entries, places that fail, versions, coherence."""
 
 import hashlib
+import json
 from urllib.parse import quote
 
 import pytest
-from world import target
+from world import cuda, target
 
 from pep_variants.errors import CatalogError, NoSuchVariant
 from pep_variants.sources import Sources
@@ -418,3 +419,50 @@ class TestTogether:
         del family.server.resources["/whl/cu130/vision/"]
         labels = [item.label for item in family.resolve("vision", "torch").packages]
         assert labels == ["cuda13.0", "cuda12.6"]
+
+
+class TestRealVariants:
+    """Variant wheels that the publisher has, on the user's index or on one of its own."""
+
+    @staticmethod
+    def real(version):
+        return cuda("torch", version, "12.0")
+
+    @pytest.fixture
+    def published(self, publisher):
+        publisher.torch("2.8.0", "2.9.0")
+        url = publisher.server.url
+        publisher.describe("torch", torch(url, head=f'variants-index = "{url}/variant"\n'))
+        release = self.real("2.9.0")
+        publisher.place("x", "torch", *release.wheels())
+        page = publisher.server.resources.pop("/whl/x/torch/").body.decode()
+        path = f"/files/{release.metadata_filename}"
+        publisher.server.resources[path] = Resource(json.dumps(release.metadata).encode())
+        page = page.replace("</body>", f'<a href="{path}">metadata</a></body>')
+        publisher.server.resources["/variant/torch/"] = Resource(page.encode(), kind="text/html")
+        return publisher
+
+    def test_on_an_index_of_its_own(self, published):
+        assert published.names("torch") == ["torch-2.9.0-py3-none-any-cu120.whl cu120"]
+        assert published.names("torch==2.8.0") == [f"{wheel('2.8.0+cu130')} cuda13.0"]
+
+    def test_its_null_variant_comes_before_other_files(self, published):
+        found = published.names("torch", on=target(NO_GPU))
+        assert found == ["torch-2.9.0-py3-none-any-null.whl null"]
+
+    def test_that_index_fails(self, published):
+        published.server.resources["/variant/torch/"] = Resource(b"", 500)
+        resolution = published.resolve("torch")
+        assert [item.filename for item in resolution.packages] == [wheel("2.9.0+cu130")]
+        (warning,) = resolution.warnings
+        assert warning.startswith("torch: its variant wheels from ")
+
+    def test_on_the_users_index(self, publisher):
+        publisher.describe("torch", torch(publisher.server.url)).torch("2.8.0", "2.9.0")
+        publisher.world.add(self.real("2.9.0"))
+        assert publisher.names("torch") == ["torch-2.9.0-py3-none-any-cu120.whl cu120"]
+        assert publisher.names("torch<2.9") == [f"{wheel('2.8.0+cu130')} cuda13.0"]
+
+    def test_the_users_index_comes_before_the_other(self, published):
+        published.world.add(cuda("torch", "2.9.0", "13.0"))
+        assert published.names("torch") == ["torch-2.9.0-py3-none-any-cu130.whl cu130"]

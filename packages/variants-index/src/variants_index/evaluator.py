@@ -58,8 +58,8 @@ class CandidateEvaluator:
         """Return the files of a version that the target can use, the best first.
 
         Wheels by tag and build number, source distributions after them; files of preferred
-        sources first among equals. Variants are not told apart here. Files of the catalogue come
-        before all others.
+        sources first among equals. Variants are not told apart here. Files that the catalogue
+        brings come before all others.
 
         Args:
             name: normalized project name.
@@ -157,7 +157,8 @@ class CandidateEvaluator:
             )
             judged.append((place, build, candidate))
         judged.sort(key=lambda item: item[1], reverse=True)  # higher build tags win
-        judged.sort(key=lambda item: (item[2].catalog is None, item[0]))
+        first = self.project(name).first
+        judged.sort(key=lambda item: (item[2].source not in first, item[0]))
         return tuple(candidate for *_, candidate in judged)
 
     def _allows(self, name: str, file: PageFile) -> bool:

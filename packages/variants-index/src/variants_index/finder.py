@@ -82,6 +82,14 @@ class Project:
     entry: CatalogProject | None = None
 
     @cached_property
+    def first(self) -> frozenset[str]:
+        """Sources of the files that the catalogue brings, which come before all others."""
+        entry = self.entry
+        if entry is None:
+            return frozenset()
+        return frozenset((entry.source, without_userinfo(variants_page(entry))))
+
+    @cached_property
     def published(self) -> Mapping[Version, tuple[Version, ...]]:
         """Versions as published by those of `versions`, where the catalogue has others."""
         found = {

@@ -236,7 +236,7 @@ CASES = [
         "flash-attn",
         "2.8.3.post1",
         f"""
-        cuda12.9_torch2.11: a100, h100, b200
+        cuda12.8_torch2.11: a100, h100, b200
         cuda13.0_torch2.11: {CUDA13}
          : pascal, v100, t4, pascal 13, v100 13, {AMD}, {INTEL}, {REST}
         """,

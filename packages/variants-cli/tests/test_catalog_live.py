@@ -240,6 +240,22 @@ def test_extras(check, own):
     assert result.json["findings"][0]["remedy"] == "use one that it has: cuda12"
 
 
+def test_newer_without_the_variant(check, own):
+    """The project's own wheels are the null variant: who has a GPU gets the newer one of these."""
+    own("app", "1.0", "1.1")
+    own("app_cu12", "1.0")
+    null = '[[variant]]\nlabel = "null"\n'
+    result, found = check(redirect("app-cu12"), null, name="app")
+    assert found == [("warning", "version-missing", "variant 1")]
+    assert "cuda12 has 1.0, other variants have 1.1" in result.json["findings"][0]["message"]
+    own("app_cu12", "1.0", "1.1")
+    assert check(redirect("app-cu12"), null, name="app")[1] == []
+    own("app")
+    assert check(redirect("app-cu12"), null, name="app")[1] == [
+        ("error", "project-missing", "variant 2")
+    ]
+
+
 def test_more_requirements(check, own):
     own("app", "1.0")
     own("app_cu12", "1.0")

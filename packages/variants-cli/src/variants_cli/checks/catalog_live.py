@@ -66,7 +66,7 @@ def check_live(
 def _start(entry: CatalogProject, sources: CatalogSources) -> None:
     for place in entry.places:
         sources.start_page(entry.page(place), entry.name)
-    for name in (*entry.targets, *((entry.name,) if entry.uses_own_files else ())):
+    for name in (*entry.targets, entry.name):
         sources.start_project(name)
 
 
@@ -108,6 +108,8 @@ class _Live:
                 places.setdefault(self._entry.page(variant.place), []).append(number)
             elif variant.requires:
                 projects.setdefault(target(variant), []).append(number)
+            else:  # null: the project's own wheels
+                projects.setdefault(self._entry.name, []).append(number)
         for url, numbers in places.items():
             yield self._sources.page(url, self._entry.name), numbers
         for name, numbers in projects.items():
@@ -116,6 +118,9 @@ class _Live:
     def _versions(self, number: int, files: Iterable[PageFile]) -> dict[Version, PageFile]:
         """Return the versions that a variant has, the first of *files* of each."""
         variant = self._variant(number)
+        if variant.place is None and not variant.requires:
+            named = ((_version(file.filename), file) for file in files)
+            return {version: file for version, file in named if version and variant.admits(version)}
         entry = replace(self._entry, variants=(variant,))
         found: dict[Version, PageFile] = {}
         for file in files:

@@ -365,6 +365,11 @@ class TestExtras:
         metadata = metadata_of(data)
         assert b"Requires-Dist: jax[cuda12]==0.10.2\n" in metadata
         assert metadata == asked.get(f"{file['url']}.metadata", project="jax").content
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            (path,) = (each for each in archive.namelist() if each.endswith("variant.json"))
+            assert list(json.loads(archive.read(path))["variants"]) == ["cuda12"]
+            record = archive.read(path.replace("variant.json", "RECORD")).decode()
+        assert f"{path},sha256=" in record
         assert set(Asked(proxy, BARE).files("jax")) == {name}
         assert proxy.get(proxy.files("jax", BARE)[name]["url"]).content == plain
         through = proxy.files("jax")[name]

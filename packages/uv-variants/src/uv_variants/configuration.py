@@ -33,8 +33,8 @@ PROXIES = ("http-proxy", "https-proxy")
 SCALARS = ("cache-dir", "no-index", "keyring-provider", "allow-insecure-host", *PROXIES)
 """Settings other than indexes that are read."""
 
-PIP_SCALARS = ("python", "system", "target", "prefix")
-"""Settings of the ``pip`` table that say where ``uv pip`` installs."""
+PIP_SCALARS = ("python", "system", "target", "prefix", "torch-backend")
+"""Settings of the ``pip`` table that say where ``uv pip`` installs, and from where."""
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,8 @@ _RENEW_ALL = (
     "variant-exclude",
     "variant-platform",
     "variant-enable",
+    "variant-catalog",
+    "variant-catalog-mirror",
 )
 """Options after which the variants of a lock are chosen anew."""
 

@@ -39,17 +39,21 @@ class InstalledState:
         before: variants that were installed before it, by name.
         choices: of the proxy.
         marks: which of them are known to be the proxy's choice.
+        versions_before: name and version of everything that was installed, with a catalogue.
     """
 
     context: Context
     before: Mapping[str, Installed]
     choices: Choices
     marks: FittingMarks
+    versions_before: frozenset[tuple[str, str]] = frozenset()
 
     @classmethod
     def of(cls, context: Context, choices: Choices, marks: FittingMarks) -> InstalledState:
         """Read the state before the command of *context*."""
-        return cls(context, installed_variants(context.environments), choices, marks)
+        versions = installed_versions(context.environments) if context.preferences.catalog else ()
+        variants = installed_variants(context.environments)
+        return cls(context, variants, choices, marks, frozenset(versions))
 
     def replaced(self) -> list[str]:
         """Return the projects (normalized names) that uv has to reinstall.
@@ -85,7 +89,7 @@ class InstalledState:
             choice = self.choices.of_installed(each)
             if choice is None:
                 continue
-            if choice.label_for(each.tags) != each.label:
+            if choice.label_for(each.tags) != self.choices.label_of(each):
                 found[each.name] = None
             elif not choice.is_only_locked(each.label):
                 self.marks.remember(each)

@@ -65,7 +65,8 @@ def lacking(state: InstalledState) -> Iterator[str]:
     if not names or state.marks.is_known(asked):
         return
     installed = (installed_without_variant(context.environments, name) for name in names)
-    candidates = [each for each in installed if each is not None]
+    # What has a local part is a build that the lock names.
+    candidates = [each for each in installed if each is not None and "+" not in each.version]
     found: list[str] = []
     options: list[str] = []
     state.choices.ask(each.name for each in candidates[:MOST_ASKED])

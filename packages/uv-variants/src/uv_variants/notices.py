@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from pep_variants.errors import shortened
 
 from . import lock_advice
+from .catalog_builds import builds_taken, failures
 from .forced_variants import admitted_choices
 from .locked_variants import Lock
 from .report import report_variants, warn, why_missing
@@ -30,8 +31,11 @@ def after_success(state: InstalledState, noted: Iterable[str]) -> None:
         state: of environment and lock file.
         noted: projects (normalized names) that uv asked for and that the proxy has notices about.
     """
-    changed = _report_taken(state)
+    noted = list(noted)
+    changed = _report_taken(state, noted)
     if not state.context.is_quiet:
+        for line in failures(state, noted):
+            warn(line)
         for line in _version_notices(state, [*noted, *changed]):
             warn(line)
         for line in (*lock_advice.unfit(state), *lock_advice.lacking(state)):
@@ -63,20 +67,21 @@ def after_failure(state: InstalledState, names: Iterable[str]) -> None:
                 lines[choice.unfit] = None
             lines.update(dict.fromkeys(_notices_of(state.context, name, version, choice)))
             break
+    lines.update(dict.fromkeys(failures(state, names)))
     lines.update(dict.fromkeys(_added_by_markers(state.context, choices, names)))
     lines.update(dict.fromkeys(_markers_of_local_projects(state.context)))
     for line in lines:
         warn(line)
 
 
-def _report_taken(state: InstalledState) -> list[str]:
+def _report_taken(state: InstalledState, noted: Iterable[str]) -> list[str]:
     """Print the variants that were taken; return the names of their projects."""
     context = state.context
     if context.is_quiet or context.invocation.has("dry-run"):
         return []
     if context.invocation.command == ("run",) and not context.is_verbose:
         return []  # the output is the program's
-    taken = state.taken(verbose=context.is_verbose)
+    taken = [*state.taken(verbose=context.is_verbose), *builds_taken(state, noted)]
     if not taken:
         return []
     state.choices.ask(each.name for each in taken)
@@ -91,8 +96,6 @@ def _version_notices(state: InstalledState, names: Iterable[str]) -> dict[str, N
     lines: dict[str, None] = {}
     if not names:
         return lines
-    from pep_variants.model.filename import read_version
-
     context, choices = state.context, state.choices
     choices.ask(names)
     versions = {} if context.invocation.has("dry-run") else state.versions_now()
@@ -101,12 +104,21 @@ def _version_notices(state: InstalledState, names: Iterable[str]) -> dict[str, N
         present = versions.get(name)
         relevant = admitted if present is None else choices.of(name)
         for version, choice in relevant.items():
-            if present is None or read_version(version) in present:
+            if present is None or _is_among(version, choice, present):
                 lines.update(dict.fromkeys(_notices_of(context, name, version, choice)))
                 break
         if present and admitted:
             lines.update(dict.fromkeys(_passed_over(admitted, max(present))))
     return lines
+
+
+def _is_among(version: str, choice: VersionChoice, present: Collection[Version]) -> bool:
+    """Return whether a version, or a build of it that the catalogue describes, is *present*."""
+    from pep_variants.model.filename import read_version
+
+    wanted = read_version(version)
+    publics = [each.public for each in present] if choice.published else []
+    return wanted in present or str(wanted) in publics
 
 
 def _notices_of(context: Context, name: str, version: str, choice: VersionChoice) -> Iterator[str]:

@@ -188,13 +188,18 @@ def _locks_anew(context: Context) -> list[str]:
     if invocation.has("upgrade", "U") or invocation.values("upgrade-package"):
         return []
     names = [name for name in lock.names if renewed is None or name in renewed]
-    found = []
+    found: list[str] = []
+    needed = False
     for name in names:
-        versions = sorted(lock.names[name])
+        # The local part of a version names a build, which another one may replace.
+        versions = {version.partition("+")[0] for version in lock.names[name]}
         if len(versions) == 1:
-            found.append(f"{name}=={versions[0]}")
-    # One is enough to have the lock resolved again, and all pages read.
-    return [part for text in found[:1] for part in ("--upgrade-package", text)]
+            is_build = any("+" in version for version in lock.names[name])
+            # One is enough to have the lock resolved again, and all pages read.
+            if is_build or not needed:
+                found.append(f"{name}=={versions.pop()}")
+            needed = True
+    return [part for text in found for part in ("--upgrade-package", text)]
 
 
 def _asks_index(context: Context) -> bool:

@@ -76,6 +76,7 @@ class VersionChoice:
         left_out: variants that uv cannot choose correctly.
         conditional: dependencies that variant markers add, if they were asked for.
         locked: what the lock of the command has.
+        published: names of the publishers' files that uv is shown, by plain filename.
     """
 
     labels: Mapping[str, str | None]
@@ -89,6 +90,7 @@ class VersionChoice:
     left_out: tuple[str, ...] = ()
     conditional: tuple[Conditional, ...] = ()
     locked: tuple[LockedLabel, ...] = ()
+    published: Mapping[str, str] = field(default_factory=dict)
 
     def shows(self, label: str) -> bool:
         """Return whether uv is shown a file with *label*; empty for the non-variant wheel."""
@@ -103,6 +105,18 @@ class VersionChoice:
             if any(str(tag) in tags for tag in parse_tag(text)):
                 return label
         return self.chosen.label if self.chosen is not None else None
+
+    def label_of_build(self, installed: Installed) -> str | None:
+        """Return the label of the publisher's file that is *installed*, None if it is none."""
+        from pep_variants.model.filename import read_version
+
+        from .named_projects import are_tags_of
+
+        version = read_version(installed.version)
+        for plain, name in self.published.items():
+            if read_version(name.split("-")[1]) == version and are_tags_of(plain, installed.tags):
+                return self.labels.get(plain)
+        return None
 
     def is_only_locked(self, label: str | None) -> bool:
         """Return whether *label* is shown because a lock has it, and does not fit this machine."""
@@ -153,6 +167,19 @@ class DecisionClient(ABC):
                             found[project] = versions
                         break
         return found
+
+    def catalog_failures(self, projects: Iterable[str]) -> list[str]:
+        """Return what failed of what the catalogue names for projects (normalized names)."""
+        found: dict[str, None] = {}
+        with self._requests() as get:
+            for project in projects:
+                for index in self._indexes_of(project):
+                    tree = get(self._decisions_path(index, project))
+                    if tree is not None:
+                        catalog = tree.get("catalog") or {}
+                        found.update(dict.fromkeys(catalog.get("failures", ())))
+                        break
+        return list(found)
 
     def filenames(self, project: str) -> set[str]:
         """Return the names of all files of a project that uv is shown."""
@@ -293,10 +320,19 @@ class Choices:
         if installed.version in versions:
             return versions[installed.version]
         wanted = read_version(installed.version)
+        if wanted is None:
+            return None
+        # A build that the catalogue describes has a version with a local part.
+        public = read_version(wanted.public)
         for version, choice in versions.items():
-            if wanted is not None and read_version(version) == wanted:
+            if read_version(version) in (wanted, public if choice.published else wanted):
                 return choice
         return None
+
+    def label_of(self, installed: Installed) -> str | None:
+        """Return the label of what is *installed*, also of a build of the catalogue."""
+        choice = self.of_installed(installed) if installed.label is None else None
+        return installed.label if choice is None else choice.label_of_build(installed)
 
 
 def read_choices(tree: Mapping[str, Any]) -> dict[str, VersionChoice]:
@@ -314,6 +350,7 @@ def read_choices(tree: Mapping[str, Any]) -> dict[str, VersionChoice]:
             tuple(item.get("left-out", ())),
             tuple(Conditional(**each) for each in item.get("conditional", ())),
             tuple(LockedLabel(**each) for each in item.get("locked", ())),
+            item.get("published", {}),
         )
         for item in tree["versions"]
     }

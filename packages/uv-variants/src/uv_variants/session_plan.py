@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -137,7 +138,43 @@ class SessionPlan:
             failures=self.plugins.failures if self.plugins is not None else {},
             requested=tuple(self._expected()) if any(i.links for i in indexes.values()) else (),
             environ=network_variables(context.place.environ),
+            catalog=self.catalog,
+            catalog_mirrors=context.preferences.catalog_mirrors if self.catalog else {},
+            pinned=self._pinned() if self.catalog else (),
         )
+
+    @cached_property
+    def catalog(self) -> str | None:
+        """The catalogue of existing builds, None without one.
+
+        None also with a lock that floats, which has no names of files, and with uv's own choice
+        among PyTorch's indexes.
+
+        Raises:
+            CatalogError: it cannot be read.
+        """
+        context = self.context
+        preferences = context.preferences
+        if preferences.catalog is None or not preferences.use_variants or self.floating:
+            return None
+        if uses_torch_backend(context):
+            return None
+        from pep_variants.catalog.opening import preferred_catalog
+        from pep_variants.choose.preferences import DEFAULT_CATALOG, is_catalog_path
+
+        name = preferences.catalog
+        if is_catalog_path(name):
+            name = str((context.place.cwd / Path(name).expanduser()).absolute())
+        if name == DEFAULT_CATALOG or is_catalog_path(name):
+            # The daemon reads it; what is wrong with it should end this command.
+            preferred_catalog(replace(preferences, catalog=name), lambda _: b"")
+        return name
+
+    def _pinned(self) -> tuple[str, ...]:
+        """Return the projects that have an index of their own."""
+        indexes = self.context.indexes
+        named = [*indexes.configuration.pinned.values(), *indexes.projects.values()]
+        return tuple(sorted({name for names in named for name in names}))
 
     def _keyring(self) -> bool:
         provider = (
@@ -158,3 +195,14 @@ class SessionPlan:
     def _expected(self) -> list[str]:
         """Return the projects for which uv is going to ask indexes, as far as known."""
         return sorted({*self.context.requested, *self.context.lock.versions})
+
+
+def uses_torch_backend(context: Context) -> bool:
+    """Return whether uv chooses among PyTorch's indexes itself, which `uv pip` can."""
+    if context.invocation.command[:1] != ("pip",):
+        return False
+    return bool(
+        context.invocation.last("torch-backend")
+        or context.place.environ.get("UV_TORCH_BACKEND")
+        or context.indexes.configuration.scalars.get("torch-backend")
+    )

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from pep_variants.catalog.model import CatalogProject, PublishedFile
 from pep_variants.catalog.redirect import redirect_metadata, redirect_wheel, with_requirements
+from pep_variants.formats.writer import write_metadata
 from pep_variants.model.metadata import Metadata
 from variants_index.pages import PageFile
 
@@ -105,6 +106,13 @@ def extended(file: PageFile, metadata: bytes) -> bytes:
     if isinstance(file, CatalogFile) and file.known is not None and is_extended(file):
         return with_requirements(metadata, file.known)
     return metadata
+
+
+def added_document(file: PageFile) -> bytes | None:
+    """Return the ``variant.json`` that *file* gets besides; None if it stays without."""
+    if isinstance(file, CatalogFile) and file.known is not None and is_extended(file):
+        return write_metadata(file.entry.metadata([file.known])).encode()
+    return None
 
 
 def origin(upstream: Upstream, file: PageFile) -> Upstream:

@@ -192,8 +192,9 @@ class ProjectViews:
                 machine = replace(client.machine, preferences=plain)
                 choice = await compute(lambda: choose(page, (), machine, read, limit=0))
                 sure = False
-            failed = isinstance(found, CatalogPage) and bool(found.failures)
-            if failed or await compute(lambda: any(map(is_notable, choice.decisions))):
+            # Of a publisher's file only this proxy knows the label.
+            notable = isinstance(found, CatalogPage)
+            if notable or await compute(lambda: any(map(is_notable, choice.decisions))):
                 self._noted.add(client, project)
             if sure:
                 self._choices.put(key, choice, 200 + 300 * len(choice.offers))

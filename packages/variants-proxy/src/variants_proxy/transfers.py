@@ -30,7 +30,7 @@ from variants_index.http.ranges import opened, temporary_file
 from variants_index.http.session import Session
 from variants_index.pages import PageFile
 
-from .catalog_files import extended
+from .catalog_files import added_document, extended
 from .errors import UnusableFile
 from .metadata_check import MetadataCheck
 
@@ -117,7 +117,7 @@ def rewritten_transfer(
             raise UnusableFile(
                 f"{source}: its METADATA differs from the core metadata that the index lists"
             )
-        rewrite = with_metadata(contents, stream, reduced)
+        rewrite = with_metadata(contents, stream, reduced, added_document(file))
     return Transfer(file, rewrite, name)
 
 
@@ -132,11 +132,13 @@ def rewrite_name(index: str, file: PageFile, reduced: bytes) -> str:
         file: the wheel.
         reduced: its METADATA with the markers evaluated.
     """
-    digest = file.hashes.get("sha256")
-    if digest is None:
+    known = file.hashes.get("sha256")
+    if known is None:
         return ""
-    source = json.dumps([_FORMAT, index, file.url, digest])
-    return hashlib.sha256(source.encode("utf-8", "surrogatepass") + b"\n" + reduced).hexdigest()
+    source = json.dumps([_FORMAT, index, file.url, known])
+    digest = hashlib.sha256(source.encode("utf-8", "surrogatepass") + b"\n" + reduced)
+    digest.update(added_document(file) or b"")
+    return digest.hexdigest()
 
 
 def read_digest(store: Store, name: str) -> WheelDigest | None:

@@ -165,20 +165,30 @@ def read_rows(contents: WheelContents) -> list[Row]:
     return read_record(record, contents.source)
 
 
-def with_metadata(contents: WheelContents, stream: IO[bytes], metadata: bytes) -> Rewrite:
+def with_metadata(
+    contents: WheelContents,
+    stream: IO[bytes],
+    metadata: bytes,
+    variant_json: bytes | None = None,
+) -> Rewrite:
     """Return the wheel with other METADATA, and a RECORD that lists it, in place.
 
-    The bytes depend on the wheel and *metadata* alone, not on the machine.
+    The bytes depend on the wheel and the other arguments alone, not on the machine.
 
     Args:
         contents: the wheel, opened from *stream*.
         stream: its bytes; only parts are read.
         metadata: the new METADATA.
+        variant_json: of a wheel that has none, to be added.
 
     Raises:
         InvalidWheel: the wheel has no valid RECORD, or its archive is damaged.
     """
-    path = f"{contents.dist_info}/{METADATA_FILE}"
-    record = write_record(with_contents(read_rows(contents), path, metadata))
-    files = {path: metadata, f"{contents.dist_info}/{RECORD_FILE}": record}
-    return replace_files(stream, files, contents.source)
+    folder = contents.dist_info
+    path, record = f"{folder}/{METADATA_FILE}", f"{folder}/{RECORD_FILE}"
+    rows = with_contents(read_rows(contents), path, metadata)
+    added = {} if variant_json is None else {f"{folder}/{VARIANT_FILE}": variant_json}
+    for name, data in added.items():
+        rows = with_file(rows, name, data, before=record)
+    files = {path: metadata, record: write_record(rows)}
+    return replace_files(stream, files, contents.source, added)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import IO
 
 from ..errors import InvalidWheel, shortened
@@ -195,7 +196,12 @@ class Rewriter:
         self._size += len(data)
 
 
-def replace_files(archive: IO[bytes], contents: Mapping[str, bytes], source: str) -> Rewrite:
+def replace_files(
+    archive: IO[bytes],
+    contents: Mapping[str, bytes],
+    source: str,
+    added: Mapping[str, bytes] = MappingProxyType({}),
+) -> Rewrite:
     """Return the archive with other *contents* of some files, not compressed.
 
     Only the central directory is read. Everything between the replaced entries stays in place, so
@@ -205,13 +211,18 @@ def replace_files(archive: IO[bytes], contents: Mapping[str, bytes], source: str
         archive: seekable.
         contents: by path; the archive has each of them exactly once.
         source: path or URL for messages, without credentials.
+        added: contents of files that the archive does not have, by path. They follow the last
+            entry, with the attributes of the last one of *contents*.
 
     Raises:
-        InvalidWheel: the archive is damaged, see `read_directory`, or lacks one of the paths.
+        InvalidWheel: the archive is damaged, see `read_directory`, lacks one of the paths, or has
+            one that is to be added.
     """
     directory = read_directory(archive, source)
     if missing := contents.keys() - {entry.name for entry in directory.entries}:
         raise InvalidWheel(f"{source}: has no {', '.join(sorted(missing))}")
+    if present := added.keys() & {entry.name for entry in directory.entries}:
+        raise InvalidWheel(f"{source}: has {', '.join(sorted(present))} already")
     rewriter = Rewriter(directory)
     replaced: set[str] = set()
     in_order = sorted(directory.entries, key=lambda entry: entry.offset)
@@ -225,4 +236,8 @@ def replace_files(archive: IO[bytes], contents: Mapping[str, bytes], source: str
             raise InvalidWheel(f"{source}: {shortened(entry.name)} is in the archive twice")
         replaced.add(entry.name)
         rewriter.add(entry.name, data, like=entry, compress=False)
+    like = next((entry for entry in reversed(in_order) if entry.name in replaced), None)
+    for name, data in added.items():
+        if like is not None:
+            rewriter.add(name, data, like=like, compress=False)
     return rewriter.finish()

@@ -38,7 +38,7 @@ LIMITS = Limits(
 
 _COUNTS = (
     *("indexes", "cache", "platforms", "insecure_hosts", "keyring", "failures", "requested"),
-    "environ",
+    *("environ", "catalog", "catalog_mirrors", "pinned"),
 )
 
 
@@ -160,4 +160,7 @@ def _settings(settings: SessionSettings, roots: Path | None) -> Settings:
         compress=False,
         failures=settings.failures,
         requested=frozenset(settings.requested),
+        catalog=settings.catalog,
+        catalog_mirrors=settings.catalog_mirrors,
+        pinned=frozenset(settings.pinned),
     )

@@ -43,6 +43,10 @@ class SessionSettings:
         requested: projects (normalized names) that uv is going to ask for, as far as known.
         environ: the user's variables for the network, see `network_variables`.
         hashes: whether pages need hashes of all wheels, for a lock file.
+        catalog: of existing builds: a name, path or URL, None for none.
+        catalog_mirrors: beginnings of its URLs, and what replaces them.
+        pinned: projects (normalized names) whose index the user gives, which the catalogue leaves
+            alone.
         system_certs: whether the command line or a file asks for the system's certificates.
     """
 
@@ -59,6 +63,9 @@ class SessionSettings:
     requested: tuple[str, ...] = ()
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     hashes: bool = True
+    catalog: str | None = None
+    catalog_mirrors: Mapping[str, str] = field(default_factory=dict)
+    pinned: tuple[str, ...] = ()
     system_certs: bool = False
 
     def tree(self) -> dict[str, Any]:
@@ -83,6 +90,9 @@ class SessionSettings:
             "requested": sorted(self.requested),
             "environ": dict(sorted(self.environ.items())),
             "hashes": self.hashes,
+            "catalog": self.catalog,
+            "catalog_mirrors": dict(sorted(self.catalog_mirrors.items())),
+            "pinned": sorted(self.pinned),
             "system_certs": self.system_certs,
         }
 
@@ -110,6 +120,9 @@ class SessionSettings:
             requested=tuple(tree["requested"]),
             environ=dict(tree["environ"]),
             hashes=bool(tree["hashes"]),
+            catalog=None if tree["catalog"] is None else str(tree["catalog"]),
+            catalog_mirrors=dict(tree["catalog_mirrors"]),
+            pinned=tuple(tree["pinned"]),
             system_certs=bool(tree["system_certs"]),
         )
 

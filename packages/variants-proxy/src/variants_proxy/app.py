@@ -30,8 +30,6 @@ from .errors import (
 from .file_responses import SHORT_SECONDS, cache_control, transfer_response
 from .in_place_names import UNLABELLED
 from .keyed_index import KeyedIndex
-from .landing import Landing, read_question
-from .landing_style import POLICY
 from .log_lines import NOT_SERVED
 from .lru import LRUCache
 from .metrics import Metrics
@@ -142,7 +140,6 @@ class Handlers:
             service.settings.limits.answer_bytes
         )
         self._making: SingleFlight[CachedResponse] = SingleFlight()
-        self._landing = Landing(service)
 
     async def health(self, _: Request) -> Response:
         """Return that the proxy runs; no upstream is involved."""
@@ -150,7 +147,11 @@ class Handlers:
 
     async def landing(self, request: Request) -> Response:
         """Return a page for people."""
-        page, error = await self._landing.page(
+        # Imported here: programs never ask for it, and a daemon of uv-variants has only those.
+        from .landing import Landing, read_question
+        from .landing_style import POLICY
+
+        page, error = await Landing(self._service).page(
             read_question(request.query_params),
             request.url.scheme,
             request.headers.get("host", ""),

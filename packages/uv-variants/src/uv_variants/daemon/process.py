@@ -26,7 +26,10 @@ def main() -> None:
     os.chdir(message["folder"])
     _spare_searches()
     try:
-        from .server import Daemon
+        from pep_variants.gc_pause import paused
+
+        with paused(True):
+            from .server import Daemon
 
         Daemon(message).run(listening)
     except BaseException as error:

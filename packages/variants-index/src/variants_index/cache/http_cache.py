@@ -12,7 +12,9 @@ import uuid
 from collections.abc import Iterable, Iterator
 from typing import cast
 
-from hishel import BaseStorage, Entry, Headers, Request, Response
+import httpx
+from hishel import BaseStorage, CacheOptions, Entry, Headers, Request, Response
+from hishel.httpx import CacheTransport
 
 from pep_variants import limits
 
@@ -26,6 +28,15 @@ _RESPONSE_HEADERS = (
 )  # fmt: skip
 _OK = 200
 _MOST_NAMES = 4096
+
+
+def cache_transport(below: httpx.BaseTransport, store: Store) -> httpx.BaseTransport:
+    """Return a transport that sends through *below* what a private cache in *store* lacks."""
+    return CacheTransport(
+        below,
+        storage=ResponseStorage(store),
+        rfc=CacheOptions(shared=False, allow_stale=False),
+    )
 
 
 class ResponseStorage(BaseStorage):

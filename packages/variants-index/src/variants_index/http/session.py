@@ -18,8 +18,6 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TypeVar
 
 import httpx
-from hishel import CacheOptions
-from hishel.httpx import CacheTransport
 
 from pep_variants import limits
 from pep_variants.digests import Digests
@@ -28,7 +26,6 @@ from pep_variants.sources import Sources
 from pep_variants.urls import is_local
 from pep_variants.wheelfile.lazy_file import REFUSED, Part, Range, RangeRefused, last_part
 
-from ..cache.http_cache import ResponseStorage
 from ..cache.store import Store
 from ..errors import BadResponse, Unreachable
 from ..pages import ACCEPT, Page, read_page
@@ -124,25 +121,31 @@ class Session:
         for url in (*sources.indexes, *sources.links):
             self.add_index(url)
 
-        def client(transport: httpx.BaseTransport) -> httpx.Client:
-            return httpx.Client(
-                transport=transport,
-                timeout=sources.timeout or TIMEOUT,
-                headers={"User-Agent": "pep-variants", "Accept-Encoding": ENCODINGS},
-                trust_env=False,
-                # Cookies know no ports: one that a file's host sets would reach the index.
-                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-            )
+        self._timeout = sources.timeout or TIMEOUT
+        self._uncached = self._client(self._auth)
+        self._lock = threading.Lock()
+        self._with_cache = None if store is not None else self._uncached
 
-        self._client = self._uncached = client(self._auth)
-        if store is not None:
-            self._client = client(
-                CacheTransport(
-                    self._auth,
-                    storage=ResponseStorage(store),
-                    rfc=CacheOptions(shared=False, allow_stale=False),
-                )
-            )
+    def _client(self, transport: httpx.BaseTransport) -> httpx.Client:
+        return httpx.Client(
+            transport=transport,
+            timeout=self._timeout,
+            headers={"User-Agent": "pep-variants", "Accept-Encoding": ENCODINGS},
+            trust_env=False,
+            # Cookies know no ports: one that a file's host sets would reach the index.
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
+        )
+
+    @property
+    def _cached(self) -> httpx.Client:
+        """The client with the cache, made when it is wanted: it takes long to import."""
+        with self._lock:
+            if self._with_cache is None:
+                assert self.store is not None
+                from ..cache.http_cache import cache_transport
+
+                self._with_cache = self._client(cache_transport(self._auth, self.store))
+            return self._with_cache
 
     def add_index(self, url: str) -> str:
         """Add a URL that the user configured; return it without credentials.
@@ -172,7 +175,7 @@ class Session:
     def close(self) -> None:
         """Close all connections, and end waiting for retries."""
         self._closed.set()
-        self._client.close()
+        self._uncached.close()
 
     def fetch(
         self,
@@ -226,7 +229,7 @@ class Session:
                 whole,
                 allowed=(_NOT_MODIFIED,) if validators else (),
                 until=until,
-                client=self._client if validators is None else self._uncached,
+                client=self._cached if validators is None else self._uncached,
             )
             if response.unchanged:
                 return response
@@ -313,7 +316,7 @@ class Session:
         for attempt in range(self._retries + 1):
             pause = self._first_pause * 2**attempt * (1 + random.random() / 4)  # noqa: S311
             try:
-                response = self._send(client or self._client, url, headers)
+                response = self._send(client or self._uncached, url, headers)
                 if response.status_code not in BUSY or response.status_code in allowed:
                     check_status(response, url, allowed)
                     return take(response)

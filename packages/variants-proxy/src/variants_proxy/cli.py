@@ -1,4 +1,4 @@
-"""The command ``variants-proxy``: run the index proxy, or print its URL for this machine."""
+"""The command ``variants-proxy``: run the index proxy, print its URL, export its answers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 from pep_variants.errors import VariantError
 
 from .errors import ProxyError
+from .export_command import export_command
 from .listening import LOOPBACK, PORT, is_wildcard, listen
 
 TOKEN_VARIABLE = "VARIANTS_PROXY_TOKEN"  # noqa: S105 - a name
@@ -34,6 +35,9 @@ def cli() -> None:
     Every installer that reads a simple index gets, for each version, the variant that fits the
     machine as a plain wheel.
     """
+
+
+cli.add_command(export_command)
 
 
 @cli.command(context_settings=_VARIABLES)

@@ -44,5 +44,9 @@ class NoSuchFile(ProxyError):
     """A project, file or index that does not exist."""
 
 
+class ExportError(ProxyError):
+    """An export that cannot be made; nothing of it was written."""
+
+
 ANSWERED = (InvalidKey, NoSuchFile, UpstreamError, UnusableFile, VariantError)
 """Errors with an HTTP response."""

@@ -1,0 +1,169 @@
+"""The command ``variants-proxy export``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .errors import ExportError
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
+    from .export import Exported, Wanted
+    from .settings import Settings
+
+_ENVVARS = {"auto_envvar_prefix": "VARIANTS_PROXY", "show_default": True}
+
+
+@click.command("export", context_settings=_ENVVARS)
+@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
+@click.option(
+    "--platform",
+    required=True,
+    metavar="FILE|NAME",
+    allow_from_autoenv=False,
+    help="Platform file of the machine, or the name of a shipped one.",
+)
+@click.option(
+    "--project",
+    "projects",
+    multiple=True,
+    required=True,
+    metavar="REQUIREMENT",
+    allow_from_autoenv=False,
+    help="Project, with its versions if not all: 'torch>=2.8'; repeatable.",
+)
+@click.option(
+    "--target",
+    default="",
+    metavar="SYSTEM-CPU",
+    help="Wheels of one system only: linux-x86_64, win-x86_64, macosx-aarch64.  [default: all]",
+)
+@click.option(
+    "--files",
+    is_flag=True,
+    help="Store all files. Without it those without a variant are links to their index.",
+)
+@click.option(
+    "--index",
+    multiple=True,
+    metavar="[NAME=]URL",
+    help="Upstream index, in order of priority; repeatable.  [default: PyPI]",
+)
+@click.option(
+    "--find-links",
+    multiple=True,
+    metavar="[NAME=]URL",
+    help="Upstream page or directory with links to files; repeatable.",
+)
+@click.option("--cache", type=click.Path(path_type=Path, file_okay=False), help="Cache directory.")
+def export_command(
+    directory: Path,
+    platform: str,
+    projects: tuple[str, ...],
+    target: str,
+    files: bool,
+    index: tuple[str, ...],
+    find_links: tuple[str, ...],
+    cache: Path | None,
+) -> None:
+    """Write what the proxy answers to one machine into DIRECTORY, as an index of static files.
+
+    Installers read it from any file server, or with --index-url file:///…/DIRECTORY/simple.
+    Links are relative. An earlier export there is replaced when the new one is complete.
+    """
+    import asyncio
+
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    from pep_variants.settings.cache_directory import cache_directory
+
+    from .export_folder import replaced_folder
+    from .settings import Settings
+    from .upstream_options import PYPI, distinct, read_upstream
+
+    wanted = []
+    for text in projects:
+        try:
+            wanted.append(Requirement(text))
+        except InvalidRequirement as error:
+            problem = str(error).splitlines()[0]
+            raise click.UsageError(f"--project {text}: not a requirement: {problem}") from None
+    here = Path.cwd()
+    upstreams = [read_upstream(text, here) for text in index]
+    upstreams += [read_upstream(text, here, "find-links") for text in find_links]
+    name, path = _platform(platform)
+    settings = Settings(
+        distinct(upstreams or [read_upstream(PYPI, here)]),
+        cache or cache_directory(os.environ, "proxy"),
+        {name: path},
+    )
+    record: dict[str, object] = {
+        "platform": name,
+        "target": target,
+        "projects": [str(each) for each in wanted],
+        "files": files,
+    }
+    with replaced_folder(directory, record) as folder:
+        done = asyncio.run(_export(settings, name, target, wanted, folder, every_file=files))
+    for each in done:
+        click.echo(
+            f"{each.project}: {each.stored} files with {each.size / 1e6:.1f} MB, "
+            f"{each.linked} links",
+            err=True,
+        )
+    click.echo(f"{directory.absolute().as_uri()}/simple/")
+
+
+async def _export(
+    settings: Settings,
+    name: str,
+    target: str,
+    requirements: list[Requirement],
+    folder: Path,
+    *,
+    every_file: bool,
+) -> list[Exported]:
+    from variants_index.errors import PackageIndexError
+
+    from .export import Wanted, export
+    from .key import Machine, encode
+    from .metrics import Metrics
+    from .service import Service
+
+    service = Service(settings, Metrics())
+    try:
+        client = service.clients.client(encode(Machine(name=name, target=target)))
+        wanted: Wanted = Wanted(client, requirements, every_file)
+        return await export(service, wanted, folder)
+    except PackageIndexError as error:
+        raise ExportError(str(error)) from None
+    finally:
+        service.upstreams.close()
+
+
+def _platform(text: str) -> tuple[str, Path]:
+    """Return name and path of the platform file that is meant by *text*."""
+    from pep_variants.formats.platform_file import load_platform
+    from variants_index.named_platforms import named_platforms
+
+    from .key import PLATFORM_NAME
+
+    known = named_platforms()
+    path = Path(text)
+    if text in known and not path.exists():
+        return text, known[text]
+    if not path.exists():
+        from difflib import get_close_matches
+
+        close = ", ".join(get_close_matches(text, known, 5)) or "h100-zen4, cpu-x86-64-v3, …"
+        raise click.UsageError(
+            f"--platform {text}: neither a file nor a shipped platform such as {close}"
+        )
+    load_platform(path)
+    name = path.stem if PLATFORM_NAME.fullmatch(path.stem) else "machine"
+    return name, path.absolute()

@@ -341,6 +341,18 @@ class TestRedirects:
         assert path.read_bytes() == content
         assert hashlib.sha256(content).hexdigest() == digest
 
+    @pytest.mark.parametrize(("platform", "said"), [(NEW_GPU, True), (NO_GPU, False)])
+    def test_a_project_that_is_late(self, cupy, platform, said):
+        cupy.world.add(Wheel("cupy", "14.3.0", tag=LINUX))
+        resolution = cupy.resolve("cupy", on=target(platform))
+        assert [item.filename for item in resolution.packages] == [wheel("14.3.0", name="cupy")]
+        expected = (
+            "cupy 14.3.0 has none of the builds that the catalogue describes; 14.2.0 has variant "
+            "cuda13 (CUDA driver 13.0 or newer, compute capability 9.0, priority order 1): to take it, "
+            "require cupy==14.2.0"
+        )
+        assert list(resolution.warnings) == ([expected] if said else [])
+
     def test_a_project_that_is_not_there(self, cupy):
         del cupy.world.files["cupy-cuda13x"]
         resolution = cupy.resolve("cupy")

@@ -20,6 +20,7 @@ from variants_index.target import Target
 from ..ordering import VariantOrdering
 from .errors import NoSolution
 from .failure import none_wanted
+from .late_builds import late_build
 from .provider import IndexProvider
 from .reporting import Notes
 from .requirements import Wanted
@@ -152,6 +153,7 @@ def explain(
     if chosen is not None:
         newer = [item for item in ordering.judged(project) if item[0] > chosen.release]  # type: ignore[operator] # versions
         warnings += filter(None, [passed_over(project, newer, chosen.release)])
+        warnings += filter(None, [late_build(chosen, evaluator, ordering)])
     if project in ordering.missing:
         warnings.append(str(ordering.missing[project]))
     return Explanation(

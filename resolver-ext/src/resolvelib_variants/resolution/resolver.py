@@ -32,6 +32,7 @@ from variants_plugins import PluginRunner, Sources
 
 from .errors import NoSolution
 from .failure import explain_failure
+from .late_builds import late_build
 from .packages import packages_of
 from .provider import IndexProvider
 from .reporting import Notes, ProgressReporter
@@ -199,6 +200,7 @@ class IndexResolver:
             if package.file.yanked is not None:
                 reason = package.file.yanked or "no reason given"
                 warnings.append(f"{package.candidate} is yanked: {reason}")
+            warnings += filter(None, [late_build(package.candidate, evaluator, provider.ordering)])
             if not package.candidate.direct:
                 warnings += self.finder.project(package.name).warnings
             if isinstance(provider, AllVariantsProvider):

@@ -1,0 +1,192 @@
+"""A stand-in for the places that a catalogue names, with tiny wheels for what its entries say.
+
+The pages are laid out as those places have them: HTML with percent-encoded ``+`` in links, files on
+another host, pages without hashes, and no local version in what is for macOS. Clients reach them
+by ``--variant-catalog-mirror``, so the entries themselves are used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from urllib.parse import quote, unquote, urlsplit
+
+from packaging.version import Version
+
+from pep_variants.catalog.model import PLACEHOLDER, CatalogProject, target
+
+from .index import Answer, Index, served
+from .wheels import Wheel
+
+LINUX = "py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64"
+ARM = "py3-none-manylinux_2_17_aarch64.manylinux2014_aarch64"
+WINDOWS = "py3-none-win_amd64"
+MAC = "py3-none-macosx_11_0_arm64"
+PLATFORMS = (LINUX, ARM, WINDOWS, MAC)
+PYPI = "https://pypi.org/simple"
+BUILT_AGAINST = "2.11"
+"""What stands for a placeholder, such as the release of torch that a build is for."""
+
+
+@dataclass
+class Builds:
+    """Pages of all places but PyPI, for `support.index.served`.
+
+    Attributes:
+        pages: contents of files by filename, by path of the page.
+        unhashed: paths of pages that give no hashes.
+        faults: answers by path that replace a page's.
+        requests: paths asked for so far.
+        files_url: URL of the host that has the files; empty for the same host.
+        url: root of the server.
+    """
+
+    pages: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    unhashed: set[str] = field(default_factory=set)
+    faults: dict[str, Answer] = field(default_factory=dict)
+    requests: list[str] = field(default_factory=list)
+    files_url: str = ""
+    url: str = ""
+
+    def add(self, page: str, wheel: Wheel) -> None:
+        """Put a wheel on the page at the URL *page*."""
+        self.pages.setdefault(page_path(page), {})[wheel.filename] = wheel.build()
+
+    @property
+    def mirrors(self) -> dict[str, str]:
+        """What replaces the hosts of the places, for ``--variant-catalog-mirror``."""
+        root = self.url.removesuffix("/simple/")
+        hosts = {path.split("/")[2] for path in self.pages}
+        return {f"https://{host}": f"{root}/hosts/{host}" for host in sorted(hosts)}
+
+    def answer(self, path: str, _: Mapping[str, str]) -> Answer:
+        """Return the answer to a request."""
+        self.requests.append(path)
+        if path in self.faults:
+            return self.faults[path]
+        folder, _, name = path.removeprefix("/files").rpartition("/")
+        data = self.pages.get(f"{folder}/", {}).get(unquote(name))
+        if path.startswith("/files/") and data is not None:
+            return Answer(body=data)
+        if path in self.pages:
+            return Answer(body=self._page(path).encode(), kind="text/html")
+        return Answer(404)
+
+    def _page(self, path: str) -> str:
+        lines = ["<!DOCTYPE html>", "<html><body>"]
+        for name, data in self.pages[path].items():
+            digest = hashlib.sha256(data).hexdigest()
+            fragment = "" if path in self.unhashed else f"#sha256={digest}"
+            link = f"{self.files_url}/files{path}{quote(name)}{fragment}"
+            lines.append(f'<a href="{html.escape(link)}">{html.escape(name)}</a><br/>')
+        return "\n".join((*lines, "</body></html>", ""))
+
+
+def page_path(page: str) -> str:
+    """Return the path under which the page at the URL *page* is served."""
+    parts = urlsplit(page)
+    return f"/hosts/{parts.netloc}{parts.path}"
+
+
+@dataclass
+class Field:
+    """All there is for the projects of a catalogue.
+
+    Attributes:
+        index: stands for PyPI.
+        builds: the other places.
+    """
+
+    index: Index
+    builds: Builds
+
+    @property
+    def options(self) -> list[str]:
+        """Options that send a client here, but for the catalogue itself."""
+        return [f"--variant-catalog-mirror={item}" for item in self.mirrors]
+
+    @property
+    def mirrors(self) -> list[str]:
+        """Values of ``--variant-catalog-mirror``."""
+        places = {**self.builds.mirrors, PYPI: self.index.url.rstrip("/")}
+        return [f"{start}={place}" for start, place in places.items()]
+
+
+def field_of(
+    entries: Iterable[CatalogProject],
+    versions: Mapping[str, Iterable[str]],
+    *,
+    sdists: bool = False,
+) -> Field:
+    """Return the stand-in for *entries*, with the *versions* of each project.
+
+    Args:
+        entries: of the catalogue.
+        versions: public versions by normalized name.
+        sdists: unused names of a redirect have no wheel of their own on the index.
+    """
+    found = Field(Index(), Builds())
+    for entry in entries:
+        for place in entry.places:
+            if place != PYPI:
+                found.builds.pages.setdefault(page_path(entry.page(place)), {})
+        redirects = bool(entry.targets) and not entry.uses_own_files
+        for text in versions[entry.name]:
+            version = Version(text)
+            extras: dict[str, str] = {}
+            for item in entry.variants:
+                if not item.admits(version):
+                    continue
+                if item.place is not None:
+                    for wheel in _wheels(entry, item.local, text, item.place):
+                        _add(found, entry.page(item.place), wheel)
+                elif item.requires and target(item) == entry.name:
+                    extra = item.requires[0].partition("[")[2].partition("]")[0]
+                    extras[extra] = f"{entry.name}-{extra}-plugin"
+                elif item.requires:
+                    for tag in (LINUX, ARM, WINDOWS):
+                        found.index.add_wheel(Wheel(target(item), text, tag=tag))
+            for plugin in extras.values():
+                found.index.add_wheel(Wheel(plugin, text, tag=LINUX))
+            requires = tuple(
+                f"{plugin}=={text}; extra == '{extra}'" for extra, plugin in extras.items()
+            )
+            plain = Wheel(entry.name, text, requires=requires, extras=tuple(extras))
+            if not (redirects and sdists):
+                found.index.add_wheel(plain, metadata_file=True)
+    return found
+
+
+def _add(found: Field, page: str, wheel: Wheel) -> None:
+    if page.startswith(PYPI):
+        found.index.add_wheel(wheel)
+    else:
+        found.builds.add(page, wheel)
+
+
+def _wheels(
+    entry: CatalogProject, local: tuple[str, ...] | None, version: str, place: str
+) -> Iterator[Wheel]:
+    """Yield the wheels of one version at *place*: of every platform that has such builds."""
+    marks = [PLACEHOLDER.sub(BUILT_AGAINST, text) for text in local or ("",)]
+    only_mac = place.endswith("metal")
+    everywhere = place.endswith("cpu")
+    for tag in PLATFORMS:
+        is_mac = tag == MAC
+        if is_mac is not only_mac and not everywhere:
+            continue
+        mark = "" if is_mac and "" in marks else marks[0]
+        text = f"{version}+{mark}" if mark else version
+        yield Wheel(entry.name, text, tag=tag, files={f"{entry.name}-place.txt": place})
+
+
+@contextmanager
+def standing_in(found: Field) -> Iterator[Field]:
+    """Serve *found*: the index, the places, and a host for files of the places."""
+    files = Builds(found.builds.pages)
+    with served(found.index), served(files), served(found.builds):  # type: ignore[arg-type]
+        found.builds.files_url = files.url.removesuffix("/simple/")
+        yield found

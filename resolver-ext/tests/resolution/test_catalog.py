@@ -348,8 +348,8 @@ class TestRedirects:
         assert [item.filename for item in resolution.packages] == [wheel("14.3.0", name="cupy")]
         expected = (
             "cupy 14.3.0 has none of the builds that the catalogue describes; 14.2.0 has variant "
-            "cuda13 (CUDA driver 13.0 or newer, compute capability 9.0, priority order 1): to take it, "
-            "require cupy==14.2.0"
+            "cuda13 (CUDA driver 13.0 or newer, compute capability 9.0, priority order 1): to take "
+            "it, require cupy==14.2.0"
         )
         assert list(resolution.warnings) == ([expected] if said else [])
 

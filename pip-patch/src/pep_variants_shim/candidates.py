@@ -31,6 +31,7 @@ from resolvelib_variants.ordering import VariantOrdering
 
 from .candidate_info import Info, VariantVersion, label_in, link_of, source_of
 from .catalog_links import catalog_first, catalog_link, label_of_link
+from .catalog_session import SessionCatalog
 from .errors import Fault
 from .guard import guarded
 from .pip_provider import PipInstalled, extend
@@ -55,6 +56,7 @@ class CandidateOrdering:
         detect: Detect,
         preferences: Preferences,
         provider: Callable[[], Any] = lambda: None,
+        catalog: SessionCatalog,
     ) -> None:
         """Set up.
 
@@ -64,6 +66,7 @@ class CandidateOrdering:
             detect: detection of the target.
             preferences: of the user.
             provider: returns the provider of pip's resolver, once that has one.
+            catalog: what the command takes from the catalogue.
         """
         self.detect = detect
         self.preferences = preferences
@@ -75,7 +78,8 @@ class CandidateOrdering:
             platform=detect,
             preferences=preferences,
             listener=self._reporter,
-            installed=PipInstalled(provider),
+            installed=PipInstalled(provider, catalog.installed),
+            together=catalog.together if catalog.wanted else None,
         )
         self._ordering.confirmed = self._confirmed
         # Project and info of the variants offered to pip, by URL.

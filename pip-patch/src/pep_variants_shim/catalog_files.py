@@ -21,6 +21,8 @@ from pip._vendor.packaging.version import InvalidVersion, Version
 from pep_variants.catalog.model import CatalogProject, PublishedFile, filled
 from pep_variants.catalog.redirect import redirect_wheel
 from pep_variants.catalog.store import Catalog
+from pep_variants.errors import without_userinfo
+from pep_variants.model.property import Properties
 
 from .catalog_links import catalog_link, label_of_link, note_link
 from .catalog_pages import read_pages
@@ -72,16 +74,14 @@ class CatalogFiles:
             self._entries[project] = found
         return self._entries[project]
 
-    def together(self, project: str) -> Collection[str]:
-        """Return the projects that have to come from the same variant as *project*."""
-        found = {project}
-        for entry in list(self._entries.values()):
-            if entry is not None and entry.coherent:
-                group = {entry.name, *entry.coherent}
-                found |= group if project in group else set()
-        own = self._entries.get(project)
-        found.update(() if own is None else own.coherent)
-        return found - {project}
+    def together(self, project: str, other: str) -> bool:
+        """Return whether two projects should have the same label, see `agreement.Together`."""
+        if project == other:
+            return self.entry(project) is not None
+        return any(
+            (entry := self.entry(one)) is not None and two in entry.coherent
+            for one, two in ((project, other), (other, project))
+        )
 
     def candidates(
         self,
@@ -113,8 +113,10 @@ class CatalogFiles:
             known = self._found[project] = (own, [*own, *added])
         return known[1]
 
-    def installed_label(self, entry: CatalogProject, dist: Any, others: Mapping[str, Any]) -> str:
-        """Return the label of an installed distribution, empty if nothing tells it.
+    def installed_variant(
+        self, entry: CatalogProject, dist: Any, others: Mapping[str, Any]
+    ) -> tuple[str, Properties] | None:
+        """Return label and properties of an installed distribution, None if nothing tells them.
 
         The local version tells it, or what is installed of the dependencies of an extra.
 
@@ -130,11 +132,11 @@ class CatalogFiles:
             if item.admits(version):
                 values = item.placeholders(version)
                 if values is not None:
-                    return filled(item.label, values)
+                    return filled(item.label, values), item.properties_of(values)
         for file in entry.own_files(f"{entry.name}-{version}-py3-none-any.whl"):
             if _has_extras(dist, file, others):
-                return file.label
-        return ""
+                return file.label, file.properties
+        return None
 
     def _own_place(self, entry: CatalogProject) -> str | None:
         """Return which of the entry's places the user has as an index or find-links page."""
@@ -177,17 +179,15 @@ class CatalogFiles:
             if not found and not any(
                 True for link in pages[url] for _ in entry.files(place, link.filename)
             ):
-                problems[url] = f"it lists no such file of {entry.name}"
+                problems[url] = "lists no such wheels"
             for item, file in found:
                 if Version(str(file.version)) not in skipped:
                     note_link(item.link, entry, file, place)
                     added.append(item)
         for url, problem in problems.items():
+            where = without_userinfo(url)
             logger.warning(
-                "Left out for %s: %s cannot be used: %s",
-                _what(entry, places.get(url)),
-                url,
-                problem,
+                "%s from %s cannot be had: %s", _what(entry, places.get(url)), where, problem
             )
         added += self._of_extras(entry, own, skipped)
         added += self._of_others(entry, listed, skipped)
@@ -249,10 +249,10 @@ class CatalogFiles:
 
 
 def _what(entry: CatalogProject, place: str | None) -> str:
-    labels = dict.fromkeys(item.label for item in entry.variants if item.place == place)
     if place is None:
-        return f"{entry.name}, variants of an index of its own"
-    return f"{entry.name}, {'variant' if len(labels) == 1 else 'variants'} {', '.join(labels)}"
+        return f"{entry.name}: its variant wheels"
+    labels = dict.fromkeys(item.label for item in entry.variants if item.place == place)
+    return f"{entry.name}: {'variant' if len(labels) == 1 else 'variants'} {', '.join(labels)}"
 
 
 def _distinct(link: Any, label: str) -> Any:

@@ -6,7 +6,7 @@ Without a catalogue in the settings nothing of it is imported.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pip._vendor.packaging.utils import canonicalize_name
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pep_variants.catalog.model import CatalogProject
     from pep_variants.catalog.store import Catalog
     from pep_variants.choose.preferences import Preferences
+    from pep_variants.model.metadata import Metadata
+    from pep_variants.model.property import Properties
 
     from .catalog_files import CatalogFiles
     from .variant_options import VariantOptions
@@ -88,9 +90,9 @@ class SessionCatalog:
         name, none = canonicalize_name(project), cast("CatalogProject | None", None)
         return self._guarded(lambda files: files.entry(name), none)
 
-    def together(self, project: str) -> Collection[str]:
-        """Return the projects that have to come from the same variant as *project*."""
-        return self._guarded(lambda files: files.together(project), ())
+    def together(self, project: str, other: str) -> bool:
+        """Return whether two projects should have the same label, see `agreement.Together`."""
+        return self._guarded(lambda files: files.together(project, other), False)
 
     def label_of(self, dist: Any, others: Any) -> str:
         """Return the label of an installed distribution, empty if it is not known.
@@ -103,8 +105,23 @@ class SessionCatalog:
         entry = None if label else self.entry(dist.canonical_name)
         if entry is None:
             return label
-        found = entry
-        return self._guarded(lambda files: files.installed_label(found, dist, others), label)
+        found = self._installed(entry, dist, others)
+        return label if found is None else found[0]
+
+    def installed(self, dists: Mapping[str, Any]) -> Iterator[tuple[str, Metadata]]:
+        """Yield project and metadata of those *dists*, given by name, that are known variants."""
+        for name, dist in dists.items():
+            entry = self.entry(name)
+            found = None if entry is None else self._installed(entry, dist, dists)
+            if entry is not None and found is not None:
+                label, properties = found
+                yield name, dataclasses.replace(entry.metadata(()), variants={label: properties})
+
+    def _installed(
+        self, entry: CatalogProject, dist: Any, others: Any
+    ) -> tuple[str, Properties] | None:
+        none = cast("tuple[str, Properties] | None", None)
+        return self._guarded(lambda files: files.installed_variant(entry, dist, others), none)
 
     def release(self, project: str, version: Any) -> Any:
         """Return *version* without its local part if the catalogue has an entry of *project*."""
@@ -126,7 +143,7 @@ class SessionCatalog:
             logger.info(
                 "%s is left out of the lock file: it stands for %s, which is in it",
                 package.get("name"),
-                made[min(names)],
+                made[min(names)].partition(";")[0].strip(),
             )
         return kept
 

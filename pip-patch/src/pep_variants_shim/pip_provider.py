@@ -142,9 +142,20 @@ class PipFiles:
 class PipInstalled:
     """The installed distributions that pip's provider knows: none with ``--ignore-installed``."""
 
-    def __init__(self, provider: Callable[[], Any]) -> None:
-        """Set up; *provider* returns pip's provider, once there is one."""
+    def __init__(
+        self,
+        provider: Callable[[], Any],
+        described: Callable[[Mapping[str, Any]], Iterable[tuple[str, Metadata]]],
+    ) -> None:
+        """Set up.
+
+        Args:
+            provider: returns pip's provider, once there is one.
+            described: gives project and metadata of those distributions, given by name, that are
+                a variant as the catalogue describes it.
+        """
         self._provider = provider
+        self._described = described
 
     def version(self, project: str) -> object | None:
         """Return the installed version of a project, None if pip would upgrade it."""
@@ -155,7 +166,11 @@ class PipInstalled:
         return None if found is None or wanted or strategy == "eager" else found.version
 
     def variants(self) -> Iterator[tuple[str, Metadata]]:
-        """Yield project and metadata of every installed variant with a valid ``variant.json``."""
+        """Yield project and metadata of every installed variant.
+
+        It has a valid ``variant.json``, or the catalogue describes it.
+        """
+        yield from self._described(self._distributions())
         for project, found in self._distributions().items():
             try:
                 yield project, read_metadata(found.read_text(VARIANT_FILE), VARIANT_FILE)

@@ -67,11 +67,10 @@ class VariantReporter:
                 self._ranking(project, version, ranking, selection)
 
     def disagreed(self, project: str, version: Hashable, namespace: str, other: Chosen) -> None:
-        """Warn that no variant has the values of *other* in the namespace of `coherent`."""
-        self._print(
-            logging.WARNING,
-            f"No variant of {project} {version} agrees with {other} in {namespace!r}",
-        )
+        """Warn that no variant has the values of *other* in *namespace*, or its label."""
+        where = f"in {namespace!r}" if namespace else "in its label"
+        line = f"No variant of {project} {version} agrees with {other} {where}"
+        self._print(logging.WARNING, line)
 
     def failed(self, project: str, version: Hashable, error: Exception) -> None:
         """Warn that an internal error costs a version its variants."""

@@ -187,6 +187,7 @@ class Session:
                     detect=detect_for(preferences, self.finder, foreign=self._foreign),
                     preferences=preferences,
                     provider=lambda: self._provider,
+                    catalog=self.catalog,
                 )
                 if self._provider is not None:
                     ordering.extend(self._provider)

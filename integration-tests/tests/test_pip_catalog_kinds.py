@@ -50,14 +50,14 @@ def catalog(tmp_path):
     """Entries of cupy and jax."""
     folder = tmp_path / "catalog"
     folder.mkdir()
-    for name, form in (
-        ("cupy", "cupy-cuda{}x=={{version}}"),
-        ("jax", "{{name}}[cuda{}]=={{version}}"),
+    for name, place in (
+        ("cupy", 'requires = ["cupy-cuda{}x=={{version}}"]'),
+        ("jax", 'requires = ["{{name}}[cuda{}]=={{version}}"]'),
     ):
         tables = [
-            variant(f"cuda{number}", f'requires = ["{form.format(number)}"]', cuda=f"{number}.0", order=order)
+            variant(f"cuda{number}", place.format(number), cuda=f"{number}.0", order=order)
             for order, number in enumerate(("13", "12"), 1)
-        ]  # fmt: skip
+        ]
         (folder / f"{name}.toml").write_text(entry(name, [*tables, variant("null", "")]))
     return folder
 

@@ -94,6 +94,13 @@ class SessionCatalog:
         """Return whether two projects should have the same label, see `agreement.Together`."""
         return self._guarded(lambda files: files.together(project, other), False)
 
+    def recognises(self, project: str) -> bool:
+        """Return whether `label_of` knows every installed variant of the project."""
+        entry = self.entry(project)
+        return entry is not None and all(
+            item.place is None or item.local is not None for item in entry.variants
+        )
+
     def label_of(self, dist: Any, others: Any) -> str:
         """Return the label of an installed distribution, empty if it is not known.
 

@@ -99,7 +99,11 @@ def advise(session: Session, candidates: Iterable[Any], wanted: Collection[str])
     for item in _installed(session, candidates):
         if item.project not in wanted or item.project in session.options.forced:
             continue
-        if not (item.label or session.has_variants(item.project)):
+        if not (
+            item.label
+            or session.has_variants(item.project)
+            or session.catalog.recognises(item.project)
+        ):
             continue
         left = end - time.monotonic()
         if left <= 0:

@@ -22,6 +22,7 @@ _OURS = (
     "packages/pep-variants",
     "packages/variants-plugins",
     "packages/variants-index",
+    "packages/variants-catalog",
     "packages/variants-proxy",
     "packages/uv-variants",
 )

@@ -10,8 +10,8 @@ from pep_variants.catalog.model import target
 from pep_variants.catalog.store import DirectoryCatalog
 from pep_variants.choose.preferences import Preferences
 from pep_variants.choose.selection import File, select
+from pep_variants.detect.detector import Detector
 from pep_variants.formats.platform_file import load_platform
-from pep_variants.model.platform import Support
 from pep_variants.model.property import ABI_DEPENDENCY
 from variants_index.named_platforms import named_platforms
 
@@ -92,13 +92,7 @@ def choice(name, version, platform):
     selection = select(
         files,
         metadata=lambda _: metadata,
-        platform=lambda _: replace(
-            platform,
-            namespaces={
-                **platform.namespaces,
-                **{name: Support(features) for name, features in entry.static.items()},
-            },
-        ),
+        platform=Detector(platform=platform).platform,
         preferences=Preferences(),
         project=name,
     )
@@ -241,6 +235,15 @@ CASES = [
          : pascal, v100, t4, pascal 13, v100 13, {AMD}, {INTEL}, {REST}
         """,
     ),
+    # The newest torch that there is a wheel for.
+    (
+        "torch-scatter",
+        "2.1.2",
+        f"""
+        cuda12.8_torch2.9: pascal, pascal 13, v100 13, {CUDA12}, {CUDA13}
+        cpu_torch2.9: {AMD}, {INTEL}, {REST}
+        """,
+    ),
     (
         "deepspeed",
         "0.19.2",
@@ -345,6 +348,15 @@ CASES = [
         cuda12: v100 13, {CUDA12}
         cuda13: {CUDA13}
          : pascal, pascal 13, {AMD}, {INTEL}, {REST}
+        """,
+    ),
+    (
+        "cucim",
+        "26.10.0",
+        f"""
+        cuda12: v100 13, {CUDA12}
+        cuda13: {CUDA13}
+        : pascal, pascal 13, {AMD}, {INTEL}, {REST}
         """,
     ),
     (

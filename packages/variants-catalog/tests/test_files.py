@@ -55,7 +55,7 @@ def test_properties_are_known(name):
     known = known_properties()
     for variant in entry.variants:
         for text in variant.properties:
-            item = Property.parse(re.sub(r"\{\w+\}", "1.0", text))
+            item = Property.parse(re.sub(r"\{\w+\}", "2.11", text))
             if item.namespace == ABI_DEPENDENCY:
                 continue
             features = entry.static.get(item.namespace) or known[item.namespace]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from packaging.version import Version
 
 from pep_variants.catalog.model import CatalogProject, PublishedFile
 from pep_variants.model.filename import parse_metadata_filename
-from pep_variants.model.label import split_label
+from pep_variants.model.label import NULL_LABEL, split_label
 from pep_variants.model.metadata import Metadata
 from variants_index.pages import Page, PageFile
 
@@ -60,9 +60,10 @@ def combined(entry: CatalogProject, own: Source, sources: Sources) -> Page:
         theirs = _variants(sources.variants.page) - real
         added += _real_files(entry, sources.variants, theirs)
         real |= theirs
+    hashes = {file.filename: file.hashes.get("sha256") for file in own.page.files}
     found: dict[Version, dict[str, tuple[PublishedFile, Source, PageFile]]] = {}
     for known, source, file in _described(entry, own, sources):
-        if known.version not in real:
+        if known.version not in real and not _is_own(known, file, hashes):
             # A file may be at two places under one label.
             found.setdefault(known.version, {}).setdefault(known.filename, (known, source, file))
     equal: list[Metadata] = []
@@ -77,6 +78,16 @@ def combined(entry: CatalogProject, own: Source, sources: Sources) -> Page:
             for known, source, file in items.values()
         ]
     return replace(own.page, files=(*own.page.files, *added))
+
+
+def _is_own(known: PublishedFile, file: PageFile, hashes: Mapping[str, str | None]) -> bool:
+    """Return whether the user's index has the same wheel, which then stays as it lists it.
+
+    Wheels for Macs for example: locks name one place of them, whatever machine makes them.
+    """
+    digest = file.hashes.get("sha256")
+    same = digest is not None and hashes.get(file.filename) == digest
+    return same and known.label == NULL_LABEL
 
 
 def has_files(page: Page) -> bool:

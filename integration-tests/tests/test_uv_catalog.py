@@ -1,0 +1,268 @@
+"""The catalogue of existing builds in uv: other indexes, other names, extras; and locks of them."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from support.catalog_places import Places, entry, served_places, variant
+from support.index import Index
+from support.projects import DRIVER
+from support.uvs import Machine, installed_labels, project
+from support.wheels import Wheel
+from uv_variants.site_packages import installed_versions
+
+PYTHON = sys.executable
+Serve = Callable[[Index], Index]
+LINUX, WINDOWS = "py3-none-manylinux_2_17_x86_64", "py3-none-win_amd64"
+MAC = "py3-none-macosx_11_0_arm64"
+CUDA_12_8, CUDA_12_6, NO_GPU = {DRIVER: "12.8"}, {DRIVER: "12.6"}, {DRIVER: "0"}
+BUILDS = (("cu130", "13.0"), ("cu128", "12.8"), ("cu126", "12.6"))
+
+
+@pytest.fixture
+def places() -> Iterator[Places]:
+    """PyTorch's index: torch and torchvision for three CUDA versions, and for the CPU."""
+    found = Places()
+    for name in ("cu130", "cu128", "cu126", "cpu"):
+        requires = (f"cudalib=={name[2:]}",) if name != "cpu" else ()
+        for version in ("2.8.0", "2.9.0"):
+            for tag in (LINUX, WINDOWS):
+                found.add(name, Wheel("torch", f"{version}+{name}", tag=tag, requires=requires))
+                vision = f"0.{version.split('.')[1]}.0+{name}"
+                needs = (f"torch=={version}",)
+                found.add(name, Wheel("torchvision", vision, tag=tag, requires=needs))
+    for version in ("2.8.0", "2.9.0"):
+        found.add("cpu", Wheel("torch", version, tag=MAC))
+        vision = f"0.{version.split('.')[1]}.0"
+        found.add("cpu", Wheel("torchvision", vision, tag=MAC, requires=(f"torch=={version}",)))
+    found.without_hashes.add("/whl/cu126/torch/")
+    with served_places(found):
+        yield found
+
+
+@pytest.fixture
+def index(serve: Serve) -> Index:
+    """The user's own index: builds without local version, as on PyPI."""
+    index = Index(ranges=True)
+    for version in ("2.8.0", "2.9.0"):
+        vision = f"0.{version.split('.')[1]}.0"
+        for tag in (LINUX, WINDOWS, MAC):
+            index.add_wheel(Wheel("torch", version, tag=tag), metadata_file=True)
+            needs = (f"torch=={version}",)
+            index.add_wheel(Wheel("torchvision", vision, tag=tag, requires=needs))
+    for version in ("130", "128", "126"):
+        index.add_wheel(Wheel("cudalib", version), metadata_file=True)
+    for name in ("cupy-cuda12x", "cupy-cuda13x"):
+        for tag in (LINUX, WINDOWS):
+            index.add_wheel(Wheel(name, "14.2.0", tag=tag), metadata_file=True)
+    extras = ("plugin12; extra == 'cuda12'", "plugin13; extra == 'cuda13'")
+    jax = Wheel("jax", "0.10.2", requires=extras, extras=("cuda12", "cuda13"))
+    index.add_wheel(jax, metadata_file=True)
+    for name in ("plugin12", "plugin13"):
+        index.add_wheel(Wheel(name, "1.0"), metadata_file=True)
+    return serve(index)
+
+
+@pytest.fixture
+def catalog(places: Places, tmp_path: Path) -> Path:
+    """A directory with entries of all three kinds."""
+    folder = tmp_path / "catalog"
+    folder.mkdir()
+    null = variant("null", f'index = "{places.place("cpu")}"\nlocal = ["cpu", ""]')
+    for name, other in (("torch", "torchvision"), ("torchvision", "torch")):
+        tables = [
+            variant(
+                f"cuda{local[2:4]}.{local[4:]}",
+                f'index = "{places.place(local)}"\nlocal = "{local}"',
+                cuda=bound,
+                order=number,
+            )
+            for number, (local, bound) in enumerate(BUILDS, 1)
+        ]
+        (folder / f"{name}.toml").write_text(entry(name, [*tables, null], coherent=[other]))
+    for name, requires in (("cupy", "cupy-{}x=={{version}}"), ("jax", "{{name}}[{}]=={{version}}")):
+        tables = [
+            variant(label, f'requires = ["{requires.format(label)}"]', cuda=bound, order=number)
+            for number, (label, bound) in enumerate((("cuda13", "13.0"), ("cuda12", "12.0")), 1)
+        ]
+        (folder / f"{name}.toml").write_text(entry(name, tables))
+    return folder
+
+
+def prepared(machine: Machine, index: Index, catalog: Path, **more: str) -> Machine:
+    variables = {"UV_DEFAULT_INDEX": index.url, "VARIANTS_CATALOG": str(catalog), **more}
+    return machine.with_environ({**CUDA_12_8, **variables})
+
+
+def with_project(machine: Machine, dependencies: list[str], more: str = "") -> Machine:
+    project(machine.work, dependencies, more)
+    return machine.with_environ({"UV_PYTHON": PYTHON})
+
+
+def versions(machine: Machine) -> dict[str, str]:
+    return dict(installed_versions([machine.work / ".venv"]) - {("project", "1.0")})
+
+
+def wheels(lock: str, name: str) -> dict[str, list[str]]:
+    """Return the wheels of a project in a lock by version: the paths of their URLs."""
+    found = {}
+    for match in re.finditer(
+        rf'(?ms)^\[\[package\]\]\nname = "{name}"\nversion = "([^"]+)"(.*?)(?=^\[\[|\Z)', lock
+    ):
+        found[match[1]] = re.findall(r'url = "https?://[^/]+([^"]*\.whl)"', match[2])
+    return found
+
+
+@pytest.mark.matrix
+def test_pip_install(every_machine: Machine, index: Index, places: Places, catalog: Path) -> None:
+    machine = prepared(every_machine, index, catalog)
+    machine.create_environment(PYTHON)
+    dry = machine.run("pip", "install", "--dry-run", "torchvision")
+    assert dry.code == 0, dry
+    assert "torch==2.9.0+cu128" in dry.err
+    assert not [path for path in places.requests if path.endswith("x86_64.whl") and "cpu" in path]
+    done = machine.run("pip", "install", "torchvision")
+    assert done.code == 0, done
+    expected = {"torch": "2.9.0+cu128", "torchvision": "0.9.0+cu128", "cudalib": "128"}
+    assert versions(machine) == expected
+    assert "Variant cuda12.8 for torch 2.9.0+cu128: CUDA driver 12.8 or newer" in done.err, done
+    again = machine.run("pip", "install", "torchvision")
+    assert again.code == 0, again
+    assert "+ torch" not in again.text, again
+    # Another driver, and `--no-variants`, for one command.
+    done = machine.run("--variant", "torch=cuda12.6", "pip", "install", "torch==2.9.0")
+    assert done.code == 0, done
+    assert versions(machine)["torch"] == "2.9.0+cu126"
+    done = machine.run("--variant", "torch=cuda12.6", "pip", "install", "torch==2.9.0")
+    assert "+ torch" not in done.text, done
+
+
+def test_no_gpu(machine: Machine, index: Index, catalog: Path) -> None:
+    machine = prepared(machine, index, catalog, **NO_GPU)
+    machine.create_environment(PYTHON)
+    done = machine.run("pip", "install", "torch", "jax")
+    assert done.code == 0, done
+    assert versions(machine) == {"torch": "2.9.0+cpu", "jax": "0.10.2"}
+    plain = machine.with_environ({"VARIANTS_CATALOG": ""})
+    plain.plain("pip", "uninstall", "torch")
+    assert plain.run("pip", "install", "torch").code == 0
+    assert versions(plain)["torch"] == "2.9.0"
+
+
+@pytest.mark.matrix
+def test_a_lock(every_machine: Machine, index: Index, places: Places, catalog: Path) -> None:
+    """A lock for three platforms, which plain uv installs."""
+    machine = prepared(every_machine, index, catalog)
+    machine = with_project(machine, ["torchvision"])
+    done = machine.run("lock")
+    assert done.code == 0, done
+    assert "Variant cuda12.8 for torch 2.9.0+cu128" in done.err, done
+    text = (machine.work / "uv.lock").read_text()
+    found = wheels(text, "torch")
+    assert set(found) == {"2.9.0", "2.9.0+cu128"}, text
+    assert {path.rpartition("-")[2] for path in found["2.9.0+cu128"]} == {
+        "manylinux_2_17_x86_64.whl",
+        "win_amd64.whl",
+    }
+    assert all(path.startswith("/whl/cu128/torch-2.9.0%2Bcu128") for path in found["2.9.0+cu128"])
+    assert [path.rpartition("-")[2] for path in found["2.9.0"]] == ["macosx_11_0_arm64.whl"], text
+    assert set(wheels(text, "torchvision")) == {"0.9.0", "0.9.0+cu128"}
+    assert text.count("hash = ") == text.count(".whl")
+    # Another machine with our command keeps what the lock has.
+    other = machine.with_environ(NO_GPU)
+    assert other.run("lock").code == 0
+    assert (machine.work / "uv.lock").read_text() == text
+    done = other.run("lock", "--upgrade-package", "cudalib")
+    assert done.code == 0, done
+    assert (machine.work / "uv.lock").read_text() == text
+    # Plain uv installs it.
+    plain = machine.with_environ({"VARIANTS_CATALOG": ""})
+    done = plain.plain("sync", "--frozen")
+    assert done.code == 0, done
+    assert versions(plain)["torch"] == "2.9.0+cu128"
+    done = machine.run("sync")
+    assert done.code == 0, done
+    assert "+ torch" not in done.text, done
+    # A new choice is made when it is asked for.
+    done = other.run("lock", "--upgrade-package", "torch", "--upgrade-package", "torchvision")
+    assert done.code == 0, done
+    assert "2.9.0+cpu" in wheels((machine.work / "uv.lock").read_text(), "torch")
+    done = machine.run("--variant", "torch=cuda12.6", "lock")
+    assert done.code == 0, done
+    assert "2.9.0+cu126" in wheels((machine.work / "uv.lock").read_text(), "torch")
+
+
+def test_exports(machine: Machine, index: Index, catalog: Path) -> None:
+    machine = with_project(prepared(machine, index, catalog), ["torch"])
+    assert machine.run("lock").code == 0
+    done = machine.run("export", "--format", "pylock.toml", "--no-emit-project")
+    assert done.code == 0, done
+    assert "/whl/cu128/torch-2.9.0%2Bcu128-" in done.out
+    done = machine.run("export", "--no-emit-project")
+    assert re.search(r"torch==2\.9\.0\+cu128 ; .*\n? +--hash=sha256:", done.out), done
+
+
+def test_another_name(machine: Machine, index: Index, catalog: Path) -> None:
+    machine = with_project(prepared(machine, index, catalog), ["cupy"])
+    done = machine.run("lock")
+    assert done.code == 0, done
+    text = (machine.work / "uv.lock").read_text()
+    assert re.search(r"/cupy/\.variant/cuda12/cupy-14\.2\.0-0_cuda12-[^\"]*\", hash = ", text), text
+    assert "cupy-cuda12x" in text
+    done = machine.run("sync")
+    assert done.code == 0, done
+    assert versions(machine) == {"cupy": "14.2.0", "cupy-cuda12x": "14.2.0"}
+    assert installed_labels(machine.work / ".venv") == {"cupy": "cuda12"}
+    done = machine.run("sync", "--reinstall")
+    assert done.code == 0, done
+
+
+def test_an_extra(machine: Machine, index: Index, catalog: Path) -> None:
+    machine = with_project(prepared(machine, index, catalog), ["jax"])
+    done = machine.run("sync")
+    assert done.code == 0, done
+    assert versions(machine) == {"jax": "0.10.2", "plugin12": "1.0"}
+    assert machine.labels() == {"jax": "cuda12"}
+    again = machine.run("sync")
+    assert "jax" not in again.text, again
+
+
+def test_what_fails_is_said(machine: Machine, index: Index, places: Places, catalog: Path) -> None:
+    places.faults["/whl/cu128/torch/"] = (500, "text/plain", b"")
+    machine = prepared(machine, index, catalog)
+    machine.create_environment(PYTHON)
+    done = machine.run("pip", "install", "torch")
+    assert done.code == 0, done
+    assert versions(machine)["torch"] == "2.9.0+cu126"
+    (line,) = (line for line in done.err.splitlines() if "without the variants" in line)
+    assert f"{places.place('cu128')}/: " in line
+    assert "HTTP status 500" in line
+    missing = machine.with_environ({"VARIANTS_CATALOG": str(catalog / "missing")})
+    done = missing.run("pip", "install", "torch")
+    assert done.code != 0
+    assert "missing" in done.err
+
+
+def test_the_users_own_index_counts(
+    machine: Machine, index: Index, places: Places, catalog: Path
+) -> None:
+    machine = prepared(machine, index, catalog)
+    source = (
+        '[tool.uv.sources]\ntorch = { index = "own" }\n'
+        f'[[tool.uv.index]]\nname = "own"\nurl = "{places.place("cu126")}"\nexplicit = true\n'
+    )
+    machine = with_project(machine, ["torch"], source)
+    assert machine.run("lock").code == 0
+    assert set(wheels((machine.work / "uv.lock").read_text(), "torch")) == {"2.9.0+cu126"}
+    # Of a project nothing is taken that a project's own file asks for.
+    (machine.work / "variants.toml").write_text(f'catalog = "{catalog}"\n')
+    machine = machine.with_environ({"VARIANTS_CATALOG": ""})
+    project(machine.work, ["torch"])
+    (machine.work / "uv.lock").unlink()
+    assert machine.run("lock").code == 0
+    assert set(wheels((machine.work / "uv.lock").read_text(), "torch")) == {"2.9.0"}

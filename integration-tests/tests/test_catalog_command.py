@@ -257,6 +257,12 @@ class TestLocks:
         assert done.stdout.split() == ["app", "1.0+cu12", "base", "1.0"]
         assert (world.folder / "files" / "app-1.0+cu12-py3-none-any.whl").exists()
 
+    def test_all_variants(self, world):
+        done = world.run("resolve", "app", "-o", "pylock.toml", "--all-variants")
+        assert done.code == 0
+        assert "app 1.0+cu12 is locked as variant cuda12 alone" in done.err
+        assert "variants-json" not in (world.folder / "pylock.toml").read_text()
+
     def test_plain_pip_installs_it(self, world, plain, tmp_path):
         world.describe("lib", RENAMED)
         world.describe("tool", EXTRA)
@@ -278,3 +284,42 @@ class TestLocks:
             "plug==1.0",
             "tool==1.0",
         ]
+
+
+class TestCheck:
+    @pytest.fixture
+    def installed(self, plain, tmp_path):
+        """Install wheels, and return the environment."""
+        environment = plain.copied(tmp_path / "environment")
+
+        def install(*wheels):
+            for wheel in wheels:
+                path = tmp_path / wheel.filename
+                path.write_bytes(wheel.build())
+                done = environment.pip("install", "--no-deps", "--no-index", str(path))
+                assert done.code == 0, done
+            return environment.python
+
+        return install
+
+    def test_another_build_fits_better(self, world, installed):
+        python = installed(Wheel("app", "1.0+cpu"), Wheel("base", "1.0"))
+        done = world.run("check", "--python", python)
+        assert (done.code, done.err) == (1, "")
+        row, command = done.out.splitlines()
+        assert row.split()[:4] == ["app", "1.0+cpu", "null", "cuda12"]
+        assert command.startswith("To switch: pip --python")
+        done = world.run("check", "--python", python, platform="cpu")
+        assert (done.code, done.out) == (0, "1 package checked, none has a better variant\n")
+
+    def test_the_installed_build_does_not_fit(self, world, installed):
+        python = installed(Wheel("app", "1.0+cu12"))
+        assert world.run("check", "--python", python).code == 0
+        done = world.run("check", "--python", python, platform="cpu")
+        assert done.code == 1
+        assert done.out.split()[:4] == ["app", "1.0+cu12", "cuda12", "null"]
+
+    def test_extras_are_not_judged(self, world, installed):
+        world.describe("lib", EXTRA)
+        world.add(Wheel("lib", "1.0", extras=("cuda12",)))
+        assert world.run("check", "--python", installed(Wheel("lib", "1.0"))).code == 0

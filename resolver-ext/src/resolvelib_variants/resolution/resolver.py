@@ -201,6 +201,11 @@ class IndexResolver:
                 reason = package.file.yanked or "no reason given"
                 warnings.append(f"{package.candidate} is yanked: {reason}")
             warnings += filter(None, [late_build(package.candidate, evaluator, provider.ordering)])
+            if every_variant and package.candidate.catalog is not None:
+                warnings.append(
+                    f"{package.name} {package.version} is locked as variant {package.label} alone: "
+                    "its other builds have other versions, names or extras"
+                )
             if not package.candidate.direct:
                 warnings += self.finder.project(package.name).warnings
             if isinstance(provider, AllVariantsProvider):

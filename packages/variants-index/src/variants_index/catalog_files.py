@@ -23,6 +23,9 @@ from .pages import Page, PageFile
 from .prefetch import Prefetcher
 from .release_metadata import ReleaseMetadata
 
+_PLACE_SECONDS = 30
+"""For one page, with all retries. There are others to take variants from."""
+
 
 @dataclass(frozen=True)
 class CatalogFile:
@@ -79,44 +82,53 @@ class CatalogPages:
     def published(
         self, entry: CatalogProject, warnings: list[str]
     ) -> Iterator[tuple[CatalogFile, PageFile]]:
-        """Yield the files of all places of *entry*; a place that fails is one of *warnings*."""
+        """Yield the files of all places of *entry*; those that fail are in *warnings*."""
+        failed: dict[str, list[str]] = {}
         for place in entry.places:
-            page = self._read(entry, entry.page(place), _labels(entry, place), warnings)
+            url = entry.page(place)
+            page = self._read(entry, url)
+            if isinstance(page, str):
+                failed.setdefault(page, []).append(place)
+                continue
             found: dict[str, tuple[CatalogFile, PageFile]] = {}
-            for file in page.files if page is not None else ():
+            for file in page.files:
                 for published in entry.files(place, file.filename):
-                    source = without_userinfo(entry.page(place))
-                    item = CatalogFile(entry, published, source), file
+                    item = CatalogFile(entry, published, without_userinfo(url)), file
                     known = found.get(published.filename)
                     # Of 2.9.0 and 2.9.0+cpu in one place, as any installer would.
                     if known is None or item[0].version > known[0].version:
                         found[published.filename] = item
             yield from found.values()
+        # A host that is down has many places, of which one line is enough.
+        warnings += (_failure(entry, places, reason) for reason, places in failed.items())
 
     def real_variants(self, entry: CatalogProject, warnings: list[str]) -> Page | None:
         """Return the project's page on the index of its variant wheels, None without one."""
         if entry.variants_index is None:
             return None
-        return self._read(entry, variants_page(entry), "its variant wheels", warnings)
+        url = variants_page(entry)
+        page = self._read(entry, url)
+        if isinstance(page, Page):
+            return page
+        place = without_userinfo(url)
+        warnings.append(f"{entry.name}: its variant wheels from {place} cannot be had: {page}")
+        return None
 
-    def _read(self, entry: CatalogProject, url: str, what: str, warnings: list[str]) -> Page | None:
+    def _read(self, entry: CatalogProject, url: str) -> Page | str:
+        """Return the page at *url*, or why there is none."""
         try:
             page = self._prefetcher.result(("catalog", url), partial(self._page, entry, url))
-            if any(file.filename.endswith(".whl") for file in page.files):
-                return page
-            reason = "lists no wheels"
         except PackageIndexError as error:
-            reason = str(error).removeprefix(f"{redacted(url)}: ")
-        place = without_userinfo(url)
-        warnings.append(f"{entry.name}: {what} from {place} cannot be had: {reason}")
-        return None
+            return str(error).removeprefix(f"{redacted(url)}: ")
+        listed = any(file.filename.endswith(".whl") for file in page.files)
+        return page if listed else "lists no wheels"
 
     def _page(self, entry: CatalogProject, url: str) -> Page:
         if entry.source.startswith(("http://", "https://")):
             self._session.addresses.allow_links(entry.source, (url,))
         else:
             self._session.add_index(url)
-        return self._session.fetch_page(url, entry.name)
+        return self._session.fetch_page(url, entry.name, seconds=_PLACE_SECONDS)
 
 
 def extras(entry: CatalogProject, files: Listed) -> Iterator[tuple[CatalogFile, PageFile]]:
@@ -166,7 +178,9 @@ def _pages(entry: CatalogProject) -> Iterator[str]:
         yield variants_page(entry)
 
 
-def _labels(entry: CatalogProject, place: str) -> str:
-    found = dict.fromkeys(item.label for item in entry.variants if item.place == place)
-    names = ", ".join(found)
-    return f"variant {names}" if len(found) == 1 else f"variants {names}"
+def _failure(entry: CatalogProject, places: Sequence[str], reason: str) -> str:
+    labels = dict.fromkeys(item.label for item in entry.variants if item.place in places)
+    url = without_userinfo(entry.page(places[0]))
+    more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+    named = f"variant{'s' if len(labels) > 1 else ''} {', '.join(labels)}"
+    return f"{entry.name}: {named} from {url}{more} cannot be had: {reason}"

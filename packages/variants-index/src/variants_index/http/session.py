@@ -238,18 +238,28 @@ class Session:
         check_digests(check, url)
         return response
 
-    def fetch_page(self, url: str, project: str = "", *, content_type: str | None = None) -> Page:
+    def fetch_page(
+        self,
+        url: str,
+        project: str = "",
+        *,
+        content_type: str | None = None,
+        seconds: float = limits.ANSWER_SECONDS,
+    ) -> Page:
         """Return the project page, or page of links, at *url*; a cached one is revalidated.
 
         Args:
             url: http, https or file.
             project: name of the project.
             content_type: in place of the header, which files do not have.
+            seconds: the most that it may take, with redirects and retries.
 
         Raises:
             PackageIndexError: it cannot be fetched, or is not a page.
         """
-        found = self.fetch(url, limit=limits.PAGE_BYTES, accept=ACCEPT, revalidate=True)
+        found = self.fetch(
+            url, limit=limits.PAGE_BYTES, accept=ACCEPT, revalidate=True, seconds=seconds
+        )
         page = read_page(found.body, content_type or found.content_type, found.url, project)
         self.addresses.allow_links(found.url, (file.url for file in page.files))
         return page

@@ -131,8 +131,8 @@ def field_of(
     found = Field(Index(), Builds())
     for entry in entries:
         for place in entry.places:
-            if place != PYPI:
-                found.builds.pages.setdefault(page_path(entry.page(place)), {})
+            if place != PYPI:  # every page has files of other versions
+                found.builds.add(entry.page(place), Wheel(entry.name, "0.0.1+old", tag=LINUX))
         redirects = bool(entry.targets) and not entry.uses_own_files
         for text in versions[entry.name]:
             version = Version(text)

@@ -6,6 +6,8 @@ import os
 import platformdirs
 import pytest
 
+from support.loopback import served_folder
+
 HEAD = """catalog-version = "1"
 [project]
 name = "app"
@@ -198,6 +200,30 @@ def test_several_in_one_file(variants, tmp_path):
     path.write_text(json.dumps({"catalog-version": "1", "projects": {"app": tree}}))
     assert variants("validate", path).code == 0
     assert variants("catalog", "check", path).out == "1 project checked: 0 errors, 0 warnings\n"
+
+
+def test_bundle(variants, entries, tmp_path):
+    """What a server offers: the same entries under one URL."""
+    folder = entries(app=HEAD + CUDA12, more=HEAD.replace('"app"', '"more"') + INDEX)
+    done = variants("catalog", "bundle", folder, "-o", tmp_path / "all.json")
+    assert (done.code, done.err) == (0, f"{tmp_path / 'all.json'}: 2 projects\n")
+    listed = [
+        variants("catalog", "list", "--json", "--variant-catalog", place).json
+        for place in (folder, tmp_path / "all.json")
+    ]
+    for tree in (entry for found in listed for entry in found):
+        del tree["file"]
+    assert listed[0] == listed[1]
+    with served_folder(tmp_path) as url:
+        done = variants("catalog", "enable", f"{url}all.json")
+        assert done.code == 0
+        assert variants("catalog", "list").out.split()[0] == "app"
+        assert variants("catalog", "enable", f"{url}missing.json").code == 1
+    (folder / "bad.toml").write_text("name = 1")
+    assert variants("catalog", "bundle", folder, "-o", tmp_path / "all.json").code == 1
+    (tmp_path / "empty").mkdir()
+    done = variants("catalog", "bundle", tmp_path / "empty", "-o", tmp_path / "all.json")
+    assert "has no entries" in done.err
 
 
 def test_enable(variants, config, entries):

@@ -12,9 +12,10 @@ from urllib.parse import urlsplit
 import click
 
 from pep_variants.catalog.opening import preferred_catalog
-from pep_variants.catalog.store import open_catalog
+from pep_variants.catalog.store import open_catalog, write_catalog
 from pep_variants.choose.preferences import DEFAULT_CATALOG, is_catalog_path
 from pep_variants.errors import CatalogError, redacted
+from pep_variants.formats import toml
 from pep_variants.settings.loader import load_preferences
 
 from ..console import counted, note, print_json, print_table, warn
@@ -149,6 +150,33 @@ def check(
 
 
 @catalog.command()
+@click.argument(
+    "folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path)
+)
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="JSON file to write.",
+)
+def bundle(folder: Path, output: Path) -> None:
+    """Write the entries in DIR into one file, for a server: enable takes its URL."""
+    from pep_variants.files import write_if_changed
+
+    found = open_catalog(folder)
+    trees = {}
+    for name in found.names():
+        found.project(name)  # a malformed entry is an error
+        trees[name] = toml.loads((folder / f"{name}.toml").read_text("utf-8"))
+    if not trees:
+        raise click.ClickException(f"{folder}: has no entries, NAME.toml")
+    write_if_changed(output, write_catalog(trees).encode())
+    click.echo(f"{output}: {counted(len(trees), 'project')}", err=True)
+
+
+@catalog.command()
 @click.argument("name", metavar="[FILE|DIR|URL]", default=DEFAULT_CATALOG)
 def enable(name: str) -> None:
     """Use a catalogue from now on, by default that of the distribution variants-catalog.
@@ -208,7 +236,7 @@ def _fetch(url: str) -> bytes:
 
     try:
         with Session(Sources.from_environ(os.environ)) as session:
-            return session.fetch(url, limit=CATALOG_BYTES).body
+            return session.fetch(session.add_index(url), limit=CATALOG_BYTES).body
     except PackageIndexError as problem:
         raise click.ClickException(str(problem)) from None
 

@@ -121,7 +121,7 @@ def serve(
     By default it listens on loopback and answers clients with its token only, which stays when it
     is started again; the uv.toml of 'config' has it. For a team see also 'variants-proxy'.
     """
-    _, environ = given
+    options, environ = given
     if background:
         _serve_in_background(environ)
         return
@@ -152,14 +152,19 @@ def serve(
         tuple(name for name, _ in described),
     )
     from pep_variants.settings.cache_directory import cache_directory
+    from pep_variants.settings.loader import load_preferences
     from variants_proxy import Settings
     from variants_proxy.authentication import TokenMiddleware
+    from variants_proxy.catalog_options import checked_catalog
     from variants_proxy.server import make_server
+
+    from .report import warn
 
     def ended() -> None:
         remove_state(path, os.getpid())
 
     try:
+        preferences = load_preferences(options.variants, environ, warn=warn)
         settings = Settings(
             tuple(index.upstream() for index in found.values()),
             cache or cache_directory(environ, "proxy"),
@@ -169,8 +174,10 @@ def serve(
             compress=is_open or not host.startswith("127."),
             access_log=access_log,
             anonymous=anonymous,
+            catalog=checked_catalog(preferences, Path.cwd()),
+            catalog_mirrors=preferences.catalog_mirrors,
         )
-    except InvalidSetting as error:
+    except (InvalidSetting, VariantError) as error:
         raise click.ClickException(str(error)) from None
     server = make_server(
         settings,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -159,16 +158,9 @@ class SessionPlan:
             return None
         if uses_torch_backend(context):
             return None
-        from pep_variants.catalog.opening import preferred_catalog
-        from pep_variants.choose.preferences import DEFAULT_CATALOG, is_catalog_path
+        from variants_proxy.catalog_options import checked_catalog
 
-        name = preferences.catalog
-        if is_catalog_path(name):
-            name = str((context.place.cwd / Path(name).expanduser()).absolute())
-        if name == DEFAULT_CATALOG or is_catalog_path(name):
-            # The daemon reads it; what is wrong with it should end this command.
-            preferred_catalog(replace(preferences, catalog=name), lambda _: b"")
-        return name
+        return checked_catalog(preferences, context.place.cwd)
 
     def _pinned(self) -> tuple[str, ...]:
         """Return the projects that have an index of their own."""

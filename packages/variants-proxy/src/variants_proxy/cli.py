@@ -10,6 +10,7 @@ import click
 
 from pep_variants.errors import VariantError
 
+from .catalog_options import catalog_options, catalog_settings
 from .errors import ProxyError
 from .export_command import export_command
 from .listening import LOOPBACK, PORT, is_wildcard, listen
@@ -78,6 +79,7 @@ cli.add_command(export_command)
     is_flag=True,
     help="At /simple/, serve clients without platform key non-variant wheels, in place of 401.",
 )
+@catalog_options
 @click.option("--access-log", is_flag=True, help="Write one line of JSON per request to stderr.")
 @click.option("--cache", type=click.Path(path_type=Path, file_okay=False), help="Cache directory.")
 def serve(
@@ -90,6 +92,8 @@ def serve(
     token_file: Path | None,
     is_open: bool,
     anonymous: bool,
+    catalog: str | None,
+    catalog_mirror: tuple[str, ...],
     access_log: bool,
     cache: Path | None,
 ) -> None:
@@ -117,6 +121,7 @@ def serve(
         compress=is_open or not host.startswith("127."),
         access_log=access_log,
         anonymous=anonymous,
+        **catalog_settings(catalog, catalog_mirror, here),
     )
     try:
         listening = listen(host, port)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .catalog_options import catalog_options, catalog_settings
 from .errors import ExportError
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ _ENVVARS = {"auto_envvar_prefix": "VARIANTS_PROXY", "show_default": True}
     metavar="[NAME=]URL",
     help="Upstream page or directory with links to files; repeatable.",
 )
+@catalog_options
 @click.option("--cache", type=click.Path(path_type=Path, file_okay=False), help="Cache directory.")
 def export_command(
     directory: Path,
@@ -69,6 +71,8 @@ def export_command(
     files: bool,
     index: tuple[str, ...],
     find_links: tuple[str, ...],
+    catalog: str | None,
+    catalog_mirror: tuple[str, ...],
     cache: Path | None,
 ) -> None:
     """Write what the proxy answers to one machine into DIRECTORY, as an index of static files.
@@ -101,6 +105,7 @@ def export_command(
         distinct(upstreams or [read_upstream(PYPI, here)]),
         cache or cache_directory(os.environ, "proxy"),
         {name: path},
+        **catalog_settings(catalog, catalog_mirror, here),
     )
     record: dict[str, object] = {
         "platform": name,

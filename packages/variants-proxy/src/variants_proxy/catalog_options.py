@@ -1,0 +1,83 @@
+"""Options that name the catalogue of existing builds, for commands that run the proxy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from pep_variants.choose.preferences import Preferences
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def catalog_options(command: _Command) -> _Command:
+    """Add the options to a command: ``catalog`` and ``catalog_mirror``."""
+    mirror = click.option(
+        "--variant-catalog-mirror",
+        "catalog_mirror",
+        multiple=True,
+        metavar="FROM=TO",
+        envvar="VARIANTS_PROXY_CATALOG_MIRROR",
+        help="Take what the catalogue has at URLs that begin with FROM from TO; repeatable.",
+    )
+    name = click.option(
+        "--variant-catalog",
+        "catalog",
+        metavar="NAME|FILE|URL",
+        envvar="VARIANTS_PROXY_CATALOG",
+        help="Take existing builds as variants, as this catalogue describes them; 'default' is the "
+        "one of variants-catalog.",
+    )
+    return name(mirror(command))
+
+
+def catalog_settings(catalog: str | None, mirrors: Sequence[str], base: Path) -> dict[str, Any]:
+    """Return the attributes of `Settings` for the values of the options.
+
+    Args:
+        catalog: value of ``--variant-catalog``, None without one.
+        mirrors: values of ``--variant-catalog-mirror``.
+        base: directory that a path is relative to.
+
+    Raises:
+        PreferenceError: a value is not valid.
+        CatalogError: the catalogue cannot be read.
+    """
+    from pep_variants.choose.preferences import preferences_from_options
+
+    values = {"variant-catalog": catalog or None, "variant-catalog-mirror": list(mirrors)}
+    preferences = preferences_from_options(values)
+    name = checked_catalog(preferences, base)
+    found: Mapping[str, str] = preferences.catalog_mirrors
+    return {"catalog": name, "catalog_mirrors": found}
+
+
+def checked_catalog(preferences: Preferences, base: Path) -> str | None:
+    """Return the catalogue of *preferences*, a path made absolute; None without one.
+
+    What is on this machine is looked at, so that a mistake in its name ends the command.
+
+    Args:
+        preferences: of the user.
+        base: directory that a path is relative to.
+
+    Raises:
+        CatalogError: it cannot be read.
+    """
+    from pep_variants.catalog.opening import preferred_catalog
+    from pep_variants.choose.preferences import DEFAULT_CATALOG, is_catalog_path
+
+    name = preferences.catalog
+    if name is None or not preferences.use_variants:
+        return None
+    if is_catalog_path(name):
+        name = str((base / Path(name).expanduser()).absolute())
+    elif name != DEFAULT_CATALOG:
+        return name
+    preferred_catalog(replace(preferences, catalog=name), lambda _: b"")
+    return name

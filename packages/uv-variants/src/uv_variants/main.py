@@ -115,6 +115,9 @@ def _run(arguments: Sequence[str], *, is_uvx: bool) -> int:
         return run_cache_command(uv, invocation, os.environ)
     if scope is Scope.NOTHING:
         return become_uv([uv, *rest], os.environ)
+    import gc
+
+    gc.disable()  # nearly all that is made before uv starts lives until the end
     from .run import run
 
     return run(uv, invocation, scope, options, os.environ)

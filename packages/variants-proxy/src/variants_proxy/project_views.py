@@ -178,6 +178,8 @@ class ProjectViews:
                         portable=client.is_portable,
                         locked={v: LockedVersion(items) for v, items in locked.items()},
                     )
+                    if not isinstance(found, CatalogPage):
+                        return choice  # without a look at each file
                     return with_published(choice, target_of(client.machine))
 
             try:

@@ -24,10 +24,11 @@ class Places:
     """Indexes of one host, whose files another one has.
 
     Attributes:
-        pages: bodies by path.
+        wheels: what pages list, by path.
         files: contents by path.
         without_hashes: paths of pages whose links have no hashes.
-        statuses: of answers to paths that fail.
+        faults: status, content type and body that replace the answer, by path.
+        silent: paths without an answer, until the client goes away.
         requests: paths asked for so far, of both hosts.
         url: of the host with the pages.
         files_url: of the host with the files.
@@ -37,6 +38,7 @@ class Places:
     files: dict[str, bytes] = field(default_factory=dict)
     without_hashes: set[str] = field(default_factory=set)
     faults: dict[str, tuple[int, str, bytes]] = field(default_factory=dict)
+    silent: set[str] = field(default_factory=set)
     requests: list[str] = field(default_factory=list)
     url: str = ""
     files_url: str = ""
@@ -82,6 +84,8 @@ def served_places(places: Places) -> Iterator[Places]:
         disable_nagle_algorithm = True
 
         def do_GET(self) -> None:
+            if self.path in places.silent:
+                self.connection.recv(1)
             status, kind, body = places.answer(self.path)
             self.send_response(status)
             self.send_header("Content-Type", kind)

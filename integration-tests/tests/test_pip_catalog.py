@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 
 import pytest
 import tomli
@@ -294,3 +295,56 @@ def test_hashes_reports_downloads_and_locks(patched, index, places, catalog, tmp
     digest = hashlib.sha256(torch("2.9.0", "cu128").build()).hexdigest()
     assert packages["torch"]["wheels"][0]["hashes"] == {"sha256": digest}
     assert "variants" not in packages["torch"]
+
+
+@pytest.mark.one
+def test_a_place_that_is_silent(patched, index, places, catalog):
+    """It does not keep pip from going on."""
+    places.silent.add("/whl/cu128/torch/")
+    begin = time.monotonic()
+    found, done = dry_run(
+        patched, "-i", index.url, "--timeout", "1", "--variant-catalog", str(catalog), "torch",
+        env=CUDA_12_8,
+    )  # fmt: skip
+    assert found == ["cudalib-126", "torch-2.9.0+cu126-cuda12.6"], done
+    assert "torch: variant cuda12.8 from" in done.err
+    assert time.monotonic() - begin < 30
+
+
+@pytest.mark.matrix
+def test_a_fault(fresh, index, catalog):
+    """An error in the shim costs the catalogue, with one line; not a forced label silently."""
+    (module,) = fresh.site_packages.glob("pep_variants_shim/catalog_files.py")
+    module.write_text("raise RuntimeError('broken')\n")
+    options = ("-i", index.url, "--variant-catalog", str(catalog))
+    found, done = dry_run(fresh, *options, "torch", env=CUDA_12_8)
+    assert found == ["cudalib-1", "torch-2.9.0"], done
+    line = "WARNING: The catalogue is ignored. Internal error in pep-variants-shim: RuntimeError"
+    assert done.err.startswith(line), done
+    assert done.err.count("\n") == 1, done
+    done = fresh.pip(
+        "install", "--dry-run", *options, "--variant", "torch=cuda12.8", "torch", env=CUDA_12_8
+    )
+    assert done.code == 1, done
+    assert "RuntimeError: broken" in done.err
+
+
+@pytest.mark.one
+def test_a_links_page_and_builds_for_releases_of_another_project(
+    patched, index, places, catalog, tmp_path
+):
+    """A find-links page; the local version says which torch a build is for."""
+    for release in ("2.8", "2.9"):
+        local = f"cu.12.8.torch.{release}"
+        places.add("links", Wheel("flash", f"1.0+{local}", requires=("torch",)))
+    where = f'links = "{places.place("links")}/flash/"\nlocal = "cu.12.8.torch.{{torch}}"'
+    text = entry("flash", [variant("cuda12.8_torch{torch}", where, cuda="12.0")])
+    properties = "properties = ["
+    text = text.replace(properties, f"{properties}'abi_dependency :: torch :: {{torch}}', ")
+    (catalog / "flash.toml").write_text(text)
+    index.add("flash", "flash-0.9.tar.gz", b"")
+    options = ("-i", index.url, "--variant-catalog", str(catalog))
+    for version, release in (("2.8.0", "2.8"), ("2.9.0", "2.9")):
+        found, done = dry_run(patched, *options, "flash", f"torch=={version}", env=CUDA_12_8)
+        wanted = f"flash-1.0+cu.12.8.torch.{release}-cuda12.8_torch{release}"
+        assert found == ["cudalib-128", wanted, f"torch-{version}+cu128-cuda12.8"], done

@@ -7,8 +7,6 @@ the labelled name and the public version.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pip._vendor.packaging.version import Version
@@ -19,8 +17,7 @@ if TYPE_CHECKING:
     from pep_variants.catalog.model import CatalogProject, PublishedFile
 
 
-@dataclass(frozen=True)
-class CatalogLink:
+class CatalogLink:  # no dataclass: pip imports this with every command
     """What the catalogue says of one link.
 
     Attributes:
@@ -30,10 +27,13 @@ class CatalogLink:
         place: URL of the index or find-links page, or the requirement, that it is from.
     """
 
-    entry: CatalogProject
-    file: PublishedFile
-    version: Any
-    place: str
+    __slots__ = ("entry", "file", "place", "version")
+
+    def __init__(self, entry: CatalogProject, file: PublishedFile, place: str) -> None:
+        self.entry = entry
+        self.file = file
+        self.version: Any = Version(str(file.version))
+        self.place = place
 
     @property
     def source(self) -> str:
@@ -47,7 +47,7 @@ _links: dict[str, CatalogLink] = {}
 
 def note_link(link: Any, entry: CatalogProject, file: PublishedFile, place: str) -> None:
     """Keep what the file at *link* is."""
-    _links[link.url] = CatalogLink(entry, file, Version(str(file.version)), place)
+    _links[link.url] = CatalogLink(entry, file, place)
 
 
 def catalog_link(link: Any) -> CatalogLink | None:
@@ -83,11 +83,6 @@ def catalog_first(infos: list[Any]) -> list[Any]:
 
     groups = itertools.groupby(infos, key=lambda info: str(info[0].public))
     return [info for _, group in groups for info in sorted(group, key=place)]
-
-
-def versions_of(links: Iterable[Any]) -> set[Any]:
-    """Return the public versions of those of *links* that the catalogue describes."""
-    return {known.version for known in map(catalog_link, links) if known is not None}
 
 
 def _of_info(info: Any) -> CatalogLink | None:

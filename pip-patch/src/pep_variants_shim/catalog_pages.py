@@ -57,7 +57,13 @@ def read_pages(
 
 
 def fetch_catalog(network: Any, url: str) -> bytes:
-    """Return the contents of the catalogue at *url*, cut off after `CATALOG_BYTES`."""
+    """Return the contents of the catalogue at *url*, cut off after `CATALOG_BYTES`.
+
+    Raises:
+        OSError: it is from a host that pip does not trust, or cannot be fetched.
+    """
+    if not network.is_secure_origin(Link(url)):
+        raise OSError("it decides where code comes from: use https, or --trusted-host")
     response = network.get(url, stream=True)
     try:
         response.raise_for_status()

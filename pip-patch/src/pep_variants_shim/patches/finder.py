@@ -51,7 +51,7 @@ def _patch_candidates(finder: Any) -> None:
     """Add the files of the catalogue; after a resolution, only those of the chosen variants."""
     cached = finder.find_all_candidates
 
-    @replace(finder, "find_all_candidates", shows=True)
+    @replace(finder, "find_all_candidates")
     def find_all_candidates(original: Original, self: Any, project_name: str) -> Any:
         found = original(self, project_name)
         session = session_of(self)

@@ -167,10 +167,40 @@ CASES = [
         null: thor, strix, rx5700, {INTEL}, {REST}
         """,
     ),
-    # Too old for the catalogue: the wheel of the user's own index, without a label.
+    (
+        "torch",
+        "2.7.1",
+        f"""
+        cuda11.8: old
+        cuda12.6: pascal, v100, pascal 13, v100 13
+        cuda12.8: t4, a100, h100, b200, h100 13, rtx5090, spark
+        rocm6.3: mi300x, rx7900
+        null: thor, strix, rx5700, {INTEL}, cpu, apple
+        """,
+    ),
+    # Older than Blackwell.
     (
         "torch",
         "2.5.1",
+        f"""
+        cuda11.8: old
+        cuda12.4: pascal, v100, t4, a100, h100, h100 13, pascal 13, v100 13
+        null: b200, rtx5090, spark, thor, {AMD}, {INTEL}, cpu, apple
+        """,
+    ),
+    (
+        "torch",
+        "2.4.0",
+        f"""
+        cuda11.8: old
+        cuda12.1: pascal, v100, t4, a100, h100, h100 13, pascal 13, v100 13
+        null: b200, rtx5090, spark, thor, {AMD}, {INTEL}, cpu, apple
+        """,
+    ),
+    # Too old for the catalogue: the wheel of the user's own index, without a label.
+    (
+        "torch",
+        "2.0.1",
         f" : pascal, pascal 13, v100 13, {CUDA12}, {CUDA13}, {AMD}, {INTEL}, {REST}",
     ),
     (

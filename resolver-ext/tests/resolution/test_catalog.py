@@ -10,9 +10,11 @@ from world import cuda, target
 from pep_variants.errors import CatalogError, NoSuchVariant
 from pep_variants.sources import Sources
 from resolvelib_variants.resolution.errors import NoSolution
+from resolvelib_variants.resolution.requirements import read_file
 from support.index_server import Resource, served
 from support.wheels import Wheel
 from variants_index.downloads import Download, download_files
+from variants_index.errors import BadResponse
 
 LINUX = "cp312-cp312-manylinux_2_28_x86_64"
 MACOS = "cp312-none-macosx_11_0_arm64"
@@ -260,6 +262,35 @@ class TestPlaces:
             publisher.place("cpu", "torch", *wheels)
             publisher.torch("2.9.0", places=("cu130", "cu126"))
             assert publisher.names("torch", on=target(NO_GPU)) == [f"{wheel('2.9.0+cpu')} null"]
+
+
+class TestHashes:
+    """Hashes of requirements files are those of published files."""
+
+    def resolve(self, publisher, *lines):
+        path = publisher.world.folder / "requirements.txt"
+        path.write_text("".join(f"{line}\n" for line in lines))
+        given = read_file(path, {})
+        return publisher.resolve(requirement_set=given)
+
+    def test_the_build_with_that_hash(self, torches):
+        digest = torches.hashes[wheel("2.9.0+cu126")]
+        (package,) = self.resolve(torches, f"torch==2.9.0 --hash=sha256:{digest}").packages
+        assert package.label == "cuda12.6"
+
+    def test_no_build_has_it(self, torches):
+        with pytest.raises(NoSolution) as caught:
+            self.resolve(torches, f"torch==2.9.0 --hash=sha256:{'0' * 64}")
+        assert "has another hash than the requirements allow" in str(caught.value.details)
+
+    def test_a_page_without_hashes(self, torches):
+        cuda = Wheel("torch", "2.9.0+cu130", tag=LINUX)
+        torches.place("cu130", "torch", cuda, hashes=False)
+        digest = torches.hashes[wheel("2.9.0+cu130")]
+        (package,) = self.resolve(torches, f"torch==2.9.0 --hash=sha256:{digest}").packages
+        assert package.label == "cuda13.0"
+        with pytest.raises(BadResponse, match="none of the hashes"):
+            self.resolve(torches, f"torch==2.9.0 --hash=sha256:{'0' * 64}")
 
 
 class TestFailingPlaces:

@@ -80,7 +80,11 @@ class IndexResolver:
             sources, store=store, environ=os.environ if environ is None else environ
         )
         self.prefetcher = Prefetcher(threads)
-        catalog = _catalog(self.session, self.preferences)
+        try:
+            catalog = _catalog(self.session, self.preferences)
+        except BaseException:
+            self.session.close()
+            raise
         self.finder = PackageFinder(self.session, sources, self.prefetcher, catalog)
         self._sources = sources
         # By identity, which the targets in here keep: names are for people.

@@ -1,0 +1,210 @@
+"""Files of the catalogue among those of a project: pages, credentials, addresses, versions."""
+
+import base64
+import threading
+
+import pytest
+from packaging.version import Version
+
+from pep_variants.catalog.opening import PreferredCatalog
+from pep_variants.catalog.store import read_catalog
+from pep_variants.choose.preferences import Preferences
+from pep_variants.errors import CatalogError
+from pep_variants.sources import Sources
+from support.index_server import Resource, served
+from support.wheels import Wheel
+from variants_index.evaluator import CandidateEvaluator
+from variants_index.finder import PackageFinder
+from variants_index.http.session import Session
+from variants_index.metadata_source import fetch_core_metadata
+from variants_index.prefetch import Prefetcher
+from variants_index.target import make_target
+
+ENTRY = """
+catalog-version = "1"
+[project]
+name = "app"
+documentation = "https://docs.example/app"
+default-priorities.namespace = ["nvidia"]
+[[variant]]
+label = "cuda12"
+index = "{url}/whl/cu12"
+local = "cu12"
+properties = ["nvidia :: cuda_version_lower_bound :: 12.0"]
+[[variant]]
+label = "cuda13"
+index = "{url}/whl/cu13"
+local = "cu13"
+properties = ["nvidia :: cuda_version_lower_bound :: 13.0"]
+[[variant]]
+label = "other"
+requires = ["app-other=={{version}}"]
+properties = ["nvidia :: cuda_version_lower_bound :: 11.0"]
+[[variant]]
+label = "extra"
+requires = ["{{name}}[fast]=={{version}}"]
+properties = ["nvidia :: cuda_version_lower_bound :: 10.0"]
+"""
+LABELS = ["cuda12", "cuda13", "extra", "other"]
+
+
+def catalog(text, source="/app.toml", **preferences):
+    return PreferredCatalog(read_catalog(text.encode(), source), Preferences(**preferences))
+
+
+class World:
+    def __init__(self, own, publisher):
+        self.own, self.publisher = own, publisher
+        self.entry = ENTRY.format(url=publisher.url)
+        plain = Wheel("app", "1.0", requires=("base",), extras=("fast",))
+        own.page("app", {plain.filename: plain.build()})
+        other = Wheel("app-other", "1.0", requires_python=">=3.9")
+        entry = {"body": other.build(), "requires-python": ">=3.9", "yanked": "broken"}
+        own.page("app-other", {other.filename: entry})
+        for place in ("cu12", "cu13"):
+            wheel = Wheel("app", f"1.0+{place}")
+            path = f"/whl/{place}/{wheel.filename.replace('+', '%2B')}"
+            publisher.resources[path] = Resource(wheel.build(), ranges=True)
+            publisher.resources[f"/whl/{place}/app/"] = Resource(
+                f'<a href="../{wheel.filename.replace("+", "%2B")}">x</a>'.encode(),
+                kind="text/html",
+            )
+
+    @property
+    def sources(self):
+        return Sources(index_url=self.own.simple)
+
+    def session(self):
+        return Session(self.sources, environ={}, retries=0)
+
+
+@pytest.fixture
+def world():
+    with served() as own, served() as publisher:
+        yield World(own, publisher)
+
+
+def labels(project):
+    files = project.versions[Version("1.0")]
+    return sorted(item.catalog.published.label for item in files if item.catalog is not None)
+
+
+def test_all_kinds(world):
+    with world.session() as session:
+        finder = PackageFinder(session, world.sources, catalog=catalog(world.entry))
+        project = finder.project("app")
+        assert labels(project) == LABELS
+        assert project.has_variants
+        assert project.warnings == ()
+        assert list(project.versions) == [Version("1.0")]
+        assert project.published == {
+            Version("1.0"): (Version("1.0+cu12"), Version("1.0+cu13")),
+        }
+        assert finder.project("app-other").entry is None
+
+
+def test_candidates(world):
+    with world.session() as session:
+        finder = PackageFinder(session, world.sources, catalog=catalog(world.entry))
+        evaluator = CandidateEvaluator(finder, make_target(python_version="3.12"))
+        candidates = evaluator.candidates("app", Version("1.0"), pinned=True)
+        found = {item.label: item for item in candidates}
+        # A redirect is yanked with what it requires; the non-variant wheel comes last.
+        assert list(found) == ["cuda12", "cuda13", "extra", None]
+        metadata = evaluator.release_metadata(found["cuda12"])
+        assert sorted(metadata.metadata.variants) == LABELS
+        assert list(metadata.documents) == [""]
+        described = {
+            label: (item.published, str(item.version), str(item.release), item.place)
+            for label, item in found.items()
+        }
+        page = f"{world.publisher.url}/whl/cu12/app/"
+        assert described["cuda12"] == ("app-1.0+cu12-py3-none-any.whl", "1.0+cu12", "1.0", page)
+        own = ("app-1.0-py3-none-any.whl", "1.0", "1.0", f"{world.own.simple}app/")
+        assert described["extra"] == described[None] == own
+        assert fetch_core_metadata(session, found["extra"]).requires == ("base", "app[fast]==1.0")
+        assert fetch_core_metadata(session, found[None]).requires == ("base",)
+        assert fetch_core_metadata(session, found["cuda12"]).requires == ()
+
+
+def test_pages_are_fetched_side_by_side(world):
+    together = threading.Barrier(2, timeout=30)
+
+    def wait(page):
+        def answer(headers):
+            together.wait()
+            return page
+
+        return answer
+
+    for place in ("cu12", "cu13"):
+        path = f"/whl/{place}/app/"
+        world.publisher.resources[path] = wait(world.publisher.resources[path])
+    prefetcher = Prefetcher(4)
+    with world.session() as session:
+        finder = PackageFinder(session, world.sources, prefetcher, catalog(world.entry))
+        assert labels(finder.project("app")) == LABELS
+        finder.project("app")
+    prefetcher.close()
+    assert len(world.publisher.paths) == 2
+
+
+def test_a_mirror_with_credentials(world):
+    place = world.publisher.url
+    entry = ENTRY.format(url="https://publisher.example")
+    mirrors = {"https://publisher.example": place.replace("//", "//me:secret@")}
+    with world.session() as session:
+        for url in mirrors.values():
+            session.add_index(url)
+        finder = PackageFinder(
+            session, world.sources, catalog=catalog(entry, catalog_mirrors=mirrors)
+        )
+        project = finder.project("app")
+        assert labels(project) == LABELS
+        shown = [project.places, project.warnings, project.versions.values()]
+        assert "secret" not in repr(shown)
+    login = base64.b64encode(b"me:secret").decode()
+    assert {headers["Authorization"] for _, headers in world.publisher.requests} == {
+        f"Basic {login}"
+    }
+
+
+def test_a_mirror_that_fails_shows_no_credentials(world):
+    mirrors = {world.publisher.url: "http://me:secret@127.0.0.1:9"}
+    with world.session() as session:
+        chosen = catalog(world.entry, catalog_mirrors=mirrors)
+        project = PackageFinder(session, world.sources, catalog=chosen).project("app")
+    (warning,) = project.warnings
+    assert "http://127.0.0.1:9/whl/cu12/app/ and 1 more" in warning
+    assert "secret" not in warning
+
+
+@pytest.mark.parametrize("source", ["https://catalog.example/app.toml", "/app.toml"])
+def test_a_catalogue_from_a_server_leads_no_nearer_than_itself(world, source):
+    with world.session() as session:
+        chosen = catalog(world.entry, source)
+        project = PackageFinder(session, world.sources, catalog=chosen).project("app")
+    if source.startswith("/"):
+        assert labels(project) == LABELS
+        return
+    assert labels(project) == ["extra", "other"]
+    (warning,) = project.warnings
+    assert "which is not a public address" in warning
+    assert world.publisher.requests == []
+
+
+def test_no_index(world):
+    sources = Sources(no_index=True)
+    with world.session() as session:
+        finder = PackageFinder(session, sources, catalog=catalog(world.entry))
+        assert finder.entry("app") is None
+        assert not finder.has_catalog
+
+
+def test_an_entry_that_cannot_be_read(world):
+    tree = '{"catalog-version": "1", "projects": {"app": 1}}'
+    with world.session() as session:
+        finder = PackageFinder(session, world.sources, catalog=catalog(tree))
+        with pytest.raises(CatalogError):
+            finder.project("app")
+        assert finder.project("app-other").versions

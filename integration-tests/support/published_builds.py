@@ -26,7 +26,6 @@ ARM = "py3-none-manylinux_2_17_aarch64.manylinux2014_aarch64"
 WINDOWS = "py3-none-win_amd64"
 MAC = "py3-none-macosx_11_0_arm64"
 PLATFORMS = (LINUX, ARM, WINDOWS, MAC)
-PYPI = "https://pypi.org/simple"
 BUILT_AGAINST = "2.11"
 """What stands for a placeholder, such as the release of torch that a build is for."""
 
@@ -111,8 +110,7 @@ class Field:
     @property
     def mirrors(self) -> list[str]:
         """Values of ``--variant-catalog-mirror``."""
-        places = {**self.builds.mirrors, PYPI: self.index.url.rstrip("/")}
-        return [f"{start}={place}" for start, place in places.items()]
+        return [f"{start}={place}" for start, place in self.builds.mirrors.items()]
 
 
 def field_of(
@@ -131,8 +129,8 @@ def field_of(
     found = Field(Index(), Builds())
     for entry in entries:
         for place in entry.places:
-            if place != PYPI:  # every page has files of other versions
-                found.builds.add(entry.page(place), Wheel(entry.name, "0.0.1+old", tag=LINUX))
+            # Every page has files of other versions.
+            found.builds.add(entry.page(place), Wheel(entry.name, "0.0.1+old", tag=LINUX))
         redirects = bool(entry.targets) and not entry.uses_own_files
         for text in versions[entry.name]:
             version = Version(text)
@@ -142,7 +140,7 @@ def field_of(
                     continue
                 if item.place is not None:
                     for wheel in _wheels(entry, item.local, text, item.place):
-                        _add(found, entry.page(item.place), wheel)
+                        found.builds.add(entry.page(item.place), wheel)
                 elif item.requires and target(item) == entry.name:
                     extra = item.requires[0].partition("[")[2].partition("]")[0]
                     extras[extra] = f"{entry.name}-{extra}-plugin"
@@ -158,13 +156,6 @@ def field_of(
             if not (redirects and sdists):
                 found.index.add_wheel(plain, metadata_file=True)
     return found
-
-
-def _add(found: Field, page: str, wheel: Wheel) -> None:
-    if page.startswith(PYPI):
-        found.index.add_wheel(wheel)
-    else:
-        found.builds.add(page, wheel)
 
 
 def _wheels(

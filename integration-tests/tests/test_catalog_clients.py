@@ -21,7 +21,7 @@ import variants_catalog
 from pep_variants.catalog.model import CatalogProject, target
 from pep_variants.catalog.store import DirectoryCatalog
 from pep_variants.formats import toml
-from support.published_builds import PYPI, Field, field_of, page_path, standing_in
+from support.published_builds import Field, field_of, page_path, standing_in
 from variants_index.named_platforms import named_platforms
 
 VERSIONS = {
@@ -88,9 +88,7 @@ def label(entry: CatalogProject, installed: Installed) -> str:
             values = item.placeholders(Version(version)) if version else None
             if values is None:
                 continue
-            if item.place == PYPI:
-                plain = item.label
-            elif page_path(entry.page(item.place)) in unquote(url):
+            if page_path(entry.page(item.place)) in unquote(url):
                 return re.sub(r"\{(\w+)\}", lambda match: values[match[1]], item.label)
         elif item.requires and target(item) == entry.name:
             extra = item.requires[0].partition("[")[2].partition("]")[0]
@@ -98,6 +96,8 @@ def label(entry: CatalogProject, installed: Installed) -> str:
                 return item.label
         elif item.requires and target(item) in installed:
             return item.label
+        elif entry.is_own(item):
+            plain = item.label
     return plain if entry.name in installed else "missing"
 
 

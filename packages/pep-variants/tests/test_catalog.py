@@ -159,6 +159,21 @@ class TestFiles:
         added = with_requirements(metadata, item)
         assert b"Requires-Dist: x\nRequires-Dist: app[cuda]==1.5\n\ntext" in added
 
+    def test_own_files(self):
+        project = entry('local = ""\nversions = ">=2"')
+        assert project.uses_own_files
+        assert project.places == project.targets == ()
+        (item,) = project.own_files("app-2.0-py3-none-any.whl")
+        assert item.filename == "app-2.0-py3-none-any-a.whl"
+        assert item.published == "app-2.0-py3-none-any.whl"
+        assert item.requires == ()
+        assert not item.redirect
+        for name in ("app-1.0-py3-none-any.whl", "app-2.0+cpu-py3-none-any.whl"):
+            assert not list(project.own_files(name))
+        null = read_entry(HEAD + '[[variant]]\nlabel = "null"\n', "")
+        assert not null.uses_own_files
+        assert not list(null.own_files("app-2.0-py3-none-any.whl"))
+
     def test_a_redirect(self):
         project = entry('requires = ["app-cu12=={version}", "more"]')
         assert project.targets == ("app-cu12",)
@@ -258,7 +273,6 @@ def test_a_choice(platform, expected):
             "without credentials",
         ),
         (HEAD, "variant", "there are none"),
-        (VARIANT, "variant 1", "needs one of index, links, requires"),
         (INDEX + "versions = 1\n", "variant 1.versions", "expected a string"),
         (INDEX + 'versions = "new"\n', "variant 1.versions", "'new'"),
         (INDEX + 'links = "https://e.org"\n', "variant 1", "index and links"),

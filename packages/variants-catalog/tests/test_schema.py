@@ -77,7 +77,7 @@ def changed(place: str, value: object) -> dict:
         ("variant/0/label", "A", False),
         ("variant/0/label", "null", False),
         ("variant/0/label", None, False),
-        ("variant/0/index", None, False),
+        ("variant/0/index", None, True),
         ("variant/0/index", "file:///etc", False),
         ("variant/0/links", "https://example.org", False),
         ("variant/0/requires", ["a=={version}"], False),

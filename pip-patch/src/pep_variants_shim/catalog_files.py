@@ -209,7 +209,7 @@ class CatalogFiles:
                 continue
             for file in entry.own_files(item.link.filename):
                 link = _distinct(item.link, file.label)
-                note_link(link, entry, file, file.requires[0])
+                note_link(link, entry, file, next(iter(file.requires), entry.name))
                 yield InstallationCandidate(item.name, str(item.version), link)
 
     def _of_others(
@@ -284,6 +284,8 @@ def _has_extras(dist: Any, file: PublishedFile, others: Mapping[str, Any]) -> bo
     """Return whether what the extras of *file* add to *dist* is installed."""
     from packaging.requirements import Requirement
 
+    if not file.requires:
+        return True  # the project's own wheel is this build
     extras = Requirement(file.requires[0]).extras
     without = {str(item) for item in dist.iter_dependencies()}
     added = [item for item in dist.iter_dependencies(extras) if str(item) not in without]

@@ -20,7 +20,7 @@ from packaging.version import Version
 from ..limits import FILENAME_CHARACTERS
 from ..model.filename import read_version
 from ..model.generation import V0_2_0
-from ..model.label import split_label
+from ..model.label import NULL_LABEL, split_label
 from ..model.metadata import Metadata, ProviderInfo
 from ..model.property import Features, Properties, Property
 
@@ -60,7 +60,8 @@ class CatalogVariant:
 
     Attributes:
         label: variant label; may hold placeholders of `local`.
-        index: index that has the files, without a slash at the end; None for another kind.
+        index: index that has the files, without a slash at the end; None for another kind. One
+            without index, links and requirements is of the project's own files.
         links: find-links page that has the files; None for another kind.
         local: templates of the local versions that mark the files, an empty one for files
             without local version; None for any.
@@ -163,8 +164,17 @@ class CatalogProject:
 
     @property
     def uses_own_files(self) -> bool:
-        """Whether a variant is an extra of the project, which has its own files."""
-        return any(item.requires and target(item) == self.name for item in self.variants)
+        """Whether a variant is of the project's own files, with one of its extras or without."""
+        return any(map(self.is_own, self.variants))
+
+    def is_own(self, variant: CatalogVariant) -> bool:
+        """Return whether *variant* is of the project's own files, wherever the user has them.
+
+        A null variant without place says no more than that there are such files.
+        """
+        if variant.requires:
+            return target(variant) == self.name
+        return variant.place is None and variant.label != NULL_LABEL
 
     def files(self, place: str, filename: str) -> Iterator[PublishedFile]:
         """Yield what the wheel *filename* of one of the `places` is; nothing if no variant."""
@@ -184,8 +194,10 @@ class CatalogProject:
         if named is None or named[0] != self.name:
             return
         for item in self.variants:
-            if item.requires and target(item) == self.name and item.admits(named[1]):
-                yield self._file(item, filename, named[1], {})
+            if self.is_own(item) and item.admits(named[1]):
+                values = item.placeholders(named[1])
+                if values is not None:
+                    yield self._file(item, filename, named[1], values)
 
     def redirects(self, filename: str) -> Iterator[PublishedFile]:
         """Yield what stands for the wheel *filename* of one of the `targets`."""

@@ -130,11 +130,9 @@ class _Reader(PropertyTree):
         kinds = [kind for kind in _KINDS if kind in table]
         if len(kinds) > 1:
             raise self.error(path, f"has {' and '.join(kinds)}: only one of them is possible")
-        if not kinds and label != NULL_LABEL:
-            raise self.error(path, f"needs one of {', '.join(_KINDS)}")
         local = self._local(table, path)
-        if local is not None and not {"index", "links"} & set(kinds):
-            raise self.error(f"{path}.local", "is only for files of an index or find-links page")
+        if local is not None and "requires" in kinds:
+            raise self.error(f"{path}.local", "is only for files: requirements pin a version")
         found = CatalogVariant(
             label,
             self._place(table, "index", path),

@@ -79,17 +79,17 @@ def _pip(address: Address) -> list[Lines]:
 
 def _uv(address: Address) -> list[Lines]:
     toml = f'[[tool.uv.index]]\nname = "variants"\nurl = "{address.bare}"\ndefault = true'
-    found = [
-        Lines("shell", f"uv pip install --default-index {address.url} {address.project}"),
-        Lines("pyproject.toml", toml),
-    ]
+    variables = ""
     if address.user:
         variables = (
             f"export UV_INDEX_VARIANTS_USERNAME={address.user}\n"
             f"export UV_INDEX_VARIANTS_PASSWORD={address.password}\n"
         )
-        found.append(Lines("shell, with pyproject.toml", f"{variables}uv add {address.project}"))
-    return found
+    return [
+        Lines("shell", f"uv pip install --default-index {address.url} {address.project}"),
+        Lines("pyproject.toml", toml),
+        Lines("shell, with pyproject.toml", f"{variables}uv add {address.project}"),
+    ]
 
 
 def _poetry(address: Address) -> list[Lines]:
@@ -100,13 +100,14 @@ def _poetry(address: Address) -> list[Lines]:
 
 
 def _pip_tools(address: Address) -> list[Lines]:
-    options = f"--no-emit-index-url --index-url {address.url}"
+    # As a variable: pip-compile writes its options into the lock file.
     return [
         Lines("requirements.in", address.project),
         Lines(
             "shell",
-            f"pip-compile --generate-hashes {options} requirements.in\n"
-            f"pip-sync --index-url {address.url} requirements.txt",
+            f"export PIP_INDEX_URL={address.url}\n"
+            "pip-compile --generate-hashes --no-emit-index-url requirements.in\n"
+            "pip-sync requirements.txt",
         ),
     ]
 

@@ -1,0 +1,300 @@
+"""Released installers and the index proxy: the lines that its page for people shows, as they are.
+
+Each locks and installs the variant for a machine with a GPU, from one URL, with hashes, and knows
+nothing of variants.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Thread
+
+import pytest
+import uvicorn
+
+from pep_variants.formats import toml
+from pep_variants.model.platform import Platform, Support
+from support.environments import Environment, Environments, clean_environ, uv_command
+from support.index import Index, served
+from support.isolation import places
+from support.projects import app_index
+from support.tools import tool
+from support.waiting import wait_until
+from support.wheels import Wheel
+from variants_proxy import Machine, Settings, Upstream, create_app, encode
+from variants_proxy.installer_lines import INSTALLERS, Address
+from variants_proxy.listening import listen
+
+NVIDIA = Platform({"nvidia": Support({"cuda_version_lower_bound": ("12.8", "12.6")})})
+GPU = encode(Machine(NVIDIA))
+CPU = encode(Machine())
+ON_GPU = {"app", "always", "for_gpu", "for_cu128", "for_128"}
+ON_CPU = {"app", "always", "for_cpu"}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run every installer with both forms of the URL in ``make test-matrix``, each once else."""
+    full = metafunc.config.getoption("full_matrix")
+    if metafunc.function is test_locks_and_installs:
+        cases = [(name, in_path) for in_path in (False, True) for name in LOCKS]
+        metafunc.parametrize(("name", "in_path"), cases if full else cases[: len(LOCKS)])
+    elif metafunc.function is test_a_machine_without_a_gpu:
+        metafunc.parametrize("name", list(LOCKS) if full else ["pdm"])
+    elif metafunc.function is test_old_pip:
+        keys = [(GPU, True), (CPU, False), (GPU, False), (CPU, True)]
+        ids = [f"{'gpu' if key == GPU else 'cpu'}-{in_path}" for key, in_path in keys]
+        number = len(keys) if full else 1
+        metafunc.parametrize(("key", "in_path"), keys[:number], ids=ids[:number])
+
+
+@dataclass
+class Proxy:
+    """A proxy and its index."""
+
+    url: str
+    index: Index
+
+    def address(self, key: str, *, in_path: bool, token: bool = False) -> Address:
+        return Address(self.url, key, "app", token, in_path)
+
+
+@pytest.fixture(scope="module")
+def proxy(tmp_path_factory) -> Iterator[Proxy]:
+    with served(app_index()) as index:
+        settings = Settings((Upstream("main", index.url),), tmp_path_factory.mktemp("cache"))
+        with running(settings) as url:
+            yield Proxy(url, index)
+
+
+@contextmanager
+def running(settings: Settings) -> Iterator[str]:
+    config = uvicorn.Config(create_app(settings), log_level="critical", access_log=False)
+    server = uvicorn.Server(config)
+    listening = listen("127.0.0.1", 0)
+    thread = Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    assert wait_until(lambda: server.started)
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(10)
+
+
+@dataclass
+class Person:
+    """A person with a project and one installer, who pastes lines.
+
+    Attributes:
+        folder: of the project, with an environment in ``.venv``.
+        programs: folder of the installer's program.
+        variables: that were exported.
+    """
+
+    folder: Path
+    programs: Path
+    variables: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir()
+        venv = [*uv_command(), "venv", "--quiet", "--seed", "--python", sys.executable]
+        subprocess.run([*venv, str(self.folder / ".venv")], check=True, env=clean_environ(seeds()))
+        (self.folder / "pyproject.toml").write_text(
+            '[project]\nname = "wanting"\nversion = "1"\nrequires-python = ">=3.10,<4"\n'
+            "dependencies = []\n[tool.poetry]\npackage-mode = false\n"
+            "[tool.pdm]\ndistribution = false\n"
+        )
+
+    @property
+    def environment(self) -> Environment:
+        return Environment(self.folder / ".venv")
+
+    @property
+    def environ(self) -> dict[str, str]:
+        home = self.folder / "home"
+        home.mkdir(exist_ok=True)
+        found = Path(self.environment.python).parent
+        environ = clean_environ()
+        del environ["UV_NO_CONFIG"]
+        return {
+            **environ,
+            **places(home),
+            "PATH": os.pathsep.join([str(self.programs), str(found), os.environ["PATH"]]),
+            "VIRTUAL_ENV": str(self.folder / ".venv"),
+            "POETRY_VIRTUALENVS_IN_PROJECT": "1",
+            "POETRY_KEYRING_ENABLED": "0",
+            "PDM_CHECK_UPDATE": "0",
+            "PYTHON_KEYRING_BACKEND": "keyring.backends.null.Keyring",
+            **self.variables,
+        }
+
+    def paste(self, installer: str, address: Address) -> None:
+        """Do what the page for people says."""
+        for lines in INSTALLERS[installer][1](address):
+            if lines.place.startswith("shell"):
+                for line in lines.text.splitlines():
+                    self.type(line)
+            elif lines.place == "pip.conf":
+                (self.folder / "pip.conf").write_text(lines.text)
+            else:
+                with (self.folder / lines.place).open("a") as file:
+                    file.write(lines.text + "\n")
+
+    def type(self, line: str, *, fails: bool = False) -> str:
+        """Run a line of a shell; return its output."""
+        program, *arguments = shlex.split(line)
+        if program == "export":
+            name, _, value = arguments[0].partition("=")
+            self.variables[name] = value
+            return ""
+        if program == "pip-sync":
+            arguments += ["--python-executable", self.environment.python]
+        done = subprocess.run(
+            [self._program(program), *arguments],
+            cwd=self.folder, env=self.environ, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert bool(done.returncode) == fails, f"{line}\n{done.stdout}{done.stderr}"
+        return done.stdout + done.stderr
+
+    def _program(self, name: str) -> str:
+        suffix = ".exe" if os.name == "nt" else ""
+        own = self.programs / f"{name}{suffix}"
+        beside = Path(self.environment.python).parent / f"{name}{suffix}"
+        return str(own if own.exists() else beside)
+
+    @property
+    def installed(self) -> set[str]:
+        names = {"app", "always", "never", "for_gpu", "for_cpu", "for_cu128", "for_128"}
+        return {name for name in names if (self.environment.site_packages / name).is_dir()}
+
+    @property
+    def label(self) -> str:
+        text = (self.environment.site_packages / "app" / "__init__.py").read_text()
+        return text.partition("=")[2].strip().strip("'")
+
+    def empty(self) -> None:
+        """Uninstall everything."""
+        names = [name.replace("_", "-") for name in self.installed]
+        self.environment.pip("uninstall", "--yes", "--quiet", *names)
+        assert not self.installed
+
+
+def seeds() -> Mapping[str, str]:
+    """Return the variables with which uv finds pip."""
+    from support.isolation import registries
+
+    return registries()
+
+
+def person(environments: Environments, name: str, folder: Path) -> Person:
+    try:
+        programs = Path(tool(environments, name).python).parent
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"{name} cannot be had, no network? {error}")
+    return Person(folder, programs)
+
+
+def served_wheel(proxy: Proxy) -> bytes:
+    """Return app's wheel for the GPU as the proxy has it, with its markers evaluated."""
+    import httpx
+
+    page = httpx.get(f"{proxy.url}/simple/app/", auth=(GPU, "v"), trust_env=False)
+    (link,) = re.findall(r'href="([^"#]*cu128[^"#]*)', page.text)
+    return httpx.get(f"{proxy.url}/simple/app/{link}", auth=(GPU, "v"), trust_env=False).content
+
+
+def test_locks_and_installs(environments, proxy, tmp_path, name, in_path):
+    mine = person(environments, name, tmp_path / "mine")
+    mine.paste(name, proxy.address(GPU, in_path=in_path))
+    assert (mine.label, mine.installed) == ("cu128", ON_GPU)
+    lock, again = LOCKS[name]
+    path = mine.folder / lock
+    text = path.read_text()
+    digest = hashlib.sha256(served_wheel(proxy)).hexdigest()
+    assert hashes_of_app(text) == {f"sha256:{digest}"}
+    if not in_path:  # it is the same for every machine
+        assert GPU not in text
+    # What is locked is installed, and nothing else that has the same name.
+    mine.empty()
+    mine.type(again)
+    assert (mine.label, mine.installed) == ("cu128", ON_GPU)
+    mine.empty()
+    path.write_text(text.replace(digest, "0" * 64))
+    mine.type(again, fails=True)
+    assert "app" not in mine.installed
+
+
+LOCKS = {
+    "poetry": ("poetry.lock", "poetry install --no-cache"),
+    "pip-tools": ("requirements.txt", "pip-sync requirements.txt"),
+    "pdm": ("pdm.lock", "pdm install --frozen-lockfile"),
+}
+"""The lock file, and the command that installs from it."""
+
+
+def hashes_of_app(text: str) -> set[str]:
+    """Return the hashes of ``app`` in a lock file."""
+    if text.startswith("#") and "--hash=" in text:
+        part = re.search(r"(?ms)^app==1\.0(.*?)# via", text)
+        assert part is not None, text
+        return set(re.findall(r"--hash=(\S+)", part[1]))
+    packages = toml.loads(text)["package"]
+    (app,) = (package for package in packages if package["name"] == "app")
+    return {file["hash"] for file in app["files"]}
+
+
+def test_a_machine_without_a_gpu(environments, proxy, tmp_path, name):
+    mine = person(environments, name, tmp_path / "mine")
+    mine.paste(name, proxy.address(CPU, in_path=False))
+    assert (mine.label, mine.installed) == ("null", ON_CPU)
+
+
+def test_old_pip(environments, proxy, tmp_path, key, in_path):
+    """It knows neither variants nor JSON pages, as a command line or in pip.conf."""
+    mine = person(environments, "old-pip", tmp_path / "mine")
+    use_old_pip(environments, mine)
+    address = proxy.address(key, in_path=in_path)
+    mine.paste("pip", address)
+    label, names = ("cu128", ON_GPU) if key == GPU else ("null", ON_CPU)
+    assert (mine.label, mine.installed) == (label, names)
+    mine.empty()
+    mine.variables["PIP_CONFIG_FILE"] = str(mine.folder / "pip.conf")
+    mine.type("pip install --no-cache-dir app")
+    assert (mine.label, mine.installed) == (label, names)
+
+
+def use_old_pip(environments: Environments, mine: Person) -> None:
+    """Have an old pip in the person's own environment, in place of the one there."""
+    command = [*uv_command(), "pip", "install", "--quiet", "--python", mine.environment.python]
+    subprocess.run([*command, "pip==23.0.1"], check=True, env=clean_environ(seeds()))
+    mine.programs = Path(mine.environment.python).parent
+
+
+@pytest.mark.parametrize("in_path", [False, True], ids=["user", "path"])
+def test_uv(proxy, tmp_path, in_path):
+    mine = Person(tmp_path / "mine", Path(uv_command()[0]).parent)
+    mine.paste("uv", proxy.address(GPU, in_path=in_path))
+    assert (mine.label, mine.installed) == ("cu128", ON_GPU)
+    text = (mine.folder / "uv.lock").read_text()
+    assert hashlib.sha256(served_wheel(proxy)).hexdigest() in text
+    assert (GPU in text) == in_path
+
+
+def test_wheels_without_variants_are_untouched(proxy, tmp_path):
+    """Their hash is the index's own."""
+    data = Wheel("untouched", "1.0").build()
+    proxy.index.add("untouched", "untouched-1.0-py3-none-any.whl", data)
+    mine = Person(tmp_path / "mine", Path(uv_command()[0]).parent)
+    (mine.folder / "requirements.in").write_text("untouched\n")
+    url = Address(proxy.url, GPU, "untouched").url
+    lock = mine.type(f"uv pip compile --generate-hashes --default-index {url} requirements.in")
+    assert f"--hash=sha256:{hashlib.sha256(data).hexdigest()}" in lock

@@ -4,6 +4,8 @@ import hashlib
 import io
 import json
 import re
+import subprocess
+import sys
 import zipfile
 from urllib.parse import unquote
 
@@ -14,7 +16,7 @@ from publishers import ARM, EXTRA, INDEX, LINUX, MAC, REDIRECT, WINDOWS, Publish
 from upstream_server import metadata_of, wheel
 
 from pep_variants.choose.preferences import preferences_from_options
-from variants_proxy import Limits, Machine, Upstream, encode
+from variants_proxy import Limits, Machine, Upstream, encode, index_url
 
 HERE = "torch-2.9.0+cu128-cp312-cp312-manylinux_2_28_x86_64.whl"
 ALL = (LINUX, WINDOWS, ARM)
@@ -240,6 +242,51 @@ class TestPublishersFiles:
         assert shared.get(file["url"], project="torch").content == data
 
 
+class TestAgreement:
+    """torchvision comes from the variant that torch comes from."""
+
+    @pytest.fixture
+    def entries(self, publisher, catalog):
+        for backend in ("cu130", "cu128", "cu126", "cpu"):
+            for version in ("0.23.0", "0.24.0"):
+                publisher.add(
+                    backend, f"{version}+{backend}", (LINUX,), "torch", project="torchvision"
+                )
+        text = publisher.entry()
+        vision = text.replace('"torch"', '"torchvision"').replace('["torchvision"]', '["torch"]')
+        return catalog(text, vision)
+
+    def test_without_a_wish(self, own, entries, start):
+        files = Asked(start(own, catalog=entries)).files("torchvision")
+        assert f"torchvision-0.24.0+cu128-cp312-cp312-{LINUX}.whl" in files
+
+    def test_forced(self, own, entries, start):
+        options = {"variant": ["torch=cuda12.6"]}
+        machine = Machine(
+            NVIDIA, target="linux-x86_64", preferences=preferences_from_options(options)
+        )
+        proxy = start(own, catalog=entries)
+        files = Asked(proxy, encode(machine)).files("torchvision")
+        assert set(files) == {
+            f"torchvision-{version}+cu126-cp312-cp312-{LINUX}.whl"
+            for version in ("0.23.0", "0.24.0")
+        }
+
+    def test_locked(self, own, entries, start):
+        name = f"torch-2.9.0%2Bcu126-cp312-cp312-{LINUX}.whl"
+        asked = registered(start(own, catalog=entries), locked={"torch": {"2.9.0+cu126": (name,)}})
+        assert all("cu126" in name for name in asked.files("torchvision"))
+
+    def test_what_it_requires(self, own, publisher, entries, start):
+        """The publisher has no torch for 12.8: nothing with that label is taken for the other."""
+        del publisher.server.faults["/whl/cu128/torch/"]
+        asked = Asked(start(own, catalog=entries))
+        assert f"torch-2.9.0+cu126-cp312-cp312-{LINUX}.whl" in asked.files("torch")
+        files = asked.files("torchvision")
+        assert files
+        assert all("cu126" in name for name in files)
+
+
 class TestFailures:
     """A place that fails costs its variants, and says so in one line."""
 
@@ -393,3 +440,41 @@ class TestVariantsIndex:
         assert answer.headers["Location"].startswith(other.url)
         data = other.files["app"]["app-2.0-py3-none-any-cu128.whl"]
         assert file["hashes"]["sha256"] == hashlib.sha256(data).hexdigest()
+
+
+class TestPip:
+    """Plain pip, by the URL of the index alone."""
+
+    def test_every_kind(self, own, publisher, catalog, start, tmp_path):
+        for target in ("cupy_cuda12x", "cupy_cuda13x"):
+            name = f"{target}-14.2.0-cp312-cp312-{LINUX}.whl"
+            own.add(target.replace("_", "-"), name, wheel(name))
+        name = "jax-0.10.2-py3-none-any.whl"
+        own.add("jax", name, wheel(name, "plugin; extra == 'cuda12'\nProvides-Extra: cuda12"))
+        own.add("plugin", "plugin-1.0-py3-none-any.whl", wheel("plugin-1.0-py3-none-any.whl"))
+        own.add(
+            "cuda-lib", "cuda_lib-12.8-py3-none-any.whl", wheel("cuda_lib-12.8-py3-none-any.whl")
+        )
+        own.core_metadata = True
+        proxy = start(own, catalog=catalog(publisher.entry(), REDIRECT, EXTRA))
+        url = proxy.url + index_url(encode(Machine(NVIDIA, target="linux-x86_64")))
+        report = tmp_path / "report.json"
+        platform = ["--platform", LINUX, "--python-version", "3.12", "--only-binary", ":all:"]
+        command = [sys.executable, "-m", "pip", "--isolated", "install", "--quiet", *platform]
+        command += ["--index-url", url, "--no-cache-dir", "--report", str(report)]
+        command += ["--target", str(tmp_path / "target"), "torch==2.9.0", "cupy", "jax"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        found = {}
+        for item in json.loads(report.read_text())["install"]:
+            found[item["metadata"]["name"]] = item["metadata"]["version"]
+        assert found == {
+            "torch": "2.9.0+cu128",
+            "cuda_lib": "12.8",
+            "cupy": "14.2.0",
+            "cupy_cuda12x": "14.2.0",
+            "jax": "0.10.2",
+            "plugin": "1.0",
+        }
+        installed = {path.name for path in (tmp_path / "target").glob("*.dist-info")}
+        assert "torch-2.9.0+cu128.dist-info" in installed

@@ -75,6 +75,7 @@ def choose(
     is_last: bool = True,
     portable: bool = False,
     locked: Mapping[Version, LockedVersion] = MappingProxyType({}),
+    agreed: Sequence[str] = (),
 ) -> Choice:
     """Choose among the files of *page* for *machine*.
 
@@ -92,6 +93,7 @@ def choose(
         is_last: files of *others* come first among equals.
         portable: markers are evaluated as in `own_context`.
         locked: what a lock file has of the project; a forced label goes before it.
+        agreed: labels that go before others of the page that fit, see `catalog_agreement`.
 
     Raises:
         PluginFailed: a release needs a plugin of *failures*.
@@ -119,7 +121,8 @@ def choose(
         return {**theirs, **own} if is_last else {**own, **theirs}
 
     def decide(release: Release) -> Decision:
-        return _decide(release, page, machine, target, sources(release), detect, portable=portable)
+        given = sources(release)
+        return _decide(release, page, machine, target, given, detect, agreed, portable=portable)
 
     if not others:
         decide = EqualDecisions(decide, metadata).decision
@@ -207,6 +210,7 @@ def _decide(
     target: str,
     sources: Mapping[str, _Source],
     detect: Callable[[Metadata], Platform],
+    agreed: Sequence[str],
     *,
     portable: bool,
 ) -> Decision:
@@ -240,12 +244,22 @@ def _decide(
     selection = evaluated(standing := _not_yanked(described), machine.preferences)
     if not selection.files and standing is not described:
         selection = evaluated(standing := described, machine.preferences)
+    selection = _agreeing(selection, agreed)
     offers = _best(selection, standing, portable=portable)
     if foreign:
         # A forced label applies to this platform only.
         other = evaluated(foreign, replace(machine.preferences, forced={}))
         offers = {**_best(other, foreign, portable=portable), **offers}
     return Decision(release, selection, offers)
+
+
+def _agreeing(selection: Selection[PageFile], agreed: Sequence[str]) -> Selection[PageFile]:
+    """Return *selection* with the files of the labels *agreed* in front."""
+    if not agreed or selection.chosen is None or selection.chosen.label in agreed:
+        return selection
+    first = [file for file in selection.files if file.label in agreed]
+    others = [file for file in selection.files if file.label not in agreed]
+    return replace(selection, files=(*first, *others))
 
 
 def _not_yanked(wheels: _ByLabel) -> _ByLabel:

@@ -12,10 +12,12 @@ from pep_variants.errors import PluginFailed
 from pep_variants.gc_pause import paused
 from variants_index.pages import Page
 
+from .catalog_agreement import CatalogAgreement
 from .catalog_choice import locked_names, with_published
 from .catalog_files import known_variants
 from .catalog_pages import CatalogPage, CatalogPages
 from .choice import OtherSource, choose, target_of
+from .core_metadata import CoreMetadata
 from .errors import UpstreamError
 from .locked_labels import LockedVersion
 from .lru import LRUCache
@@ -48,6 +50,7 @@ class ProjectViews:
         pages: UpstreamPages,
         catalog: CatalogPages,
         metadata: ReleaseMetadata,
+        core_metadata: CoreMetadata,
         preparation: WheelPreparation,
         noted: NotedProjects,
     ) -> None:
@@ -58,6 +61,7 @@ class ProjectViews:
         self._metadata = metadata
         self._preparation = preparation
         self._noted = noted
+        self._agreement = CatalogAgreement(core_metadata, self.page, self._alone)
         self._choices: LRUCache[tuple[str, str, str, str], Choice] = LRUCache(
             settings.limits.kept_choice_bytes
         )
@@ -117,12 +121,32 @@ class ProjectViews:
             upstream, plain.newest, thorough=False
         )
 
-    async def chosen(
+    async def _alone(
         self, client: Client, upstream: Upstream, project: str, found: FetchedPage
+    ) -> Choice:
+        return (await self.chosen(client, upstream, project, found, alone=True))[0]
+
+    async def chosen(
+        self,
+        client: Client,
+        upstream: Upstream,
+        project: str,
+        found: FetchedPage,
+        *,
+        alone: bool = False,
     ) -> tuple[Choice, bool]:
-        """Return the choice of files, and whether everything it depends on could be read."""
+        """Return the choice of files, and whether everything it depends on could be read.
+
+        Args:
+            client: of the request.
+            upstream: of the page.
+            project: normalized name.
+            found: its page.
+            alone: do not look at what is chosen for other projects.
+        """
+        agreed = () if alone else await self._agreement.labels(client, upstream, project, found)
         others = await self._other_sources(upstream, project)
-        digests = "-".join((found.digest, *(other.digest for _, other in others)))
+        digests = "-".join((found.digest, *(other.digest for _, other in others), *agreed))
         key = (upstream.name, project, digests, client.key)
         known = self._choices.get(key)
         if known is not None:
@@ -177,6 +201,7 @@ class ProjectViews:
                         is_last=upstream.kind != "find-links",
                         portable=client.is_portable,
                         locked={v: LockedVersion(items) for v, items in locked.items()},
+                        agreed=agreed,
                     )
                     if not isinstance(found, CatalogPage):
                         return choice  # without a look at each file

@@ -56,7 +56,14 @@ class Service:
         self.catalog = CatalogSource(settings, upstreams)
         catalog_pages = CatalogPages(settings, upstreams, pages, self.catalog)
         self.views = ProjectViews(
-            settings, upstreams, pages, catalog_pages, metadata, preparation, self.noted
+            settings,
+            upstreams,
+            pages,
+            catalog_pages,
+            metadata,
+            core_metadata,
+            preparation,
+            self.noted,
         )
         self.pages = ProjectPages(settings, upstreams, pages, entries)
         self.deliveries = Deliveries(

@@ -452,9 +452,10 @@ class TestTogether:
     def test_said_if_it_cannot_be(self, family):
         del family.server.resources["/whl/cu130/vision/"]
         found = family.resolve("torch", "vision")
-        assert "No variant of vision 1.0 agrees with torch (cuda13.0) in its label" in (
-            found.warnings
-        )
+        assert (
+            "No variant of vision 1.0 agrees with torch (cuda13.0) in its label: --variant "
+            "torch=LABEL takes one that both have, 'variants explain' lists them"
+        ) in found.warnings
 
     def test_a_forced_label_is_followed(self, family):
         options = {"variant": ["torch=cuda12.6"]}

@@ -13,6 +13,8 @@ from pep_variants.choose.selection import Selection
 from pep_variants.model.metadata import Metadata
 from variants_index.candidate import Candidate
 
+from ..coherence import Chosen
+
 
 @dataclass
 class Notes:
@@ -45,10 +47,15 @@ class Notes:
         """Take note of a fault of this software."""
         self._add(f"The variant wheels of {project} {version} are ignored. {error}")
 
-    def disagreed(self, project: str, version: Hashable, namespace: str, other: object) -> None:
+    def disagreed(self, project: str, version: Hashable, namespace: str, other: Chosen) -> None:
         """Take note that coherence was asked for and could not be had."""
-        where = f"in {namespace!r}" if namespace else "in its label"
-        self._add(f"No variant of {project} {version} agrees with {other} {where}")
+        if namespace:
+            self._add(f"No variant of {project} {version} agrees with {other} in {namespace!r}")
+            return
+        self._add(
+            f"No variant of {project} {version} agrees with {other} in its label: --variant "
+            f"{other.project}=LABEL takes one that both have, 'variants explain' lists them"
+        )
 
     def _add(self, text: str) -> None:
         self.warnings.setdefault(text)

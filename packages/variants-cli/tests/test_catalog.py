@@ -5,8 +5,14 @@ import os
 
 import platformdirs
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
+from pep_variants.catalog.model import CatalogVariant
 from support.loopback import served_folder
+from variants_cli.checks.catalog_file import sample_versions
 
 HEAD = """catalog-version = "1"
 [project]
@@ -150,6 +156,33 @@ def test_versions_that_meet(variants, entries):
     assert variants("validate", entries(app=text) / "app.toml").out == (
         "1 file checked: 0 errors, 0 warnings\n"
     )
+
+
+_NUMBERS = st.sampled_from(["0", "0.9", "1", "1.0.1", "1.1", "1.1.post1", "2", "2.0.0.1", "10"])
+_CLAUSES = st.builds(str.__add__, st.sampled_from([">=", ">", "<=", "<", "==", "!="]), _NUMBERS)
+_SPECIFIERS = st.lists(
+    _CLAUSES | _NUMBERS.filter(lambda text: "post" not in text).map("=={}.*".format), max_size=3
+)
+_GRID = [
+    Version(f"{release}{suffix}")
+    for release in ("0", "0.5", "0.9", "0.9.5", "1", "1.0.0.5", "1.0.1", "1.0.5", "1.1", "1.1.5",
+                    "1.9", "2", "2.0.0.1", "2.0.0.5", "2.1", "9", "10", "11")
+    for suffix in ("", ".post1", ".post2", "rc1")
+]  # fmt: skip
+
+
+@settings(deadline=None, max_examples=50)
+@given(_SPECIFIERS, _SPECIFIERS)
+def test_sample_versions(one, other):
+    """What two specifiers admit together, they admit for one of the samples."""
+    variants = [CatalogVariant("a", versions=SpecifierSet(",".join(each))) for each in (one, other)]
+    both = [version for version in _GRID if all(item.admits(version) for item in variants)]
+    sampled = [
+        version
+        for version in sample_versions(variants)
+        if all(item.admits(version) for item in variants)
+    ]
+    assert sampled or not both
 
 
 def test_not_toml(variants, entries):

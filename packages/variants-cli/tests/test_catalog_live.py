@@ -12,8 +12,8 @@ HEAD = """catalog-version = "1"
 [project]
 name = "{name}"
 documentation = "https://example.org"
-default-priorities.namespace = ["nvidia"]
 """
+NAMESPACES = 'default-priorities.namespace = ["nvidia"]\n'
 NEEDS = 'properties = ["nvidia :: cuda_version_lower_bound :: 12.0"]\n'
 
 
@@ -39,9 +39,9 @@ def settings(server, tmp_path, monkeypatch):
 def check(variants, tmp_path):
     """Write an entry and check it; give the result, severities and codes."""
 
-    def check(*tables, name="torch", options=()):
+    def check(*tables, name="torch", namespaces=NAMESPACES, options=()):
         path = tmp_path / f"{name}.toml"
-        path.write_text(HEAD.format(name=name) + "".join(tables))
+        path.write_text(HEAD.format(name=name) + namespaces + "".join(tables))
         result = variants("catalog", "check", path, "--live", "--json", *options)
         found = result.json["findings"]
         assert result.code == any(item["severity"] == "error" for item in found)
@@ -184,6 +184,25 @@ def test_find_links(server, check):
         f'local = "cu128"\n{NEEDS}'
     )
     assert check(table)[1] == []
+
+
+def test_new_values_of_placeholders(server, check):
+    """A build against a torch that the entry does not rank would never be chosen."""
+    table = (
+        'static-properties.priority.torch = ["2.12", "2.11"]\n'
+        f'[[variant]]\nlabel = "cuda12_torch{{torch}}"\nindex = "{server.url}/whl/cu128"\n'
+        'local = "cu.12.8.torch.{torch}"\n'
+        + NEEDS.replace('12.0"]', '12.0", "priority :: torch :: {torch}"]')
+    )
+    head = 'default-priorities.namespace = ["nvidia", "priority"]\n'
+    names = [f"torch-1.0+cu.12.8.torch.2.{minor}-cp312-cp312-any.whl" for minor in (11, 12)]
+    put(server, "cu128", *names)
+    assert check(table, namespaces=head)[1] == []
+    put(server, "cu128", *names, "torch-1.0+cu.12.8.torch.2.13-cp312-cp312-any.whl")
+    result, found = check(table, namespaces=head)
+    assert found == [("error", "unknown-property", "variant 1.properties")]
+    (finding,) = result.json["findings"]
+    assert "'priority :: torch :: 2.13' of cuda12_torch2.13 is not in" in finding["message"]
 
 
 def redirect(requirement):

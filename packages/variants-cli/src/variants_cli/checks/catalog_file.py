@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from pep_variants.model.property import Features
 
 _KEY = "catalog-version"
+_LONGEST = 6
+"""Parts of a release number, more than real ones have."""
 
 
 def is_catalog_file(path: Path) -> bool:
@@ -197,12 +199,23 @@ def sample_versions(variants: Iterable[CatalogVariant]) -> list[Version]:
     texts = {"0", "999999"}
     for variant in variants:
         for clause in variant.versions:
-            text = clause.version.removesuffix(".*")
-            texts |= {text, f"{text}.post99", f"{text}.1", f"{text}.dev0"}
-            *parts, last = text.split(".")
-            if last.isdigit():
-                texts.add(".".join((*parts, str(int(last) + 1))))
+            version = read_version(clause.version.removesuffix(".*"))
+            if version is not None:
+                texts |= set(_near(version))
     return sorted(filter(None, map(read_version, texts)))
+
+
+def _near(version: Version) -> Iterator[str]:
+    """Yield *version* and some just above and below it."""
+    release = version.release
+    text = ".".join(map(str, release))
+    yield from (str(version), f"{text}.dev0", f"{text}.post{(version.post or 0) + 1}")
+    yield ".".join((text, *"0" * (_LONGEST - len(release)), "1"))
+    for number, part in enumerate(release):
+        above = ".".join(map(str, (*release[:number], part + 1)))
+        yield from (above, f"{above}.dev0")
+        if part:
+            yield ".".join(map(str, (*release[:number], part - 1, 999999)))
 
 
 def _check_others(entry: CatalogProject, catalog: Catalog) -> Iterator[Finding]:

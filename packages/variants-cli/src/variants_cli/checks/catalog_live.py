@@ -22,7 +22,7 @@ from .finding import Finding, error, warning
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pep_variants.catalog.model import CatalogProject, CatalogVariant
+    from pep_variants.catalog.model import CatalogProject, CatalogVariant, PublishedFile
     from variants_index.pages import PageFile
 
     from .catalog_sources import CatalogSources, Listing
@@ -77,6 +77,7 @@ class _Live:
         self._entry = entry
         self._sources = sources
         self._name = entry.source
+        self._unknown: dict[str, tuple[int, str]] = {}
 
     def check(self) -> list[Finding]:
         findings: list[Finding] = []
@@ -91,6 +92,16 @@ class _Live:
             taken = {number: self._versions(number, listing.files) for number in numbers}
             found |= taken
             findings += self._check_source(listing, taken)
+        for text, (number, label) in sorted(self._unknown.items()):
+            findings.append(
+                error(
+                    "unknown-property",
+                    self._name,
+                    f"{_place(number)}.properties",
+                    f"{text!r} of {label} is not in project.static-properties: it never fits",
+                    "list it there, in order of preference",
+                )
+            )
         findings += self._check_newest(found)
         for number, versions in found.items():
             findings += self._check_requirements(number, versions)
@@ -132,7 +143,16 @@ class _Live:
                 published = entry.redirects(file.filename)
             for item in published:
                 found.setdefault(item.version, file)
+                self._note_unknown(number, item)
         return found
+
+    def _note_unknown(self, number: int, item: PublishedFile) -> None:
+        """Note values of placeholders that `static-properties` does not list."""
+        for namespace, listed in self._entry.static.items():
+            for feature, values in item.properties.get(namespace, {}).items():
+                for value in set(values) - set(listed.get(feature, ())):
+                    text = f"{namespace} :: {feature} :: {value}"
+                    self._unknown.setdefault(text, (number, item.label))
 
     def _check_source(
         self, listing: Listing, taken: Mapping[int, Mapping[Version, PageFile]]

@@ -6,22 +6,31 @@ catalogue, mirrors that lead to the stand-in, and a platform file.
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
+import httpx
 import pytest
 from packaging.pylock import Pylock
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import variants_catalog
 from pep_variants.catalog.model import CatalogProject, target
 from pep_variants.catalog.store import DirectoryCatalog
 from pep_variants.formats import toml
+from support.environments import PIPS, Environment, Environments
 from support.published_builds import Field, field_of, page_path, standing_in
+from support.servers import free_port
+from support.uvs import Machine
+from support.waiting import wait_until
 from variants_index.named_platforms import named_platforms
 
 VERSIONS = {
@@ -101,13 +110,42 @@ def label(entry: CatalogProject, installed: Installed) -> str:
     return plain if entry.name in installed else "missing"
 
 
-def resolve(field: Field, platform: Path, folder: Path) -> Installed:
+@dataclass(frozen=True)
+class Place:
+    """Where a client runs.
+
+    Attributes:
+        field: all there is.
+        platform: name of the platform.
+        environments: with and without the shim.
+        machine: with uv.
+        proxy: URL of an index proxy.
+    """
+
+    field: Field
+    platform: str
+    environments: Environments
+    machine: Machine
+    proxy: str
+
+    @property
+    def folder(self) -> Path:
+        """Working directory."""
+        return self.machine.work
+
+    @property
+    def options(self) -> list[str]:
+        """Options of ours."""
+        file = named_platforms()[self.platform]
+        return ["--variant-catalog=default", *self.field.options, f"--variant-platform={file}"]
+
+
+def resolve(place: Place) -> Installed:
     """Return what ``variants resolve`` puts into a lock file."""
-    lock = folder / "pylock.toml"
+    lock = place.folder / "pylock.toml"
     variants = Path(sys.executable).with_name("variants")
-    options = ["--index-url", field.index.url, "--variant-catalog", "default", *field.options]
-    options += ["--variant-platform", str(platform), "-o", str(lock)]
-    subprocess.run([variants, "resolve", *VERSIONS, *options], check=True, cwd=folder)
+    options = ["--index-url", place.field.index.url, *place.options, "-o", str(lock)]
+    subprocess.run([variants, "resolve", *VERSIONS, *options], check=True, cwd=place.folder)
     found = {}
     for package in Pylock.from_dict(toml.loads(lock.read_text("utf-8"))).packages:
         (wheel,) = package.wheels or ()
@@ -115,17 +153,104 @@ def resolve(field: Field, platform: Path, folder: Path) -> Installed:
     return found
 
 
-CLIENTS: dict[str, Callable[[Field, Path, Path], Installed]] = {"resolve": resolve}
+def pip_shim(place: Place) -> Installed:
+    """Return what pip with the shim would install."""
+    environment = place.environments.patched("{}.{}".format(*sys.version_info), PIPS[-1])
+    return _pip(environment, place, "-i", place.field.index.url, *place.options)
 
 
-@pytest.mark.parametrize("machine", TABLE)
+def pip_at_proxy(place: Place) -> Installed:
+    """Return what pip without the shim would install from the index proxy."""
+    environment = place.environments.plain("{}.{}".format(*sys.version_info), PIPS[0])
+    return _pip(environment, place, "-i", f"{place.proxy}/p/{place.platform}/simple/")
+
+
+def _pip(environment: Environment, place: Place, *options: str) -> Installed:
+    report = place.folder / "report.json"
+    done = environment.pip(
+        "install", "--dry-run", "--ignore-installed", f"--report={report}", *options, *VERSIONS
+    )
+    assert done.code == 0, done
+    return {
+        canonicalize_name(item["metadata"]["name"]): (
+            item["metadata"]["version"],
+            item["download_info"]["url"],
+        )
+        for item in json.loads(report.read_text("utf-8"))["install"]
+    }
+
+
+def uv_variants(place: Place) -> Installed:
+    """Return what uv locks for this platform."""
+    (place.folder / "pyproject.toml").write_text(
+        '[project]\nname = "app"\nversion = "1"\nrequires-python = ">=3.10"\n'
+        f"dependencies = {json.dumps([*VERSIONS])}\n[tool.uv]\n"
+        "environments = [\"sys_platform == 'linux' and platform_machine == 'x86_64'\"]\n"
+        f'[[tool.uv.index]]\nurl = "{place.field.index.url}"\ndefault = true\n'
+    )
+    machine = place.machine.with_environ({"UV_PYTHON": sys.executable})
+    done = machine.run(*place.options, "lock")
+    assert done.code == 0, done
+    packages = toml.loads((place.folder / "uv.lock").read_text("utf-8"))["package"]
+    return {
+        item["name"]: (item["version"], item["wheels"][0]["url"])
+        for item in packages
+        if "wheels" in item
+    }
+
+
+CLIENTS = {
+    "resolve": resolve,
+    "pip-shim": pip_shim,
+    "pip-at-proxy": pip_at_proxy,
+    "uv-variants": uv_variants,
+}
+NO_COMPARISON = ("pip-at-proxy", "uv-variants")
+"""Clients that cannot compare what a build is against with what is installed of it."""
+
+
+@pytest.fixture(scope="module")
+def proxy(field: Field) -> Iterator[str]:
+    """An index proxy with the catalogue, as a server of its own."""
+    port = free_port()
+    program = Path(sys.executable).with_name("variants-proxy")
+    command = [str(program), "serve", "--open", "--port", str(port), "--index", field.index.url]
+    command += ["--variant-catalog", "default", *field.options]
+    with tempfile.TemporaryDirectory(prefix="variants-") as folder:
+        process = subprocess.Popen([*command, "--cache", folder], cwd=folder)
+        try:
+            url = f"http://127.0.0.1:{port}"
+            assert wait_until(lambda: _answers(url), 60)
+            yield url
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/health").is_success
+    except httpx.TransportError:
+        return False
+
+
+@pytest.mark.parametrize("platform", TABLE)
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_choice(client: str, machine: str, field: Field, tmp_path: Path) -> None:
-    installed = CLIENTS[client](field, named_platforms()[machine], tmp_path)
+def test_a_choice(
+    client: str,
+    platform: str,
+    field: Field,
+    environments: Environments,
+    machine: Machine,
+    proxy: str,
+) -> None:
+    installed = CLIENTS[client](Place(field, platform, environments, machine, proxy))
     found = {
         name: label(entry, installed)
         for name in VERSIONS
         if (entry := CATALOG.project(name)) is not None
     }
-    expected = dict(zip(VERSIONS, TABLE[machine].split(), strict=True))
+    expected = dict(zip(VERSIONS, TABLE[platform].split(), strict=True))
+    if client in NO_COMPARISON:
+        expected["flash-attn"] = "null"
     assert found == expected

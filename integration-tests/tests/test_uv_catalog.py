@@ -185,6 +185,9 @@ def test_a_lock(every_machine: Machine, index: Index, places: Places, catalog: P
     done = plain.plain("sync", "--frozen")
     assert done.code == 0, done
     assert versions(plain)["torch"] == "2.9.0+cu128"
+    assert plain.plain("lock", "--locked").code == 0
+    assert plain.plain("lock").code == 0
+    assert (machine.work / "uv.lock").read_text() == text
     done = machine.run("sync")
     assert done.code == 0, done
     assert "+ torch" not in done.text, done

@@ -15,7 +15,7 @@ from .notices import after_failure, after_success
 from .prepared_run import added_options, cache_options, learn
 from .programs import program_run
 from .proxy_client import Choices
-from .report import report_platform
+from .report import report_platform, warn
 from .session_plan import SessionPlan
 from .shared_proxy_client import SharedProxyClient
 from .uv_process import run_uv
@@ -32,6 +32,8 @@ def run_with_shared_proxy(context: Context) -> int:
         VariantMissing: what is asked for by name cannot be had, or was not installed.
     """
     plan = SessionPlan(context)
+    if "variant-catalog" in context.options.variants:
+        warn("--variant-catalog has no effect with a shared proxy, whose own catalogue counts")
     client = _client(plan)
     if context.is_verbose and plan.machine.platform is not None:
         report_platform(plan.machine.platform)

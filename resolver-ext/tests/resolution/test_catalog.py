@@ -246,6 +246,26 @@ class TestPlaces:
             (package,) = torches.resolve("torch").packages
             assert package.file.url == f"{other.url}{path}"
 
+    def test_files_that_are_redirected_to_another_host(self, torches, tmp_path):
+        cuda = Wheel("torch", "2.9.0+cu130", tag=LINUX, requires=("runtime",))
+        torches.place("cu130", "torch", cuda, core_metadata=False)
+        torches.world.add(Wheel("runtime", "1.0"))
+        with served() as other:
+            path = f"/whl/cu130/{quote(cuda.filename)}"
+            other.resources[path] = torches.server.resources[path]
+            torches.server.resources[path] = Resource.redirect(f"{other.url}{path}")
+            package = torches.resolve("torch").by_name["torch"]
+            assert package.requires == ("runtime",)
+            assert package.file.url == f"{torches.server.url}{path}"
+            wanted = Download(
+                package.filename, package.file.url, package.file.hashes, None, package.metadata
+            )
+            with torches.world.resolver() as resolver:
+                resolver.session.add_index(torches.server.url)
+                (found,) = download_files(resolver.session, [wanted], tmp_path)
+        assert found.name == cuda.filename
+        assert found.read_bytes() == cuda.build()
+
     def test_a_page_of_links(self, publisher):
         url = f"{publisher.server.url}/torch-2.9.html"
         cuda = {"label": "cuda13.0", "links": url, "properties": CU130}

@@ -10,8 +10,10 @@ import pytest
 import tomli
 
 from support.catalog_places import Places, entry, served_places, variant
+from support.environments import PIPS
 from support.index import Index
-from support.projects import DRIVER
+from support.patched_pip import patched_pip
+from support.projects import DRIVER, GPU
 from support.wheels import NVIDIA, Release, Wheel, metadata
 
 CUDA_12_8 = {DRIVER: "12.8"}
@@ -348,3 +350,23 @@ def test_a_links_page_and_builds_for_releases_of_another_project(
         found, done = dry_run(patched, *options, "flash", f"torch=={version}", env=CUDA_12_8)
         wanted = f"flash-1.0+cu.12.8.torch.{release}-cuda12.8_torch{release}"
         assert found == ["cudalib-128", wanted, f"torch-{version}+cu128-cuda12.8"], done
+
+
+@pytest.mark.one
+def test_the_default_catalogue(fresh, environments, index, places, catalog):
+    """It is in the shim and in a patched pip, also in a zip file; an installed one is newer."""
+    mirror = f"https://download.pytorch.org={places.url}"
+    options = ("install", "--dry-run", "--no-deps", "-i", index.url, "torch==2.9.0")
+    default = ("--variant-catalog", "default", "--variant-catalog-mirror", mirror)
+    env = {**CUDA_12_8, GPU: "9.0"}
+    done = fresh.pip(*options, *default, env=env)
+    assert "Would install torch-2.9.0+cu128-cuda12.8\n" in done.out, done
+    wheel = patched_pip(environments, PIPS[-1])
+    plain = environments.plain("3.12", PIPS[-1])
+    done = plain.run(f"{wheel}/pip", *options, *default, env=env)
+    assert "Would install torch-2.9.0+cu128-cuda12.8\n" in done.out, done
+    package = fresh.site_packages / "variants_catalog"
+    package.mkdir()
+    (package / "__init__.py").write_text(f"def projects(): return {str(catalog)!r}\n")
+    done = fresh.pip(*options, "--variant-catalog", "default", env=env)
+    assert "Would install torch-2.9.0+cu128-cuda12.8\n" in done.out, done

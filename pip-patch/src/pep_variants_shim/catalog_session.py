@@ -201,14 +201,16 @@ class SessionCatalog:
         from pip._internal.exceptions import PipError
         from pip._vendor.urllib3.exceptions import HTTPError
 
-        from pep_variants.catalog.opening import preferred_catalog
+        from pep_variants.catalog.opening import PreferredCatalog, preferred_catalog
         from pep_variants.choose.preferences import DEFAULT_CATALOG
         from pep_variants.errors import redacted
 
         from .catalog_pages import fetch_catalog, reason
 
-        if preferences.catalog == DEFAULT_CATALOG:
-            preferences = _shipped(preferences)
+        if preferences.catalog == DEFAULT_CATALOG and not _is_installed():
+            from .bundled_catalog import BundledCatalog
+
+            return PreferredCatalog(BundledCatalog(), preferences)
         network = self._finder._link_collector.session
         try:
             return preferred_catalog(preferences, lambda url: fetch_catalog(network, url))
@@ -219,17 +221,11 @@ class SessionCatalog:
             return None
 
 
-def _shipped(preferences: Preferences) -> Preferences:
-    """Return *preferences* with the bundled catalogue, unless a newer one may be installed."""
-    import importlib.util
+def _is_installed() -> bool:
+    """Return whether the catalogue is installed beside the shim, to be updated without it."""
+    from importlib.util import find_spec
 
-    if importlib.util.find_spec("variants_catalog") is not None:
-        return preferences  # updated by the user without the shim
-    try:
-        from variants_catalog import projects
-    except ImportError:
-        return preferences
-    return dataclasses.replace(preferences, catalog=str(projects()))
+    return find_spec("variants_catalog") is not None
 
 
 def _is_for_the_user(error: Exception) -> bool:

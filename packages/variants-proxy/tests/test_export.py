@@ -13,9 +13,11 @@ import sys
 import threading
 from contextlib import contextmanager
 from html.parser import HTMLParser
+from urllib.parse import unquote
 
 import pytest
 from machines import NVIDIA
+from publishers import LINUX, REDIRECT, Publisher
 from test_cli import run
 from upstream_server import wheel
 
@@ -213,6 +215,55 @@ class TestInstalling:
         url = export("plain").stdout.strip()
         assert (installed(tmp_path, url, "plain") / "plain.py").exists()
         assert f"/files/plain/{name}" in upstream.paths
+
+
+class TestCatalog:
+    def test_a_publishers_build(self, upstream, export, tmp_path):
+        """It has its own name, which says what it is: it can be a link."""
+        publisher = Publisher(upstream)
+        made = publisher.add("cu128", "2.9.0+cu128", (LINUX,))
+        publisher.add("cu126", "2.9.0+cu126", (LINUX,))
+        publisher.add("cu130", "2.9.0+cu130", (LINUX,))
+        publisher.add("cpu", "2.9.0+cpu", (LINUX,))
+        (tmp_path / "torch.toml").write_text(publisher.entry())
+        plain = f"torch-2.9.0-cp312-cp312-{LINUX}.whl"
+        upstream.add("torch", plain, wheel(plain))
+        options = ("--variant-catalog", "torch.toml", "--target", "linux-x86_64")
+        ((name, data),) = made.items()
+        export("torch", options=options)
+        ((found, file),) = files(tmp_path / "out", "torch").items()
+        assert found == name
+        assert file["url"] == f"{upstream.url}/whl/cu128/{name.replace('+', '%2B')}"
+        export("torch==2.9.0", options=(*options, "--files"))
+        ((found, file),) = files(tmp_path / "out", "torch").items()
+        assert found == name
+        stored = tmp_path / "out" / "simple" / "torch" / unquote(file["url"])
+        assert stored.resolve().read_bytes() == data
+        assert file["hashes"] == {"sha256": hashlib.sha256(data).hexdigest()}
+
+    def test_a_project_of_another_name(self, upstream, export, tmp_path):
+        for project in ("cupy", "cupy-cuda12x", "cupy-cuda13x"):
+            name = f"{project.replace('-', '_')}-14.0-cp312-cp312-{LINUX}.whl"
+            upstream.add(project, name, wheel(name))
+        (tmp_path / "cupy.toml").write_text(REDIRECT)
+        export("cupy", options=("--variant-catalog", "cupy.toml", "--target", "linux-x86_64"))
+        ((name, file),) = files(tmp_path / "out", "cupy").items()
+        path = (tmp_path / "out" / "simple" / "cupy" / file["url"]).resolve()
+        assert "/cuda12/" in file["url"]
+        metadata = path.with_name(f"{path.name}.metadata").read_text()
+        assert "Requires-Dist: cupy-cuda12x==14.0" in metadata
+        assert file["hashes"] == {"sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+
+    def test_a_place_that_is_down(self, upstream, export, tmp_path):
+        publisher = Publisher(upstream)
+        publisher.add("cu126", "2.9.0+cu126", (LINUX,))
+        upstream.faults["/whl/cu128/torch/"] = (500, {}, b"")
+        (tmp_path / "torch.toml").write_text(publisher.entry())
+        plain = f"torch-2.9.0-cp312-cp312-{LINUX}.whl"
+        upstream.add("torch", plain, wheel(plain))
+        done = export("torch", options=("--variant-catalog", "torch.toml"))
+        assert done.stderr.count("torch without the variants of") == 1
+        assert any("+cu126" in name for name in files(tmp_path / "out", "torch"))
 
 
 class TestProblems:

@@ -8,6 +8,7 @@ from html import escape
 import pytest
 from browser import browsing, find_browser
 from machines import NVIDIA
+from publishers import LINUX, Publisher
 from upstream_server import wheel
 
 from pep_variants.formats.platform_file import write_platform
@@ -57,12 +58,8 @@ class TestForm:
         _, lines_of = INSTALLERS[installer]
         for lines in lines_of(address):
             assert f"<pre>{escape(lines.text)}</pre>" in answer.text
-            host = proxy.url.partition("://")[2]
-            assert (
-                host in lines.text
-                or lines.place in ("requirements.in", "shell")
-                or ("UV_INDEX" in lines.text)
-            )
+        host = proxy.url.partition("://")[2]
+        assert host in lines_of(address)[0].text or host in lines_of(address)[1].text
         assert f'<option value="{installer}" selected>' in answer.text
 
     def test_the_machine_in_place_of_a_platform(self, proxy):
@@ -130,6 +127,26 @@ class TestChoice:
 
     def test_a_project_without_variants(self, proxy):
         assert "This version has no variants" in asked(proxy, "plain", platform="cpu-zen4").text
+
+
+class TestCatalog:
+    def test_a_publishers_build(self, upstream, start, tmp_path):
+        publisher = Publisher(upstream)
+        for version in ("2.8.0", "2.9.0"):
+            publisher.add("cu128", f"{version}+cu128", (LINUX,))
+        (tmp_path / "torch.toml").write_text(publisher.entry())
+        plain = f"torch-2.9.0-cp312-cp312-{LINUX}.whl"
+        upstream.add("torch", plain, wheel(plain))
+        upstream.faults["/whl/cu126/torch/"] = (500, {}, b"")
+        catalog = str(tmp_path / "torch.toml")
+        proxy = start(upstream, platforms=named_platforms(), catalog=catalog)
+        text = asked(proxy, "torch", platform="h100-zen4", system="linux").text
+        assert "What this machine gets: torch 2.9.0<" in text
+        assert "<strong>Variant cuda12.8</strong>" in text
+        assert f"<code>torch-2.9.0+cu128-cp312-cp312-{LINUX}.whl</code>: cuda12.8" in text
+        assert "https://example.org/torch" in text
+        assert "/whl/cu126/torch/" in text
+        assert "2.8.0: Variant cuda12.8" in text
 
 
 class TestProblems:

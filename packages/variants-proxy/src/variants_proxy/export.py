@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -188,8 +188,8 @@ class _Project:
             if file.filename.endswith(".whl") and not is_for_platform(tags, target):
                 continue
             files.append(file)
-        versions = {str(version) for file in files if (version := version_in(file.filename))}
-        kept = page.versions and tuple(item for item in page.versions if item in versions)
+        versions = {version for file in files if (version := version_in(file.filename))}
+        kept = None if page.versions is None else tuple(map(str, sorted(versions)))
         return replace(page, files=tuple(files), versions=kept)
 
     async def _entry(self, shown: ProjectView, file: PageFile) -> PageFile:
@@ -201,48 +201,46 @@ class _Project:
             raise ExportError(f"{redacted(file.url)}: {file.filename!r} cannot be a filename here")
         choice = unquote(file.url.split("/")[-2]) if ours else PLAIN
         try:
-            transfer = await self._transfer(shown.upstream, file, choice, ours=ours)
+            chunks = await self._chunks(shown.upstream, file, choice, ours=ours)
             relative = file_path(shown.upstream.name, self._project, quote(choice), file.filename)
-            return await anyio.to_thread.run_sync(
-                self._stored, shown.upstream, file, transfer, relative
-            )
+            return await anyio.to_thread.run_sync(self._stored, file, chunks, relative)
         except PackageIndexError as error:
             raise ExportError(f"{error} (nothing was exported: try again)") from None
 
-    async def _transfer(
+    async def _chunks(
         self, upstream: Upstream, file: PageFile, choice: str, *, ours: bool
-    ) -> Transfer:
-        """Return the transfer of a file from its index, with its metadata rewritten if need be."""
-        source = file
+    ) -> Iterable[bytes]:
+        """Return the contents of a file from its index, with its metadata rewritten if need be."""
+        upstreams, source = self._service.upstreams, file
+        transfer: Transfer | None = None
         if ours:
             delivery = await self._service.deliveries.file(
                 self._wanted.client, upstream, self._project, choice, file.filename
             )
-            if delivery.transfer is not None:
-                return delivery.transfer
+            if delivery.data is not None:
+                return (delivery.data,)
+            upstream, transfer = delivery.upstream, delivery.transfer
             source = replace(file, url=delivery.redirect)
-        self._service.upstreams.allow_links(upstream, source.url)
-        session = self._service.upstreams.session(upstream)
-        return await anyio.to_thread.run_sync(unchanged_transfer, session, source)
+        session = upstreams.session(upstream)
+        if transfer is None:
+            upstreams.allow_links(upstream, source.url)
+            transfer = await anyio.to_thread.run_sync(unchanged_transfer, session, source)
+        return stream_all(session, transfer, upstreams.store)
 
-    def _stored(
-        self, upstream: Upstream, file: PageFile, transfer: Transfer, relative: str
-    ) -> PageFile:
+    def _stored(self, file: PageFile, chunks: Iterable[bytes], relative: str) -> PageFile:
         """Write a file and its core metadata; return its entry."""
-        upstreams = self._service.upstreams
         path = self._folder / unquote(relative)
         path.parent.mkdir(parents=True, exist_ok=True)
         digest, size = hashlib.sha256(), 0
         with path.open("wb") as stream:
-            session = upstreams.session(upstream)
-            for chunk in stream_all(session, transfer, upstreams.store):
+            for chunk in chunks:
                 digest.update(chunk)
                 size += len(chunk)
                 stream.write(chunk)
         promised = file.hashes.get("sha256")
         if promised is not None and promised != digest.hexdigest():
             raise ExportError(
-                f"{redacted(transfer.file.url)}: has the SHA-256 {digest.hexdigest()}, its page "
+                f"{self._project}: {file.filename} has the SHA-256 {digest.hexdigest()}, its page "
                 f"says {promised}: the index has changed it, try again"
             )
         metadata = self._metadata(path, file)

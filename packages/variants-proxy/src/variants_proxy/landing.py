@@ -94,7 +94,7 @@ class Landing:
             lambda: _described(
                 Address(base, key, project, token, asked.in_path),
                 shown,
-                report["versions"],  # type: ignore[arg-type]
+                report,
                 _target(client, asked.system),
             )
         )
@@ -125,8 +125,10 @@ def _target(client: Client, system: str) -> str:
 
 
 def _described(
-    address: Address, shown: ProjectView, versions: list[dict[str, object]], target: str
+    address: Address, shown: ProjectView, report: dict[str, object], target: str
 ) -> Found:
+    versions = report["versions"]
+    assert isinstance(versions, list)
     names = (
         [file.filename for file in shown.found.page.files]
         if shown.choice is None
@@ -135,19 +137,22 @@ def _described(
     there = {version for name in names if (version := version_in(name)) is not None}
     newest = max(there, key=lambda version: (not version.is_prerelease, version), default=None)
     decisions = {Version(str(item["version"])): item for item in versions}
+    if newest is not None and newest not in decisions:
+        newest = Version(newest.public)  # builds of the catalogue have a local version
     decision = decisions.get(newest) if newest is not None else None
     files = decision["files"] if decision is not None else {}
-    assert isinstance(files, dict)
+    own: dict[str, str] = decision["published"] if decision is not None else {}
     return Found(
         address,
         "" if newest is None else str(newest),
         decision,
-        [(name, label) for name, label in files.items() if _is_for(name, target)],
+        [(own.get(name, name), label) for name, label in files.items() if _is_for(name, target)],
         [
             (str(version), chosen_name(item))
             for version, item in decisions.items()
             if version != newest
         ],
+        catalog if isinstance(catalog := report["catalog"], dict) else {},
     )
 
 

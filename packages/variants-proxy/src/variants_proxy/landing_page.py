@@ -76,6 +76,7 @@ class Found:
         decision: about this version, as `DecisionReport` has it; None if it has no variants.
         files: plain filename, and label or None, of this version for the machine's system.
         others: version and chosen label of other versions with variants, newest first.
+        catalog: what the catalogue says of the project, see `DecisionReport`; empty without.
     """
 
     address: Address
@@ -83,6 +84,7 @@ class Found:
     decision: Mapping[str, Any] | None
     files: Sequence[tuple[str, str | None]] = ()
     others: Sequence[tuple[str, str]] = ()
+    catalog: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -193,6 +195,7 @@ def _choice(found: Found) -> str:
     else:
         parts += _reasons(decision)
         parts += _files(found.files)
+    parts += _catalog(found.catalog)
     if found.others:
         parts.append("<h3>Other versions with variants</h3><ul>")
         parts += [
@@ -227,6 +230,16 @@ def chosen_name(decision: Mapping[str, Any]) -> str:
     if chosen:
         return f"Variant {chosen[0]}"
     return "The wheel without a variant" if decision["files"] else "Nothing fits"
+
+
+def _catalog(catalog: Mapping[str, Any]) -> list[str]:
+    if not catalog:
+        return []
+    place = catalog["documentation"]
+    parts = ["<p>The variants are builds that the catalogue knows"]
+    parts.append(f": <code>{_text(place)}</code></p>" if place else "</p>")
+    parts += [f"<p>{_text(failure)}</p>" for failure in catalog["failures"]]
+    return parts
 
 
 def _files(files: Sequence[tuple[str, str | None]]) -> list[str]:

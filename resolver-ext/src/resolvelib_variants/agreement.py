@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from pep_variants.choose.preferences import Preferences
 from pep_variants.choose.selection import File, Selection
@@ -17,6 +17,16 @@ CT = TypeVar("CT")
 Together = Callable[[str, str], bool]
 """Whether two projects, by their normalized names, should have the same label; of one project and
 itself, whether it should have that of any other."""
+
+
+@runtime_checkable
+class ExpectedLabels(Protocol):
+    """What a `Together` may be besides, to choose with a view to what is still to be chosen."""
+
+    def expected_labels(self, project: str) -> Iterable[Collection[str]]:
+        """Yield the labels, but null, of each project that *project* belongs to."""
+        ...
+
 
 LABEL = ""
 """In place of a namespace: agreement is that of labels."""
@@ -128,6 +138,9 @@ class Agreements(Generic[CT]):
             else:
                 self._disagree(project, version, LABEL, other)
             return
+        if isinstance(self._together, ExpectedLabels):
+            for labels in self._together.expected_labels(project):
+                yield {number: int(item.label in labels) for number, item in own.items()}
 
     def _anchors(self, project: str) -> Iterator[Chosen]:
         """Yield what *project* may have to agree with, see `coherence`."""

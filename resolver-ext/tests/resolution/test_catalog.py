@@ -469,6 +469,21 @@ class TestTogether:
         # What is chosen first is followed, if it can be.
         assert labels == ({"cuda12.6"} if first == lacking else {"cuda12.6", "cuda13.0"})
 
+    @pytest.mark.parametrize("wanted", [("torch", "vision"), ("vision", "torch")])
+    def test_a_label_that_the_other_never_has(self, family, wanted):
+        text = torch(family.server.url, "vision", head='coherent = ["torch"]\n')
+        family.describe("vision", text.replace("cuda13.0", "other"))
+        assert [item.label for item in family.resolve("torch").packages] == ["cuda13.0"]
+        labels = [item.label for item in family.resolve(*wanted).packages]
+        assert labels == ["cuda12.6", "cuda12.6"]
+
+    def test_the_null_variant_is_no_way_to_agree(self, family):
+        text = torch(family.server.url, "vision", head='coherent = ["torch"]\n')
+        text = text.replace("cuda13.0", "other").replace("cuda12.6", "more")
+        family.describe("vision", text)
+        labels = [item.label for item in family.resolve("torch", "vision").packages]
+        assert labels == ["cuda13.0", "other"]
+
     def test_said_if_it_cannot_be(self, family):
         del family.server.resources["/whl/cu130/vision/"]
         found = family.resolve("torch", "vision")

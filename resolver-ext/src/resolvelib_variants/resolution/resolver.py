@@ -35,6 +35,7 @@ from .failure import explain_failure
 from .late_builds import late_build
 from .packages import packages_of
 from .provider import IndexProvider
+from .relatives import Relatives
 from .reporting import Notes, ProgressReporter
 from .requirements import RequirementSet
 from .resolver_requirements import SpecifierRequirement, split_identifier
@@ -158,13 +159,14 @@ class IndexResolver:
         )
         notes = Notes()
         kind = AllVariantsProvider if every_variant else PrefetchingProvider
+        asked = {item.project for item in requirement_set.requirements}
         provider = kind(
             plain,
             plain,
             platform=self.detector(target).platform,
             preferences=self.preferences,
             listener=notes,
-            together=self.finder.together if self.finder.has_catalog else None,
+            together=Relatives(self.finder, asked) if self.finder.has_catalog else None,
         )
         roots = plain.roots(requirement_set.requirements)
         reporter = ProgressReporter(progress) if progress else BaseReporter()

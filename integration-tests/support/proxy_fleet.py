@@ -27,12 +27,16 @@ _SERVE = """
 import sys
 from pathlib import Path
 from variants_proxy import Settings, Upstream
+from variants_proxy.authentication import TokenMiddleware
 from variants_proxy.listening import listen
 from variants_proxy.server import make_server
 settings = Settings(
     (Upstream("main", sys.argv[1]),), Path(sys.argv[2]), fresh_seconds=float(sys.argv[4])
 )
-make_server(settings).run_until_signal(listen("127.0.0.1", int(sys.argv[3])))
+token = sys.argv[5]
+middleware = (lambda app: TokenMiddleware(app, token)) if token else None
+server = make_server(settings, middleware=middleware)
+server.run_until_signal(listen("127.0.0.1", int(sys.argv[3])))
 """
 
 
@@ -43,9 +47,9 @@ class Replica:
         port: where it listens.
     """
 
-    def __init__(self, index: str, folder: Path, fresh_seconds: float) -> None:
+    def __init__(self, index: str, folder: Path, fresh_seconds: float, token: str) -> None:
         self.port = free_port()
-        self._arguments = [index, str(folder), str(self.port), str(fresh_seconds)]
+        self._arguments = [index, str(folder), str(self.port), str(fresh_seconds), token]
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -104,10 +108,10 @@ class Replica:
 
 @contextmanager
 def replicas(
-    index: str, folder: Path, number: int = 3, fresh_seconds: float = 60.0
+    index: str, folder: Path, number: int = 3, fresh_seconds: float = 60.0, token: str = ""
 ) -> Iterator[list[Replica]]:
-    """Run proxies for the index at a URL."""
-    found = [Replica(index, folder / f"cache{n}", fresh_seconds) for n in range(number)]
+    """Run proxies for the index at a URL, open to all without a *token*."""
+    found = [Replica(index, folder / f"cache{n}", fresh_seconds, token) for n in range(number)]
     with ExitStack() as stack:
         for replica in found:
             stack.callback(replica.kill)

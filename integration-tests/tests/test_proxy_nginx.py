@@ -113,6 +113,28 @@ def test_what_does_not_exist_is_kept_for_a_short_time(front):
     assert [status(each) for each in keyed] == ["MISS", "HIT"]
 
 
+def test_with_a_token_only_clients_with_it_get_what_is_kept(index, tmp_path):
+    with (
+        replicas(index.url, tmp_path, 1, token="s3cret") as (replica,),
+        nginx_before([replica.port] * 3, tmp_path / "nginx") as url,
+    ):
+        page = f"{index_url(GPU)}app/"
+        for path, user in (("/simple/app/", GPU), (page, "any")):
+            answers = [
+                httpx.get(url + path, auth=(user, "s3cret"), trust_env=False) for _ in range(2)
+            ]
+            assert [answer.status_code for answer in answers] == [200, 200]
+            assert [status(answer) for answer in answers] == ["MISS", "HIT"]
+            assert answers[1].headers["cache-control"].startswith("private")
+            for auth in (None, (user, "wrong"), ("other", "wrong")):
+                refused = httpx.get(url + path, auth=auth, trust_env=False)
+                assert refused.status_code == 401
+                assert status(refused) != "HIT"
+        other = httpx.get(f"{url}/simple/app/", auth=(CPU, "s3cret"), trust_env=False)
+        assert status(other) == "MISS"
+        assert "cu128" not in other.text
+
+
 def test_metrics_stay_inside(front):
     assert get(front, "/metrics").status_code == 403
     assert get(front, "/health").status_code == 200

@@ -13,9 +13,11 @@ import pytest
 from in_place_client import BARE, Asked, registered
 from machines import NVIDIA
 from publishers import ARM, EXTRA, INDEX, LINUX, MAC, REDIRECT, WINDOWS, Publisher
+from test_cli import run
 from upstream_server import metadata_of, wheel
 
 from pep_variants.choose.preferences import preferences_from_options
+from pep_variants.formats.platform_file import write_platform
 from variants_proxy import Limits, Machine, Upstream, encode, index_url
 
 HERE = "torch-2.9.0+cu128-cp312-cp312-manylinux_2_28_x86_64.whl"
@@ -478,3 +480,37 @@ class TestPip:
         }
         installed = {path.name for path in (tmp_path / "target").glob("*.dist-info")}
         assert "torch-2.9.0+cu128.dist-info" in installed
+
+
+def test_an_export(own, publisher, catalog, tmp_path):
+    """The publisher's file is a link to it; what is made here is a file."""
+    name = f"cupy_cuda12x-14.2.0-cp312-cp312-{LINUX}.whl"
+    own.add("cupy-cuda12x", name, wheel(name))
+    name = "jax-0.10.2-py3-none-any.whl"
+    own.add("jax", name, wheel(name))
+    (tmp_path / "gpu.toml").write_text(write_platform(NVIDIA, "a test"))
+    place = catalog(publisher.entry(), REDIRECT, EXTRA)
+    projects = [item for each in ("torch", "cupy", "jax") for item in ("--project", each)]
+    done = run(
+        tmp_path, "export", "out", "--platform", "gpu.toml", "--target", "linux-x86_64", *projects,
+        "--index", f"main={own.simple}", "--variant-catalog", place,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = {}
+    for project in ("torch", "cupy", "jax"):
+        page = json.loads((tmp_path / f"out/simple/{project}/index.v1_json").read_text())
+        found |= {file["filename"]: file for file in page["files"]}
+    assert found[HERE]["url"].startswith(f"{publisher.server.url}/whl/cu128/")
+    for name in (f"cupy-14.2.0-cp312-cp312-{LINUX}.whl", "jax-0.10.2-py3-none-any.whl"):
+        data = (tmp_path / "out/simple/x" / found[name]["url"]).resolve().read_bytes()
+        assert hashlib.sha256(data).hexdigest() == found[name]["hashes"]["sha256"]
+        assert b"==" in metadata_of(data)
+
+
+def test_the_options(own, publisher, catalog, tmp_path):
+    done = run(tmp_path, "serve", "--open", "--variant-catalog", "missing")
+    assert done.returncode == 1
+    assert f"{tmp_path / 'missing'}" in done.stderr
+    done = run(tmp_path, "serve", "--open", "--variant-catalog-mirror", "x")
+    assert done.returncode == 1
+    assert "FROM=TO" in done.stderr

@@ -77,7 +77,9 @@ def combined(entry: CatalogProject, own: Source, sources: Sources) -> Page:
             listed_as(file, known.filename, source.upstream, entry, known, metadata)
             for known, source, file in items.values()
         ]
-    return replace(own.page, files=(*own.page.files, *added))
+    # The versions that a page lists (PEP 700) would have to be those that a client is shown.
+    versions = None if added else own.page.versions
+    return replace(own.page, files=(*own.page.files, *added), versions=versions)
 
 
 def _is_own(known: PublishedFile, file: PageFile, hashes: Mapping[str, str | None]) -> bool:

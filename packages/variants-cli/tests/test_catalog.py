@@ -71,6 +71,9 @@ def test_list(variants):
     assert len(tree) >= 25
     assert tree["torch"]["coherent"][0] == "torchvision"
     assert {item["label"] for item in tree["jax"]["variants"]} == {"cuda12", "cuda13", "null"}
+    lines = variants("catalog", "list").out.splitlines()
+    assert any(line.startswith("jax ") and "extras of jax" in line for line in lines)
+    assert any(line.startswith("xgboost ") and "xgboost-cpu, your own" in line for line in lines)
 
 
 def test_show(variants):
@@ -80,6 +83,7 @@ def test_show(variants):
     assert "https://download.pytorch.org/whl/cpu (+cpu or no local version)" in done.out
     assert "nvidia :: sm_arch :: 50_real 60_real" in done.out
     assert "your own index" in variants("catalog", "show", "onnxruntime").out
+    assert "your own index (no local version)" in variants("catalog", "show", "xgboost").out
     assert variants("catalog", "show", "jax", "--json").json["name"] == "jax"
 
 

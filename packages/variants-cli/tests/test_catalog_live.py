@@ -275,6 +275,18 @@ def test_newer_without_the_variant(check, own):
     ]
 
 
+def test_own_wheels(check, own):
+    """A variant without source is of the project's own wheels, those that `local` marks."""
+    own("app", "1.0", "1.1")
+    table = f'[[variant]]\nlabel = "cuda12"\n{NEEDS}local = '
+    assert check(table + '""\n', name="app")[1] == []
+    _, found = check(table + '"cu12"\n', name="app")
+    assert found == [("error", "variant-missing", "variant 1")]
+    own("app", "1.0+cu12", "1.1")
+    _, found = check(table + '"cu12"\n', name="app")
+    assert [code for _, code, _ in found] == ["version-new"]
+
+
 def test_more_requirements(check, own):
     own("app", "1.0")
     own("app_cu12", "1.0")

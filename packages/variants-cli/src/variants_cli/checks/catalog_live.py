@@ -11,6 +11,7 @@ from packaging.version import Version
 
 from pep_variants.catalog.model import filled, target
 from pep_variants.model.filename import read_version
+from pep_variants.model.label import NULL_LABEL
 from variants_index.candidate import Candidate
 from variants_index.errors import PackageIndexError
 from variants_index.metadata_source import fetch_core_metadata
@@ -119,7 +120,7 @@ class _Live:
                 places.setdefault(self._entry.page(variant.place), []).append(number)
             elif variant.requires:
                 projects.setdefault(target(variant), []).append(number)
-            else:  # null: the project's own wheels
+            else:  # the project's own wheels
                 projects.setdefault(self._entry.name, []).append(number)
         for url, numbers in places.items():
             yield self._sources.page(url, self._entry.name), numbers
@@ -129,7 +130,7 @@ class _Live:
     def _versions(self, number: int, files: Iterable[PageFile]) -> dict[Version, PageFile]:
         """Return the versions that a variant has, the first of *files* of each."""
         variant = self._variant(number)
-        if variant.place is None and not variant.requires:
+        if variant.place is None and not variant.requires and variant.label == NULL_LABEL:
             named = ((_version(file.filename), file) for file in files)
             return {version: file for version, file in named if version and variant.admits(version)}
         entry = replace(self._entry, variants=(variant,))
@@ -137,7 +138,7 @@ class _Live:
         for file in files:
             if variant.place is not None:
                 published = entry.files(variant.place, file.filename)
-            elif target(variant) == entry.name:
+            elif entry.is_own(variant):
                 published = entry.own_files(file.filename)
             else:
                 published = entry.redirects(file.filename)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _OPTIONS = ("variant-catalog", "variant-catalog-mirror")
 _KEY = "catalog"
+_OWN_INDEX = "your own index"
 _RETRIES = 2
 """A source that does not answer is reported; the check can be run again."""
 
@@ -325,16 +326,18 @@ def _places(entry: CatalogProject) -> list[str]:
     hosts = [urlsplit(place).hostname or place for place in entry.places]
     if entry.variants_index:
         hosts.append(urlsplit(entry.variants_index).hostname or entry.variants_index)
-    extras = [f"extras of {entry.name}"] if entry.uses_own_files else []
-    return list(dict.fromkeys((*hosts, *entry.targets, *extras)))
+    own = {
+        f"extras of {entry.name}" if item.requires else _OWN_INDEX
+        for item in entry.variants
+        if entry.is_own(item) or (item.place is None and not item.requires)
+    }
+    return list(dict.fromkeys((*hosts, *entry.targets, *sorted(own))))
 
 
 def _source(item: CatalogVariant) -> str:
     if item.requires:
         return ", ".join(item.requires)
-    if item.place is None:
-        return "your own index"
-    place = redacted(item.place)
+    place = _OWN_INDEX if item.place is None else redacted(item.place)
     if item.local is None:
         return place
     marks = (f"+{text}" if text else "no local version" for text in item.local)

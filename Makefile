@@ -26,7 +26,7 @@ unexport $(filter PYTHON%,$(.VARIABLES)) UV_PROJECT_ENVIRONMENT VIRTUAL_ENV
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /make \1	/p' $(MAKEFILE_LIST) | expand -t 20
 
-demo: $(VENV)/.done wheels ## numpy from PyPI as variants, installed by a patched pip and by uv; the PyTorch tutorial
+demo: $(VENV)/.done wheels ## numpy from PyPI as variants, by pip and by uv; the PyTorch tutorial; builds of PyPI by the catalogue
 	$(RUN)/python integration-tests/demo/demo.py
 
 test: $(VENV)/.done ## run all tests

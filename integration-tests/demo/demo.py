@@ -6,6 +6,7 @@
    the build that fits this machine.
 4. Unmodified uv does the same, started by ``uv-variants``.
 5. An index laid out as in the PyTorch tutorial, and pip on machines with different drivers.
+6. The catalogue: builds that PyPI has under several names, for a machine with a GPU and without.
 """
 
 from __future__ import annotations
@@ -43,6 +44,13 @@ MACHINES = (
     (None, None, "null"),
 )
 
+# Projects of PyPI, and what is installed of them with a GPU and without.
+EXISTING = (
+    ("cupy", "-cuda13", ""),  # without a GPU only its sources, which need CUDA
+    ("onnxruntime<1.32", "-cuda13", "onnxruntime-"),
+    ("xgboost", "xgboost-", "-null"),
+)
+
 
 def main() -> int:
     """Run the demo; return the exit code."""
@@ -52,6 +60,7 @@ def main() -> int:
         python = make_environment(work / "env")
         numpy(work, python)
         torch(python)
+        existing_builds(python)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     print(f"\nDone in {time.monotonic() - start:.0f} s.")
@@ -174,6 +183,42 @@ def torch(python: str) -> None:
                 wrong.append(f"driver {driver}: expected {expected}")
     if wrong:
         sys.exit("; ".join(wrong))
+
+
+def existing_builds(python: str) -> None:
+    """Ask pip for projects of PyPI that have a name for each kind of machine; install one."""
+    heading("Builds that PyPI has today under several names, chosen with the catalogue")
+    pip = (python, "-m", "pip", "install", "--disable-pip-version-check", "--no-cache-dir")
+    catalog = {**os.environ, "VARIANTS_CATALOG": "default"}
+    gpu = {
+        "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION": "13.0",
+        "NV_VARIANT_PROVIDER_FORCE_SM_ARCH": "9.0",
+    }
+    none = ("--variant-platform", str(HERE / "no-gpu.toml"))
+    wrong = []
+    for project, on_gpu, on_cpu in EXISTING:
+        for what, more, options, expected in (
+            ("driver 13.0, compute capability 9.0", gpu, (), on_gpu),
+            ("no GPU", {}, none, on_cpu),
+        ):
+            if not expected:
+                continue
+            print(f"\n# {what}")
+            printed = run(
+                *pip, "--dry-run", "--no-deps", "--ignore-installed", "--progress-bar", "off",
+                *options, project,
+                show=f"pip install --dry-run --no-deps {project}", env={**catalog, **more},
+            )  # fmt: skip
+            if expected not in printed.rpartition("Would install")[2]:
+                wrong.append(f"{project}, {what}: expected {expected}")
+    if wrong:
+        sys.exit("; ".join(wrong))
+    print("\n# this machine, without its GPU")
+    quiet = ("--quiet", "--progress-bar", "off")
+    run(*pip, *quiet, *none, "xgboost", show="pip install xgboost", env=catalog)
+    run(python, "-m", "pip", "list", show="pip list", env=clean_environ())
+    code = "import xgboost; print('xgboost', xgboost.__version__)"
+    run(python, "-c", code, show="python -c 'import xgboost; …'", env=clean_environ())
 
 
 if __name__ == "__main__":

@@ -31,8 +31,12 @@ NOT_MUTATED = ("__init__.py", "guard.py", "hook.py", "bootstrap.py")
 """Files of the shim that survive faults of the others; they touch nothing of pip but modules."""
 
 
-OWN = frozenset({"file", "header", "origin", "result", "seen", "switch", "variants", "wheel"})
-"""Attributes of the engine's objects that pip has as names of local variables."""
+_OWN = (
+    "_entries _installed _open candidates entry file header installed origin page requires result "
+    "seen start switch variants wheel"
+)
+OWN = frozenset(_OWN.split())
+"""Attributes of the engine's and the shim's objects that pip has as names of local variables."""
 
 
 @functools.cache

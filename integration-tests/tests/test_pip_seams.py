@@ -28,6 +28,8 @@ read_text reason req Requirement requirements reset resolve scheme self session 
 status_code supported tell text timeout url values verify version Wheel
 add_options args cmd comments constraint dest direct_url get_default_values line lineno requirement
 platforms run target_python update
+content_type extras format_control iterdir local netloc new raise_for_status requires_python
+search_scope total
 """.split()
 """Names that pip shares with libraries: renamed where the shim reads them, not in pip."""
 
@@ -55,7 +57,13 @@ call_subprocess editable get_dist_to_uninstall FreezeCommand
 FrozenRequirement SUPPORTED_OPTIONS_REQ build_constraints cmd_opts from_dist handle_option_line
 handle_requirement_line install_req_from_line is_editable opts
 """.split()
-"""All other names of pip that the shim touches.
+CATALOG = """
+_get_simple_response _make_index_content cache_link_parsing canonical_name format_control
+get_allowed_formats InstallationCandidate is_secure_origin make_link_evaluator no_index parse_links
+search_scope yanked_reason
+""".split()
+PRIVATE += [name for name in CATALOG if name not in SHARED]
+"""All other names of pip that the shim touches; `CATALOG` are those for the catalogue alone.
 
 A name that is new in the shim's source is to be added here (or to `SHARED`), which runs the tests
 below with it.
@@ -72,7 +80,12 @@ def pytest_generate_tests(metafunc):
     """Try everything on every pip with ``--full-matrix``, else on one of `TAIL`, by turns."""
     if "seam_pips" not in metafunc.fixturenames:
         return
-    known = {"name": PRIVATE, "shared_name": SHARED, "module": modules()}
+    known = {
+        "name": PRIVATE,
+        "shared_name": SHARED,
+        "module": modules(),
+        "catalog_name": CATALOG,
+    }
     argument = next((item for item in known if item in metafunc.fixturenames), None)
     values = known.get(argument, [None])
     if metafunc.config.getoption("full_matrix"):
@@ -202,6 +215,38 @@ def test_names_are_known(environments):
 
 def test_name_that_is_gone(changed, index, name):
     assert_works(changed(pip_seams.rename_in_pip, name), index, name)
+
+
+ENTRY = """
+catalog-version = "1"
+[project]
+name = "plain"
+documentation = "https://example.org"
+default-priorities.namespace = ["nvidia"]
+[[variant]]
+label = "cuda12"
+requires = ["always=={{version}}"]
+properties = ["nvidia :: cuda_version_lower_bound :: 12.0"]
+[[variant]]
+label = "null"
+index = "{place}"
+"""
+
+
+def test_name_that_is_gone_with_a_catalogue(changed, index, catalog_name, tmp_path):
+    """The catalogue is ignored, or what it says is installed."""
+    (tmp_path / "plain.toml").write_text(ENTRY.format(place=index.url.rstrip("/")))
+    shared = catalog_name in SHARED
+    rename = pip_seams.rename_in_shim if shared else pip_seams.rename_in_pip
+    environment = changed(rename, catalog_name)
+    own = index.url.replace("127.0.0.1", "localhost")
+    options = ("-i", own, "--variant-catalog", str(tmp_path / "plain.toml"))
+    _, done = run(environment, [("install", *options, "plain")], **CUDA_12_8)
+    assert "Traceback" not in done.text, done
+    assert done.code == 0, done
+    assert installed(environment)["plain"] == "1.0", done
+    expected = ("always-1.0 plain-1.0\n", "always-1.0 plain-1.0-cuda12\n")
+    assert done.out.endswith(tuple(f"Successfully installed {item}" for item in expected)), done
 
 
 def test_name_that_is_gone_for_the_shim(changed, index, shared_name):

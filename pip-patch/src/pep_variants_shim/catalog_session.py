@@ -47,13 +47,9 @@ class SessionCatalog:
 
     @property
     def wanted(self) -> bool:
-        """Whether the settings name a catalogue, and indexes are in use."""
+        """Whether the settings name a catalogue."""
         preferences = self._options.preferences
-        return (
-            preferences is not None
-            and preferences.catalog is not None
-            and not getattr(self._finder.search_scope, "no_index", False)
-        )
+        return preferences is not None and preferences.catalog is not None
 
     def note_variants(self, project: str, filename: str) -> None:
         """Keep that an index has a variant wheel of this version."""
@@ -109,7 +105,7 @@ class SessionCatalog:
             others: all that are installed, by normalized name.
         """
         label = label_of(dist)
-        entry = None if label else self.entry(dist.canonical_name)
+        entry = self.entry(dist.canonical_name) if self.wanted and not label else None
         if entry is None:
             return label
         found = self._installed(entry, dist, others)
@@ -186,6 +182,8 @@ class SessionCatalog:
             return otherwise
 
     def _open(self) -> CatalogFiles | None:
+        if self._finder.search_scope.no_index:
+            return None
         from pep_variants.gc_pause import paused
 
         with paused(True):

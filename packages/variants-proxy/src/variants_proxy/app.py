@@ -16,7 +16,6 @@ from starlette.routing import Route
 
 from pep_variants.errors import PluginFailed, VariantError
 
-from .budget import SMALL
 from .choice import normalized
 from .clients import merges_versions
 from .deliveries import Delivery
@@ -347,8 +346,7 @@ class Handlers:
 
         async def work() -> CachedResponse:
             answer = await make()
-            if answer.packs or len(answer.body) > SMALL:
-                await self._upstreams.compute(lambda: answer.forms)  # compresses the body
+            await self._upstreams.compute(lambda: answer.forms)  # compresses the body
             if "no-store" not in answer.cache:
                 self.answers.put(key, answer, answer.weight)
             return answer

@@ -26,10 +26,6 @@ LARGE = 2**20
 """Size in bytes above which an upstream has one answer in memory at a time. Parsing a page takes up
 to ten times its size; the pages of most projects have less than 100 kB."""
 
-SMALL = 64 * 1024
-"""Size in bytes up to which an answer is read where it is: passing it to another thread takes
-longer."""
-
 _SOON = 0.05
 
 _ORIGINS = 64

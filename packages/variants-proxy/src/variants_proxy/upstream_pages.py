@@ -19,7 +19,7 @@ from variants_index.errors import PackageIndexError
 from variants_index.http.session import Response as FetchedResponse
 from variants_index.pages import ACCEPT, HTML, JSON, Page, read_page, read_projects
 
-from .budget import SMALL, LargeAnswer
+from .budget import LargeAnswer
 from .errors import UpstreamError
 from .file_lists import directory_files, pages_by_project, project_folders
 from .lru import LRUCache
@@ -236,22 +236,15 @@ class UpstreamPages:
                     upstream.url, lambda: self._listed(upstream, project, known, large)
                 )
             url = f"{upstream.url}{project}/"
-
-            def ask() -> FetchedPage | FetchedResponse:
-                answer = self._ask(upstream, project, known, url, large)
-                # The body of a large one is for the few threads that compute.
-                small = len(answer.body) <= SMALL
-                return self._read(upstream, project, known, answer) if small else answer
-
             try:
-                found = await budget.page(url, ask)
+                answer = await budget.page(
+                    url, lambda: self._ask(upstream, project, known, url, large)
+                )
             except UpstreamError as error:
                 if error.status == 404:
                     return None
                 raise
-            if isinstance(found, FetchedPage):
-                return found
-            return await budget.compute(lambda: self._read(upstream, project, known, found))
+            return await budget.compute(lambda: self._read(upstream, project, known, answer))
 
     def _ask(
         self,

@@ -269,6 +269,8 @@ class TestAgreement:
         )
         proxy = start(own, catalog=entries)
         files = Asked(proxy, encode(machine)).files("torchvision")
+        report = proxy.get(f"/p/{encode(machine)}/variants/torchvision/").json()
+        assert "; as for torch, which it belongs to" in report["versions"][0]["why"]
         assert set(files) == {
             f"torchvision-{version}+cu126-cp312-cp312-{LINUX}.whl"
             for version in ("0.23.0", "0.24.0")

@@ -190,11 +190,12 @@ class SessionPlan:
 
 
 def uses_torch_backend(context: Context) -> bool:
-    """Return whether uv chooses among PyTorch's indexes itself, which `uv pip` can."""
-    if context.invocation.command[:1] != ("pip",):
+    """Return whether uv chooses among PyTorch's indexes itself, which it can without a lock."""
+    if context.invocation.last("torch-backend"):
+        return True
+    if context.invocation.command[:1] not in (("pip",), ("tool",)):
         return False
     return bool(
-        context.invocation.last("torch-backend")
-        or context.place.environ.get("UV_TORCH_BACKEND")
+        context.place.environ.get("UV_TORCH_BACKEND")
         or context.indexes.configuration.scalars.get("torch-backend")
     )

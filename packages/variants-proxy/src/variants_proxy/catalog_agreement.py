@@ -21,7 +21,7 @@ from .core_metadata import CoreMetadata
 from .errors import UpstreamError
 from .locked_labels import LockedVersion
 from .lru import LRUCache
-from .offers import Choice
+from .offers import NO_AGREEMENT, Agreed, Choice
 from .releases import wheel_version
 from .settings import Upstream
 from .upstream_pages import FetchedPage
@@ -51,10 +51,10 @@ class CatalogAgreement:
         self._choice = choice
         self._known: LRUCache[str, frozenset[str]] = LRUCache(1024)
 
-    async def labels(
+    async def agreed(
         self, client: Client, upstream: Upstream, project: str, found: FetchedPage
-    ) -> tuple[str, ...]:
-        """Return the labels that *project* should have, empty if any will do.
+    ) -> Agreed:
+        """Return what *project* should have because of another one.
 
         Args:
             client: of the request.
@@ -65,18 +65,19 @@ class CatalogAgreement:
         entry = found.entry if isinstance(found, CatalogPage) else None
         forced = client.machine.preferences.forced
         if entry is None or not entry.coherent or project in forced:
-            return ()
-        given = [forced[name] for name in entry.coherent if name in forced]
-        if given:
-            return tuple(label for label in given if label != NON_VARIANT_LABEL)
+            return NO_AGREEMENT
+        for name in entry.coherent:
+            if name in forced:
+                label = forced[name]
+                return NO_AGREEMENT if label == NON_VARIANT_LABEL else Agreed((label,), name)
         for name in entry.coherent:
             if name in client.locked and (labels := await self._locked(client, upstream, name)):
-                return labels
+                return Agreed(labels, name)
         needed = await self._required(upstream, found)
         for name in entry.coherent:
             if name in needed and (labels := await self._chosen(client, upstream, name)):
-                return labels
-        return ()
+                return Agreed(labels, name)
+        return NO_AGREEMENT
 
     async def _locked(self, client: Client, upstream: Upstream, name: str) -> tuple[str, ...]:
         """Return the labels that a lock has of a project."""

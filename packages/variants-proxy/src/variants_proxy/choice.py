@@ -30,7 +30,7 @@ from variants_index.platforms import covers, environment_of, is_for_platform, pl
 from .equal_decisions import EqualDecisions
 from .key import Machine
 from .locked_labels import LockedVersion, locked_offers, with_locked
-from .offers import Choice, Decision, Offer
+from .offers import NO_AGREEMENT, Agreed, Choice, Decision, Offer
 from .releases import Release, wheel_version
 
 _NULLS = (NULL_LABEL, ZERO_LABEL)
@@ -75,7 +75,7 @@ def choose(
     is_last: bool = True,
     portable: bool = False,
     locked: Mapping[Version, LockedVersion] = MappingProxyType({}),
-    agreed: Sequence[str] = (),
+    agreed: Agreed = NO_AGREEMENT,
 ) -> Choice:
     """Choose among the files of *page* for *machine*.
 
@@ -93,7 +93,7 @@ def choose(
         is_last: files of *others* come first among equals.
         portable: markers are evaluated as in `own_context`.
         locked: what a lock file has of the project; a forced label goes before it.
-        agreed: labels that go before others of the page that fit, see `catalog_agreement`.
+        agreed: labels that go before others that fit, see `catalog_agreement`.
 
     Raises:
         PluginFailed: a release needs a plugin of *failures*.
@@ -210,7 +210,7 @@ def _decide(
     target: str,
     sources: Mapping[str, _Source],
     detect: Callable[[Metadata], Platform],
-    agreed: Sequence[str],
+    agreed: Agreed,
     *,
     portable: bool,
 ) -> Decision:
@@ -244,13 +244,15 @@ def _decide(
     selection = evaluated(standing := _not_yanked(described), machine.preferences)
     if not selection.files and standing is not described:
         selection = evaluated(standing := described, machine.preferences)
-    selection = _agreeing(selection, agreed)
+    best = selection
+    selection = _agreeing(selection, agreed.labels)
     offers = _best(selection, standing, portable=portable)
     if foreign:
         # A forced label applies to this platform only.
         other = evaluated(foreign, replace(machine.preferences, forced={}))
         offers = {**_best(other, foreign, portable=portable), **offers}
-    return Decision(release, selection, offers)
+    agrees = "" if selection.chosen is best.chosen else agreed.project
+    return Decision(release, selection, offers, agrees=agrees)
 
 
 def _agreeing(selection: Selection[PageFile], agreed: Sequence[str]) -> Selection[PageFile]:

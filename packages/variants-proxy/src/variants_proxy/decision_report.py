@@ -88,6 +88,8 @@ def _decision_tree(decision: Decision, project: str) -> dict[str, object]:
     selection = decision.selection
     chosen = selection.chosen.label if selection.chosen else None
     why = why_this(selection, selection.chosen, project) if selection.chosen else ""
+    if decision.agrees:
+        why = f"{why}; as for {decision.agrees}, which it belongs to"
     rankings = selection.distinct_rankings.values()
     return {
         "version": str(decision.release.version),

@@ -85,4 +85,5 @@ def _transferred(decision: Decision, release: Release) -> Decision:
             rejected=tuple(map(file, selection.rejected)),
         ),
         offers,
+        agrees=decision.agrees,
     )

@@ -39,6 +39,7 @@ class Decision:
         offers: selected files by plain filename.
         locked: those of them that a lock file has.
         kept: labels of those that are for the machine's platform, None for a wheel without.
+        agrees: name of the project whose variant it has in place of the best one; empty for none.
     """
 
     release: Release
@@ -46,6 +47,7 @@ class Decision:
     offers: Mapping[str, Offer]
     locked: Mapping[str, Offer] = field(default_factory=dict)
     kept: tuple[str | None, ...] = ()
+    agrees: str = ""
 
 
 @dataclass(frozen=True)
@@ -59,3 +61,19 @@ class Choice:
 
     offers: tuple[Offer, ...]
     decisions: tuple[Decision, ...] = ()
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """What a project should have because of another one.
+
+    Attributes:
+        labels: any of them will do.
+        project: normalized name of the other one.
+    """
+
+    labels: tuple[str, ...] = ()
+    project: str = ""
+
+
+NO_AGREEMENT = Agreed()

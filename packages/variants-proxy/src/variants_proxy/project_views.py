@@ -22,7 +22,7 @@ from .errors import UpstreamError
 from .locked_labels import LockedVersion
 from .lru import LRUCache
 from .observations import NotedProjects
-from .offers import Choice
+from .offers import NO_AGREEMENT, Choice
 from .release_metadata import ReleaseMetadata, known_metadata
 from .releases import Listing, Release, releases
 from .remarks import is_notable
@@ -144,9 +144,13 @@ class ProjectViews:
             found: its page.
             alone: do not look at what is chosen for other projects.
         """
-        agreed = () if alone else await self._agreement.labels(client, upstream, project, found)
+        agreed = (
+            NO_AGREEMENT
+            if alone
+            else await self._agreement.agreed(client, upstream, project, found)
+        )
         others = await self._other_sources(upstream, project)
-        digests = "-".join((found.digest, *(other.digest for _, other in others), *agreed))
+        digests = "-".join((found.digest, *(other.digest for _, other in others), *agreed.labels))
         key = (upstream.name, project, digests, client.key)
         known = self._choices.get(key)
         if known is not None:

@@ -1,0 +1,88 @@
+"""Which commands have a catalogue, and which projects it leaves alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pep_variants.errors import CatalogError
+from uv_variants.command_scope import scope_of
+from uv_variants.context import Context
+from uv_variants.daemon.session import SessionSettings
+from uv_variants.invocation import parse
+from uv_variants.own_options import read_options
+from uv_variants.session_plan import SessionPlan
+
+HEAD = '[project]\nname = "x"\nversion = "1"\n'
+PINNED = (
+    '[tool.uv.sources]\ntorch = { index = "own" }\n'
+    '[[tool.uv.index]]\nname = "own"\nurl = "https://own.example/simple"\n'
+)
+
+
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Return the plan of a command in a project; ``entries`` is an empty catalogue."""
+    (tmp_path / "work" / "entries").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "work")
+
+    def made(line: str, more: str = "", **environ: str) -> SessionPlan:
+        Path("pyproject.toml").write_text(HEAD + more)
+        variables = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), **environ}
+        options = read_options(line.split(), variables)
+        invocation = parse(options.uv_arguments)
+        scope = scope_of(invocation)
+        return SessionPlan(
+            Context.of("uv", invocation, scope, options, variables, tmp_path / "cache")
+        )
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("line", "environ", "expected"),
+    [
+        ("lock", {}, False),
+        ("--variant-catalog entries lock", {}, True),
+        ("lock", {"VARIANTS_CATALOG": "entries"}, True),
+        ("--variant-catalog none lock", {"VARIANTS_CATALOG": "entries"}, False),
+        ("--variant-catalog entries --no-variants lock", {}, False),
+        ("--variant-catalog entries --variant-lock floating lock", {}, False),
+        ("--variant-catalog entries pip install torch", {}, True),
+        ("--variant-catalog entries pip install --torch-backend auto torch", {}, False),
+        ("--variant-catalog entries pip install torch", {"UV_TORCH_BACKEND": "cpu"}, False),
+        ("--variant-catalog entries tool install --torch-backend cpu x", {}, False),
+        ("--variant-catalog entries lock", {"UV_TORCH_BACKEND": "cpu"}, True),
+    ],
+)
+def test_the_catalogue(plan, line, environ, expected):
+    found = plan(line, **environ)
+    assert found.catalog == (str(Path("entries").absolute()) if expected else None)
+    settings = found.settings()
+    assert settings.catalog == found.catalog
+    assert SessionSettings.from_tree(json.loads(json.dumps(settings.tree()))) == settings
+
+
+def test_a_setting_of_uv(plan):
+    backend = '[tool.uv.pip]\ntorch-backend = "cpu"\n'
+    assert plan("--variant-catalog entries pip install torch", backend).catalog is None
+    assert plan("--variant-catalog entries lock", backend).catalog is not None
+
+
+def test_projects_with_an_index_of_their_own(plan):
+    assert plan("--variant-catalog entries lock", PINNED).settings().pinned == ("torch",)
+    assert plan("lock", PINNED).settings().pinned == ()
+    mirrors = plan("--variant-catalog entries --variant-catalog-mirror http://a=http://b lock")
+    assert mirrors.settings().catalog_mirrors == {"http://a": "http://b"}
+
+
+def test_one_that_cannot_be_read(plan):
+    with pytest.raises(CatalogError, match="missing"):
+        plan("--variant-catalog missing lock").settings()
+
+
+def test_a_projects_own_file_names_none(plan):
+    Path("variants.toml").write_text('catalog = "entries"\n')
+    assert plan("lock").catalog is None

@@ -349,6 +349,18 @@ class TestFailingPlaces:
         with pytest.raises(CatalogError, match=r"torch\.toml"):
             torches.resolve("torch")
 
+    def test_an_older_version_fits(self, publisher):
+        publisher.describe("torch", torch(publisher.server.url)).torch("2.7.0", "2.8.0", "2.9.0")
+        publisher.torch("2.9.0", places=("cu130",)).torch("2.8.0", "2.7.0", places=("cu126",))
+        resolution = publisher.resolve("torch", on=target(OLD_GPU))
+        assert [item.filename for item in resolution.packages] == [wheel("2.9.0+cpu")]
+        assert resolution.warnings == (
+            "of torch 2.9.0 only the null variant fits; 2.8.0 has variant cuda12.6 (CUDA driver "
+            "12.0 or newer, compute capability 6.0, priority order 2): to take it, require "
+            "torch==2.8.0",
+        )
+        assert publisher.resolve("torch", on=target(NO_GPU)).warnings == ()
+
     def test_nothing_fits(self, torches):
         with pytest.raises(NoSolution, match="torch"):
             torches.resolve("torch==3")
@@ -491,6 +503,16 @@ class TestTogether:
             "No variant of vision 1.0 agrees with torch (cuda13.0) in its label: --variant "
             "torch=LABEL takes one that both have, 'variants explain' lists them"
         ) in found.warnings
+
+    def test_only_the_version_that_is_taken_counts(self, family):
+        wheels = [
+            Wheel("vision", "1.0+cu130", tag=LINUX, requires=("torch",)),
+            Wheel("vision", "2.0+cu126", tag=LINUX, requires=("torch<2",)),
+        ]
+        family.place("cu130", "vision", wheels[0]).place("cu126", "vision", wheels[1])
+        resolution = family.resolve("torch", "vision")
+        assert [item.label for item in resolution.packages] == ["cuda13.0", "cuda13.0"]
+        assert resolution.warnings == ()
 
     def test_a_forced_label_is_followed(self, family):
         options = {"variant": ["torch=cuda12.6"]}

@@ -20,7 +20,7 @@ from variants_index.target import Target
 from ..ordering import VariantOrdering
 from .errors import NoSolution
 from .failure import none_wanted
-from .late_builds import late_build
+from .older_builds import older_build
 from .provider import IndexProvider
 from .reporting import Notes
 from .requirements import Wanted
@@ -148,12 +148,13 @@ def explain(
         raise NoSolution(none_wanted(project, needs, plain, evaluator, resolver.finder))
     candidates = tuple(item for item in offered if item.release == shown.release)
     warnings = [*plain.warnings, *notes.warnings]
+    warnings += notes.disagreements.get((project, shown.release), ())
     if not shown.direct:
         warnings += resolver.finder.project(project).warnings
     if chosen is not None:
         newer = [item for item in ordering.judged(project) if item[0] > chosen.release]  # type: ignore[operator] # versions
         warnings += filter(None, [passed_over(project, newer, chosen.release)])
-        warnings += filter(None, [late_build(chosen, evaluator, ordering)])
+        warnings += filter(None, [older_build(chosen, evaluator, ordering)])
     if project in ordering.missing:
         warnings.append(str(ordering.missing[project]))
     return Explanation(

@@ -23,10 +23,12 @@ class Notes:
     Attributes:
         warnings: in order, each once.
         seen: metadata that decisions were about.
+        disagreements: where coherence could not be had, by project and version.
     """
 
     warnings: dict[str, None] = field(default_factory=dict)
     seen: list[Metadata] = field(default_factory=list)
+    disagreements: dict[tuple[str, Hashable], list[str]] = field(default_factory=dict)
 
     def selected(self, project: str, version: Hashable, selection: Selection[Any]) -> None:
         """Take note of problems, and of plugins that were not run."""
@@ -49,13 +51,13 @@ class Notes:
 
     def disagreed(self, project: str, version: Hashable, namespace: str, other: Chosen) -> None:
         """Take note that coherence was asked for and could not be had."""
-        if namespace:
-            self._add(f"No variant of {project} {version} agrees with {other} in {namespace!r}")
-            return
-        self._add(
-            f"No variant of {project} {version} agrees with {other} in its label: --variant "
-            f"{other.project}=LABEL takes one that both have, 'variants explain' lists them"
-        )
+        text = f"No variant of {project} {version} agrees with {other} in {namespace!r}"
+        if not namespace:
+            text = (
+                f"No variant of {project} {version} agrees with {other} in its label: --variant "
+                f"{other.project}=LABEL takes one that both have, 'variants explain' lists them"
+            )
+        self.disagreements.setdefault((project, version), []).append(text)
 
     def _add(self, text: str) -> None:
         self.warnings.setdefault(text)

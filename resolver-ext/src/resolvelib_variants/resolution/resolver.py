@@ -32,7 +32,7 @@ from variants_plugins import PluginRunner, Sources
 
 from .errors import NoSolution
 from .failure import explain_failure
-from .late_builds import late_build
+from .older_builds import older_build
 from .packages import packages_of
 from .provider import IndexProvider
 from .relatives import Relatives
@@ -200,13 +200,14 @@ class IndexResolver:
         self._check_hashes(packages, hashes)
         warnings = [*plain.warnings, *notes.warnings]
         for package in packages:
+            warnings += notes.disagreements.get((package.name, package.candidate.release), ())
             judged = provider.ordering.judged(package.name)
             newer = [item for item in judged if item[0] > package.version]  # type: ignore[operator] # versions
             warnings += filter(None, [passed_over(package.name, newer, package.version)])
             if package.file.yanked is not None:
                 reason = package.file.yanked or "no reason given"
                 warnings.append(f"{package.candidate} is yanked: {reason}")
-            warnings += filter(None, [late_build(package.candidate, evaluator, provider.ordering)])
+            warnings += filter(None, [older_build(package.candidate, evaluator, provider.ordering)])
             if every_variant and package.candidate.catalog is not None:
                 warnings.append(
                     f"{package.name} {package.version} is locked as variant {package.label} alone: "

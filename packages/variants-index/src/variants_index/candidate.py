@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
 from pep_variants.model.label import split_label
 
-from .catalog_files import CatalogFile
 from .core_metadata import CoreMetadata
 from .pages import PageFile
+
+if TYPE_CHECKING:
+    from .catalog_files import CatalogFile  # imported with a catalogue only: it takes a while
 
 
 @dataclass(frozen=True)

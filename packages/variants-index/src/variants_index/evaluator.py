@@ -13,7 +13,6 @@ from pep_variants.errors import InvalidWheelFilename
 from pep_variants.model.filename import parse_filename
 
 from .candidate import Candidate
-from .catalog_files import catalog_metadata
 from .finder import PackageFinder, Project, SourceFile
 from .pages import PageFile
 from .release_metadata import ReleaseMetadata, fetch_release_metadata
@@ -99,6 +98,8 @@ class CandidateEvaluator:
         )
 
     def _catalog_metadata(self, candidate: Candidate) -> ReleaseMetadata:
+        from .catalog_files import catalog_metadata
+
         # Of the files of all targets: they share a lock file.
         files = self.project(candidate.project).versions[candidate.release]
         return catalog_metadata([item.catalog for item in files if item.catalog is not None])

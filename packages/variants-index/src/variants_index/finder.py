@@ -6,32 +6,30 @@ in a thread if `PackageFinder.start` was called.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from pep_variants.catalog.model import CatalogProject
-from pep_variants.catalog.store import Catalog
 from pep_variants.errors import without_userinfo
 from pep_variants.model.label import METADATA_SUFFIX, split_label
 from pep_variants.sources import BEST_MATCH, Sources
 from pep_variants.urls import filename_of_url, is_local, local_path
 
-from .catalog_files import (
-    CatalogFile,
-    CatalogPages,
-    by_release,
-    extras,
-    redirects,
-    variants_page,
-)
 from .errors import NotFound, PackageIndexError
 from .file_groups import SDISTS, VersionFiles, by_version
 from .http.session import Session
 from .pages import JSON, Page, PageFile
 from .prefetch import Prefetcher
+
+if TYPE_CHECKING:
+    from pep_variants.catalog.model import CatalogProject
+    from pep_variants.catalog.store import Catalog
+
+    from .catalog_files import CatalogFile  # imported with a catalogue only: it takes a while
 
 PYPI = "https://pypi.org/simple/"
 
@@ -87,6 +85,8 @@ class Project:
         entry = self.entry
         if entry is None:
             return frozenset()
+        from .catalog_files import variants_page
+
         return frozenset((entry.source, without_userinfo(variants_page(entry))))
 
     @cached_property
@@ -137,7 +137,6 @@ class PackageFinder:
         self._indexes = tuple(f"{session.add_index(url).rstrip('/')}/" for url in indexes)
         self._all = sources.index_strategy == BEST_MATCH
         self._catalog = None if sources.no_index else catalog
-        self._catalog_pages = CatalogPages(session, self.prefetcher)
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -189,14 +188,21 @@ class PackageFinder:
         if entry is None:
             found = self._own(name)
             return _project(name, found.files(), found.sources, found.warnings)
-        self._catalog_pages.start(entry)
+        return self._described(name, entry)
+
+    def _described(self, name: str, entry: CatalogProject) -> Project:
+        """Return all files of a project that the catalogue describes."""
+        from .catalog_files import CatalogPages, by_release, variants_page
+
+        pages = CatalogPages(self.session, self.prefetcher)
+        pages.start(entry)
         for target in entry.targets:
             self.prefetcher.start(("own", target), partial(self._own, target))
         found = self._own(name)
         versions, warnings = found.files(), list(found.warnings)
         sources = [*found.sources, *map(without_userinfo, map(entry.page, entry.places))]
         real = _with_variants(versions)
-        page = self._catalog_pages.real_variants(entry, warnings)
+        page = pages.real_variants(entry, warnings)
         if page is not None:
             source = without_userinfo(variants_page(entry))
             sources.append(source)
@@ -209,20 +215,27 @@ class PackageFinder:
                 if wheels and Version(version.public) not in real:
                     versions[version] = [*wheels, *versions.get(version, ())]
         real = _with_variants(versions)
-        for version, items in by_release(self._catalog_files(entry, versions, warnings)).items():
+        described = itertools.chain(
+            pages.published(entry, warnings), self._elsewhere(entry, versions, warnings)
+        )
+        for version, items in by_release(described).items():
             if version not in real:
                 added = [SourceFile(file, entry.source, None, item) for item, file in items]
                 versions[version] = [*added, *versions.get(version, ())]
         return _project(name, versions, sources, warnings, entry)
 
-    def _catalog_files(
+    def _elsewhere(
         self,
         entry: CatalogProject,
         versions: Mapping[Version, Sequence[SourceFile]],
         warnings: list[str],
     ) -> Iterator[tuple[CatalogFile, PageFile]]:
-        """Yield what *entry* makes of published files, and add what fails to *warnings*."""
-        yield from self._catalog_pages.published(entry, warnings)
+        """Yield what *entry* makes of files of the project itself and of other projects.
+
+        What fails is added to *warnings*.
+        """
+        from .catalog_files import extras, redirects
+
         if entry.uses_own_files:
             own = [(item.file, item.source) for files in versions.values() for item in files]
             yield from extras(entry, own)

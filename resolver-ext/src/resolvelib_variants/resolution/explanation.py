@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from pep_variants.catalog.model import CatalogProject
 from pep_variants.choose.explanation import Verdict, verdicts
 from pep_variants.choose.ranking import Ranking
 from pep_variants.choose.selection import Selection
@@ -26,6 +26,9 @@ from .reporting import Notes
 from .requirements import Wanted
 from .resolver import IndexResolver
 from .resolver_requirements import SpecifierRequirement
+
+if TYPE_CHECKING:
+    from pep_variants.catalog.model import CatalogProject
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,10 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from resolvelib import BaseReporter, ResolutionImpossible, ResolutionTooDeep, Resolver
 
-from pep_variants.catalog.opening import preferred_catalog
-from pep_variants.catalog.store import Catalog
 from pep_variants.choose.preferences import Preferences
 from pep_variants.choose.unfit import passed_over
 from pep_variants.detect.detector import Detector
@@ -41,6 +39,9 @@ from .requirements import RequirementSet
 from .resolver_requirements import SpecifierRequirement, split_identifier
 from .result import Package, Resolution
 from .variant_providers import APART, AllVariantsProvider, PrefetchingProvider
+
+if TYPE_CHECKING:
+    from pep_variants.catalog.store import Catalog
 
 MAX_ROUNDS = 200_000
 """More than any real resolution takes; one that goes on that long would go on for days."""
@@ -290,6 +291,10 @@ class IndexResolver:
 
 
 def _catalog(session: Session, preferences: Preferences) -> Catalog | None:
+    if preferences.catalog is None:
+        return None
+    from pep_variants.catalog.opening import preferred_catalog  # takes a while
+
     for url in preferences.catalog_mirrors.values():
         session.add_index(url)
 

@@ -146,7 +146,9 @@ def _described(
         address,
         "" if newest is None else str(newest),
         decision,
-        [(own.get(name, name), label) for name, label in files.items() if _is_for(name, target)],
+        sorted(
+            (own.get(name, name), label) for name, label in files.items() if _is_for(name, target)
+        ),
         [
             (str(version), chosen_name(item))
             for version, item in decisions.items()

@@ -152,7 +152,7 @@ def _form(view: View) -> str:
 <label>Installer{_select("installer", installers, asked.installer)}</label>
 <label>Project<input name="project" required maxlength="200" autocapitalize="none"
  spellcheck="false" placeholder="torch" value="{escape(asked.project)}"></label>
-<label>Platform{_select("platform", platforms, asked.platform)}</label>
+<label class="long">Platform{_select("platform", platforms, asked.platform)}</label>
 <label>Operating system{_select("system", SYSTEMS, asked.system)}</label>
 <label>Key or URL of a machine<input name="key" maxlength="8192" spellcheck="false"
  placeholder="1~…" value="{escape(asked.key)}"><small>in place of a platform</small></label>
@@ -236,8 +236,8 @@ def _catalog(catalog: Mapping[str, Any]) -> list[str]:
     if not catalog:
         return []
     place = catalog["documentation"]
-    parts = ["<p>The variants are builds that the catalogue knows"]
-    parts.append(f": <code>{_text(place)}</code></p>" if place else "</p>")
+    source = f", as <code>{_text(place)}</code> describes them" if place else ""
+    parts = [f"<p>The variants are existing builds of the catalogue{source}.</p>"]
     parts += [f"<p>{_text(failure)}</p>" for failure in catalog["failures"]]
     return parts
 

@@ -16,6 +16,7 @@ form { display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)
   padding: 1rem; border: 1px solid var(--edge); border-radius: .5rem; }
 label, fieldset { display: flex; flex-direction: column; gap: .2rem; font-weight: 600;
   min-width: 0; }
+@media (min-width: 45rem) { .long { grid-column: span 2; } }
 fieldset { border: 0; padding: 0; margin: 0; }
 fieldset label { flex-direction: row; font-weight: 400; gap: .4rem; }
 legend { padding: 0; }

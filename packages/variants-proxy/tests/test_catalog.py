@@ -298,8 +298,8 @@ class TestFailures:
         ("answer", "reason"),
         [
             ((500, {}, b""), "500"),
-            ((200, {"Content-Type": "text/html"}, b"<html>Log in</html>"), "lists no wheel"),
-            ((200, {"Content-Type": "application/pdf"}, b"%PDF"), "lists no wheel"),
+            ((200, {"Content-Type": "text/html"}, b"<html>Log in</html>"), "lists no wheels"),
+            ((200, {"Content-Type": "application/pdf"}, b"%PDF"), "lists no wheels"),
             ((404, {}, b""), ""),
         ],
     )
@@ -314,6 +314,15 @@ class TestFailures:
             assert reason in failures[0]
             assert f"{publisher.server.url}/whl/cu128" in failures[0]
             assert failures[0] in caplog.text
+
+    def test_one_line_for_a_host(self, own, publisher, catalog, start):
+        for backend in ("cu126", "cu128"):
+            publisher.server.faults[f"/whl/{backend}/torch/"] = (500, {}, b"")
+        proxy = start(own, catalog=catalog(publisher.entry()))
+        tree = proxy.get(f"/p/{Asked(proxy).key}/variants/torch/").json()
+        (line,) = tree["catalog"]["failures"]
+        place = f"{publisher.server.url}/whl/cu128/ and 1 more"
+        assert line.startswith(f"torch: variants cuda12.8, cuda12.6 from {place} cannot be had: ")
 
     def test_a_slow_place(self, own, publisher, catalog, start):
         def slow():

@@ -262,7 +262,7 @@ class TestCatalog:
         plain = f"torch-2.9.0-cp312-cp312-{LINUX}.whl"
         upstream.add("torch", plain, wheel(plain))
         done = export("torch", options=("--variant-catalog", "torch.toml"))
-        assert done.stderr.count("torch without the variants of") == 1
+        assert done.stderr.count("torch: variant") == 1
         assert any("+cu126" in name for name in files(tmp_path / "out", "torch"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from packaging.version import Version
 
@@ -48,6 +49,10 @@ class Sources:
     variants: Source | None = None
 
 
+_Item: TypeAlias = "tuple[PublishedFile, Source, PageFile]"
+"""What a file is to the catalogue, and the page that lists it."""
+
+
 def combined(entry: CatalogProject, own: Source, sources: Sources) -> Page:
     """Return the page *own* with the files of *sources* after its own.
 
@@ -61,11 +66,13 @@ def combined(entry: CatalogProject, own: Source, sources: Sources) -> Page:
         added += _real_files(entry, sources.variants, theirs)
         real |= theirs
     hashes = {file.filename: file.hashes.get("sha256") for file in own.page.files}
-    found: dict[Version, dict[str, tuple[PublishedFile, Source, PageFile]]] = {}
+    found: dict[Version, dict[str, _Item]] = {}
     for known, source, file in _described(entry, own, sources):
         if known.version not in real and not _is_own(known, file, hashes):
-            # A file may be at two places under one label.
-            found.setdefault(known.version, {}).setdefault(known.filename, (known, source, file))
+            items = found.setdefault(known.version, {})
+            before = items.get(known.filename)
+            if before is None or _is_newer(known, source, before):
+                items[known.filename] = known, source, file
     equal: list[Metadata] = []
     for items in found.values():
         metadata = entry.metadata(known for known, _, _ in items.values())
@@ -80,6 +87,18 @@ def combined(entry: CatalogProject, own: Source, sources: Sources) -> Page:
     # The versions that a page lists (PEP 700) would have to be those that a client is shown.
     versions = None if added else own.page.versions
     return replace(own.page, files=(*own.page.files, *added), versions=versions)
+
+
+def _is_newer(known: PublishedFile, source: Source, before: _Item) -> bool:
+    """Return whether a file of one place is newer than another one for the same use.
+
+    Of 2.9.0 and 2.9.0+cpu any installer takes the latter. Of several places the first one counts.
+    """
+    other, place, _ = before
+    if place is not source:
+        return False
+    new, old = wheel_version(known.published), wheel_version(other.published)
+    return new is not None and old is not None and new > old
 
 
 def _is_own(known: PublishedFile, file: PageFile, hashes: Mapping[str, str | None]) -> bool:
@@ -122,9 +141,7 @@ def _real_files(
             yield listed_as(file, file.filename, source.upstream, entry)
 
 
-def _described(
-    entry: CatalogProject, own: Source, sources: Sources
-) -> Iterator[tuple[PublishedFile, Source, PageFile]]:
+def _described(entry: CatalogProject, own: Source, sources: Sources) -> Iterator[_Item]:
     """Yield what files are to the catalogue, in the order in which they count."""
     for source in sources.places:
         for file in source.page.files:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import re
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -112,18 +114,21 @@ class CatalogPages:
     async def _with(
         self, entry: CatalogProject, upstream: Upstream, found: FetchedPage | None
     ) -> FetchedPage | None:
-        failures: list[str] = []
+        failed: dict[str, list[str]] = {}
         places = [(place, self._place(entry, place)) for place in entry.places]
         if entry.variants_index is not None:
             places.append(("", self._added(entry.variants_index, "simple")))
-        works = [partial(self._fetched, at, entry.name, failures) for _, at in places]
-        works += [partial(self._target, upstream, name, failures) for name in entry.targets]
+        works = [partial(self._fetched, at, entry.name, failed) for _, at in places]
+        works += [partial(self._target, upstream, name, failed) for name in entry.targets]
         fetched = await gather_limited(works, self._settings.limits.parallel)
         # A target is asked for at the user's own indexes.
         names = [place for place, _ in places] + [None] * len(entry.targets)
         known = [
             (place, *item) for place, item in zip(names, fetched, strict=True) if item is not None
         ]
+        failures = tuple(_failure(entry, urls, reason) for reason, urls in failed.items())
+        for line in failures:
+            logger.warning("%s", line)
         if found is None and not known:
             return None
         digest = _digest(
@@ -156,13 +161,19 @@ class CatalogPages:
             min((item.checked for item in every), default=time.monotonic()),
             stale=bool(failures) or any(item.stale for item in every),
             entry=entry,
-            failures=tuple(failures),
+            failures=failures,
         )
 
     async def _fetched(
-        self, upstream: Upstream, project: str, failures: list[str]
+        self, upstream: Upstream, project: str, failed: dict[str, list[str]]
     ) -> tuple[Upstream, FetchedPage] | None:
-        """Return the page of *project* at a place, None if it does not have the project."""
+        """Return the page of *project* at a place, None if it does not have the project.
+
+        Args:
+            upstream: the place.
+            project: normalized name.
+            failed: gets URLs of places that fail, by the reason.
+        """
         limits = self._settings.limits
         try:
             page = await asyncio.wait_for(
@@ -173,25 +184,26 @@ class CatalogPages:
             listed = page
             if await self._upstreams.budget(upstream).compute(lambda: has_files(listed.page)):
                 return upstream, page
-            problem = f"its page lists no wheel of {project}"
+            problem = "lists no wheels"
         except UpstreamError as error:
-            problem = str(error).removeprefix(f"{redacted(upstream.url)}: ")
+            # The reason is the same for all places of a host that is down.
+            problem = re.sub(r"^https?://\S+: ", "", str(error))
+            problem = problem.replace(f"index {upstream.name}: ", "")
         except asyncio.TimeoutError:
             problem = f"no complete response within {limits.catalog_seconds:g} seconds"
-        line = f"{project} without the variants of {redacted(upstream.url)}: {problem}"
-        if line not in failures:
-            failures.append(line)
-            logger.warning("%s", line)
+        urls = failed.setdefault(problem, [])
+        if upstream.url not in urls:
+            urls.append(upstream.url)
         return None
 
     async def _target(
-        self, upstream: Upstream, project: str, failures: list[str]
+        self, upstream: Upstream, project: str, failed: dict[str, list[str]]
     ) -> tuple[Upstream, FetchedPage] | None:
         """Return the page of a project that variants redirect to, where an installer finds it."""
         order = [each for each in self._settings.upstreams if not each.explicit]
         for each in (upstream, *(item for item in order if item is not upstream)):
             if each.kind == "simple":
-                found = await self._fetched(each, project, failures)
+                found = await self._fetched(each, project, failed)
                 if found is not None:
                     return found
         return None
@@ -207,6 +219,16 @@ class CatalogPages:
             known = self._places[url, kind] = Upstream(name, url, kind, explicit=True)
             self._upstreams.add(known)
         return known
+
+
+def _failure(entry: CatalogProject, urls: Sequence[str], reason: str) -> str:
+    """Return the line about places of *entry* that fail for one reason."""
+    failed = set(map(bare_url, urls))
+    places = ((item.label, item.place) for item in entry.variants)
+    labels = dict.fromkeys(label for label, at in places if at and bare_url(at) in failed)
+    named = f"variant{'s' if len(labels) != 1 else ''} {', '.join(labels)}".rstrip()
+    more = f" and {len(urls) - 1} more" if len(urls) > 1 else ""
+    return f"{entry.name}: {named} from {redacted(urls[0])}{more} cannot be had: {reason}"
 
 
 def _failed(found: FetchedPage, problem: str) -> CatalogPage:

@@ -36,6 +36,9 @@ logger = logging.getLogger(__name__)
 
 _PREFIX = "catalog-"
 
+_SILENT = 300.0
+"""Seconds in which the failure of a place is logged once for a project."""
+
 
 @dataclass(frozen=True)
 class CatalogPage(FetchedPage):
@@ -69,6 +72,7 @@ class CatalogPages:
             settings.limits.kept_page_bytes
         )
         self._combining: SingleFlight[Page] = SingleFlight()
+        self._logged: LRUCache[tuple[str, str], float] = LRUCache(1024)
 
     async def page(
         self, client: Client, upstream: Upstream, project: str, found: FetchedPage | None
@@ -127,8 +131,8 @@ class CatalogPages:
             (place, *item) for place, item in zip(names, fetched, strict=True) if item is not None
         ]
         failures = tuple(_failure(entry, urls, reason) for reason, urls in failed.items())
-        for line in failures:
-            logger.warning("%s", line)
+        for line, urls in zip(failures, failed.values(), strict=True):
+            self._log(line, urls[0])
         if found is None and not known:
             return None
         digest = _digest(
@@ -207,6 +211,13 @@ class CatalogPages:
                 if found is not None:
                     return found
         return None
+
+    def _log(self, line: str, url: str) -> None:
+        """Log what failed, not with each attempt: a host may be down for long."""
+        now, before = time.monotonic(), self._logged.get((line.partition(":")[0], url))
+        if before is None or now - before > _SILENT:
+            self._logged.put((line.partition(":")[0], url), now)
+            logger.warning("%s", line)
 
     def _place(self, entry: CatalogProject, place: str) -> Upstream:
         is_links = any(item.links == place for item in entry.variants)

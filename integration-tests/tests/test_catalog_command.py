@@ -246,6 +246,19 @@ class TestLocks:
         assert "gpu needs variant cuda12 of app 1.0 and cpu needs" in done.err
         assert "write one lock file for each target" in done.err
 
+    def test_two_machines_that_markers_tell_apart(self, world):
+        for name, platform in (("gpu", "linux"), ("cpu", "macos")):
+            path = world.folder / f"{name}.toml"
+            path.write_text(f'{path.read_text()}\n[target]\nplatform = "{platform}"\n')
+        targets = ["--target", "gpu.toml", "--target", "cpu.toml"]
+        done = world.run("resolve", "app", "-o", "pylock.toml", *targets, platform=None)
+        assert done.code == 0, done.err
+        packages = toml.loads((world.folder / "pylock.toml").read_text())["packages"]
+        found = {item["version"]: item for item in packages if item["name"] == "app"}
+        assert list(found) == ["1.0+cpu", "1.0+cu12"]
+        assert 'sys_platform == "darwin"' in found["1.0+cpu"]["marker"]
+        assert 'sys_platform == "linux"' in found["1.0+cu12"]["marker"]
+
     def test_select_from_it(self, world):
         self.lock(world, "app")
         done = subprocess.run(

@@ -6,15 +6,22 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Thread
 
 import pytest
+import uvicorn
 
+from pep_variants.model.platform import Platform, Support
 from support.catalog_places import Places, entry, served_places, variant
 from support.index import Index
 from support.projects import DRIVER
 from support.uvs import Machine, installed_labels, project
 from support.wheels import Wheel
 from uv_variants.site_packages import installed_versions
+from variants_proxy import Machine as Described
+from variants_proxy import Settings, Upstream, create_app, encode
+from variants_proxy.listening import listen
+from variants_proxy.urls import keyed_url
 
 PYTHON = sys.executable
 Serve = Callable[[Index], Index]
@@ -269,3 +276,30 @@ def test_the_users_own_index_counts(
     (machine.work / "uv.lock").unlink()
     assert machine.run("lock").code == 0
     assert set(wheels((machine.work / "uv.lock").read_text(), "torch")) == {"2.9.0"}
+
+
+def test_a_shared_proxy(machine: Machine, index: Index, catalog: Path, tmp_path: Path) -> None:
+    """Plain uv, by the URL of a proxy that has a catalogue."""
+    gpu = Support({"cuda_version_lower_bound": ("12.8", "12.6", "12.0")})
+    key = encode(Described(Platform({"nvidia": gpu}), target="linux-x86_64"))
+    upstreams = (Upstream("main", index.url),)
+    settings = Settings(upstreams, tmp_path / "proxy", environ={}, catalog=str(catalog))
+    listening = listen("127.0.0.1", 0)
+    server = uvicorn.Server(uvicorn.Config(create_app(settings), log_level="critical"))
+    thread = Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    try:
+        base = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        plain = machine.with_environ({"UV_DEFAULT_INDEX": keyed_url(base, key)})
+        plain = with_project(plain, ["torchvision", "cupy", "jax"])
+        done = plain.plain("sync")
+        assert done.code == 0, done
+        found = versions(plain)
+        assert (found["torch"], found["torchvision"]) == ("2.9.0+cu128", "0.9.0+cu128")
+        assert {"cupy-cuda12x", "plugin12"} <= set(found)
+        text = (machine.work / "uv.lock").read_text()
+        assert wheels(text, "torch")["2.9.0+cu128"][0].startswith("/whl/cu128/torch-2.9.0%2Bcu128")
+        assert key not in text
+    finally:
+        server.should_exit = True
+        thread.join(10)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -77,6 +77,7 @@ class VersionChoice:
         conditional: dependencies that variant markers add, if they were asked for.
         locked: what the lock of the command has.
         published: names of the publishers' files that uv is shown, by plain filename.
+        redirects: what wheels require that stand for another project, by plain filename.
     """
 
     labels: Mapping[str, str | None]
@@ -91,6 +92,7 @@ class VersionChoice:
     conditional: tuple[Conditional, ...] = ()
     locked: tuple[LockedLabel, ...] = ()
     published: Mapping[str, str] = field(default_factory=dict)
+    redirects: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def shows(self, label: str) -> bool:
         """Return whether uv is shown a file with *label*; empty for the non-variant wheel."""
@@ -351,6 +353,7 @@ def read_choices(tree: Mapping[str, Any]) -> dict[str, VersionChoice]:
             tuple(Conditional(**each) for each in item.get("conditional", ())),
             tuple(LockedLabel(**each) for each in item.get("locked", ())),
             item.get("published", {}),
+            item.get("redirects", {}),
         )
         for item in tree["versions"]
     }

@@ -9,7 +9,7 @@ from packaging.version import Version
 from pep_variants.choose.explanation import notices, verdicts, why_not
 from pep_variants.choose.rejections import why_this
 
-from .catalog_files import published
+from .catalog_files import published, redirect
 from .catalog_pages import CatalogPage
 from .core_metadata import CoreMetadata
 from .errors import UpstreamError
@@ -38,7 +38,8 @@ class DecisionReport:
         ``problems``, ``unknown`` labels, the ``providers`` that the metadata wants (``requires``
         and ``plugin-api``, by namespace), ``locked`` (see `_locked`) and what `remarks` returns.
         The verdict of variants that a lock file has is ``locked``. Of the catalogue's files there
-        is the ``published`` name by plain filename; ``catalog`` is what `_catalog` returns.
+        is the ``published`` name, and of those made here what they require (``redirects``), by
+        plain filename; ``catalog`` is what `_catalog` returns.
 
         Args:
             shown: one project.
@@ -98,6 +99,11 @@ def _decision_tree(decision: Decision, project: str) -> dict[str, object]:
             name: own.original.filename
             for name, offer in decision.offers.items()
             if (own := published(offer.file)) is not None
+        },
+        "redirects": {
+            name: list(made.known.requires)
+            for name, offer in decision.offers.items()
+            if (made := redirect(offer.file)) is not None and made.known is not None
         },
         "variants": [
             {**row._asdict(), **({"verdict": "locked"} if row.label in decision.kept else {})}

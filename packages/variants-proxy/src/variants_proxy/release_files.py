@@ -18,6 +18,7 @@ from pep_variants.model.metadata import Metadata
 from pep_variants.wheelfile.core_metadata import iter_fields
 from variants_index.pages import PageFile
 
+from .catalog_files import CatalogFile, is_extended, published, redirect
 from .choice import own_context
 from .core_metadata import CoreMetadata
 from .errors import UpstreamError
@@ -57,10 +58,14 @@ class ReleaseFiles:
         of ``filename``, ``label``, ``url``, ``hashes``, ``size``, ``upload-time`` and:
 
         - ``requires``: digest of what it depends on, null if its metadata cannot be read;
-        - ``marked``: whether it has variant markers, so that this proxy rewrites it;
-        - ``served``: the SHA-256 of it as this proxy rewrites it, null if that is not known.
+        - ``marked``: whether it has variant markers, or dependencies that the catalogue adds, so
+          that this proxy rewrites it;
+        - ``served``: the SHA-256 of it as this proxy rewrites it, null if that is not known;
+        - ``published``: its own name where the label is the catalogue's, else null.
 
         A version without variants has no documents, and only its wheels with variant markers.
+        Wheels that are made here, and publishers' files of another version (``2.9.0+cu128``), are
+        not listed.
 
         Args:
             shown: one project.
@@ -81,7 +86,7 @@ class ReleaseFiles:
         wheels = [
             file
             for file in (_wheels(shown, version) if release is None else release.wheels)
-            if not tags or _python_tags(file.filename) in tags
+            if _is_of(file, version) and (not tags or _python_tags(file.filename) in tags)
         ]
         entries = await gather_limited(
             [partial(self._entry, shown, file, metadata, served=served) for file in wheels],
@@ -105,11 +110,17 @@ class ReleaseFiles:
             "requires": None,
             "marked": False,
             "served": None,
+            "published": file.original.filename
+            if isinstance(file, CatalogFile) and file.known is not None
+            else None,
         }
         try:
             core = await self._core_metadata.read(shown.upstream, file)
             reduced, is_marked = await self._upstreams.budget(shown.upstream).compute(
-                lambda: (reduce_metadata(core, context), bool(metadata_terms(core)))
+                lambda: (
+                    reduce_metadata(core, context),
+                    is_extended(file) or bool(metadata_terms(core)),
+                )
             )
         except (UpstreamError, VariantError):
             return entry
@@ -140,6 +151,14 @@ def _wheels(shown: ProjectView, version: str) -> list[PageFile]:
         for offer in offers
         if offer.context is not None and wheel_version(offer.filename) == wanted
     ]
+
+
+def _is_of(file: PageFile, version: str) -> bool:
+    """Return whether a file of a release can be had as a file of *version*."""
+    if redirect(file) is not None:
+        return False
+    own = published(file)
+    return own is None or wheel_version(own.original.filename) == read_version(version)
 
 
 def _requires(metadata: bytes) -> list[str]:

@@ -110,7 +110,12 @@ def _run_uv(context: Context, prepared: PreparedRun) -> int:
 
         export = ExportCommand.of(context.invocation, context.place, context.lock.path)
         if export is not None:
-            files = ExportedFiles(prepared.state.choices.client, prepared.plan.indexes, warn)
+            files = ExportedFiles(
+                prepared.state.choices,
+                prepared.plan.indexes,
+                warn,
+                has_catalog=context.preferences.catalog is not None,
+            )
             return export.run(command, environ, files)
     if any("pylock" in text for text in context.invocation.arguments):
         from .exports.pylock_input import unread_variants

@@ -93,25 +93,30 @@ class ExportCommand:
 
     def _completed(self, data: bytes, files: ExportedFiles) -> bytes:
         """Return what uv wrote with the files of the indexes."""
-        from .cyclonedx import is_cyclonedx, with_real_references
-        from .pylock import is_pylock, with_real_files
-        from .requirements import pinned_requirements, with_hashes
+        from . import cyclonedx, pylock, requirements
 
         try:
             text = data.decode()
         except UnicodeDecodeError:
             raise LockError("what uv wrote is not UTF-8") from None
-        if is_cyclonedx(text):
-            text = with_real_references(text, files.of_locked, files.note_left_out)
-        elif is_pylock(text):
-            text = with_real_files(text, files.of_locked, files.note_left_out)
-        elif self.hashes or "--hash=" in text:
+        redirects = files.redirects
+        if cyclonedx.is_cyclonedx(text):
+            text = cyclonedx.without_redirects(text, redirects)
+            text = cyclonedx.with_real_references(text, files.of_locked, files.note_left_out)
+        elif pylock.is_pylock(text):
+            text = pylock.without_redirects(text, redirects)
+            text = pylock.with_real_files(text, files.of_locked, files.note_left_out)
+        else:
             lock = None if self.is_compile else Lock.read(self.lock)
-            hashes = {
-                pinned: files.hashes(pinned.name, pinned.version, lock)
-                for pinned in pinned_requirements(text)
-            }
-            text = with_hashes(text, lambda pinned: hashes[pinned])
+            names = {pinned.name for pinned in requirements.pinned_requirements(text)}
+            files.prepare(names if lock is None else names.intersection(lock.projects))
+            text = requirements.without_redirects(text, redirects)
+            if self.hashes or "--hash=" in text:
+                hashes = {
+                    pinned: files.hashes(pinned.name, pinned.version, lock)
+                    for pinned in requirements.pinned_requirements(text)
+                }
+                text = requirements.with_hashes(text, lambda pinned: hashes[pinned])
         return text.encode()
 
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from pep_variants.model.filename import read_version
+
 from ..errors import ExportFailed, ProxyFailed
+from .redirects import Redirect, Redirects
 from .release import IndexRelease, python_tags
 
 if TYPE_CHECKING:
     from ..indexes import UserIndex
     from ..locked_variants import Lock
-    from ..proxy_client import DecisionClient
+    from ..proxy_client import Choices
     from .pylock import LockedVariants
 
 _MOST_LABELS = 6
@@ -23,16 +29,46 @@ class ExportedFiles:
     """The releases of one export, each asked for once.
 
     Attributes:
-        client: of the proxy.
+        choices: of the proxy.
         indexes: of the command, by their names in the proxy.
         warn: prints a line.
+        has_catalog: whether there may be builds of a catalogue.
     """
 
-    client: DecisionClient
+    choices: Choices
     indexes: Mapping[str, UserIndex]
     warn: Callable[[str], None]
+    has_catalog: bool = False
     _known: dict[tuple[object, ...], IndexRelease] = field(default_factory=dict)
     _said: set[str] = field(default_factory=set)
+
+    @property
+    def redirects(self) -> Redirects:
+        """What the packages are that stand for another project."""
+        return Redirects(self._redirect, self._say)
+
+    def prepare(self, names: Iterable[str]) -> None:
+        """Ask for the choices for projects (normalized names) at once, not one by one."""
+        if self.has_catalog:
+            self.choices.ask(names)
+
+    def _redirect(self, name: str, version: str) -> Redirect | None:
+        """Return the redirect that a version is, None for others."""
+        if not self.has_catalog:
+            return None
+        self.choices.ask([name])
+        wanted = read_version(version)
+        for text, choice in self.choices.of(name).items():
+            if choice.redirects and read_version(text) == wanted:
+                required = next(iter(choice.redirects.values()))[0]
+                return Redirect(
+                    name,
+                    version,
+                    canonicalize_name(Requirement(required).name),
+                    frozenset((choice.labels[plain], plain) for plain in choice.redirects),
+                    any(plain not in choice.redirects for plain in choice.labels),
+                )
+        return None
 
     def of_locked(self, locked: LockedVariants) -> IndexRelease:
         """Return the release of a package with variants.
@@ -96,7 +132,7 @@ class ExportedFiles:
         key = name, version, index, tags, served
         if key not in self._known:
             try:
-                tree = self.client.release_files(
+                tree = self.choices.client.release_files(
                     name, version, index=self._name_of(index), tags=tags, served=served
                 )
             except ProxyFailed as error:

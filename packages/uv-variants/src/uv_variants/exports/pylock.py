@@ -16,9 +16,12 @@ from pep_variants.lock.table import write_table
 from pep_variants.lock.wheels import KEY
 from variants_proxy.in_place_names import FOLDER, wheel_at
 
+from .redirects import Redirects, markers_of
 from .release import IndexRelease, IndexWheel
 
 _PACKAGE = re.compile(r"(?m)^\[\[packages\]\]$")
+_VERSION = re.compile(r"(?m)^version = .*$")
+_MARKER = re.compile(r"(?m)^marker = .*$")
 _WHEELS = re.compile(r"(?m)^wheels = \[(?:[^\n]*\]$|\n(?:    [^\n]*\n)*\]$)")
 
 
@@ -60,6 +63,49 @@ def with_real_files(
     Raises:
         LockError: the text is not what uv writes.
     """
+    tree, head, blocks = _read(text)
+    parts = [head]
+    for block, package in blocks:
+        locked = _locked(package)
+        parts.append(block if locked is None else _written(block, package, locked, release, note))
+    written = "".join(parts)
+    _check(tree, toml.loads(written))
+    return written
+
+
+def without_redirects(text: str, redirects: Redirects) -> str:
+    """Return *text* without the wheels that stand for another project.
+
+    A package without other wheels is left out; else it has a marker for where they are for.
+
+    Raises:
+        LockError: the text is not what uv writes.
+    """
+    _, head, blocks = _read(text)
+    exported = markers_of((item["name"], item.get("marker", "")) for _, item in blocks)
+    written = head
+    for block, package in blocks:
+        locked = _locked(package)
+        found = None if locked is None else redirects.find(locked.name, locked.version)
+        wheels = () if found is None else zip(_entries_of(block), package["wheels"], strict=True)
+        kept = [
+            line
+            for line, wheel in wheels
+            if found is None or wheel_at(wheel.get("url", "")) not in found.wheels
+        ]
+        if found is None or len(kept) == len(package["wheels"]):
+            written += block
+            continue
+        marker = redirects.remaining(
+            found, package.get("marker", ""), exported, has_others=bool(kept or "sdist" in package)
+        )
+        if marker is not None:
+            written += _with_marker(_with_wheels(block, kept), marker)
+    return written
+
+
+def _read(text: str) -> tuple[dict[str, Any], str, list[tuple[str, dict[str, Any]]]]:
+    """Return the tree of *text*, the text before the packages, and text and tree of each."""
     try:
         tree = toml.loads(text)
     except ValueError as error:
@@ -68,15 +114,9 @@ def with_real_files(
     starts = [match.start() for match in _PACKAGE.finditer(text)]
     if len(starts) != len(packages):
         raise LockError("uv's pylock.toml: its packages are not written as tables")
-    parts = [text[: starts[0]] if starts else text]
-    for number, package in enumerate(packages):
-        end = starts[number + 1] if number + 1 < len(starts) else len(text)
-        block = text[starts[number] : end]
-        locked = _locked(package)
-        parts.append(block if locked is None else _written(block, package, locked, release, note))
-    written = "".join(parts)
-    _check(tree, toml.loads(written))
-    return written
+    ends = [*starts[1:], len(text)]
+    blocks = [text[start:end] for start, end in zip(starts, ends, strict=False)]
+    return tree, text[: starts[0]] if starts else text, list(zip(blocks, packages, strict=True))
 
 
 def _locked(package: dict[str, Any]) -> LockedVariants | None:
@@ -107,31 +147,46 @@ def _written(
     wheels, left_out = found.with_dependencies_of(locked.wheels)
     if left_out:
         note(locked, left_out)
-    entries = [
-        _entry(wheel)
-        for wheel in wheels
-        # Those at their own URL are as uv wrote them.
-        if wheel.label is not None or wheel.plain not in locked.plain
-    ]
-    kept = [
-        line
+    entries = {
+        wheel.get("url", ""): line
         for line, wheel in zip(_entries_of(block), package["wheels"], strict=True)
         if wheel_at(wheel.get("url", "")) is None
-    ]
-    entries = [*kept, *entries]
+    }
+    for wheel in wheels:
+        # Those at their own URL are as uv wrote them. Several labels of the catalogue may be one
+        # file.
+        if wheel.label is not None or wheel.plain not in locked.plain:
+            entries.setdefault(wheel.url, _entry(wheel))
     if not entries:
         raise LockError(f"{locked.name} {locked.version}: the index has no wheels of it any more")
+    written = _with_wheels(block, list(entries.values()))
+    labels = {
+        wheel.label for wheel in wheels if wheel.label is not None and wheel.published is None
+    }
+    if not labels:
+        return written
+    body, gap = written.rstrip("\n"), written[len(written.rstrip("\n")) :]
+    return f"{body}\n\n{_table(write_table(found.documents, labels))}{gap}"
+
+
+def _with_wheels(block: str, entries: Sequence[str]) -> str:
+    """Return *block* with *entries* as its wheels."""
+    if not entries:
+        return _WHEELS.sub("", block, count=1).replace("\n\n\n", "\n\n")
     text = (
         f"wheels = [{entries[0]}]"
         if len(entries) == 1
         else "wheels = [\n" + "".join(f"    {entry},\n" for entry in entries) + "]"
     )
-    written = _WHEELS.sub(lambda _: text, block, count=1)
-    labels = {wheel.label for wheel in wheels if wheel.label is not None}
-    if not labels:
-        return written
-    body, gap = written.rstrip("\n"), written[len(written.rstrip("\n")) :]
-    return f"{body}\n\n{_table(write_table(found.documents, labels))}{gap}"
+    return _WHEELS.sub(lambda _: text, block, count=1)
+
+
+def _with_marker(block: str, marker: str) -> str:
+    """Return *block* with *marker*, where uv writes it."""
+    line = f"marker = {_string(marker)}"
+    if _MARKER.search(block):
+        return _MARKER.sub(lambda _: line, block, count=1)
+    return _VERSION.sub(lambda match: f"{match[0]}\n{line}", block, count=1)
 
 
 def _entries_of(block: str) -> Sequence[str]:

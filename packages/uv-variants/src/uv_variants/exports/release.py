@@ -25,8 +25,10 @@ class IndexWheel:
         size: in bytes, None if unknown.
         upload_time: as the index spells it, None if unknown.
         requires: digest of its dependencies, None if they could not be read.
-        served: SHA-256 of the wheel as uv-variants installs it: with variant markers evaluated.
-        marked: whether it has variant markers, so that `served` is not in `hashes`.
+        served: SHA-256 of the wheel as uv-variants installs it: with variant markers evaluated,
+            or dependencies that the catalogue adds.
+        marked: whether uv-variants rewrites it, so that `served` is not in `hashes`.
+        published: its own name where the catalogue gives it the label, else None.
     """
 
     filename: str
@@ -39,6 +41,7 @@ class IndexWheel:
     requires: str | None
     served: str | None
     marked: bool
+    published: str | None = None
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,7 @@ class IndexRelease:
                 requires=item["requires"],
                 served=item["served"],
                 marked=item["marked"],
+                published=item.get("published"),
             )
             for item in tree["wheels"]
         )

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from packaging.utils import canonicalize_name
 
+from .redirects import Redirects, markers_of
+
 _PINNED = re.compile(
     r"(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?:\[[^\]]*\])?"
     r"==(?P<version>[^\s;#\\]+)(?P<rest>[^\\]*?)(?P<continued> \\)?"
@@ -36,6 +38,54 @@ def pinned_requirements(text: str) -> list[Pinned]:
             Pinned(canonicalize_name(match["name"]), match["version"]) for match in found if match
         )
     )
+
+
+def without_redirects(text: str, redirects: Redirects) -> str:
+    """Return *text* without the requirements that stand for another project.
+
+    A comment is in their place. One with wheels of its own for other platforms gets their marker.
+
+    Args:
+        text: of a requirements file that uv wrote.
+        redirects: what they are.
+    """
+    lines = text.splitlines(keepends=True)
+    found = [_PINNED.fullmatch(_split(line)[0]) for line in lines]
+    exported = markers_of(
+        (canonicalize_name(match["name"]), _marker(match)) for match in found if match
+    )
+    written: list[str] = []
+    leaving = False
+    for line, match in zip(lines, found, strict=True):
+        if match is None:
+            # Hashes and comments of a requirement are indented.
+            leaving = leaving and line.startswith("    ")
+            written += [] if leaving else [line]
+            continue
+        redirect = redirects.find(canonicalize_name(match["name"]), match["version"])
+        leaving = False
+        if redirect is None:
+            written.append(line)
+            continue
+        marker = redirects.remaining(
+            redirect, _marker(match), exported, has_others=redirect.has_others
+        )
+        body, end = _split(line)
+        leaving = marker is None
+        if marker is None:
+            written.append(f"# {redirect}{end}")
+            continue
+        rest = match["rest"]
+        comment = _without_comment(rest)[1]
+        start = body[: match.start("rest")]
+        shown = f"  {comment}" if comment else ""
+        written.append(f"{start} ; {marker}{shown}{match['continued'] or ''}{end}")
+    return "".join(written)
+
+
+def _marker(requirement: re.Match[str]) -> str:
+    """Return the marker of a requirement, empty for none."""
+    return _without_comment(requirement["rest"])[0].partition(";")[2].strip()
 
 
 def with_hashes(text: str, more: Callable[[Pinned], Iterable[str]]) -> str:

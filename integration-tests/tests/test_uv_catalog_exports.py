@@ -1,0 +1,247 @@
+"""Exports of builds that the catalogue describes: plain uv and plain pip install them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import variants_catalog
+from pep_variants.catalog.store import DirectoryCatalog
+from pep_variants.formats import toml
+from support.environments import PIPS, Environments
+from support.published_builds import Field, field_of, standing_in
+from support.uvs import Machine, project
+from uv_variants.site_packages import installed_versions
+from variants_index.named_platforms import named_platforms
+
+pytestmark = pytest.mark.skipif(
+    (sys.platform, platform.machine()) != ("linux", "x86_64"),
+    reason="what is exported is installed, and the platform file is of Linux on x86_64",
+)
+
+VERSIONS = {"torch": "2.11.0", "cupy": "14.2.0", "jax": "0.10.2", "onnxruntime": "1.31.1"}
+UNLIKE_PYPI = tuple(name for name in VERSIONS if name != "torch")
+"""Projects whose builds are on the user's own index."""
+
+INSTALLED = {
+    "cupy-cuda13x": "14.2.0",
+    "jax": "0.10.2",
+    "jax-cuda13-plugin": "0.10.2",
+    "onnxruntime-gpu": "1.31.1",
+}
+NOTES = (
+    "cupy 14.2.0 is cupy-cuda13x here, which is exported in its place",
+    "onnxruntime 1.31.1 is onnxruntime-gpu here, which is exported in its place",
+)
+CATALOG = DirectoryCatalog(variants_catalog.projects())
+
+
+@pytest.fixture(scope="module")
+def field() -> Iterator[Field]:
+    """All there is, on loopback."""
+    entries = [entry for name in VERSIONS if (entry := CATALOG.project(name)) is not None]
+    with standing_in(field_of(entries, {name: [text] for name, text in VERSIONS.items()})) as found:
+        yield found
+
+
+@pytest.fixture
+def h100(field: Field, machine: Machine) -> Machine:
+    return on(field, machine, "h100-sapphirerapids")
+
+
+def on(field: Field, machine: Machine, name: str) -> Machine:
+    """Return *machine* as one of the named platforms, with the catalogue."""
+    return machine.with_environ(
+        {
+            "UV_DEFAULT_INDEX": field.index.url,
+            "UV_PYTHON": sys.executable,
+            "VARIANTS_CATALOG": "default",
+            "VARIANTS_CATALOG_MIRROR": " ".join(field.mirrors),
+            "VARIANTS_PLATFORM": str(named_platforms()[name]),
+        }
+    )
+
+
+def without_project(machine: Machine) -> Machine:
+    return machine.with_environ(
+        {"VARIANTS_CATALOG": "", "VARIANTS_CATALOG_MIRROR": "", "VARIANTS_PLATFORM": ""}
+    )
+
+
+def installed_by_uv(machine: Machine, *arguments: str) -> dict[str, str]:
+    """Return what plain uv installs into a fresh environment."""
+    path = machine.work / "fresh"
+    machine = without_project(machine)
+    machine.create_environment(sys.executable, path)
+    where = machine.with_environ({"VIRTUAL_ENV": str(path), "UV_PYTHON": ""})
+    done = where.plain("pip", *arguments)
+    assert done.code == 0, done
+    return dict(installed_versions([path]))
+
+
+def installed_by_pip(
+    environments: Environments, field: Field, path: Path, *arguments: str
+) -> dict[str, str]:
+    """Return what plain pip installs into a fresh environment."""
+    python = "{}.{}".format(*sys.version_info)
+    environment = environments.plain(python, PIPS[-1]).copied(path)
+    before = installed_versions([environment.path])
+    done = environment.pip("install", "--index-url", field.index.url, *arguments)
+    assert done.code == 0, done
+    return dict(installed_versions([environment.path]) - before)
+
+
+def requirement(text: str, name: str) -> tuple[str, list[str]]:
+    """Return the line of a project in a requirements file, and its hashes."""
+    (match,) = re.finditer(rf"(?m)^{name}==.*\n((?:    --hash=.*\n)*)", text)
+    return match[0].splitlines()[0].removesuffix(" \\"), re.findall(r"--hash=(\S+)", match[1])
+
+
+def packages(text: str) -> dict[str, dict[str, object]]:
+    return {item["name"]: item for item in toml.loads(text)["packages"]}
+
+
+class TestALock:
+    def test_requirements(
+        self, field: Field, h100: Machine, environments: Environments, tmp_path: Path
+    ) -> None:
+        project(h100.work, UNLIKE_PYPI)
+        done = h100.run("export", "--no-emit-project", "-o", "req.txt")
+        assert done.code == 0, done
+        text = (h100.work / "req.txt").read_text()
+        assert text == done.out
+        for note in NOTES:
+            assert done.err.count(note) == 1, done
+        assert "no hash" not in done.err
+        elsewhere = "platform_machine != 'x86_64' or sys_platform != 'linux'"
+        assert requirement(text, "onnxruntime")[0] == f"onnxruntime==1.31.1 ; {elsewhere}"
+        # The publisher's file, and the wheel as uv-variants installs it.
+        (own,) = (data for data in field.index.files["jax"].values())
+        line, hashes = requirement(text, "jax")
+        assert line == "jax==0.10.2"
+        assert f"sha256:{hashlib.sha256(own).hexdigest()}" in hashes
+        assert len(hashes) > 1
+        file = str(h100.work / "req.txt")
+        found = installed_by_uv(h100, "install", "--require-hashes", "-r", file)
+        assert found == INSTALLED
+        found = installed_by_pip(
+            environments, field, tmp_path / "pip", "--require-hashes", "-r", file
+        )
+        assert found == INSTALLED
+        done = h100.run("export", "--no-emit-project", "--no-hashes", "--no-header")
+        assert f"onnxruntime==1.31.1 ; {elsewhere}\n" in done.out, done
+        assert "--hash" not in done.out
+
+    def test_pylock(
+        self, field: Field, h100: Machine, environments: Environments, tmp_path: Path
+    ) -> None:
+        project(h100.work, list(VERSIONS))
+        done = h100.run("export", "--no-emit-project", "-o", "pylock.toml")
+        assert done.code == 0, done
+        for note in NOTES:
+            assert done.err.count(note) == 1, done
+        found = packages((h100.work / "pylock.toml").read_text())
+        assert not [item for item in found.values() if "variants-json" in item]
+        assert ".variant" not in done.out
+        (wheel,) = found["jax"]["wheels"]  # type: ignore[misc]
+        assert wheel["url"].endswith("/jax/jax-0.10.2-py3-none-any.whl")  # type: ignore[index]
+        assert all(
+            wheel["hashes"]
+            for item in found.values()
+            for wheel in item["wheels"]  # type: ignore[attr-defined]
+        )
+        expected = {**INSTALLED, "torch": "2.11.0+cu130"}
+        assert installed_by_uv(h100, "sync", "pylock.toml") == expected
+        file = str(h100.work / "pylock.toml")
+        assert installed_by_pip(environments, field, tmp_path / "pip", "-r", file) == expected
+
+    def test_one_platform(self, h100: Machine) -> None:
+        """Without markers that differ a redirect is for everything that the lock is for."""
+        here = "sys_platform == 'linux' and platform_machine == 'x86_64'"
+        project(h100.work, UNLIKE_PYPI, f'[tool.uv]\nenvironments = ["{here}"]\n')
+        done = h100.run("export", "--format", "pylock.toml", "--no-emit-project")
+        assert done.code == 0, done
+        assert set(packages(done.out)) == set(INSTALLED)
+        done = h100.run("export", "--no-emit-project")
+        assert not re.search("(?m)^(cupy|onnxruntime)==", done.out), done
+        assert "\n# cupy 14.2.0 is cupy-cuda13x here\n" in done.out
+        done = h100.run("export", "--format", "cyclonedx1.5")
+        assert done.code == 0, done
+        tree = json.loads(done.out)
+        references = {item["bom-ref"] for item in tree["components"]}
+        references.add(tree["metadata"]["component"]["bom-ref"])
+        assert {item["name"] for item in tree["components"]} == set(INSTALLED)
+        used = {each for item in tree["dependencies"] for each in item.get("dependsOn", ())}
+        assert used < references
+        assert {item["ref"] for item in tree["dependencies"]} <= references
+        assert {item["name"] for item in tree["components"] if item["bom-ref"] in used} == set(
+            INSTALLED
+        )
+
+    def test_no_gpu(self, field: Field, machine: Machine) -> None:
+        """What is no redirect is exported as it is."""
+        machine = on(field, machine, "cpu-zen4")
+        project(machine.work, UNLIKE_PYPI)
+        done = machine.run("export", "--no-emit-project", "--no-header")
+        assert done.code == 0, done
+        assert " is " not in done.err, done
+        assert [line.removesuffix(" \\") for line in done.out.splitlines() if line[0] != " "] == [
+            f"{name}=={VERSIONS[name]}" for name in sorted(UNLIKE_PYPI)
+        ]
+
+
+class TestCompile:
+    def test_requirements(
+        self, field: Field, h100: Machine, environments: Environments, tmp_path: Path
+    ) -> None:
+        (h100.work / "req.in").write_text("\n".join(UNLIKE_PYPI))
+        done = h100.run("pip", "compile", "req.in", "--no-header", "-o", "req.txt")
+        assert done.code == 0, done
+        text = (h100.work / "req.txt").read_text()
+        lines = [line for line in text.splitlines() if line[0] != " "]
+        assert lines == [
+            "# cupy 14.2.0 is cupy-cuda13x here",
+            "cupy-cuda13x==14.2.0",
+            "jax==0.10.2",
+            "jax-cuda13-plugin==0.10.2",
+            "# onnxruntime 1.31.1 is onnxruntime-gpu here",
+            "onnxruntime-gpu==1.31.1",
+        ]
+        file = str(h100.work / "req.txt")
+        assert installed_by_uv(h100, "sync", file) == INSTALLED
+        found = installed_by_pip(environments, field, tmp_path / "pip", "--no-deps", "-r", file)
+        assert found == INSTALLED
+        again = h100.run("pip", "compile", "req.in", "--no-header", "-o", "req.txt")
+        assert again.code == 0, again
+        assert (h100.work / "req.txt").read_text() == text
+        (h100.work / "req.in").write_text("cupy")
+        done = h100.run("pip", "compile", "req.in", "--no-header", "--no-deps")
+        assert done.out == "# cupy 14.2.0 is cupy-cuda13x here\n", done
+        assert "cupy 14.2.0 is cupy-cuda13x here, which is not exported" in done.err
+
+    def test_hashes(self, field: Field, h100: Machine) -> None:
+        (h100.work / "req.in").write_text("\n".join(VERSIONS))
+        arguments = ["pip", "compile", "req.in", "--universal", "--generate-hashes"]
+        done = h100.run(*arguments, "-o", "req.txt")
+        assert done.code == 0, done
+        # The file of 2.11.0 is not one of 2.11.0+cu130.
+        blocks = re.findall(r"(?m)^(torch==\S+).*\n((?:    --hash=.*\n)+)", done.out)
+        hashes = {name: set(re.findall(r"--hash=(\S+)", block)) for name, block in blocks}
+        assert set(hashes) == {"torch==2.11.0", "torch==2.11.0+cu130"}
+        assert not hashes["torch==2.11.0"] & hashes["torch==2.11.0+cu130"]
+        file = str(h100.work / "req.txt")
+        found = installed_by_uv(h100, "install", "--require-hashes", "-r", file, *links(field))
+        assert found == {**INSTALLED, "torch": "2.11.0+cu130"}
+
+
+def links(field: Field) -> list[str]:
+    """Return options with the publisher's page of torch."""
+    root = field.builds.mirrors["https://download.pytorch.org"]
+    return ["--find-links", f"{root}/whl/cu130/torch/"]

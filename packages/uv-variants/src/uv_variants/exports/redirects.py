@@ -1,0 +1,80 @@
+"""Packages of an export that stand for another project: cupy, which is cupy-cuda13x here.
+
+Their wheels are made on the spot from the catalogue, so nobody else can get them. The project that
+they require is in the export as well, with its own files; without the wheels the export installs
+the same. uv gives that project a marker for the platforms of the wheels. Elsewhere the package
+itself is meant: it stays where that marker does not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from .marker_complement import outside
+
+
+@dataclass(frozen=True)
+class Redirect:
+    """A version whose wheels for this machine require another project.
+
+    Attributes:
+        name: normalized name.
+        version: as the export has it.
+        instead: normalized name of the project that has the files.
+        wheels: label and plain filename of the wheels.
+        has_others: whether there are wheels of the package itself, for other platforms.
+    """
+
+    name: str
+    version: str
+    instead: str
+    wheels: frozenset[tuple[str | None, str]]
+    has_others: bool
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version} is {self.instead} here"
+
+
+@dataclass(frozen=True)
+class Redirects:
+    """What an export says of such packages.
+
+    Attributes:
+        find: returns the redirect that a package (normalized name, version) is, None for others.
+        say: prints a line, once.
+    """
+
+    find: Callable[[str, str], Redirect | None]
+    say: Callable[[str], None]
+
+    def remaining(
+        self,
+        redirect: Redirect,
+        marker: str,
+        exported: Mapping[str, Sequence[str]],
+        *,
+        has_others: bool,
+    ) -> str | None:
+        """Return the marker with which a package stays in the export, None if it does not.
+
+        Args:
+            redirect: the package.
+            marker: that it has, empty for none.
+            exported: markers of all packages by normalized name.
+            has_others: whether the export can install it without its redirects.
+        """
+        markers = exported.get(redirect.instead)
+        if markers is None:
+            self.say(f"{redirect}, which is not exported")
+            return None
+        self.say(f"{redirect}, which is exported in its place")
+        return outside(marker, markers) if has_others else None
+
+
+def markers_of(packages: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return the markers of *packages* (normalized name, marker) by name."""
+    found: dict[str, list[str]] = {}
+    for name, marker in packages:
+        found.setdefault(name, []).append(marker)
+    return found

@@ -27,6 +27,8 @@ pytestmark = pytest.mark.skipif(
 )
 
 VERSIONS = {"torch": "2.11.0", "cupy": "14.2.0", "jax": "0.10.2", "onnxruntime": "1.31.1"}
+WITH_NULL = {"tensorflow": "2.21.0", "xgboost": "3.4.0"}
+"""Projects with another name for what runs without a GPU."""
 UNLIKE_PYPI = tuple(name for name in VERSIONS if name != "torch")
 """Projects whose builds are on the user's own index."""
 
@@ -46,8 +48,9 @@ CATALOG = DirectoryCatalog(variants_catalog.projects())
 @pytest.fixture(scope="module")
 def field() -> Iterator[Field]:
     """All there is, on loopback."""
-    entries = [entry for name in VERSIONS if (entry := CATALOG.project(name)) is not None]
-    with standing_in(field_of(entries, {name: [text] for name, text in VERSIONS.items()})) as found:
+    versions = {name: [text] for name, text in {**VERSIONS, **WITH_NULL}.items()}
+    entries = [entry for name in versions if (entry := CATALOG.project(name)) is not None]
+    with standing_in(field_of(entries, versions)) as found:
         yield found
 
 
@@ -138,6 +141,14 @@ class TestALock:
         done = h100.run("export", "--no-emit-project", "--no-hashes", "--no-header")
         assert f"onnxruntime==1.31.1 ; {elsewhere}\n" in done.out, done
         assert "--hash" not in done.out
+        # The lock decides, not the machine that exports it.
+        other = on(field, h100, "cpu-zen4").run("export", "--no-emit-project", "-o", "req.txt")
+        assert (other.code, other.out) == (0, text), other
+        # Without the catalogue it cannot be found out what the files are.
+        other = without_project(h100).run("export", "--no-emit-project", "-o", "req.txt")
+        assert other.code != 0
+        assert "or name the catalogue that the lock was made with" in other.err, other
+        assert (h100.work / "req.txt").read_text() == text
 
     def test_pylock(
         self, field: Field, h100: Machine, environments: Environments, tmp_path: Path
@@ -196,11 +207,43 @@ class TestALock:
             f"{name}=={VERSIONS[name]}" for name in sorted(UNLIKE_PYPI)
         ]
 
+    def test_another_name_without_a_gpu(self, field: Field, machine: Machine) -> None:
+        """The wheel of tensorflow is for GPUs on this platform, and for others all there is."""
+        machine = on(field, machine, "cpu-zen4")
+        project(machine.work, list(WITH_NULL))
+        done = machine.run("export", "--no-emit-project", "-o", "pylock.toml")
+        assert done.code == 0, done
+        found = packages(done.out)
+        assert set(found) == {"tensorflow", "tensorflow-cpu", "xgboost-cpu"}
+        expected = {f"{name}-cpu": version for name, version in WITH_NULL.items()}
+        assert installed_by_uv(machine, "sync", "pylock.toml") == expected
+
+    def test_another_name_on_other_platforms(self, field: Field, h100: Machine) -> None:
+        project(h100.work, list(WITH_NULL))
+        done = h100.run("export", "--no-emit-project", "-o", "pylock.toml")
+        assert done.code == 0, done
+        assert "tensorflow 2.21.0 is tensorflow-cpu on other platforms" in done.err
+        expected = {**WITH_NULL, "tensorflow-and-cuda-plugin": "2.21.0"}
+        assert installed_by_uv(h100, "sync", "pylock.toml") == expected
+        (h100.work / "req.in").write_text("\n".join(WITH_NULL))
+        for arguments in ((), ("--generate-hashes",), ("--format", "pylock.toml")):
+            done = h100.run("pip", "compile", "req.in", *arguments)
+            assert done.code == 0, done
+            for name in expected:
+                assert name in done.out, done
+            assert " is " not in done.err, done
+            assert ".variant" not in done.out
+        (h100.work / "req.in").write_text("xgboost\ntensorflow\n")
+        done = h100.run("pip", "compile", "req.in", "--no-deps", "--no-header", "--no-annotate")
+        assert done.out == "tensorflow==2.21.0\nxgboost==3.4.0\n", done
+
 
 class TestCompile:
+    @pytest.mark.matrix
     def test_requirements(
-        self, field: Field, h100: Machine, environments: Environments, tmp_path: Path
+        self, field: Field, every_machine: Machine, environments: Environments, tmp_path: Path
     ) -> None:
+        h100 = on(field, every_machine, "h100-sapphirerapids")
         (h100.work / "req.in").write_text("\n".join(UNLIKE_PYPI))
         done = h100.run("pip", "compile", "req.in", "--no-header", "-o", "req.txt")
         assert done.code == 0, done

@@ -25,9 +25,14 @@ ENVIRONMENTS = [
 ]
 
 
-def redirects(said=None, *, has_others=True):
+def redirects(said=None, *, is_here=True, has_others=True):
     found = Redirect(
-        "cupy", "14.2.0", "cupy-cuda13x", frozenset({("cuda13", WHEEL)}), has_others=has_others
+        "cupy",
+        "14.2.0",
+        ("cupy-cuda13x",),
+        ("cupy-cuda13x",) if is_here else (),
+        frozenset({("cuda13", WHEEL)}),
+        has_others=has_others,
     )
     say = [].append if said is None else said.append
     return Redirects(lambda name, _: found if name == "cupy" else None, say)
@@ -128,6 +133,18 @@ cupy-cuda13x==14.2.0 ; {HERE} \\
         found = requirements.without_redirects("cupy==14.2.0\nplain==1.0\n", redirects(said))
         assert found == "# cupy 14.2.0 is cupy-cuda13x here\nplain==1.0\n"
         assert said == ["cupy 14.2.0 is cupy-cuda13x here, which is not exported"]
+
+    def test_another_project_on_other_platforms(self):
+        said = []
+        found = requirements.without_redirects(self.TEXT, redirects(said, is_here=False))
+        assert f"cupy==14.2.0 ; {ELSEWHERE} \\\n" in found
+        assert said == [
+            "cupy 14.2.0 is cupy-cuda13x on other platforms, which is exported in its place"
+        ]
+        text = f"cupy==14.2.0 ; {HERE}  # via project\nplain==1.0\n"
+        said.clear()
+        assert requirements.without_redirects(text, redirects(said, is_here=False)) == text
+        assert said == []
 
 
 def lock(wheels, marker="", more=""):

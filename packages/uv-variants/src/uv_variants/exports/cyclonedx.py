@@ -69,7 +69,8 @@ def without_redirects(text: str, redirects: Redirects) -> str:
             item for item in references if item.get("url", "") in kept
         ]
         others = [item for item in component.get("properties", []) if item.get("name") != _MARKER]
-        component["properties"] = [*others, {"name": _MARKER, "value": marker}]
+        if marker:
+            component["properties"] = [*others, {"name": _MARKER, "value": marker}]
     if not changed:
         return text
     tree["components"] = [item for item in components if item.get("bom-ref") not in gone]

@@ -18,7 +18,7 @@ from .release import IndexRelease, python_tags
 if TYPE_CHECKING:
     from ..indexes import UserIndex
     from ..locked_variants import Lock
-    from ..proxy_client import Choices
+    from ..proxy_client import Choices, VersionChoice
     from .pylock import LockedVariants
 
 _MOST_LABELS = 6
@@ -60,14 +60,7 @@ class ExportedFiles:
         wanted = read_version(version)
         for text, choice in self.choices.of(name).items():
             if choice.redirects and read_version(text) == wanted:
-                required = next(iter(choice.redirects.values()))[0]
-                return Redirect(
-                    name,
-                    version,
-                    canonicalize_name(Requirement(required).name),
-                    frozenset((choice.labels[plain], plain) for plain in choice.redirects),
-                    any(plain not in choice.redirects for plain in choice.labels),
-                )
+                return _redirect(name, version, choice)
         return None
 
     def of_locked(self, locked: LockedVariants) -> IndexRelease:
@@ -79,7 +72,7 @@ class ExportedFiles:
         tags = sorted({python_tags(plain) for _, plain in locked.wheels})
         found = self._release(locked.name, locked.version, locked.index, tuple(tags))
         if not found.wheels:
-            raise _gone(locked.name, locked.version)
+            raise self._gone(locked.name, locked.version)
         return found
 
     def hashes(self, name: str, version: str, lock: Lock | None) -> set[str]:
@@ -101,7 +94,7 @@ class ExportedFiles:
             index = known[0].index
         found = self._release(name, version, index, (), served=True)
         if lock is not None and not found.wheels:
-            raise _gone(name, version)
+            raise self._gone(name, version)
         if lock is None and not found.has_variants:
             return set()
         unknown = [wheel for wheel in found.wheels if wheel.marked and wheel.served is None]
@@ -141,6 +134,13 @@ class ExportedFiles:
             self._known[key] = IndexRelease.read(name, version, tree or empty)
         return self._known[key]
 
+    def _gone(self, name: str, version: str) -> ExportFailed:
+        which = "" if self.has_catalog else ", or name the catalogue that the lock was made with"
+        return ExportFailed(
+            f"{name} {version}: the index has no such files any more, or cannot be asked: nothing "
+            f"was written; lock again with uv-variants lock{which}"
+        )
+
     def _name_of(self, url: str) -> str:
         """Return the name of the index at *url*, empty if it is not one of the command's."""
         for name, index in self.indexes.items():
@@ -154,10 +154,19 @@ class ExportedFiles:
             self.warn(text)
 
 
-def _gone(name: str, version: str) -> ExportFailed:
-    return ExportFailed(
-        f"{name} {version}: the index has no such files any more, or cannot be asked: nothing was "
-        "written; lock again with uv-variants lock"
+def _redirect(name: str, version: str, choice: VersionChoice) -> Redirect:
+    projects = {
+        plain: canonicalize_name(Requirement(required[0]).name)
+        for plain, required in choice.redirects.items()
+    }
+    taken = {row.label for row in choice.verdicts if row.verdict in ("chosen", "locked")}
+    return Redirect(
+        name,
+        version,
+        tuple(dict.fromkeys(projects.values())),
+        tuple(dict.fromkeys(projects[each] for each in projects if choice.labels[each] in taken)),
+        frozenset((choice.labels[plain], plain) for plain in projects),
+        has_others=any(plain not in projects for plain in choice.labels),
     )
 
 

@@ -182,7 +182,9 @@ def _with_wheels(block: str, entries: Sequence[str]) -> str:
 
 
 def _with_marker(block: str, marker: str) -> str:
-    """Return *block* with *marker*, where uv writes it."""
+    """Return *block* with *marker*, where uv writes it; without one as it is."""
+    if not marker:
+        return block
     line = f"marker = {_string(marker)}"
     if _MARKER.search(block):
         return _MARKER.sub(lambda _: line, block, count=1)

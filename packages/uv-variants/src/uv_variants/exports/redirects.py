@@ -16,24 +16,29 @@ from .marker_complement import outside
 
 @dataclass(frozen=True)
 class Redirect:
-    """A version whose wheels for this machine require another project.
+    """A version with wheels that require another project.
 
     Attributes:
         name: normalized name.
         version: as the export has it.
-        instead: normalized name of the project that has the files.
+        instead: normalized names of the projects that have the files, most often one; platforms
+            may differ.
+        here: those of them that this machine gets, empty if only other platforms do.
         wheels: label and plain filename of the wheels.
         has_others: whether there are wheels of the package itself, for other platforms.
     """
 
     name: str
     version: str
-    instead: str
+    instead: tuple[str, ...]
+    here: tuple[str, ...]
     wheels: frozenset[tuple[str | None, str]]
     has_others: bool
 
     def __str__(self) -> str:
-        return f"{self.name} {self.version} is {self.instead} here"
+        names = " or ".join(self.here or self.instead)
+        where = "here" if self.here else "on other platforms"
+        return f"{self.name} {self.version} is {names} {where}"
 
 
 @dataclass(frozen=True)
@@ -58,16 +63,20 @@ class Redirects:
     ) -> str | None:
         """Return the marker with which a package stays in the export, None if it does not.
 
+        It is empty for a package that had none, and whose redirects are of no use here.
+
         Args:
             redirect: the package.
             marker: that it has, empty for none.
             exported: markers of all packages by normalized name.
             has_others: whether the export can install it without its redirects.
         """
-        markers = exported.get(redirect.instead)
-        if markers is None:
+        markers = [each for name in redirect.instead for each in exported.get(name, ())]
+        if redirect.here and exported.keys().isdisjoint(redirect.here):
             self.say(f"{redirect}, which is not exported")
             return None
+        if not markers and has_others:
+            return marker
         self.say(f"{redirect}, which is exported in its place")
         return outside(marker, markers) if has_others else None
 

@@ -75,6 +75,9 @@ def without_redirects(text: str, redirects: Redirects) -> str:
         if marker is None:
             written.append(f"# {redirect}{end}")
             continue
+        if marker == _marker(match):
+            written.append(line)
+            continue
         rest = match["rest"]
         comment = _without_comment(rest)[1]
         start = body[: match.start("rest")]

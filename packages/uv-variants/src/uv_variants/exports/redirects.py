@@ -72,11 +72,11 @@ class Redirects:
             has_others: whether the export can install it without its redirects.
         """
         markers = [each for name in redirect.instead for each in exported.get(name, ())]
-        if redirect.here and exported.keys().isdisjoint(redirect.here):
+        if exported.keys().isdisjoint(redirect.here or redirect.instead):
+            if has_others and not redirect.here:
+                return marker
             self.say(f"{redirect}, which is not exported")
             return None
-        if not markers and has_others:
-            return marker
         self.say(f"{redirect}, which is exported in its place")
         return outside(marker, markers) if has_others else None
 

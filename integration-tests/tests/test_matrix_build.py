@@ -21,7 +21,7 @@ from support.loopback import served_folder
 from support.tools import tool
 
 PROJECTS = ROOT / "integration-tests" / "projects"
-PLATFORMS = ROOT / "packages" / "variants-cli" / "src" / "variants_cli" / "platforms"
+PLATFORMS = ROOT / "packages" / "variants-index" / "src" / "variants_index" / "named_platforms"
 NAME = "dotproduct-1.0-cp310-abi3"
 # Label, what the kernel says of itself, and the flags of a CPU that can run it.
 BUILDS = {

@@ -16,7 +16,7 @@ from support import webassembly
 from support.environments import PIPS, ROOT
 from support.wheels import X86_64, Release, Wheel, metadata
 
-PLATFORMS = ROOT / "packages" / "variants-cli" / "src" / "variants_cli" / "platforms"
+PLATFORMS = ROOT / "packages" / "variants-index" / "src" / "variants_index" / "named_platforms"
 SCRIPT = """
 import json, sys, warnings
 from pathlib import Path

@@ -18,7 +18,9 @@ from pep_variants.formats.platform_file import load_platform
 from pep_variants.formats.reader import read_metadata
 from pep_variants.model.platform import Platform
 
-PLATFORMS = Path(__file__).parents[2] / "variants-cli" / "src" / "variants_cli" / "platforms"
+PLATFORMS = (
+    Path(__file__).parents[2] / "variants-index" / "src" / "variants_index" / "named_platforms"
+)
 MACHINES = sorted(path.stem for path in PLATFORMS.glob("*.toml"))
 
 LINUX = {"platform_system": "Linux", "os_name": "posix", "sys_platform": "linux"}

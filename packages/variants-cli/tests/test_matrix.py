@@ -15,6 +15,7 @@ from variants_cli.matrix.combination import combine, select
 from variants_cli.matrix.model import Condition, MatrixError, Settings, Variant
 from variants_cli.matrix.output import GITHUB_JOBS, TEXTS, shell
 from variants_cli.matrix.reading import read_matrix
+from variants_index.named_platforms import named_platforms
 
 FOLDER = Path(matrices.__path__[0])
 ALL_FILES = sorted(path.name for path in FOLDER.glob("*.toml"))
@@ -624,5 +625,5 @@ def test_documented_choice(variants, tmp_path):
         f"/tmp/{path.name}",
     ]
     path.write_text(variants("matrix", FOLDER / MATRIX_13, "--format", "metadata").out)
-    platform = FOLDER / rank.split()[5]
+    platform = named_platforms()[rank.split()[5].removesuffix(".toml")]
     assert variants("rank", path, "--platform", platform).out.splitlines()[:2] == shown

@@ -145,7 +145,7 @@ class TestCatalog:
         assert "<strong>Variant cuda12.8</strong>" in text
         assert f"<code>torch-2.9.0+cu128-cp312-cp312-{LINUX}.whl</code>: cuda12.8" in text
         assert "https://example.org/torch" in text
-        assert "/whl/cu126/torch/" in text
+        assert "torch: variant cuda12.6 from " in text
         assert "2.8.0: Variant cuda12.8" in text
 
 

@@ -155,9 +155,38 @@ class TestFiles:
         assert item.requires == ("app[cuda]==1.5",)
         assert not list(project.own_files("app-1.5.tar.gz"))
         assert not list(project.own_files("app-1.5-py3-none-any-b.whl"))
-        metadata = b"Metadata-Version: 2.1\nName: app\nVersion: 1.5\nRequires-Dist: x\n\ntext\n"
-        added = with_requirements(metadata, item)
-        assert b"Requires-Dist: x\nRequires-Dist: app[cuda]==1.5\n\ntext" in added
+
+    @pytest.mark.parametrize(
+        ("given", "added"),
+        [
+            (["x; extra == 'cuda'"], ["x"]),
+            (
+                ["x>=1 ; python_version > '3' and extra == \"Cuda\""],
+                ["x>=1 ; python_version > '3'"],
+            ),
+            (["x; extra == 'cuda' or extra == 'all'"], ["x"]),
+            (["x; (extra == 'cuda' or extra == 'a') and os_name == 'nt'"], ["x; os_name == 'nt'"]),
+            (["x; extra == 'other'", "y", "z; 'cuda' == extra"], ["z"]),
+            (["app[more]; extra == 'cuda'", "x; extra == 'more'"], ["x"]),
+            (["app[cuda]; extra == 'cuda'"], []),
+            (["x; extra = 'cuda'", "y y; extra == 'cuda'"], []),
+            ([], []),
+        ],
+    )
+    def test_dependencies_of_an_extra(self, given, added):
+        project = entry('requires = ["{name}[cuda]=={version}"]')
+        (item,) = project.own_files("app-1.5-py3-none-any.whl")
+        head = "Metadata-Version: 2.1\nName: app\nVersion: 1.5\n"
+        lines = "".join(f"Requires-Dist: {text}\n" for text in given)
+        more = "".join(f"Requires-Dist: {text}\n" for text in added)
+        metadata = f"{head}{lines}\ntext\n".encode()
+        assert with_requirements(metadata, "app", item) == f"{head}{lines}{more}\ntext\n".encode()
+
+    def test_more_than_an_extra(self):
+        project = entry('requires = ["{name}[cuda]=={version}", "more>=1"]')
+        (item,) = project.own_files("app-1.5-py3-none-any.whl")
+        metadata = b"Metadata-Version: 2.1\nName: app\nVersion: 1.5\n\ntext\n"
+        assert b"1.5\nRequires-Dist: more>=1\n\ntext" in with_requirements(metadata, "app", item)
 
     def test_own_files(self):
         project = entry('local = ""\nversions = ">=2"')

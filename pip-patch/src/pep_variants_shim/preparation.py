@@ -79,7 +79,7 @@ def with_added(metadata: bytes) -> bytes:
         return metadata
     from pep_variants.catalog.redirect import with_requirements
 
-    return with_requirements(metadata, known.file)
+    return with_requirements(metadata, known.entry.name, known.file)
 
 
 def note_conditional(requires: Callable[[], tuple[str, ...]]) -> None:

@@ -104,7 +104,7 @@ def extended(file: PageFile, metadata: bytes) -> bytes:
         InvalidWheel: *metadata* is not valid.
     """
     if isinstance(file, CatalogFile) and file.known is not None and is_extended(file):
-        return with_requirements(metadata, file.known)
+        return with_requirements(metadata, file.entry.name, file.known)
     return metadata
 
 

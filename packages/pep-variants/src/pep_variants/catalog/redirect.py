@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Sequence
 
-from ..errors import CatalogError
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from ..choose.markers import require_extras
+from ..errors import CatalogError, InvalidMarker
 from ..formats.writer import write_metadata
 from ..model.filename import parse_filename
 from ..model.label import VARIANT_FILE
-from ..wheelfile.core_metadata import METADATA_FILE
+from ..wheelfile.core_metadata import METADATA_FILE, iter_fields
 from ..wheelfile.metadata_edits import Edits
 from ..wheelfile.record import RECORD_FILE, record_line
 from .model import CatalogProject, PublishedFile
@@ -76,14 +81,50 @@ def redirect_wheel(project: CatalogProject, file: PublishedFile) -> bytes:
     return buffer.getvalue()
 
 
-def with_requirements(metadata: bytes, file: PublishedFile) -> bytes:
+def with_requirements(metadata: bytes, project: str, file: PublishedFile) -> bytes:
     """Return the published wheel's METADATA with the dependencies that the catalogue adds.
+
+    Of an extra of the project itself these are its dependencies: not every installer accepts a
+    project that requires itself.
 
     Args:
         metadata: contents of METADATA.
+        project: normalized name.
         file: one of `CatalogProject.own_files`.
 
     Raises:
         InvalidWheel: *metadata* is not valid.
     """
-    return Edits(add=file.requires).edited(metadata, file.published) if file.requires else metadata
+    added: list[str] = []
+    extras: set[str] = set()
+    for text in file.requires:
+        requirement = Requirement(text)
+        if canonicalize_name(requirement.name) == project:
+            extras.update(map(canonicalize_name, requirement.extras))
+        else:
+            added.append(text)
+    if extras:
+        given = [field.value for field in iter_fields(metadata) if field.name == "requires-dist"]
+        added += _of_extras(given, project, extras)
+    return Edits(add=tuple(added)).edited(metadata, file.published) if added else metadata
+
+
+def _of_extras(given: Sequence[str], project: str, extras: set[str]) -> list[str]:
+    """Return what *extras* add to the dependencies, and the extras that they name themselves."""
+    while True:
+        added: list[str] = []
+        known = len(extras)
+        for text in given:
+            try:
+                asked = require_extras(text, extras)
+                requirement = Requirement(asked)
+            except (InvalidMarker, ValueError):
+                continue  # an installer reports it
+            if asked == text:
+                continue
+            if canonicalize_name(requirement.name) == project:
+                extras.update(map(canonicalize_name, requirement.extras))
+            else:
+                added.append(asked)
+        if len(extras) == known:
+            return list(dict.fromkeys(added))

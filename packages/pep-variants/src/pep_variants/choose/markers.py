@@ -12,6 +12,7 @@ is not used, because the clients bring very different releases of it.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -21,6 +22,7 @@ from ..limits import MARKER_NESTING
 from ..model.property import Properties, iter_properties
 from .marker_terms import Term, all_of, any_of
 
+_EXTRA: Final = "extra"
 _LABEL: Final = "variant_label"
 _TERMS: Final = frozenset((_LABEL, "variant_namespaces", "variant_features", "variant_properties"))
 
@@ -107,15 +109,53 @@ def reduce_requirement(
             f"{_shown(requirement)}: expected 'name ; marker' or 'name @ URL ; marker', "
             "with white space after the URL"
         )
-    start = semicolon + 1
-    reduced = _reduce(requirement[start:], context, requirement, publishing=publishing)
-    if reduced is False:
+
+    def truth(comparison: re.Match[str]) -> Term | bool:
+        return _evaluate(comparison, context, requirement, publishing)
+
+    return _with_marker(
+        requirement, semicolon, _reduce(requirement[semicolon + 1 :], truth, requirement)
+    )
+
+
+def require_extras(requirement: str, extras: Collection[str]) -> str:
+    """Return a ``Requires-Dist`` value as it applies where *extras* are asked for.
+
+    Comparisons with these extras are replaced by their truth. What does not depend on an extra, or
+    on another one alone, comes back unchanged.
+
+    Args:
+        requirement: the value.
+        extras: normalized names.
+
+    Raises:
+        InvalidMarker: its marker cannot be understood.
+    """
+    semicolon = _find_marker(requirement) if "extra" in requirement else None
+    if semicolon is None or semicolon == len(requirement):
+        return requirement
+
+    def truth(comparison: re.Match[str]) -> Term | bool:
+        left, operator, right = comparison.groups()
+        literal = right if left == _EXTRA else left
+        if _EXTRA not in (left, right) or operator != "==" or literal[0] not in "'\"":
+            return Term(comparison.group().lstrip())
+        is_one = re.sub(r"[-_.]+", "-", literal[1:-1]).lower() in extras
+        return is_one or Term(comparison.group().lstrip())
+
+    reduced = _reduce(requirement[semicolon + 1 :], truth, requirement)
+    return _with_marker(requirement, semicolon, reduced) or requirement
+
+
+def _with_marker(requirement: str, semicolon: int, marker: str | bool) -> str | None:
+    """Return *requirement* with another marker, which may be a truth."""
+    if marker is False:
         return None
-    if reduced is True:
+    if marker is True:
         return requirement[:semicolon].rstrip()
-    space = _SPACE.match(requirement, start)
+    space = _SPACE.match(requirement, semicolon + 1)
     assert space
-    return requirement[: space.end()] + reduced
+    return requirement[: space.end()] + marker
 
 
 def reduce_marker(marker: str, context: VariantContext) -> str | bool:
@@ -128,7 +168,11 @@ def reduce_marker(marker: str, context: VariantContext) -> str | bool:
     """
     if "variant_" not in marker or not _terms(marker):
         return marker
-    return _reduce(marker, context, marker)
+
+    def truth(comparison: re.Match[str]) -> Term | bool:
+        return _evaluate(comparison, context, marker, publishing=False)
+
+    return _reduce(marker, truth, marker)
 
 
 def variant_terms(text: str) -> frozenset[str]:
@@ -208,12 +252,11 @@ class _Group:
         return any_of(self.chains)
 
 
-def _reduce(
-    marker: str, context: VariantContext, source: str, *, publishing: bool = False
-) -> str | bool:
-    """Parse *marker* and fold it on the way. *source* is what errors quote.
+def _reduce(marker: str, truth: Callable[[re.Match[str]], Term | bool], source: str) -> str | bool:
+    """Parse *marker* and fold it on the way.
 
-    There is no recursion, so only the limit decides how deep a marker may nest.
+    *truth* is what each comparison is replaced by, and *source* is what errors quote. There is no
+    recursion, so only the limit decides how deep a marker may nest.
     """
     groups = [_Group()]
     position = 0
@@ -229,7 +272,7 @@ def _reduce(
         if comparison is None:
             raise _unexpected(marker, position, "a comparison", source)
         position = comparison.end()
-        groups[-1].chain.append(_evaluate(comparison, context, source, publishing))
+        groups[-1].chain.append(truth(comparison))
         while True:
             after = _NEXT.match(marker, position)
             if after is None:

@@ -16,6 +16,7 @@ from variants_proxy.urls import in_place_url
 LINUX, MAC = "cp312-cp312-manylinux_2_28_x86_64", "cp312-cp312-macosx_11_0_arm64"
 KEY = encode(Machine(NVIDIA, target="linux-x86_64"))
 UV = {"User-Agent": 'uv/0.13.9 {"installer":{"name":"uv"}}'}
+LOCKING = [UV["User-Agent"], "poetry/2.5.1 CPython/3.12.7 Linux/6.8", "pdm/2.29.2 CPython/3.12.7"]
 ON_LINUX = "sys_platform == 'linux' and platform_machine == 'x86_64'"
 MERGED = ("a", f"cuda; {ON_LINUX}")
 MERGED_FOR_MAC = ("a", "mac; sys_platform != 'linux' or platform_machine != 'x86_64'")
@@ -154,9 +155,10 @@ class TestInPlace:
 class TestClients:
     """Addresses that all installers use: who asks decides."""
 
-    def test_uv(self, index, start):
-        asked = usual(start(index), UV)
-        # Nothing tells uv which one to read.
+    @pytest.mark.parametrize("agent", LOCKING)
+    def test_those_that_lock_for_several_platforms(self, index, start, agent):
+        asked = usual(start(index), {"User-Agent": agent})
+        # Nothing tells which one is read.
         for name in (f"app-1.0-{LINUX}.whl", f"app-1.0-{MAC}.whl"):
             assert asked.requires(name) == MERGED
         assert "User-Agent" in asked.answer.headers["Vary"]

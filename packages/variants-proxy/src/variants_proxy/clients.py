@@ -29,7 +29,7 @@ from .settings import Settings
 from .views import Client
 
 _REGISTERED = "c~"
-_MERGING = "uv/"
+_MERGING = ("uv/", "poetry/", "pdm/")
 _MOST = 1024
 _SHOWN = 5
 
@@ -37,8 +37,8 @@ _SHOWN = 5
 def merges_versions(user_agent: str) -> bool:
     """Return whether a client takes the METADATA of one wheel for all wheels of a version.
 
-    uv does, and only uv asks for pages in place of an index's own (`Client.is_at_index`). See
-    `served_metadata`.
+    Those that lock for several platforms do. Only uv asks for pages in place of an index's own
+    (`Client.is_at_index`). See `served_metadata`.
     """
     return user_agent.startswith(_MERGING)
 

@@ -130,9 +130,14 @@ class CatalogPages:
         known = [
             (place, *item) for place, item in zip(names, fetched, strict=True) if item is not None
         ]
-        failures = tuple(_failure(entry, urls, reason) for reason, urls in failed.items())
-        for line, urls in zip(failures, failed.values(), strict=True):
-            self._log(line, urls[0])
+        # In the order of the entry, not of the answers.
+        order = {at.url: number for number, (_, at) in enumerate(places)}
+        for urls in failed.values():
+            urls.sort(key=lambda url: order.get(url, len(order)))
+        lines = sorted((_failure(entry, urls, why), urls[0]) for why, urls in failed.items())
+        failures = tuple(line for line, _ in lines)
+        for line, url in lines:
+            self._log(line, url)
         if found is None and not known:
             return None
         digest = _digest(

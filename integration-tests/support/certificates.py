@@ -22,8 +22,8 @@ class Certified:
     authority: Path
 
 
-def certified(folder: Path) -> Certified:
-    """Write an authority and a certificate for 127.0.0.1 and localhost into *folder*."""
+def certified(folder: Path, *hosts: str) -> Certified:
+    """Write an authority and a certificate for 127.0.0.1, localhost and *hosts* into *folder*."""
     folder.mkdir(parents=True, exist_ok=True)
     now = datetime.datetime.now(datetime.timezone.utc)
     day = datetime.timedelta(days=1)
@@ -33,7 +33,10 @@ def certified(folder: Path) -> Certified:
         for name in ("authority of a test", "127.0.0.1")
     ]
     places = x509.SubjectAlternativeName(
-        [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")]
+        [
+            x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
+            *map(x509.DNSName, ("localhost", *hosts)),
+        ]
     )
     written = []
     for number, (key, name) in enumerate(zip(keys, names, strict=True)):

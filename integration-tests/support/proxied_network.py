@@ -141,7 +141,7 @@ def http_proxy(
     Args:
         credentials: ``user:password`` that it wants.
         context: for clients over TLS.
-        names: addresses by host, for those that do not resolve.
+        names: addresses by host, for those that do not resolve; for CONNECT also with ports.
     """
     wanted = "Basic " + base64.b64encode(credentials.encode()).decode() if credentials else None
     resolved = dict(names or {})
@@ -163,7 +163,7 @@ def http_proxy(
         def do_CONNECT(self) -> None:
             if self.is_refused():
                 return
-            host, _, port = self.path.rpartition(":")
+            host, _, port = resolved.get(self.path, self.path).rpartition(":")
             try:
                 other = socket.create_connection((resolved.get(host, host), int(port)), 10)
             except OSError:

@@ -19,7 +19,7 @@ from packaging.version import Version
 from pep_variants.catalog.model import PLACEHOLDER, CatalogProject, target
 
 from .index import Answer, Index, served
-from .wheels import Wheel
+from .wheels import PURE, Wheel
 
 LINUX = "py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64"
 ARM = "py3-none-manylinux_2_17_aarch64.manylinux2014_aarch64"
@@ -60,6 +60,15 @@ class Builds:
         root = self.url.removesuffix("/simple/")
         hosts = {path.split("/")[2] for path in self.pages}
         return {f"https://{host}": f"{root}/hosts/{host}" for host in sorted(hosts)}
+
+    @property
+    def urls(self) -> dict[str, str]:
+        """Paths of files by their SHA-256."""
+        return {
+            hashlib.sha256(data).hexdigest(): f"/files{path}{quote(name)}"
+            for path, files in self.pages.items()
+            for name, data in files.items()
+        }
 
     def answer(self, path: str, _: Mapping[str, str]) -> Answer:
         """Return the answer to a request."""
@@ -116,22 +125,18 @@ class Field:
 def field_of(
     entries: Iterable[CatalogProject],
     versions: Mapping[str, Iterable[str]],
-    *,
-    sdists: bool = False,
 ) -> Field:
     """Return the stand-in for *entries*, with the *versions* of each project.
 
     Args:
         entries: of the catalogue.
         versions: public versions by normalized name.
-        sdists: unused names of a redirect have no wheel of their own on the index.
     """
     found = Field(Index(), Builds())
     for entry in entries:
         for place in entry.places:
             # Every page has files of other versions.
             found.builds.add(entry.page(place), Wheel(entry.name, "0.0.1+old", tag=LINUX))
-        redirects = bool(entry.targets) and not entry.uses_own_files
         for text in versions[entry.name]:
             version = Version(text)
             extras: dict[str, str] = {}
@@ -152,8 +157,8 @@ def field_of(
             requires = tuple(
                 f"{plugin}=={text}; extra == '{extra}'" for extra, plugin in extras.items()
             )
-            plain = Wheel(entry.name, text, requires=requires, extras=tuple(extras))
-            if not (redirects and sdists):
+            for tag in (PURE,) if extras else PLATFORMS:
+                plain = Wheel(entry.name, text, tag=tag, requires=requires, extras=tuple(extras))
                 found.index.add_wheel(plain, metadata_file=True)
     return found
 

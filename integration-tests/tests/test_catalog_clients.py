@@ -27,11 +27,13 @@ from pep_variants.catalog.model import CatalogProject, target
 from pep_variants.catalog.store import DirectoryCatalog
 from pep_variants.formats import toml
 from support.environments import PIPS, Environment, Environments
+from support.people import Person, programs_of
 from support.published_builds import Field, field_of, page_path, standing_in
 from support.servers import free_port
 from support.uvs import Machine
 from support.waiting import wait_until
 from variants_index.named_platforms import named_platforms
+from variants_proxy.installer_lines import Address
 
 VERSIONS = {
     "torch": "2.11.0",
@@ -72,6 +74,8 @@ TABLE = {
 }
 """Labels by platform, in the order of `VERSIONS`."""
 
+_PINNED = re.compile(r"(?ms)^([a-z0-9-]+)(?:\[[a-z0-9,-]*\])?==(\S+)(.*?)(?=^\S|\Z)")
+
 CATALOG = DirectoryCatalog(variants_catalog.projects())
 
 Installed = Mapping[str, tuple[str, str]]
@@ -94,6 +98,9 @@ def label(entry: CatalogProject, installed: Installed) -> str:
             continue
         if item.place is not None:
             version, url = installed.get(entry.name, ("", ""))
+            name = unquote(url).rpartition("/")[2]
+            if name.endswith(".whl"):  # PDM leaves the local part out of its lock files
+                version = name.split("-")[1]
             values = item.placeholders(Version(version)) if version else None
             if values is None:
                 continue
@@ -199,13 +206,58 @@ def uv_variants(place: Place) -> Installed:
     }
 
 
+def poetry(place: Place) -> Installed:
+    """Return what Poetry locks from the index proxy."""
+    return _locked(place, "poetry", "poetry.lock")
+
+
+def pip_tools(place: Place) -> Installed:
+    """Return what pip-tools locks from the index proxy."""
+    return _locked(place, "pip-tools", "requirements.txt")
+
+
+def pdm(place: Place) -> Installed:
+    """Return what PDM locks from the index proxy."""
+    return _locked(place, "pdm", "pdm.lock")
+
+
+def _locked(place: Place, name: str, lock: str) -> Installed:
+    mine = Person(place.folder / "mine", programs_of(place.environments, name))
+    projects = ("\n" if name == "pip-tools" else " ").join(VERSIONS)
+    mine.paste(name, Address(place.proxy, place.platform, projects, in_path=True))
+    text = (mine.folder / lock).read_text("utf-8")
+    if lock.endswith(".txt"):
+        found = {
+            match[1]: (match[2], re.findall(r"--hash=sha256:(\w+)", match[3]))
+            for match in re.finditer(
+                r"(?ms)^([a-z0-9-]+)(?:\[[a-z0-9,-]*\])?==(\S+)(.*?)(?=^\S|\Z)", text
+            )
+        }
+    else:
+        found = {
+            item["name"]: (
+                item["version"],
+                [file["hash"].removeprefix("sha256:") for file in item["files"]],
+            )
+            for item in toml.loads(text)["package"]
+        }
+    urls = place.field.builds.urls
+    return {
+        project: (version, next((urls[each] for each in hashes if each in urls), ""))
+        for project, (version, hashes) in found.items()
+    }
+
+
 CLIENTS = {
     "resolve": resolve,
     "pip-shim": pip_shim,
     "pip-at-proxy": pip_at_proxy,
     "uv-variants": uv_variants,
+    "poetry": poetry,
+    "pip-tools": pip_tools,
+    "pdm": pdm,
 }
-NO_COMPARISON = ("pip-at-proxy", "uv-variants")
+NO_COMPARISON = tuple(name for name in CLIENTS if name not in ("resolve", "pip-shim"))
 """Clients that cannot compare what a build is against with what is installed of it."""
 
 

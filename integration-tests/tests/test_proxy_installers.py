@@ -7,14 +7,11 @@ nothing of variants.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import shlex
 import subprocess
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 
@@ -23,15 +20,14 @@ import uvicorn
 
 from pep_variants.formats import toml
 from pep_variants.model.platform import Platform, Support
-from support.environments import Environment, Environments, clean_environ, uv_command
+from support.environments import Environments, clean_environ, uv_command
 from support.index import Index, served
-from support.isolation import places
+from support.people import Person, programs_of, seeds
 from support.projects import app_index
-from support.tools import tool
 from support.waiting import wait_until
 from support.wheels import Wheel
 from variants_proxy import Machine, Settings, Upstream, create_app, encode
-from variants_proxy.installer_lines import INSTALLERS, Address
+from variants_proxy.installer_lines import Address
 from variants_proxy.listening import listen
 
 NVIDIA = Platform({"nvidia": Support({"cuda_version_lower_bound": ("12.8", "12.6")})})
@@ -90,86 +86,8 @@ def running(settings: Settings) -> Iterator[str]:
         thread.join(10)
 
 
-@dataclass
-class Person:
-    """A person with a project and one installer, who pastes lines.
-
-    Attributes:
-        folder: of the project, with an environment in ``.venv``.
-        programs: folder of the installer's program.
-        variables: that were exported.
-    """
-
-    folder: Path
-    programs: Path
-    variables: dict[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.folder.mkdir()
-        venv = [*uv_command(), "venv", "--quiet", "--seed", "--python", sys.executable]
-        subprocess.run([*venv, str(self.folder / ".venv")], check=True, env=clean_environ(seeds()))
-        (self.folder / "pyproject.toml").write_text(
-            '[project]\nname = "wanting"\nversion = "1"\nrequires-python = ">=3.10,<4"\n'
-            "dependencies = []\n[tool.poetry]\npackage-mode = false\n"
-            "[tool.pdm]\ndistribution = false\n"
-        )
-
-    @property
-    def environment(self) -> Environment:
-        return Environment(self.folder / ".venv")
-
-    @property
-    def environ(self) -> dict[str, str]:
-        home = self.folder / "home"
-        home.mkdir(exist_ok=True)
-        found = Path(self.environment.python).parent
-        environ = clean_environ()
-        del environ["UV_NO_CONFIG"]
-        return {
-            **environ,
-            **places(home),
-            "PATH": os.pathsep.join([str(self.programs), str(found), os.environ["PATH"]]),
-            "VIRTUAL_ENV": str(self.folder / ".venv"),
-            "POETRY_VIRTUALENVS_IN_PROJECT": "1",
-            "POETRY_KEYRING_ENABLED": "0",
-            "PDM_CHECK_UPDATE": "0",
-            "PYTHON_KEYRING_BACKEND": "keyring.backends.null.Keyring",
-            **self.variables,
-        }
-
-    def paste(self, installer: str, address: Address) -> None:
-        """Do what the page for people says."""
-        for lines in INSTALLERS[installer][1](address):
-            if lines.place.startswith("shell"):
-                for line in lines.text.splitlines():
-                    self.type(line)
-            elif lines.place == "pip.conf":
-                (self.folder / "pip.conf").write_text(lines.text)
-            else:
-                with (self.folder / lines.place).open("a") as file:
-                    file.write(lines.text + "\n")
-
-    def type(self, line: str, *, fails: bool = False) -> str:
-        """Run a line of a shell; return its output."""
-        program, *arguments = shlex.split(line)
-        if program == "export":
-            name, _, value = arguments[0].partition("=")
-            self.variables[name] = value
-            return ""
-        if program == "pip-sync":
-            arguments += ["--python-executable", self.environment.python]
-        done = subprocess.run(
-            [self._program(program), *arguments],
-            cwd=self.folder, env=self.environ, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert bool(done.returncode) == fails, f"{line}\n{done.stdout}{done.stderr}"
-        return done.stdout + done.stderr
-
-    def _program(self, name: str) -> str:
-        suffix = ".exe" if os.name == "nt" else ""
-        own = self.programs / f"{name}{suffix}"
-        beside = Path(self.environment.python).parent / f"{name}{suffix}"
-        return str(own if own.exists() else beside)
+class Mine(Person):
+    """A person whose project wants ``app``."""
 
     @property
     def installed(self) -> set[str]:
@@ -188,21 +106,6 @@ class Person:
         assert not self.installed
 
 
-def seeds() -> Mapping[str, str]:
-    """Return the variables with which uv finds pip."""
-    from support.isolation import registries
-
-    return registries()
-
-
-def person(environments: Environments, name: str, folder: Path) -> Person:
-    try:
-        programs = Path(tool(environments, name).python).parent
-    except subprocess.CalledProcessError as error:
-        pytest.skip(f"{name} cannot be had, no network? {error}")
-    return Person(folder, programs)
-
-
 def served_wheel(proxy: Proxy) -> bytes:
     """Return app's wheel for the GPU as the proxy has it, with its markers evaluated."""
     import httpx
@@ -213,7 +116,7 @@ def served_wheel(proxy: Proxy) -> bytes:
 
 
 def test_locks_and_installs(environments, proxy, tmp_path, name, in_path):
-    mine = person(environments, name, tmp_path / "mine")
+    mine = Mine(tmp_path / "mine", programs_of(environments, name))
     mine.paste(name, proxy.address(GPU, in_path=in_path))
     assert (mine.label, mine.installed) == ("cu128", ON_GPU)
     lock, again = LOCKS[name]
@@ -253,14 +156,14 @@ def hashes_of_app(text: str) -> set[str]:
 
 
 def test_a_machine_without_a_gpu(environments, proxy, tmp_path, name):
-    mine = person(environments, name, tmp_path / "mine")
+    mine = Mine(tmp_path / "mine", programs_of(environments, name))
     mine.paste(name, proxy.address(CPU, in_path=False))
     assert (mine.label, mine.installed) == ("null", ON_CPU)
 
 
 def test_old_pip(environments, proxy, tmp_path, key, in_path):
     """It knows neither variants nor JSON pages, as a command line or in pip.conf."""
-    mine = person(environments, "old-pip", tmp_path / "mine")
+    mine = Mine(tmp_path / "mine", programs_of(environments, "old-pip"))
     use_old_pip(environments, mine)
     address = proxy.address(key, in_path=in_path)
     mine.paste("pip", address)
@@ -281,7 +184,7 @@ def use_old_pip(environments: Environments, mine: Person) -> None:
 
 @pytest.mark.parametrize("in_path", [False, True], ids=["user", "path"])
 def test_uv(proxy, tmp_path, in_path):
-    mine = Person(tmp_path / "mine", Path(uv_command()[0]).parent)
+    mine = Mine(tmp_path / "mine", Path(uv_command()[0]).parent)
     mine.paste("uv", proxy.address(GPU, in_path=in_path))
     assert (mine.label, mine.installed) == ("cu128", ON_GPU)
     text = (mine.folder / "uv.lock").read_text()
@@ -293,7 +196,7 @@ def test_wheels_without_variants_are_untouched(proxy, tmp_path):
     """Their hash is the index's own."""
     data = Wheel("untouched", "1.0").build()
     proxy.index.add("untouched", "untouched-1.0-py3-none-any.whl", data)
-    mine = Person(tmp_path / "mine", Path(uv_command()[0]).parent)
+    mine = Mine(tmp_path / "mine", Path(uv_command()[0]).parent)
     (mine.folder / "requirements.in").write_text("untouched\n")
     url = Address(proxy.url, GPU, "untouched").url
     lock = mine.type(f"uv pip compile --generate-hashes --default-index {url} requirements.in")

@@ -38,6 +38,7 @@ def test_what_is_bundled_is_listed(environments):
         assert parts.keys() - pins.keys() == {
             "pep-variants",
             "resolvelib-variants",
+            "variants-catalog",
             "variants-plugins",
         }
         texts = metadata.get_all("License-File")

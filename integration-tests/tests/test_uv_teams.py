@@ -66,7 +66,8 @@ def scenarios() -> Iterator[Scenario]:
                     steps.append(Step(typed[1], typed[2], ()))
                 else:
                     steps[-1] = replace(steps[-1], lines=(*steps[-1].lines, line))
-        yield Scenario(title, pyproject, tuple(steps))
+        if steps:
+            yield Scenario(title, pyproject, tuple(steps))
 
 
 SCENARIOS = tuple(scenarios())

@@ -142,7 +142,7 @@ class Place:
 
     @property
     def options(self) -> list[str]:
-        """Options of ours."""
+        """Options of variants, for this platform."""
         file = named_platforms()[self.platform]
         return ["--variant-catalog=default", *self.field.options, f"--variant-platform={file}"]
 

@@ -155,8 +155,8 @@ def serve(
     from pep_variants.settings.loader import load_preferences
     from variants_proxy import Settings
     from variants_proxy.authentication import TokenMiddleware
-    from variants_proxy.catalog_options import checked_catalog
     from variants_proxy.server import make_server
+    from variants_proxy.source_options import checked_catalog
 
     from .report import warn
 

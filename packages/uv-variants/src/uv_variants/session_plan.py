@@ -158,7 +158,7 @@ class SessionPlan:
             return None
         if uses_torch_backend(context):
             return None
-        from variants_proxy.catalog_options import checked_catalog
+        from variants_proxy.source_options import checked_catalog
 
         return checked_catalog(preferences, context.place.cwd)
 

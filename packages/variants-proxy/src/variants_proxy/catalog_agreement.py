@@ -106,7 +106,7 @@ class CatalogAgreement:
         try:
             return await self._page(client, upstream, name)
         except UpstreamError:
-            return None  # whoever asks for its page reads why
+            return None  # a request for its page says why
 
     async def _required(self, upstream: Upstream, found: FetchedPage) -> frozenset[str]:
         """Return what the newest of the publishers' files requires, without extras."""

@@ -10,10 +10,10 @@ import click
 
 from pep_variants.errors import VariantError
 
-from .catalog_options import catalog_options, catalog_settings
 from .errors import ProxyError
 from .export_command import export_command
 from .listening import LOOPBACK, PORT, is_wildcard, listen
+from .source_options import catalog_options, catalog_settings, index_options
 
 TOKEN_VARIABLE = "VARIANTS_PROXY_TOKEN"  # noqa: S105 - a name
 _VARIABLES = {"auto_envvar_prefix": "VARIANTS_PROXY", "show_default": True}
@@ -44,18 +44,7 @@ cli.add_command(export_command)
 @cli.command(context_settings=_VARIABLES)
 @click.option("--host", default=LOOPBACK, help="Address to listen at.")
 @click.option("--port", default=PORT, help="Port to listen at; 0 for a free one.")
-@click.option(
-    "--index",
-    multiple=True,
-    metavar="[NAME=]URL",
-    help="Upstream index, in order of priority; repeatable.  [default: PyPI]",
-)
-@click.option(
-    "--find-links",
-    multiple=True,
-    metavar="[NAME=]URL",
-    help="Upstream page or directory with links to files; repeatable.",
-)
+@index_options
 @click.option(
     "--platform",
     multiple=True,
@@ -107,14 +96,12 @@ def serve(
     from variants_index.named_platforms import named_platforms
 
     from .settings import Settings
-    from .upstream_options import PYPI, distinct, read_upstream
+    from .upstream_options import read_upstreams
 
     here = Path.cwd()
-    upstreams = [read_upstream(text, here) for text in index]
-    upstreams += [read_upstream(text, here, "find-links") for text in find_links]
     token = "" if is_open else _token(token_file)
     settings = Settings(
-        distinct(upstreams or [read_upstream(PYPI, here)]),
+        read_upstreams(index, find_links, here),
         cache or cache_directory(os.environ, "proxy"),
         {**named_platforms(), **dict(map(_named_platform, platform))},
         hosts=(*name, *([] if is_wildcard(host) else [host])),

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .catalog_options import catalog_options, catalog_settings
 from .errors import ExportError
+from .source_options import catalog_options, catalog_settings, index_options
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -49,18 +49,7 @@ _ENVVARS = {"auto_envvar_prefix": "VARIANTS_PROXY", "show_default": True}
     is_flag=True,
     help="Store all files. Without it those without a variant are links to their index.",
 )
-@click.option(
-    "--index",
-    multiple=True,
-    metavar="[NAME=]URL",
-    help="Upstream index, in order of priority; repeatable.  [default: PyPI]",
-)
-@click.option(
-    "--find-links",
-    multiple=True,
-    metavar="[NAME=]URL",
-    help="Upstream page or directory with links to files; repeatable.",
-)
+@index_options
 @catalog_options
 @click.option("--cache", type=click.Path(path_type=Path, file_okay=False), help="Cache directory.")
 def export_command(
@@ -88,7 +77,7 @@ def export_command(
 
     from .export_folder import replaced_folder
     from .settings import Settings
-    from .upstream_options import PYPI, distinct, read_upstream
+    from .upstream_options import read_upstreams
 
     wanted = []
     for text in projects:
@@ -98,11 +87,9 @@ def export_command(
             problem = str(error).splitlines()[0]
             raise click.UsageError(f"--project {text}: not a requirement: {problem}") from None
     here = Path.cwd()
-    upstreams = [read_upstream(text, here) for text in index]
-    upstreams += [read_upstream(text, here, "find-links") for text in find_links]
     name, path = _platform(platform)
     settings = Settings(
-        distinct(upstreams or [read_upstream(PYPI, here)]),
+        read_upstreams(index, find_links, here),
         cache or cache_directory(os.environ, "proxy"),
         {name: path},
         **catalog_settings(catalog, catalog_mirror, here),

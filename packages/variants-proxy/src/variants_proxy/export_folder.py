@@ -20,8 +20,8 @@ RECORD = "variants-export.json"
 def replaced_folder(folder: Path, record: dict[str, object]) -> Iterator[Path]:
     """Yield an empty folder that becomes *folder* if the context ends without an error.
 
-    An earlier export is replaced as a whole. Whoever reads it meanwhile sees the old or the new
-    files, on the systems that let a folder be renamed while its files are open.
+    An earlier export is replaced as a whole. Installers that read it meanwhile see the old or
+    the new files, on the systems that let a folder be renamed while its files are open.
 
     Args:
         folder: does not exist, is empty, or is an earlier export.

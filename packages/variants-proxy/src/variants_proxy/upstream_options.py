@@ -36,6 +36,24 @@ def read_upstream(text: str, base: Path, kind: Kind = "simple") -> Upstream:
     return Upstream(upstream_name(url, name, kind), url, kind)
 
 
+def read_upstreams(
+    indexes: Iterable[str], links: Iterable[str], base: Path
+) -> tuple[Upstream, ...]:
+    """Return the upstreams of options, each name once; PyPI for none.
+
+    Args:
+        indexes: values of ``--index``.
+        links: values of ``--find-links``.
+        base: directory that paths are relative to.
+
+    Raises:
+        InvalidSetting: a name or a URL is not valid.
+    """
+    found = [read_upstream(text, base) for text in indexes]
+    found += [read_upstream(text, base, "find-links") for text in links]
+    return _distinct(found or [read_upstream(PYPI, base)])
+
+
 def absolute_url(place: str, base: Path) -> str:
     """Return the URL of *place*, a URL or a path relative to *base*."""
     url = place.strip()
@@ -79,7 +97,7 @@ def upstream_name(url: str, name: str = "", kind: Kind = "simple") -> str:
     return f"{host[:80]}-{hashlib.sha256(bare.encode()).hexdigest()[:10]}"
 
 
-def distinct(upstreams: Iterable[Upstream]) -> tuple[Upstream, ...]:
+def _distinct(upstreams: Iterable[Upstream]) -> tuple[Upstream, ...]:
     """Return the first upstream of each name."""
     found: dict[str, Upstream] = {}
     for upstream in upstreams:

@@ -1,9 +1,9 @@
 """Packages of an export that stand for another project: cupy, which is cupy-cuda13x here.
 
-Their wheels are made on the spot from the catalogue, so nobody else can get them. The project that
-they require is in the export as well, with its own files; without the wheels the export installs
-the same. uv gives that project a marker for the platforms of the wheels. Elsewhere the package
-itself is meant: it stays where that marker does not hold.
+Their wheels are made on the spot from the catalogue, so other installers cannot get them. The
+project that they require is in the export as well, with its own files; without the wheels the
+export installs the same. uv gives that project a marker for the platforms of the wheels. Elsewhere
+the package itself is meant: it stays where that marker does not hold.
 """
 
 from __future__ import annotations

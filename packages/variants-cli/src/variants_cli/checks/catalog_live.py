@@ -262,8 +262,8 @@ class _Live:
                 "name-unregistered",
                 self._name,
                 "project.name",
-                f"{self._entry.name} is not registered on the index: whoever registers it can "
-                "publish a newer version under it",
+                f"{self._entry.name} is not registered on the index: another publisher can "
+                "register it, and upload a newer version",
                 "use a name that the publisher has registered",
             )
 

@@ -1,4 +1,4 @@
-"""Options that name the catalogue of existing builds, for commands that run the proxy."""
+"""Options that name indexes and the catalogue, for commands that run the proxy."""
 
 from __future__ import annotations
 
@@ -13,6 +13,23 @@ if TYPE_CHECKING:
     from pep_variants.choose.preferences import Preferences
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def index_options(command: _Command) -> _Command:
+    """Add the options to a command: ``index`` and ``find_links``, see `read_upstreams`."""
+    links = click.option(
+        "--find-links",
+        multiple=True,
+        metavar="[NAME=]URL",
+        help="Upstream page or directory with links to files; repeatable.",
+    )
+    index = click.option(
+        "--index",
+        multiple=True,
+        metavar="[NAME=]URL",
+        help="Upstream index, in order of priority; repeatable.  [default: PyPI]",
+    )
+    return index(links(command))
 
 
 def catalog_options(command: _Command) -> _Command:

@@ -16,7 +16,7 @@ from packaging.version import Version
 
 from pep_variants.formats.reader import read_metadata
 from support.loopback import served_folder
-from variants_cli.inventory import FILENAME as INVENTORY
+from variants_cli.indexing.inventory import FILENAME as INVENTORY
 
 V3 = {"x86_64": {"level": ["v3"]}}
 V4 = {"x86_64": {"level": ["v4"]}}

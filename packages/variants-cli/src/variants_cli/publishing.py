@@ -25,7 +25,7 @@ from pep_variants.model.filename import parse_metadata_filename
 from pep_variants.model.label import METADATA_SUFFIX, NULL_LABEL, ZERO_LABEL, split_label
 from variants_index.http.credentials import Credentials, find_credentials, split_credentials
 
-from .wheelhouse import SDIST_SUFFIXES, sdist_name
+from .indexing.wheelhouse import SDIST_SUFFIXES, sdist_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -19,9 +19,9 @@ from variants_index.pages import (
 )
 
 from ..console import counted, fail
-from ..inventory import FILENAME, Inventory
-from ..static_index import HTML_PAGE, JSON_PAGE, IndexWriter, group_releases, metadata_path
-from ..wheelhouse import Distribution, find_distributions, read_distribution
+from ..indexing.inventory import FILENAME, Inventory
+from ..indexing.static_index import HTML_PAGE, JSON_PAGE, IndexWriter, group_releases, metadata_path
+from ..indexing.wheelhouse import Distribution, find_distributions, read_distribution
 from .arguments import PathOrURL
 from .inspect import disagreements
 
@@ -104,7 +104,7 @@ def _index_url(url: str, output: Path) -> None:
     from variants_index.errors import PackageIndexError
     from variants_index.http.session import Session
 
-    from ..overlay import read_overlay
+    from ..indexing.overlay import read_overlay
     from .index_options import progress
 
     session = Session(Sources.from_environ(os.environ))

@@ -11,7 +11,7 @@ from pep_variants.formats.writer import write_metadata
 from pep_variants.model.generation import V0_1_1, V0_2_0
 from pep_variants.model.label import NULL_LABEL, ZERO_LABEL
 
-from .description import lost_priorities
+from ..description import lost_priorities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

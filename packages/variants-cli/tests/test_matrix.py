@@ -191,9 +191,9 @@ cuda = "<13"
 
 
 def test_sources_are_relative_to_the_file(write, tmp_path):
-    assert read_matrix(write()).build_source == tmp_path
+    assert read_matrix(write()).build.source == tmp_path
     path = write(AXES + '[build]\nsource = "../project"\n')
-    assert read_matrix(path).build_source == tmp_path / "../project"
+    assert read_matrix(path).build.source == tmp_path / "../project"
 
 
 @pytest.mark.parametrize(

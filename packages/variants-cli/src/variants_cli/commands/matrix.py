@@ -124,7 +124,7 @@ def matrix(
     """
     read = read_matrix(file)
     if source is not None:
-        read = replace(read, build_source=source)
+        read = replace(read, build=replace(read.build, source=source))
     variants = combine(read)
     _check(read, variants)
     chosen = select(variants, only)
@@ -163,7 +163,7 @@ def _build(plan: Plan, chosen: Sequence[Variant], variants: Sequence[Variant]) -
         raise click.ClickException("none of the selected variants can be built on this machine")
     built: list[Built] = []
     failed: list[Failed] = []
-    note(f"building with {plan.frontend} from {plan.matrix.build_source}")
+    note(f"building with {plan.frontend} from {plan.matrix.build.source}")
     with locked(plan), _Progress(len(here)) as progress:
         try:
             sdist = make_sdist(plan)

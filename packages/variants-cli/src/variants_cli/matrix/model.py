@@ -113,6 +113,22 @@ class Override:
 
 
 @dataclass(frozen=True)
+class Build:
+    """How the variants of a matrix are built: the table ``[build]``.
+
+    Attributes:
+        source: source tree or source distribution to build.
+        backend: build backend that writes variant metadata itself, empty if none does.
+        repair: words of the command that repairs a wheel before it is packed, by `sys.platform`,
+            see `repairing`.
+    """
+
+    source: Path
+    backend: str = ""
+    repair: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Matrix:
     """A matrix file.
 
@@ -123,10 +139,7 @@ class Matrix:
         label: axes whose parts are joined to the label, in order.
         exclude: combinations that are not variants.
         override: overrides; later ones win.
-        build_source: source tree or source distribution to build.
-        backend: build backend that writes variant metadata itself, empty if none does.
-        repair: words of the command that repairs a wheel before it is packed, by `sys.platform`,
-            see `repairing`.
+        build: how the variants are built.
     """
 
     source: str
@@ -135,9 +148,7 @@ class Matrix:
     label: tuple[str, ...]
     exclude: tuple[Where, ...]
     override: tuple[Override, ...]
-    build_source: Path
-    backend: str = ""
-    repair: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    build: Build
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ def make_sdist(plan: Plan) -> Path:
     Raises:
         BuildError: the source is missing, or building the source distribution failed.
     """
-    source = plan.matrix.build_source
+    source = plan.matrix.build.source
     if source.is_file():
         return source.resolve()
     if not source.is_dir():

@@ -81,17 +81,17 @@ def _build_or_reuse(
 ) -> Built:
     variant_json = write_description(metadata_of(plan.matrix, [variant]), None)
     environment = build_environment(variant, os.environ)
-    settings = config_settings(plan.matrix.backend, variant)
+    settings = config_settings(plan.matrix.build.backend, variant)
     own = {name: environment[name] for name in _variables(variant)}
     # A backend that writes the metadata itself has to run again when it changes.
-    written = variant_json.decode() if plan.matrix.backend else ""
+    written = variant_json.decode() if plan.matrix.build.backend else ""
     inputs = fingerprint(
         [source, written, own, settings, plan.frontend, plan.isolated,
          sys.version, sysconfig.get_platform(), platform.machine()]
     )  # fmt: skip
     # A build may take hours: its result is kept until it is repaired and packed.
     kept = plan.folder / f"built-{variant.label}-{inputs[:16]}"
-    repair = plan.matrix.repair.get(sys.platform, ())
+    repair = plan.matrix.build.repair.get(sys.platform, ())
     if repair:
         inputs = fingerprint([inputs, repair])
     metadata = hashlib.sha256(variant_json).hexdigest()

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from variants_cli.publishing import credentials_of, find_tool, steps_of
+from variants_cli.publishing.steps import steps_of
+from variants_cli.publishing.tools import credentials_of, find_tool
 
 V3 = {"x86_64": {"level": ["v3"]}}
 
@@ -93,7 +94,7 @@ def test_order():
         "index.html",
     ]
     steps = steps_of(map(Path, names))
-    assert [(step.what, [path.name for path in step.files]) for step in steps] == [
+    assert [(step.kind.value, [path.name for path in step.files]) for step in steps] == [
         ("variant wheels", ["a-1-py3-none-any-x.whl"]),
         ("index-level metadata", ["a-1-variants.json"]),
         ("null variants", ["a-1-py3-none-any-null.whl"]),

@@ -13,13 +13,12 @@ from pep_variants.errors import redacted
 from ..checks.directory import check_directory
 from ..checks.finding import ERROR
 from ..console import counted, fail, one_line
-from ..publishing import (
+from ..publishing.steps import Kind, Step, steps_of
+from ..publishing.tools import (
     TOOLS,
-    Step,
     credentials_of,
     find_tool,
     run_tool,
-    steps_of,
     upload_command,
     upload_metadata,
 )
@@ -69,12 +68,14 @@ def publish(
     """
     _refuse_faults(directory)
     files = [path for path in directory.rglob("*") if path.is_file()]
-    steps = [step for step in steps_of(files) if not (without_metadata and step.is_metadata)]
+    steps = [
+        step for step in steps_of(files) if not (without_metadata and step.kind is Kind.METADATA)
+    ]
     if not steps:
         raise click.ClickException(f"{directory}: no distributions to publish")
     if dry_run:
         for step in steps:
-            click.echo(f"{step.what}:")
+            click.echo(f"{step.kind.value}:")
             for path in step.files:
                 click.echo(f"  {path}")
         return
@@ -83,7 +84,7 @@ def publish(
     for number, step in enumerate(steps, 1):
         click.echo(f"[{number}/{len(steps)}] {_described(step)} to {redacted(url)}")
         sys.stdout.flush()  # before what the tool prints
-        if step.is_metadata:
+        if step.kind is Kind.METADATA:
             for path in step.files:
                 upload_metadata(path, url, credentials)
         else:
@@ -91,7 +92,7 @@ def publish(
 
 
 def _described(step: Step) -> str:
-    return f"{step.what}: {counted(len(step.files), 'file')}"
+    return f"{step.kind.value}: {counted(len(step.files), 'file')}"
 
 
 def _refuse_faults(directory: Path) -> None:

@@ -1,10 +1,4 @@
-"""The order in which a release is uploaded, and the commands that upload it.
-
-An installer that reads the index during an upload must not find the new version, or find the
-file that it will choose in the end. So variant wheels are first, which are ignored without
-index-level metadata; then that metadata; then the fallbacks: the null variant before the
-non-variant wheel before the source distribution.
-"""
+"""Uploads with twine or ``uv publish``, and of metadata, which neither uploads."""
 
 from __future__ import annotations
 
@@ -14,18 +8,16 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
 
-from pep_variants.errors import VariantError, redacted
+from pep_variants.errors import redacted
 from pep_variants.model.filename import parse_metadata_filename
-from pep_variants.model.label import METADATA_SUFFIX, NULL_LABEL, ZERO_LABEL, split_label
 from variants_index.http.credentials import Credentials, find_credentials, split_credentials
 
-from .indexing.wheelhouse import SDIST_SUFFIXES, sdist_name
+from .errors import PublishError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -34,53 +26,6 @@ TIMEOUT = 60.0
 TOOLS = ("twine", "uv")
 
 _REFUSED = (400, 404, 405, 415, 422)
-
-
-class PublishError(VariantError):
-    """An upload that failed or is not possible."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """Files that are uploaded together, after those of the steps before.
-
-    Attributes:
-        what: description of the files.
-        files: sorted by name.
-    """
-
-    what: str
-    files: tuple[Path, ...]
-
-    @property
-    def is_metadata(self) -> bool:
-        """Whether these are ``*-variants.json``."""
-        return self.files[0].name.endswith(METADATA_SUFFIX)
-
-
-def steps_of(files: Iterable[Path]) -> list[Step]:
-    """Return the distributions among *files* in the order of their upload."""
-    kinds: dict[str, list[Path]] = {
-        "variant wheels": [],
-        "index-level metadata": [],
-        "null variants": [],
-        "non-variant wheels": [],
-        "source distributions": [],
-    }
-    for path in sorted(files, key=lambda path: (path.name, path)):
-        if path.name.endswith(METADATA_SUFFIX):
-            kinds["index-level metadata"].append(path)
-        elif path.name.endswith(".whl"):
-            label = split_label(path.name)[1]
-            if label is None:
-                kinds["non-variant wheels"].append(path)
-            elif label in (NULL_LABEL, ZERO_LABEL):
-                kinds["null variants"].append(path)
-            else:
-                kinds["variant wheels"].append(path)
-        elif path.name.endswith(SDIST_SUFFIXES) and sdist_name(path.name) is not None:
-            kinds["source distributions"].append(path)
-    return [Step(what, tuple(found)) for what, found in kinds.items() if found]
 
 
 def find_tool(wanted: str | None, environ: Mapping[str, str]) -> list[str]:

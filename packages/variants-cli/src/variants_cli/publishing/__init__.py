@@ -1,0 +1,1 @@
+"""Publishing distributions and their metadata: what is uploaded where, in which order."""

@@ -1,4 +1,8 @@
-"""Errors of publishing. Catch `PublishError` for all of them."""
+"""Errors of publishing. Catch `PublishError` for all of them.
+
+Messages name the file and the target, without credentials, and say what to do. What was uploaded
+before the error stays; the same command goes on from there.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,24 @@ from pep_variants.errors import VariantError
 
 
 class PublishError(VariantError):
-    """An upload that failed or is not possible; the message says what to do."""
+    """An upload that failed or is not possible."""
 
 
 class Refused(PublishError):
-    """The target refuses a file or the credentials: trying again does not help."""
+    """The target refuses a file, metadata or the credentials: trying again does not help."""
 
 
 class Conflict(PublishError):
     """The target has a file of that name with other contents, or contradicting metadata."""
+
+
+class Unavailable(PublishError):
+    """The target could not be reached, or could not answer, after all retries."""
+
+
+class Changed(PublishError):
+    """A file was changed after a part of its release was uploaded."""
+
+
+class Unfinished(PublishError):
+    """The release is uploaded, but the index does not show it as it was published."""

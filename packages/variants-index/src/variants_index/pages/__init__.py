@@ -5,7 +5,15 @@ Pure functions between bytes and data. The names below are what other packages u
 
 from .page import ACCEPT, API_VERSION, HTML, JSON, Page, PageFile
 from .reader import read_page, read_projects
-from .writer import GENERATOR, html_page, html_projects, json_page, json_projects
+from .writer import (
+    GENERATOR,
+    html_link,
+    html_metas,
+    html_page,
+    html_projects,
+    json_page,
+    json_projects,
+)
 
 __all__ = [
     "ACCEPT",
@@ -15,6 +23,8 @@ __all__ = [
     "JSON",
     "Page",
     "PageFile",
+    "html_link",
+    "html_metas",
     "html_page",
     "html_projects",
     "json_page",

@@ -72,18 +72,29 @@ def _file_tree(file: PageFile) -> dict[str, Any]:
 
 def html_page(page: Page) -> bytes:
     """Return *page* as HTML (PEP 503). Equal pages give equal bytes."""
-    metas = ""
+    links = [html_link(file) for file in page.files]
+    return _document(f"Links for {page.project}", links, html_metas(page))
+
+
+def html_metas(page: Page) -> str:
+    """Return what the head of *page* says to installers, as ``<meta>`` tags.
+
+    For writers of pages with more than links: API version, generator, status of the project, its
+    other places.
+    """
+    metas = _meta("pypi:repository-version", _api_version(page)) + _meta("generator", GENERATOR)
     if page.status != "active":
-        metas = _meta("pypi:project-status", page.status)
+        metas += _meta("pypi:project-status", page.status)
         if page.status_reason:
             metas += _meta("pypi:project-status-reason", page.status_reason)
     metas += "".join(_meta("pypi:tracks", url) for url in page.tracks)
-    metas += "".join(_meta("pypi:alternate-locations", url) for url in page.alternate_locations)
-    links = [_file_link(file) for file in page.files]
-    return _document(f"Links for {page.project}", links, metas, _api_version(page))
+    return metas + "".join(
+        _meta("pypi:alternate-locations", url) for url in page.alternate_locations
+    )
 
 
-def _file_link(file: PageFile) -> str:
+def html_link(file: PageFile) -> str:
+    """Return *file* as the link that installers read, with its ``data-`` attributes."""
     attributes = {"requires-python": file.requires_python, "yanked": file.yanked}
     if file.core_metadata is not None:
         attributes["core-metadata"] = _digest(file.core_metadata) or "true"
@@ -111,16 +122,15 @@ def json_projects(names: Sequence[str]) -> bytes:
 
 def html_projects(names: Sequence[str]) -> bytes:
     """Return the page that lists the projects of an index as HTML."""
-    return _document("Simple index", [_link(f"{name}/", name, {}) for name in names])
+    metas = _meta("pypi:repository-version", API_VERSION) + _meta("generator", GENERATOR)
+    return _document("Simple index", [_link(f"{name}/", name, {}) for name in names], metas)
 
 
-def _document(
-    title: str, links: Sequence[str], metas: str = "", version: str = API_VERSION
-) -> bytes:
+def _document(title: str, links: Sequence[str], metas: str) -> bytes:
     lines = [
         "<!DOCTYPE html>",
         '<html><head><meta charset="utf-8">',
-        _meta("pypi:repository-version", version) + _meta("generator", GENERATOR) + metas,
+        metas,
         f"<title>{html.escape(title)}</title></head><body>",
         f"<h1>{html.escape(title)}</h1>",
         *(f"{link}<br>" for link in links),

@@ -23,7 +23,6 @@ from ..indexing.inventory import FILENAME, Inventory
 from ..indexing.static_index import HTML_PAGE, JSON_PAGE, IndexWriter, group_releases, metadata_path
 from ..indexing.wheelhouse import Distribution, find_distributions, read_distribution
 from .arguments import PathOrURL
-from .inspect import disagreements
 
 
 @click.command(short_help="Turn a directory of wheels into a package index.")
@@ -159,17 +158,10 @@ def _read(
                     )
                 beside = metadata_path(path) if core_metadata else None
                 item = inventory.find(path, beside) if inventory else None
-                found_before = item is not None
                 if item is None:
                     item = read_distribution(path)
                     read += 1
                 found[path.name] = item
             except (VariantError, click.ClickException) as error:
                 problems.append(str(error))
-                continue
-            if item.is_wheel and not found_before:  # those in the inventory were checked before
-                metadata = item.variant.metadata if item.variant else None
-                problems += [
-                    f"{path}: {problem}" for problem in disagreements(item.label, metadata)
-                ]
     return list(found.values()), read, problems

@@ -12,6 +12,7 @@ from pep_variants.model.property import iter_properties, properties_tree
 from pep_variants.wheelfile.wheel import read_wheel_metadata
 
 from ..console import print_json, print_table
+from ..indexing.wheelhouse import label_problem
 from .arguments import json_option
 
 if TYPE_CHECKING:
@@ -29,25 +30,12 @@ def inspect(wheel: Path, as_json: bool) -> None:
     """
     filename = parse_filename(wheel.name)
     metadata = read_wheel_metadata(wheel, str(wheel))
-    problems = disagreements(filename.label, metadata)
+    problem = label_problem(filename.label, metadata)
+    problems = (problem,) if problem else ()
     if as_json:
         print_json(_tree(wheel.name, filename, metadata, problems))
     else:
         print_table(("", ""), _rows(filename, metadata, problems))
-
-
-def disagreements(label: str | None, metadata: Metadata | None) -> tuple[str, ...]:
-    """Return messages about disagreements of a filename's label and the metadata in the wheel."""
-    if metadata is None:
-        if label is None:
-            return ()
-        return (f"the filename has label {label!r}, but the wheel has no variant.json",)
-    found = ", ".join(map(repr, sorted(metadata.variants))) or "no label at all"
-    if label is None:
-        return (f"the filename has no label, but variant.json describes {found}",)
-    if not metadata.lists_only(label):
-        return (f"the filename has label {label!r}, but variant.json describes {found}",)
-    return ()
 
 
 def _tree(

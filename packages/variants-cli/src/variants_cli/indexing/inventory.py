@@ -74,7 +74,7 @@ class Inventory:
         if entry["variant"] is not None:
             variant = VariantFile(self._variants[entry["variant"]].encode(), str(path))
         try:
-            project, version, label = identified(path)
+            project, version, label = identified(path.name)
         except VariantError:
             return None
         return Distribution(

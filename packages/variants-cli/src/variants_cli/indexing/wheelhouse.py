@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from packaging.utils import canonicalize_name, parse_sdist_filename
+from packaging.utils import parse_sdist_filename
 
 from pep_variants.errors import InvalidWheel
 from pep_variants.formats.reader import read_metadata
@@ -81,6 +81,7 @@ class Distribution:
         requires_python: from its metadata, None if missing.
         core_metadata: METADATA of a wheel, None for a source distribution.
         variant: variant metadata in a wheel, None without it.
+        provenance: attestations as an index publishes them (PEP 740), None without any.
     """
 
     path: Path
@@ -92,6 +93,7 @@ class Distribution:
     requires_python: str | None
     core_metadata: CoreMetadata | None
     variant: VariantFile | None
+    provenance: bytes | None = None
 
     @property
     def is_wheel(self) -> bool:
@@ -130,18 +132,16 @@ def sdist_name(filename: str) -> tuple[NormalizedName, Version] | None:
         return None
 
 
-def identified(path: Path) -> tuple[NormalizedName, Version, str | None]:
-    """Return project, version and label from the filename.
+def identified(filename: str) -> tuple[NormalizedName, Version, str | None]:
+    """Return project, version and label from the name of a distribution.
 
     Raises:
-        InvalidWheelFilename: not a wheel filename.
+        InvalidWheelFilename: it is neither a wheel filename nor that of a source distribution.
     """
-    if path.name.endswith(SDIST_SUFFIXES):
-        found = sdist_name(path.name)
-        assert found is not None, "find_distributions finds no others"
+    if filename.endswith(SDIST_SUFFIXES) and (found := sdist_name(filename)) is not None:
         return (*found, None)
-    filename = parse_filename(path.name)
-    return canonicalize_name(filename.name), filename.version, filename.label
+    parsed = parse_filename(filename)
+    return parsed.name, parsed.version, parsed.label
 
 
 def read_distribution(path: Path) -> Distribution:
@@ -149,12 +149,12 @@ def read_distribution(path: Path) -> Distribution:
 
     Raises:
         InvalidWheelFilename: its name is not a wheel filename.
-        InvalidWheel: the wheel is not usable or has no METADATA.
+        InvalidWheel: the wheel is not usable, has no METADATA, or another label inside.
         InvalidSdist: the archive is not usable.
         MetadataError: its variant metadata breaks the format.
         OSError: it cannot be read.
     """
-    project, version, label = identified(path)
+    project, version, label = identified(path.name)
     core_metadata = variant = None
     with path.open("rb") as stream:
         if path.name.endswith(".whl"):
@@ -167,7 +167,9 @@ def read_distribution(path: Path) -> Distribution:
                 source = f"{path}: {contents.dist_info}/{VARIANT_FILE}"
             if data is not None:
                 variant = VariantFile(data, source)
-                _ = variant.metadata  # report errors now
+            problem = label_problem(label, variant.metadata if variant else None)
+            if problem is not None:
+                raise InvalidWheel(f"{path}: {problem}")
             digest = hashlib.sha256(metadata).hexdigest()
             core_metadata = CoreMetadata(digest, len(metadata), metadata)
         else:
@@ -189,6 +191,25 @@ def read_distribution(path: Path) -> Distribution:
         core_metadata,
         variant,
     )
+
+
+def label_problem(label: str | None, metadata: Metadata | None) -> str | None:
+    """Return in which way the label in a filename is not that of the contents, None if it is.
+
+    Args:
+        label: from the filename of a wheel.
+        metadata: from inside the wheel, None if it has none.
+    """
+    if metadata is None:
+        if label is None:
+            return None
+        return f"the filename has label {label!r}, but the wheel has no {VARIANT_FILE}"
+    found = ", ".join(map(repr, sorted(metadata.variants))) or "no label at all"
+    if label is None:
+        return f"the filename has no label, but {VARIANT_FILE} describes {found}"
+    if not metadata.lists_only(label):
+        return f"the filename has label {label!r}, but {VARIANT_FILE} describes {found}"
+    return None
 
 
 def by_version(

@@ -1,0 +1,253 @@
+"""The next state of a project on an index: its page and its metadata documents.
+
+A pure function of the state before and of what is added and removed, for every place that holds an
+index: a directory, a store, or an index with an upload API. Adding distributions in several steps,
+in any order and more than once, gives the same state as adding them all at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from pep_variants.errors import InvalidWheelFilename, VariantError, redacted
+from pep_variants.model.filename import metadata_filename, parse_metadata_filename
+from pep_variants.model.label import METADATA_SUFFIX
+from variants_index.pages import Page, PageFile
+
+from .merged import same_meaning, without_labels, write_merged
+from .wheelhouse import VariantFile, identified
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from .wheelhouse import Distribution
+
+    Release = tuple[NormalizedName, Version]
+    UrlOf = Callable[[str, str], str]
+
+PROVENANCE_SUFFIX = ".provenance"
+"""Added to a filename, the name of the file with its attestations."""
+
+
+class UpdateError(VariantError):
+    """A distribution that cannot be added to what the index has."""
+
+
+@dataclass(frozen=True)
+class Update:
+    """The state of a project after an update.
+
+    Attributes:
+        page: its page, sorted by version and filename.
+        documents: the ``*-variants.json`` that the page lists, by filename: those that were made,
+            and those that were given and are still listed.
+        changed: names of the files whose entry on the page is new, different or gone. Empty if
+            there is nothing to write.
+    """
+
+    page: Page
+    documents: Mapping[str, bytes]
+    changed: frozenset[str]
+
+
+def updated(
+    page: Page | None,
+    documents: Mapping[str, bytes],
+    new: Sequence[Distribution],
+    *,
+    url_of: UrlOf,
+    now: datetime,
+    removed: Collection[str] = (),
+    core_metadata: bool = True,
+) -> Update:
+    """Return the state of a project after *new* is added and *removed* is taken away.
+
+    A file that is listed already, with the same SHA-256, keeps its upload time, whether it is
+    yanked, and, unless *new* has others, its attestations. Its other values are those of *new*.
+    A document keeps the upload time of its first version, too: clients that leave out newer files
+    (``--uploaded-prior-to``) still need it for the older wheels.
+
+    The metadata of a version is merged from its document and the wheels in *new*. Labels of
+    which the last wheel is removed leave it; without any variant wheel it is removed itself. The
+    document of a version is not needed in *documents* if all its variant wheels are in *new*.
+
+    Args:
+        page: of the project, None if the index does not have it.
+        documents: the ``*-variants.json`` that it lists, by filename.
+        new: distributions of the project, each checked against its name.
+        url_of: gives the URL for the page of a file, from its filename and its SHA-256
+            (hexadecimal): of a distribution, a ``*-variants.json``, or attestations.
+        now: the time, with a time zone.
+        removed: names of listed files to take away; one that is in *new* as well is replaced.
+        core_metadata: METADATA of every wheel is published beside it (PEP 658).
+
+    Raises:
+        UpdateError: the index has, or *new* has twice, a file of the same name with other
+            contents; or a document is missing.
+        InconsistentMetadata: variant metadata of two sources contradict each other.
+        MetadataError: it is not valid, or no format can represent it.
+        ValueError: *new* is of several projects, or there is neither a page nor anything new.
+    """
+    names = {item.project for item in new} | ({page.project} if page else set())
+    if len(names) != 1:
+        raise ValueError(f"an update is of one project, not {sorted(names)}")
+    before = page or Page(names.pop(), ())
+    entries = {file.filename: file for file in before.files}
+    added: dict[str, Distribution] = {}
+    for item in new:
+        twin = added.setdefault(item.path.name, item)
+        if twin.sha256 != item.sha256:
+            raise _conflict(str(twin.path), twin.sha256, item)
+    after = {name: file for name, file in entries.items() if name not in removed}
+    for name, item in added.items():
+        after[name] = _entry(
+            item, after.get(name), url_of, timestamp(now), core_metadata=core_metadata
+        )
+    contents = {name: data for name, data in documents.items() if name in after}
+    for release, labels in _touched(added.values(), entries.keys() & set(removed)).items():
+        name = metadata_filename(*release)
+        data = _document(release, labels, after, added, documents.get(name), entries.get(name))
+        if data is None:
+            after.pop(name, None)
+            contents.pop(name, None)
+            continue
+        contents[name] = data
+        after[name] = _listed(name, data, entries.get(name), url_of, timestamp(now))
+    ordered = sorted(after.values(), key=lambda file: _place(file.filename))
+    page = replace(before, files=tuple(ordered), versions=_versions(after))
+    changed = {name for name, file in after.items() if entries.get(name) != file}
+    return Update(page, contents, frozenset(changed | (entries.keys() - after.keys())))
+
+
+def timestamp(moment: datetime) -> str:
+    """Return *moment* as pages have it (PEP 700): in UTC, with microseconds."""
+    return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def release_of(filename: str) -> tuple[Release, str | None] | None:
+    """Return project and version of a distribution or document, and the label of a wheel.
+
+    None for any other file.
+    """
+    if filename.endswith(METADATA_SUFFIX):
+        release = parse_metadata_filename(filename)
+        return None if release is None else (release, None)
+    try:
+        project, version, label = identified(filename)
+    except InvalidWheelFilename:
+        return None  # an egg, say
+    return (project, version), label
+
+
+def _entry(
+    item: Distribution, old: PageFile | None, url_of: UrlOf, now: str, *, core_metadata: bool
+) -> PageFile:
+    if old is not None and old.hashes.get("sha256") != item.sha256:
+        raise _conflict(redacted(old.url), old.hashes.get("sha256"), item)
+    name = item.path.name
+    known = item.core_metadata if core_metadata else None
+    provenance = None if old is None else old.provenance
+    if item.provenance is not None:
+        digest = hashlib.sha256(item.provenance).hexdigest()
+        provenance = url_of(name + PROVENANCE_SUFFIX, digest)
+    return PageFile(
+        name,
+        url_of(name, item.sha256),
+        {**(old.hashes if old else {}), "sha256": item.sha256},
+        item.requires_python,
+        yanked=old.yanked if old else None,
+        size=item.size,
+        upload_time=(old.upload_time if old else None) or now,
+        core_metadata=None if known is None else {"sha256": known.sha256},
+        provenance=provenance,
+        gpg_sig=old.gpg_sig if old else None,
+    )
+
+
+def _conflict(place: str, sha256: str | None, item: Distribution) -> UpdateError:
+    has = "no SHA-256 on its page" if sha256 is None else f"SHA-256 {sha256}"
+    return UpdateError(
+        f"{place} has {has}, {item.path} has {item.sha256}: a published file cannot change: "
+        "publish the new one as another version, or with a build tag"
+    )
+
+
+def _touched(
+    added: Iterable[Distribution], removed: Iterable[str]
+) -> dict[Release, frozenset[str]]:
+    """Return the releases with variant wheels that come or go, and the labels of those that go."""
+    labels: dict[Release, set[str]] = {}
+    for item in added:
+        if item.variant is not None:
+            labels.setdefault((item.project, item.version), set())
+    for name in removed:
+        found = release_of(name)
+        if found is not None and found[1] is not None:
+            labels.setdefault(found[0], set()).add(found[1])
+    return {release: frozenset(found) for release, found in sorted(labels.items())}
+
+
+def _document(
+    release: Release,
+    removed: frozenset[str],
+    after: Mapping[str, PageFile],
+    added: Mapping[str, Distribution],
+    old: bytes | None,
+    listed: PageFile | None,
+) -> bytes | None:
+    """Return the metadata of *release*, None if it has no variant wheels.
+
+    Args:
+        release: project and version.
+        removed: labels of its wheels that are taken away.
+        after: all files of the project.
+        added: those that are new.
+        old: its metadata before.
+        listed: what the page says of that.
+    """
+    own = [
+        item.variant
+        for item in added.values()
+        if item.variant is not None and (item.project, item.version) == release
+    ]
+    others = {
+        found[1]
+        for name in after.keys() - added.keys()
+        if (found := release_of(name)) is not None and found[0] == release and found[1] is not None
+    }
+    if not own and not others:
+        return None
+    if old is None:
+        if others and listed is not None:
+            raise UpdateError(f"{redacted(listed.url)}: is needed to update it, and is not there")
+        return write_merged(own) if own else None
+    before = VariantFile(old, listed.url if listed else metadata_filename(*release))
+    kept = without_labels(before, removed - others)
+    data = write_merged([*([kept] if kept else []), *own])
+    return old if same_meaning(before.metadata, VariantFile(data, "").metadata) else data
+
+
+def _listed(name: str, data: bytes, old: PageFile | None, url_of: UrlOf, now: str) -> PageFile:
+    digest = hashlib.sha256(data).hexdigest()
+    time = (old.upload_time if old else None) or now
+    return PageFile(
+        name, url_of(name, digest), {"sha256": digest}, size=len(data), upload_time=time
+    )
+
+
+def _place(filename: str) -> tuple[bool, Version | None, bool, str]:
+    """Return the sort key of a file: by version, the document after the distributions."""
+    found = release_of(filename)
+    is_document = filename.endswith(METADATA_SUFFIX)
+    return found is not None, found and found[0][1], is_document, filename
+
+
+def _versions(filenames: Iterable[str]) -> tuple[str, ...]:
+    found = filter(None, map(release_of, filenames))
+    return tuple(map(str, sorted({version for (_, version), _ in found})))

@@ -1,0 +1,401 @@
+"""The next state of a project on an index: tables of cases, and properties over batches."""
+
+import hashlib
+import itertools
+import json
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import make_variant_json
+from pep_variants.errors import InconsistentMetadata
+from pep_variants.formats.reader import read_metadata
+from variants_cli.indexing.page_state import unyanked, with_status, yanked
+from variants_cli.indexing.update import UpdateError, updated
+from variants_cli.indexing.wheelhouse import CoreMetadata, Distribution, VariantFile, identified
+from variants_index.pages import Page, PageFile
+
+OLD = "https://variants-schema.wheelnext.dev/"
+T0 = datetime(2026, 3, 1, 12, 0, 0, 250_000, timezone.utc)
+TIMES = [
+    "2026-03-01T12:00:00.250000Z",
+    "2026-03-02T12:00:00.250000Z",
+    "2026-03-03T12:00:00.250000Z",
+]
+DOCUMENT = "demo-1.0-variants.json"
+
+
+def level(value):
+    return {"x86_64": {"level": [value]}}
+
+
+def wheel(tag="linux", label=None, *, version="1.0", content="", tree=None, provenance=None):
+    """A wheel of ``demo`` as it is read from a directory; of other *content*, another file."""
+    name = f"demo-{version}-py3-none-{tag}{f'-{label}' if label else ''}.whl"
+    if tree is None and label:
+        tree = make_variant_json(label, {} if label == "null" else level(label))
+    variant = tree and VariantFile(json.dumps(tree).encode(), f"dist/{name}: variant.json")
+    digest = hashlib.sha256(f"{name}{content}".encode()).hexdigest()
+    project, parsed, _ = identified(name)
+    metadata = CoreMetadata("ab" * 32, 10, b"")
+    return Distribution(
+        Path("dist") / name, project, parsed, label, 1000, digest, ">=3.9", metadata, variant,
+        provenance,
+    )  # fmt: skip
+
+
+def sdist(version="1.0"):
+    name = f"demo-{version}.tar.gz"
+    project, parsed, _ = identified(name)
+    digest = hashlib.sha256(name.encode()).hexdigest()
+    return Distribution(Path(name), project, parsed, None, 500, digest, None, None, None)
+
+
+def url_of(filename, sha256):
+    return f"https://files.example/{sha256[:8]}/{filename}"
+
+
+class Index:
+    """The state of one project, updated step by step, a day after each other."""
+
+    def __init__(self, page=None, documents=None):
+        self.page, self.documents, self.day = page, documents or {}, 0
+        self.changed = frozenset()
+
+    def update(self, *new, **options):
+        now = T0 + timedelta(days=self.day)
+        result = updated(self.page, self.documents, new, url_of=url_of, now=now, **options)
+        self.day += 1
+        self.page, self.documents, self.changed = result.page, result.documents, result.changed
+        return self
+
+    @property
+    def files(self):
+        return {file.filename: file for file in self.page.files}
+
+    def labels(self, name=DOCUMENT):
+        return set(json.loads(self.documents[name])["variants"])
+
+
+def check_documents(index):
+    """The page lists exactly the documents that there are, with their hashes and sizes."""
+    listed = {name: file for name, file in index.files.items() if name.endswith("-variants.json")}
+    assert listed.keys() == index.documents.keys()
+    for name, data in index.documents.items():
+        digest = hashlib.sha256(data).hexdigest()
+        assert listed[name].hashes == {"sha256": digest}
+        assert listed[name].size == len(data)
+        assert listed[name].url == url_of(name, digest)
+
+
+def test_a_new_project():
+    index = Index().update(wheel(), wheel(label="v3"), wheel(label="null"), sdist())
+    assert [file.filename for file in index.page.files] == [
+        "demo-1.0-py3-none-linux-null.whl",
+        "demo-1.0-py3-none-linux-v3.whl",
+        "demo-1.0-py3-none-linux.whl",
+        "demo-1.0.tar.gz",
+        DOCUMENT,
+    ]
+    assert index.page.versions == ("1.0",)
+    assert index.labels() == {"null", "v3"}
+    check_documents(index)
+    item = wheel(label="v3")
+    assert index.files[item.path.name] == PageFile(
+        item.path.name,
+        url_of(item.path.name, item.sha256),
+        {"sha256": item.sha256},
+        ">=3.9",
+        size=1000,
+        upload_time=TIMES[0],
+        core_metadata={"sha256": "ab" * 32},
+    )
+    assert index.files["demo-1.0.tar.gz"].core_metadata is None
+    assert index.changed == set(index.files)
+
+
+def test_a_second_batch_keeps_the_first():
+    """P2: the variants of aarch64 after those of x86_64."""
+    index = Index().update(wheel("linux", "v3"), wheel("linux", "null"))
+    index.update(wheel("mac", "v4"), wheel("mac", "null"))
+    assert index.labels() == {"v3", "v4", "null"}
+    check_documents(index)
+    assert {name: file.upload_time for name, file in index.files.items()} == {
+        "demo-1.0-py3-none-linux-null.whl": TIMES[0],
+        "demo-1.0-py3-none-linux-v3.whl": TIMES[0],
+        "demo-1.0-py3-none-mac-null.whl": TIMES[1],
+        "demo-1.0-py3-none-mac-v4.whl": TIMES[1],
+        DOCUMENT: TIMES[0],
+    }
+    assert index.changed == {
+        "demo-1.0-py3-none-mac-null.whl", "demo-1.0-py3-none-mac-v4.whl", DOCUMENT,
+    }  # fmt: skip
+
+
+def test_the_same_again_changes_nothing():
+    files = [wheel(label="v3"), wheel(), sdist("2.0")]
+    index = Index().update(*files)
+    before = index.page, index.documents
+    index.update(*files, files[0])
+    assert (index.page, index.documents) == before
+    assert not index.changed
+    index.update()
+    assert (index.page, index.documents) == before
+    assert not index.changed
+
+
+def test_another_version_leaves_documents_alone():
+    index = Index().update(wheel(label="v3"))
+    index.documents = {DOCUMENT: b'{"unread": 1}', "demo-3.0-variants.json": b"not listed"}
+    index.update(wheel(label="v4", version="2.0"))
+    assert index.documents.keys() == {DOCUMENT, "demo-2.0-variants.json"}
+    assert index.documents[DOCUMENT] == b'{"unread": 1}'
+    assert index.page.versions == ("1.0", "2.0")
+
+
+def test_other_contents_under_a_listed_name_are_refused():
+    index = Index().update(wheel(label="v3"))
+    with pytest.raises(UpdateError, match="a published file cannot change") as caught:
+        index.update(wheel(label="v3", content="other"))
+    assert str(caught.value).startswith("https://files.example/")
+    assert "dist/demo-1.0-py3-none-linux-v3.whl has" in str(caught.value).replace("\\", "/")
+    with pytest.raises(UpdateError):
+        Index().update(wheel(), wheel(content="other"))
+    unhashed = replace(index.page, files=(PageFile(wheel().path.name, "https://u:p@x.example/w"),))
+    with pytest.raises(UpdateError, match="no SHA-256") as caught:
+        Index(unhashed).update(wheel())
+    assert "u:p" not in str(caught.value)
+
+
+def test_contradictions_name_both_sources():
+    index = Index().update(wheel(label="v3"))
+    other = wheel("mac", "v3", tree=make_variant_json("v3", level("v2")))
+    with pytest.raises(InconsistentMetadata) as caught:
+        index.update(other)
+    assert "https://files.example/" in str(caught.value)
+    assert "demo-1.0-py3-none-mac-v3.whl" in str(caught.value)
+
+
+def test_what_was_said_of_a_file_is_kept():
+    index = Index().update(wheel(label="v3", provenance=b"{}"), wheel())
+    name = wheel(label="v3").path.name
+    provenance = url_of(f"{name}.provenance", hashlib.sha256(b"{}").hexdigest())
+    assert index.files[name].provenance == provenance
+    yanked = replace(index.files[name], yanked="broken", gpg_sig=True)
+    yanked = replace(yanked, hashes={"md5": "00", **yanked.hashes})
+    files = (yanked, index.files[wheel().path.name], index.files[DOCUMENT])
+    index.page = Page("demo", files, ("1.0",), "archived", "done", tracks=("https://a.example/",))
+    index.update(wheel(label="v3"), wheel(label="null"))
+    assert index.files[name] == yanked
+    assert (index.page.status, index.page.status_reason) == ("archived", "done")
+    assert index.page.tracks == ("https://a.example/",)
+    index.update(wheel(label="v3", provenance=b"{1}"))
+    digest = hashlib.sha256(b"{1}").hexdigest()
+    assert index.files[name].provenance == url_of(f"{name}.provenance", digest)
+    assert index.files[name].upload_time == TIMES[0]
+
+
+def test_files_of_others_stay():
+    egg = PageFile("demo-0.5-py2.7.egg", "https://x.example/e")
+    odd = PageFile("demo-1.0-a-b-c-d-e-f-g.whl", "https://x.example/o")
+    time = PageFile("demo-0.9.tar.gz", "https://x.example/s", {"sha256": "0" * 64})
+    index = Index(Page("demo", (time, egg, odd))).update(wheel())
+    assert list(index.files) == [egg.filename, odd.filename, time.filename, wheel().path.name]
+    assert index.files[time.filename] == time
+    assert index.page.versions == ("0.9", "1.0")
+
+
+def test_removed_wheels_take_their_labels_with_them():
+    first, second = wheel("linux", "v3"), wheel("mac", "v3")
+    index = Index().update(first, second, wheel(label="v4"), wheel(label="null"), wheel())
+    index.update(removed=[first.path.name])
+    assert index.labels() == {"v3", "v4", "null"}
+    assert index.changed == {first.path.name}
+    index.update(removed=[second.path.name])
+    assert index.labels() == {"v4", "null"}
+    check_documents(index)
+    assert index.changed == {second.path.name, DOCUMENT}
+    index.update(removed=[name for name in index.files if name.count("-") == 5])
+    assert not index.documents
+    assert list(index.files) == [wheel().path.name]
+    index.update(removed=[wheel().path.name, "unknown.whl"])
+    assert (index.page.files, index.page.versions) == ((), ())
+
+
+def test_a_removed_file_can_be_replaced():
+    index = Index().update(wheel(label="v3"), wheel(label="null"))
+    other = wheel(label="v3", content="new", tree=make_variant_json("v3", level("v2")))
+    index.update(other, removed=[other.path.name])
+    assert json.loads(index.documents[DOCUMENT])["variants"]["v3"] == level("v2")
+    assert index.files[other.path.name].upload_time == TIMES[1]
+    assert index.files[DOCUMENT].upload_time == TIMES[0]
+
+
+def test_labels_without_a_wheel_on_the_page_stay():
+    index = Index().update(wheel(label="v3"))
+    tree = json.loads(index.documents[DOCUMENT])
+    tree["variants"]["elsewhere"] = level("v4")
+    index.documents = {DOCUMENT: json.dumps(tree).encode()}
+    index.update(wheel("mac", "v3"))
+    assert index.labels() == {"v3", "elsewhere"}
+    assert json.loads(index.documents[DOCUMENT]) == tree  # the bytes too, as they say the same
+
+
+def test_a_document_that_is_missing():
+    index = Index().update(wheel(label="v3"))
+    index.documents = {}
+    complete = updated(
+        index.page, {}, [wheel(label="v3"), wheel(label="v4")], url_of=url_of, now=T0
+    )
+    assert complete.documents.keys() == {DOCUMENT}
+    with pytest.raises(UpdateError, match=f"{DOCUMENT}: is needed"):
+        index.update(wheel(label="v4"))
+
+
+def test_variant_wheels_that_never_had_a_document():
+    file = PageFile("demo-1.0-py3-none-linux-v3.whl", "https://x.example/a", {"sha256": "0" * 64})
+    index = Index(Page("demo", (file,))).update(wheel(label="null"))
+    assert index.labels() == {"null"}
+
+
+def test_without_core_metadata():
+    index = Index().update(wheel(), core_metadata=False)
+    assert index.files[wheel().path.name].core_metadata is None
+
+
+def test_of_one_project():
+    with pytest.raises(ValueError, match="one project"):
+        Index().update()
+    with pytest.raises(ValueError, match="one project"):
+        Index(Page("other", ())).update(wheel())
+
+
+def old_wheels():
+    """Wheels of format 0.0.3, which is kept: no later one has its priorities and static values."""
+    trees = []
+    for label, count, extra in (
+        ("x", 1, {}),
+        ("00000000", 2, {"optional": False}),
+        ("y", 3, {}),
+    ):
+        providers = {
+            "a": {"requires": ["acme"], **extra},
+            "c": {"requires": ["c"], "install-time": False},
+        }
+        tree = make_variant_json(
+            label, {"a": {"f": [label]}} if label != "00000000" else {}, ("a", "b", "c")[:count],
+            providers=dict(list(providers.items())[: 2 if count == 3 else 1]),
+        )  # fmt: skip
+        tree["$schema"] = f"{OLD}v0.0.3.json"
+        tree["static-properties"] = {"c": {"z": ["1"], "b": ["2"]}} if count == 3 else {}
+        tree["default-priorities"]["feature"] = {"a": ["f", "g"]}
+        tree["default-priorities"]["property"] = {"a": {"g": ["2"], "f": ["y", "x"]}}
+        trees.append(tree)
+    return [wheel(label=next(iter(tree["variants"])), version="0.9", tree=tree) for tree in trees]
+
+
+def acme_wheels():
+    """Wheels whose providers and namespaces grow: metadata of format 0.2.0."""
+    provider = {"a": {"requires": ["acme"]}}
+    more = {**provider, "b": {"static-properties": {"f": ["1"]}}}
+    trees = [
+        make_variant_json("one", {"a": {"f": ["1"]}}, ("a",), providers=provider),
+        make_variant_json("two", {"b": {"f": ["1"]}}, ("a", "b"), providers=more),
+        make_variant_json("null", {}, ("a",), providers=provider),
+    ]
+    return [
+        wheel(label=next(iter(tree["variants"])), version="3.0",
+              tree={**tree, "$schema": f"{OLD}v0.2.0.json"})
+        for tree in trees
+    ]  # fmt: skip
+
+
+ALL = [
+    *(wheel(tag, label) for tag in ("linux", "mac") for label in ("v2", "v3", "null")),
+    wheel(), wheel("mac"), sdist(), wheel(label="v4", version="2.0"), *old_wheels(), *acme_wheels(),
+]  # fmt: skip
+AT_ONCE = Index().update(*ALL)
+
+
+def timeless(page):
+    return replace(page, files=tuple(replace(file, upload_time=None) for file in page.files))
+
+
+@given(
+    order=st.permutations(ALL),
+    cuts=st.lists(st.integers(0, len(ALL)), max_size=6),
+    again=st.lists(st.sampled_from(ALL), max_size=5),
+)
+def test_batches_in_any_order_give_the_same(order, cuts, again):
+    index = Index()
+    bounds = [0, *sorted(cuts), len(order)]
+    seen = {}
+    for start, end in itertools.pairwise(bounds):
+        batch = order[start:end]
+        if not batch and index.page is None:
+            continue
+        index.update(*batch, *(item for item in again if item in order[:end]))
+        check_documents(index)
+        for name, file in index.files.items():
+            assert file.upload_time == seen.setdefault(name, file.upload_time)
+        assert seen.keys() == index.files.keys()
+        assert {item.path.name for item in order[:end]} <= seen.keys()
+    assert timeless(index.page) == timeless(AT_ONCE.page)
+    assert index.documents == AT_ONCE.documents
+    for (project, version), data in (
+        ((name.split("-")[0], name.split("-")[1]), data) for name, data in index.documents.items()
+    ):
+        read = read_metadata(data, project)
+        for item in ALL:
+            if item.variant is not None and str(item.version) == version:
+                label = item.variant.metadata.label_of(item.label)
+                expected = item.variant.metadata.properties_of(label)
+                assert read.properties_of(read.label_of(item.label)) == expected
+
+
+@given(order=st.permutations(ALL), kept=st.sets(st.sampled_from([item.path.name for item in ALL])))
+def test_what_is_removed_leaves_no_trace_in_labels(order, kept):
+    index = Index().update(*order)
+    index.update(removed=[item.path.name for item in ALL if item.path.name not in kept])
+    check_documents(index)
+    rest = [item for item in ALL if item.path.name in kept]
+    assert {name for name in index.files if not name.endswith("json")} == kept
+    if rest:
+        fresh = Index().update(*rest)
+        assert index.page.versions == fresh.page.versions
+        assert index.documents.keys() == fresh.documents.keys()
+        for name in index.documents:
+            assert index.labels(name) == fresh.labels(name)
+
+
+def test_yanked_files():
+    index = Index().update(wheel(label="v3"), wheel(label="null"), wheel(version="2.0"))
+    v3, null, second = (wheel(label="v3"), wheel(label="null"), wheel(version="2.0"))
+    page = yanked(index.page, {"demo-1.0-*": "broken", second.path.name: ""})
+    state = {file.filename: file.yanked for file in page.files}
+    assert state == {
+        v3.path.name: "broken", null.path.name: "broken", second.path.name: "", DOCUMENT: None,
+    }  # fmt: skip
+    page = unyanked(page, ["*-null.whl"])
+    assert {file.filename: file.yanked for file in page.files} == {**state, null.path.name: None}
+    assert unyanked(page, ["*"]) == index.page
+    for change in (yanked(index.page, {}), unyanked(index.page, ["*"])):
+        assert change == index.page
+    for pattern in ("demo-3.0-*", DOCUMENT, ""):
+        with pytest.raises(UpdateError, match="no file of demo has this name"):
+            yanked(index.page, {pattern: ""})
+        with pytest.raises(UpdateError, match="no file of demo has this name"):
+            unyanked(index.page, [pattern])
+
+
+def test_status():
+    page = Page("demo", ())
+    archived = with_status(page, "archived", "superseded by other")
+    assert (archived.status, archived.status_reason) == ("archived", "superseded by other")
+    assert with_status(archived, "active") == page
+    with pytest.raises(UpdateError, match="'gone' is not the status of a project: active, arch"):
+        with_status(page, "gone")

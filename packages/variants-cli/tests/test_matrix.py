@@ -406,6 +406,9 @@ def test_json(write, variants):
     assert result.json == [
         {
             "label": "cu129_sm90_v3",
+            "build": "cu129_sm90_v3",
+            "python": "",
+            "platform": "",
             "values": {"cuda": "12.9", "gpu": "sm90", "cpu": "v3"},
             "title": "CUDA 12.9; H100",
             "properties": [
@@ -433,6 +436,7 @@ def test_github(write, variants):
         "gpu": "sm90",
         "cpu": "v3",
         "variant": "cu129_sm90_v3",
+        "build": "cu129_sm90_v3",
         "environment": {
             "USE_CUDA": "1",
             "CUDA_ARCHITECTURES": "90",
@@ -448,6 +452,7 @@ def test_gitlab(write, variants):
     assert result.json[".variants"]["parallel"]["matrix"] == [
         {
             "VARIANT": "cu129_sm90_v3",
+            "VARIANT_BUILD": "cu129_sm90_v3",
             "VARIANT_CUDA": "12.9",
             "VARIANT_GPU": "sm90",
             "VARIANT_CPU": "v3",

@@ -547,7 +547,7 @@ def test_what_a_killed_run_left(build, tmp_path):
 
 
 def test_no_frontend(build, monkeypatch, tmp_path):
-    monkeypatch.setattr(frontends, "_uv", lambda: None)
+    monkeypatch.setattr(frontends, "find_uv", lambda: None)
     result = build("--frontend", "uv")
     assert result.code == 1
     assert result.err.endswith(

@@ -22,13 +22,15 @@ from ..matrix.build_results import (
     Built,
     Failed,
     same_contents,
+    same_wheels,
     unrelated_wheels,
 )
 from ..matrix.building import build_all, for_this_machine, locked
 from ..matrix.combination import combine, select
 from ..matrix.frontends import AUTO, FRONTENDS, find_frontend
 from ..matrix.model import Matrix, Variant
-from ..matrix.output import LIMITS, TEXTS, metadata, table
+from ..matrix.output import LIMITS, PARTS, TEXTS, metadata, table
+from ..matrix.parts import counts, grouped, read_share, share
 from ..matrix.reading import read_matrix
 from ..matrix.source_archive import make_sdist
 from .index import index
@@ -39,6 +41,15 @@ if TYPE_CHECKING:
     from rich.status import Status
 
 TABLE, METADATA = "table", "metadata"
+
+
+def _share(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> tuple[int, int] | None:
+    try:
+        return None if text is None else read_share(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, parameter) from None
 
 
 @click.command(short_help="Show, plan or build the variants of a build matrix.")
@@ -56,6 +67,19 @@ TABLE, METADATA = "table", "metadata"
     metavar="WHICH",
     multiple=True,
     help="Select variants: a label, a pattern such as 'sm90_*', or AXIS=VALUE. Repeatable.",
+)
+@click.option(
+    "--part",
+    metavar="N/COUNT",
+    callback=_share,
+    help="Of the selected ones, the N-th of COUNT shares of equal size.",
+)
+@click.option(
+    "--group-by",
+    metavar="AXIS",
+    multiple=True,
+    help="With --format github or gitlab: a list of jobs for each value of the axis, and several "
+    "where the service's limit is exceeded. Repeatable.",
 )
 @click.option("--build", is_flag=True, help="Build variant wheels on this machine, and index them.")
 @click.option(
@@ -103,6 +127,8 @@ def matrix(
     file: Path,
     form: str,
     only: tuple[str, ...],
+    part: tuple[int, int] | None,
+    group_by: tuple[str, ...],
     build: bool,
     output: Path,
     source: Path | None,
@@ -128,6 +154,12 @@ def matrix(
     variants = combine(read)
     _check(read, variants)
     chosen = select(variants, only)
+    if part is not None:
+        chosen = share(chosen, *part)
+        if not chosen:
+            raise click.ClickException("this share is empty: choose a smaller count")
+    if group_by and form not in PARTS:
+        raise click.UsageError(f"--group-by needs --format {' or '.join(PARTS)}")
     if build:
         plan = Plan(read, output, find_frontend(frontend), isolation, jobs, fresh)
         _build(plan, chosen, variants)
@@ -136,14 +168,16 @@ def matrix(
     elif form == TABLE:
         print_table(("label", "for", "needs"), table(chosen))
         of = f" of {len(variants)}" if len(chosen) < len(variants) else ""
-        note(f"{counted(len(chosen), 'variant')}{of}")
+        note(f"{counts(chosen)}{of}")
     elif form == METADATA:
         click.echo(metadata(read, chosen), nl=False)
+    elif group_by:
+        click.echo(PARTS[form](grouped(chosen, group_by, LIMITS[form][1])))
     else:
         service, limit = LIMITS.get(form, ("", len(chosen)))
         if len(chosen) > limit:
             warn(f"{service} runs at most {limit} jobs per matrix, this one has {len(chosen)}: "
-                 "split it with --only")  # fmt: skip
+                 "split it with --group-by")  # fmt: skip
         click.echo(TEXTS[form](chosen))
 
 
@@ -158,7 +192,7 @@ def _check(read: Matrix, variants: Sequence[Variant]) -> None:
 def _build(plan: Plan, chosen: Sequence[Variant], variants: Sequence[Variant]) -> None:
     here, elsewhere = for_this_machine(chosen)
     if elsewhere:
-        note(f"not built on this machine: {', '.join(variant.label for variant in elsewhere)}")
+        note(f"not built on this machine: {', '.join(variant.name for variant in elsewhere)}")
     if not here:
         raise click.ClickException("none of the selected variants can be built on this machine")
     built: list[Built] = []
@@ -174,23 +208,28 @@ def _build(plan: Plan, chosen: Sequence[Variant], variants: Sequence[Variant]) -
         with closing(build_all(plan, here, sdist)) as events:
             for event in events:
                 if isinstance(event, Variant):
-                    progress.start(event.label)
+                    progress.start(event.name)
                     continue
-                with progress.ending(event.label) as place:
+                with progress.ending(event.name) as place:
                     if isinstance(event, Built):
                         built.append(event)
-                        click.echo(f"{place} {event.label} {_how(event)}", err=True)
+                        click.echo(f"{place} {event.name} {_how(event)}", err=True)
                     else:
                         failed.append(event)
-                        click.echo(f"{place} {event.label} FAILED", err=True)
+                        click.echo(f"{place} {event.name} FAILED", err=True)
                         fail(str(event.error))
                         _show_log(event.error)
-    order = {variant.label: number for number, variant in enumerate(here)}
-    built.sort(key=lambda item: order[item.label])
+    order = {variant.name: number for number, variant in enumerate(here)}
+    built.sort(key=lambda item: order[item.name])
     for labels in same_contents(built):
         warn(
             f"{' and '.join(labels)} install the same files: "
             "the build does not use what distinguishes them"
+        )
+    for names in same_wheels(built):
+        warn(
+            f"{' and '.join(names)} have the same wheel, which works for all of them: "
+            "leave the others out"
         )
     for unrelated in unrelated_wheels(plan.output, built, variants):
         warn(
@@ -200,7 +239,7 @@ def _build(plan: Plan, chosen: Sequence[Variant], variants: Sequence[Variant]) -
     for item in built:
         click.echo(plan.output / item.wheel)
     if failed:
-        left_out = ", ".join(sorted((item.label for item in failed), key=order.__getitem__))
+        left_out = ", ".join(sorted((item.name for item in failed), key=order.__getitem__))
         raise click.ClickException(
             f"{len(failed)} of {counted(len(here), 'variant')} could not be built: {left_out}; "
             "no index was written; run the same command again to continue"

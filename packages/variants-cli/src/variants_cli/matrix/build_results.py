@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
@@ -28,6 +28,7 @@ class Built:
     """A finished wheel.
 
     Attributes:
+        name: of the variant, see `Variant.name`.
         label: of the variant.
         wheel: its filename.
         sha256: of the file, hexadecimal.
@@ -38,6 +39,7 @@ class Built:
         how: what this run did: `BUILT`, `PACKED` or `KEPT`.
     """
 
+    name: str
     label: str
     wheel: str
     sha256: str
@@ -50,9 +52,9 @@ class Built:
 
 @dataclass(frozen=True)
 class Failed:
-    """A variant whose build failed, and the error."""
+    """A variant whose build failed: its name, and the error."""
 
-    label: str
+    name: str
     error: VariantError
 
 
@@ -100,11 +102,25 @@ def unrelated_wheels(
 
 
 def same_contents(built: Sequence[Built]) -> list[tuple[str, ...]]:
-    """Return the groups of labels whose wheels install the same files."""
+    """Return the groups of labels whose wheels for one Python and platform install the same."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for item in built:
+        target = item.name.removeprefix(item.label)
+        groups.setdefault((item.contents, target), []).append(item.label)
+    return _several(groups.values())
+
+
+def same_wheels(built: Sequence[Built]) -> list[tuple[str, ...]]:
+    """Return the groups of names whose wheels have one filename, so that the last one remains."""
     groups: dict[str, list[str]] = {}
     for item in built:
-        groups.setdefault(item.contents, []).append(item.label)
-    return [tuple(labels) for labels in groups.values() if len(labels) > 1]
+        groups.setdefault(item.wheel, []).append(item.name)
+    return _several(groups.values())
+
+
+def _several(groups: Iterable[list[str]]) -> list[tuple[str, ...]]:
+    found = dict.fromkeys(tuple(group) for group in groups if len(group) > 1)
+    return list(found)
 
 
 def fingerprint(parts: object) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import platform
 import shutil
+import sys
 import threading
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -20,9 +22,16 @@ def for_this_machine(
     variants: Sequence[Variant],
 ) -> tuple[tuple[Variant, ...], tuple[Variant, ...]]:
     """Return the *variants* that this machine can build, and the others."""
-    fits = [all(host.evaluate() for host in variant.hosts) for variant in variants]
+    fits = [_fits_here(variant) for variant in variants]
     pairs = list(zip(variants, fits, strict=True))
     return tuple(v for v, fit in pairs if fit), tuple(v for v, fit in pairs if not fit)
+
+
+def _fits_here(variant: Variant) -> bool:
+    target = variant.platform
+    return all(host.evaluate() for host in variant.hosts) and (
+        target is None or target.can_build(sys.platform, platform.machine())
+    )
 
 
 @contextmanager

@@ -22,12 +22,15 @@ def combine(matrix: Matrix) -> tuple[Variant, ...]:
     """Return the variants of *matrix*: values in their order, the last axis changing fastest.
 
     Raises:
-        MatrixError: there are none, two have one label, or two values contradict each other.
+        MatrixError: there are none, two values contradict each other, or two variants have one
+            label and differ in more than Python and platform.
     """
     variants: dict[str, Variant] = {}
+    first: dict[str, Variant] = {}
     for chosen in _combinations(matrix):
         variant = _variant(matrix, chosen)
-        other = variants.setdefault(variant.label, variant)
+        _check_same_properties(matrix, variant, first.setdefault(variant.label, variant))
+        other = variants.setdefault(variant.name, variant)
         if other is not variant:
             raise MatrixError(
                 matrix.source,
@@ -42,13 +45,22 @@ def combine(matrix: Matrix) -> tuple[Variant, ...]:
     return tuple(variants.values())
 
 
+def distinct(variants: Iterable[Variant]) -> tuple[Variant, ...]:
+    """Return the first of *variants* of each label: without their Pythons and platforms."""
+    found: dict[str, Variant] = {}
+    for variant in variants:
+        found.setdefault(variant.label, variant)
+    return tuple(found.values())
+
+
 def select(variants: Sequence[Variant], wanted: Iterable[str]) -> tuple[Variant, ...]:
     """Return those of *variants* that are *wanted*.
 
     Args:
         variants: all of them.
-        wanted: labels or patterns of labels (``sm90_*``), any of which has to match; and
-            ``axis=value``, one of which has to match for each axis named. Nothing for all.
+        wanted: labels or names of variants or patterns of them (``sm90_*``), any of which has to
+            match; and ``axis=value``, one of which has to match for each axis named. Nothing for
+            all.
 
     Raises:
         VariantError: something that matches nothing, or all together do.
@@ -62,17 +74,17 @@ def select(variants: Sequence[Variant], wanted: Iterable[str]) -> tuple[Variant,
             found = any(axis in v.values and v.values[axis].name == name for v in variants)
         else:
             patterns.append(text)
-            found = any(fnmatchcase(variant.label, text) for variant in variants)
+            found = any(_named_by(variant, text) for variant in variants)
         if not found:
-            labels = ", ".join(variant.label for variant in variants[:8])
+            names = list(dict.fromkeys(variant.label for variant in variants))
             raise VariantError(
-                f"{shortened(text)} matches no variant: {labels}"
-                + (", …" if len(variants) > 8 else "")
+                f"{shortened(text)} matches no variant: {', '.join(names[:8])}"
+                + (", …" if len(names) > 8 else "")
             )
     selected = tuple(
         variant
         for variant in variants
-        if (not patterns or any(fnmatchcase(variant.label, pattern) for pattern in patterns))
+        if (not patterns or any(_named_by(variant, pattern) for pattern in patterns))
         and all(variant.values[axis].name in names for axis, names in by_axis.items())
     )
     if not selected:
@@ -87,13 +99,32 @@ def metadata_of(matrix: Matrix, variants: Iterable[Variant]) -> Metadata:
         MatrixError: a label or property that the project rules out.
     """
     listed: dict[str, Properties] = {}
-    for variant in variants:
+    for variant in distinct(variants):
         try:
             found = add_variant(matrix.project, variant.label, variant.settings.properties)
         except VariantError as error:
             raise MatrixError(matrix.source, _named(variant.values), str(error)) from None
         listed.update(found.variants)
     return replace(matrix.project, variants=listed)
+
+
+def _named_by(variant: Variant, pattern: str) -> bool:
+    return fnmatchcase(variant.label, pattern) or fnmatchcase(variant.name, pattern)
+
+
+def _check_same_properties(matrix: Matrix, variant: Variant, first: Variant) -> None:
+    if variant.name == first.name:
+        return  # the same one, or one of the same label, which another message is about
+    if set(variant.settings.properties) == set(first.settings.properties):
+        return
+    differing = set(variant.settings.properties) ^ set(first.settings.properties)
+    raise MatrixError(
+        matrix.source,
+        "properties",
+        f"{_named(first.values)} and {_named(variant.values)} both have the label "
+        f"{variant.label!r}, but differ in {', '.join(sorted(map(str, differing)))}: "
+        "a label has the same properties for every Python and platform",
+    )
 
 
 def _combinations(matrix: Matrix) -> list[dict[str, Value]]:

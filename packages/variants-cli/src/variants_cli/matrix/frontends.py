@@ -7,14 +7,15 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-FRONTENDS = ("uv", "build")
+UV = "uv"
+FRONTENDS = (UV, "build")
 AUTO = "auto"
 
 
 def find_frontend(name: str) -> str:
     """Return the frontend *name*; for `AUTO`, uv if it is installed, because it is faster."""
     if name == AUTO:
-        return "uv" if _uv() else "build"
+        return UV if find_uv() else "build"
     return name
 
 
@@ -26,8 +27,9 @@ def command(
     config_settings: Mapping[str, tuple[str, ...]],
     *,
     isolated: bool = True,
+    python: str = sys.executable,
 ) -> list[str]:
-    """Return the command line that builds *source* with the running Python.
+    """Return the command line that builds *source*.
 
     Args:
         frontend: one of `FRONTENDS`.
@@ -36,18 +38,20 @@ def command(
         target: the folder that gets the result.
         config_settings: for the build backend.
         isolated: build in an isolated environment.
+        python: the interpreter to build with, by default the running one.
     """
-    if frontend == "uv":
-        line = [_uv() or "uv", "build", "--python", sys.executable, "--out-dir", str(target)]
+    if frontend == UV:
+        line = [find_uv() or UV, "build", "--python", python, "--out-dir", str(target)]
         line += [] if isolated else ["--no-build-isolation"]
     else:
-        line = [sys.executable, "-m", "build", "--outdir", str(target)]
+        line = [python, "-m", "build", "--outdir", str(target)]
         # Like uv, without checking the installed dependencies.
         line += [] if isolated else ["--no-isolation", "--skip-dependency-check"]
     settings = (f"-C{key}={text}" for key, texts in config_settings.items() for text in texts)
     return [*line, f"--{kind}", *settings, str(source)]
 
 
-def _uv() -> str | None:
+def find_uv() -> str | None:
+    """Return the path of uv, None if it is not installed."""
     # Prefer the one in the current environment.
     return shutil.which("uv", path=str(Path(sys.executable).parent)) or shutil.which("uv")

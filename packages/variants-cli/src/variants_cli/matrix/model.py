@@ -14,6 +14,8 @@ from pep_variants.errors import VariantError, redacted
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.property import Property
 
+from .wheel_targets import Platform, Python
+
 
 class MatrixError(VariantError):
     """A matrix file that cannot be used.
@@ -87,6 +89,8 @@ class Value:
         requires: conditions on the values of other axes.
         host: environment marker of machines that can build it; None for any machine.
         settings: its settings.
+        python: the Python that it builds with; None if the axis does not say.
+        platform: the platform that it builds for; None if the axis does not say.
     """
 
     name: str
@@ -95,6 +99,13 @@ class Value:
     requires: Where = field(default_factory=dict)
     host: Marker | None = None
     settings: Settings = field(default_factory=Settings)
+    python: Python | None = None
+    platform: Platform | None = None
+
+    @property
+    def is_target(self) -> bool:
+        """Whether it is a Python or a platform, which are no part of the variant."""
+        return self.python is not None or self.platform is not None
 
 
 @dataclass(frozen=True)
@@ -153,7 +164,10 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Variant:
-    """One combination of the matrix.
+    """One combination of the matrix: a wheel to build.
+
+    A matrix with axes for Pythons or platforms has several of one label, which have the same
+    properties.
 
     Attributes:
         label: its label.
@@ -164,6 +178,28 @@ class Variant:
     label: str
     values: Mapping[str, Value]
     settings: Settings
+
+    @property
+    def python(self) -> Python | None:
+        """The Python that it is built with, None for the running one."""
+        found = (value.python for value in self.values.values() if value.python is not None)
+        return next(found, None)
+
+    @property
+    def platform(self) -> Platform | None:
+        """The platform that it is built for, None for that of the machine that builds it."""
+        found = (value.platform for value in self.values.values() if value.platform is not None)
+        return next(found, None)
+
+    @property
+    def name(self) -> str:
+        """The label and, where the matrix has axes for them, the Python and the platform.
+
+        Unique in the matrix, and a valid filename: ``cu129_sm90-cp312-manylinux_x86_64``.
+        """
+        python = [self.python.tag] if self.python is not None else []
+        platform = [str(self.platform)] if self.platform is not None else []
+        return "-".join((self.label, *python, *platform))
 
     @property
     def title(self) -> str:

@@ -12,8 +12,9 @@ from pep_variants.choose.phrases import why_chosen
 from pep_variants.model.property import Property
 
 from ..description import write_description
-from .combination import metadata_of
+from .combination import distinct, metadata_of
 from .model import Matrix, Variant
+from .parts import Part
 
 GITHUB_JOBS = 256
 """Maximum number of jobs of a matrix on GitHub Actions."""
@@ -22,15 +23,21 @@ GITLAB_JOBS = 200
 
 
 def table(variants: Sequence[Variant]) -> list[tuple[str, str, str]]:
-    """Return label, title and needs of every variant."""
+    """Return label, title and needs of every label."""
     return [
         (
             variant.label,
-            variant.title,
+            _title(variant),
             why_chosen(_grouped(variant.settings.properties)) or "any machine",
         )
-        for variant in variants
+        for variant in distinct(variants)
     ]
+
+
+def _title(variant: Variant) -> str:
+    """Return the titles of its values, without those of Pythons and platforms."""
+    titles = (value.title for value in variant.values.values() if not value.is_target)
+    return "; ".join(filter(None, titles))
 
 
 def tree(variant: Variant) -> dict[str, Any]:
@@ -38,6 +45,9 @@ def tree(variant: Variant) -> dict[str, Any]:
     settings = variant.settings
     return {
         "label": variant.label,
+        "build": variant.name,
+        "python": variant.python.tag if variant.python is not None else "",
+        "platform": str(variant.platform) if variant.platform is not None else "",
         "values": {axis: value.name for axis, value in variant.values.items()},
         "title": variant.title,
         "properties": [str(item) for item in settings.properties],
@@ -60,6 +70,7 @@ def github(variants: Sequence[Variant]) -> str:
         {
             **{axis: value.name for axis, value in variant.values.items()},
             "variant": variant.label,
+            "build": variant.name,
             "environment": _environment(variant),
             **variant.settings.ci,
         }
@@ -70,29 +81,49 @@ def github(variants: Sequence[Variant]) -> str:
 
 def gitlab(variants: Sequence[Variant]) -> str:
     """Return a hidden GitLab job ``.variants`` to extend, as JSON, which is also YAML."""
+    return json.dumps({".variants": _gitlab_job(variants)}, indent=2)
+
+
+def github_parts(parts: Sequence[Part]) -> str:
+    """Return the ``strategy.matrix`` of a job that calls another workflow for each of *parts*."""
+    jobs = [
+        {"group": part.name, "jobs": len(part.variants), "options": shlex.join(part.options)}
+        for part in parts
+    ]
+    return json.dumps({"include": jobs}, separators=(",", ":"))
+
+
+def gitlab_parts(parts: Sequence[Part]) -> str:
+    """Return a hidden GitLab job for each of *parts*, as JSON."""
+    jobs = {f".variants {part.name}".strip(): _gitlab_job(part.variants) for part in parts}
+    return json.dumps(jobs, indent=2)
+
+
+def _gitlab_job(variants: Sequence[Variant]) -> dict[str, Any]:
     jobs = [
         {
             "VARIANT": variant.label,
+            "VARIANT_BUILD": variant.name,
             **{f"VARIANT_{_variable(axis)}": v.name for axis, v in variant.values.items()},
             **_environment(variant),
             **{_variable(key): text for key, text in variant.settings.ci.items()},
         }
         for variant in variants
     ]
-    return json.dumps({".variants": {"parallel": {"matrix": jobs}}}, indent=2)
+    return {"parallel": {"matrix": jobs}}
 
 
 def shell(variants: Sequence[Variant]) -> str:
     """Return commands of a POSIX shell that set the build environment.
 
-    That of the one variant, or else that of the variant whose label is in ``$VARIANT``.
+    That of the one variant, or else that of the variant whose name is in ``$VARIANT``.
     """
     if len(variants) == 1:
         return "\n".join(_exports(variants[0]))
-    lines = ['case "${VARIANT:?is to be one of the labels}" in']
+    lines = ['case "${VARIANT:?is to be one of the variants}" in']
     for variant in variants:
         lines.append(
-            f"{shlex.quote(variant.label)})" + (f" # {variant.title}" * bool(variant.title))
+            f"{shlex.quote(variant.name)})" + (f" # {variant.title}" * bool(variant.title))
         )
         lines += (f"    {line}" for line in _exports(variant))
         lines.append("    ;;")
@@ -107,6 +138,12 @@ TEXTS: Mapping[str, Callable[[Sequence[Variant]], str]] = {
     "gitlab": gitlab,
 }
 """Functions that make the output, by format."""
+
+PARTS: Mapping[str, Callable[[Sequence[Part]], str]] = {
+    "github": github_parts,
+    "gitlab": gitlab_parts,
+}
+"""Functions that make the output in parts, by format."""
 
 LIMITS = {"github": ("GitHub Actions", GITHUB_JOBS), "gitlab": ("GitLab", GITLAB_JOBS)}
 """Service and its maximum number of jobs of a matrix, by format."""

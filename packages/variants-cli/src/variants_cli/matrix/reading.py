@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from packaging.markers import InvalidMarker, Marker
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -19,10 +20,13 @@ from pep_variants.model.property import Property
 from .build_table import read_build
 from .model import Condition, Matrix, MatrixError, Override, Settings, Value, Where
 from .table_checks import TableChecks
+from .wheel_targets import read_platform, read_python
+
+T = TypeVar("T")
 
 _KEYS = ("extends", "label", "variant", "axes", "exclude", "override", "build")
 _SETTINGS = ("properties", "environment", "config-settings", "ci")
-_VALUE = ("label", "title", "requires", "host", *_SETTINGS)
+_VALUE = ("label", "title", "requires", "host", *_SETTINGS, "python", "platform")
 _OVERRIDE = ("where", "label", *_SETTINGS)
 _VARIANT = ("$schema", "default-priorities", "providers", "static-properties")
 
@@ -107,13 +111,15 @@ class _Reader:
                     f"axes.{name}", "has no values: add one, or leave the axis out"
                 )
             self._axes[name] = tuple(values)
+        axes = {
+            axis: tuple(self._value(name, tables[axis], f"axes.{axis}", axis) for name in names)
+            for axis, names in self._axes.items()
+        }
+        self._check_targets(axes)
         return Matrix(
             source=self._source,
             project=self._project(tree),
-            axes={
-                axis: tuple(self._value(name, tables[axis], f"axes.{axis}", axis) for name in names)
-                for axis, names in self._axes.items()
-            },
+            axes=axes,
             label=self._label(tree),
             exclude=tuple(
                 self._where(table, f"exclude[{number}]", empty=False)
@@ -151,7 +157,16 @@ class _Reader:
         table = self._checks.table(axis_table, name, path)
         path = f"{path}.{name}"
         self._checks.check_keys(table, path, _VALUE)
-        label = self._checks.string(table, "label", path, name)
+        python = self._target(table, "python", path, read_python)
+        platform = self._target(table, "platform", path, read_platform)
+        is_target = python is not None or platform is not None
+        if is_target and table.get("properties"):
+            raise self._checks.error(
+                f"{path}.properties",
+                "a label has the same properties for every Python and platform: "
+                "set them in another axis",
+            )
+        label = self._checks.string(table, "label", path, "" if is_target else name)
         if not _PART.fullmatch(label):
             raise self._checks.error(
                 f"{path}.label",
@@ -170,7 +185,39 @@ class _Reader:
             requires=requires,
             host=self._marker(table, path),
             settings=self._settings(table, path),
+            python=python,
+            platform=platform,
         )
+
+    def _target(
+        self, table: dict[str, Any], key: str, path: str, read: Callable[[str], T]
+    ) -> T | None:
+        text = self._checks.string(table, key, path, "")
+        if key not in table:
+            return None
+        try:
+            return read(text)
+        except ValueError as error:
+            raise self._checks.error(f"{path}.{key}", f"{shortened(text)} {error}") from None
+
+    def _check_targets(self, axes: Mapping[str, tuple[Value, ...]]) -> None:
+        """Check that one axis at most has Pythons, for all its values, and one platforms."""
+        for key in ("python", "platform"):
+            giving = []
+            for axis, values in axes.items():
+                missing = [value.name for value in values if getattr(value, key) is None]
+                if len(missing) == len(values):
+                    continue
+                if missing:
+                    raise self._checks.error(
+                        f"axes.{axis}.{missing[0]}",
+                        f"has no {key}, which other values of this axis have: add it",
+                    )
+                giving.append(axis)
+            if len(giving) > 1:
+                raise self._checks.error(
+                    f"axes.{giving[1]}", f"axis {giving[0]!r} has the key {key!r}, too: keep one"
+                )
 
     def _override(self, table: dict[str, Any], path: str) -> Override:
         self._checks.check_keys(table, path, _OVERRIDE)

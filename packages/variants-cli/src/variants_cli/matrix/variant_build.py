@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-import platform
 import shutil
 import sys
-import sysconfig
 import tempfile
 import threading
 import time
@@ -42,9 +40,11 @@ from .build_results import (
 )
 from .combination import metadata_of
 from .frontends import command
+from .interpreters import find_interpreter
 from .model import Variant
 from .repairing import repair_command, same_release
 from .source_archive import unpack
+from .wheel_targets import is_built_for
 
 
 def build_variant(
@@ -62,10 +62,10 @@ def build_variant(
     try:
         return _build_or_reuse(plan, variant, sdist, source, stop)
     except VariantError as error:
-        return Failed(variant.label, error)
+        return Failed(variant.name, error)
     except OSError as error:
         place = f"{error.filename}: " if error.filename is not None else ""
-        return Failed(variant.label, BuildError(f"{place}{error.strerror or error}"))
+        return Failed(variant.name, BuildError(f"{place}{error.strerror or error}"))
 
 
 def build_environment(variant: Variant, base: Mapping[str, str]) -> dict[str, str]:
@@ -82,20 +82,21 @@ def _build_or_reuse(
     variant_json = write_description(metadata_of(plan.matrix, [variant]), None)
     environment = build_environment(variant, os.environ)
     settings = config_settings(plan.matrix.build.backend, variant)
+    interpreter = find_interpreter(variant.python, plan.frontend)
     own = {name: environment[name] for name in _variables(variant)}
     # A backend that writes the metadata itself has to run again when it changes.
     written = variant_json.decode() if plan.matrix.build.backend else ""
     inputs = fingerprint(
         [source, written, own, settings, plan.frontend, plan.isolated,
-         sys.version, sysconfig.get_platform(), platform.machine()]
+         interpreter.version, interpreter.platform, interpreter.machine]
     )  # fmt: skip
     # A build may take hours: its result is kept until it is repaired and packed.
-    kept = plan.folder / f"built-{variant.label}-{inputs[:16]}"
+    kept = plan.folder / f"built-{variant.name}-{inputs[:16]}"
     repair = plan.matrix.build.repair.get(sys.platform, ())
     if repair:
         inputs = fingerprint([inputs, repair])
     metadata = hashlib.sha256(variant_json).hexdigest()
-    path = plan.folder / f"{variant.label}.json"
+    path = plan.folder / f"{variant.name}.json"
     done = None if plan.fresh else read_result(plan, path)
     if done is not None and done.fingerprint != inputs:
         done = None
@@ -110,24 +111,35 @@ def _build_or_reuse(
         return built
 
     start = time.monotonic()
-    log = plan.folder / f"{variant.label}.log"
+    log = plan.folder / f"{variant.name}.log"
     with tempfile.TemporaryDirectory(
         prefix="tree-", dir=plan.folder, ignore_cleanup_errors=True
     ) as folder:
         if plan.fresh or not kept.is_dir():
             _remove_kept(plan, variant)
             tree, target = unpack(sdist, Path(folder) / "source"), Path(folder) / "wheel"
-            line = command(plan.frontend, "wheel", tree, target, settings, isolated=plan.isolated)
-            CommandRunner(stop).run(line, log, environment, variant.label)
-            _only_wheel(target, variant.label, log)
+            line = command(
+                plan.frontend, "wheel", tree, target, settings,
+                isolated=plan.isolated, python=interpreter.executable,
+            )  # fmt: skip
+            CommandRunner(stop).run(line, log, environment, variant.name)
+            _only_wheel(target, variant.name, log)
             target.rename(kept)
-        wheel = _only_wheel(kept, variant.label, log)
+        wheel = _only_wheel(kept, variant.name, log)
         if repair:
             wheel = _repaired(plan, variant, repair, wheel, Path(folder), environment, stop)
+        _check_target(variant, wheel, repaired=bool(repair))
         wheel, contents = _pack(wheel, plan.output, variant, variant_json)
     seconds = round(time.monotonic() - start, 1)
     built = Built(
-        variant.label, wheel.name, file_digest(wheel), inputs, metadata, contents, seconds
+        variant.name,
+        variant.label,
+        wheel.name,
+        file_digest(wheel),
+        inputs,
+        metadata,
+        contents,
+        seconds,
     )
     remove_former(plan, path, wheel)
     write_result(path, built)
@@ -149,16 +161,32 @@ def _repaired(
     Raises:
         BuildError: the command fails, or does not make exactly one wheel of the same release.
     """
-    log = plan.folder / f"{variant.label}-repair.log"
+    log = plan.folder / f"{variant.name}-repair.log"
     target = folder / "repaired"
     target.mkdir()
-    what = f"{variant.label}: the repair"
+    what = f"{variant.name}: the repair"
     line = repair_command(repair, wheel, target)
     CommandRunner(stop).run(line, log, environment, what, "correct build.repair")
     found = _only_wheel(target, what, log)
     if not same_release(wheel, found):
         raise BuildError(f"{what} made {found.name} of {wheel.name}: see {log}")
     return found
+
+
+def _check_target(variant: Variant, wheel: Path, *, repaired: bool) -> None:
+    """Check that *wheel* is for the Python and the platform of *variant*.
+
+    Raises:
+        BuildError: it is not.
+    """
+    if is_built_for(wheel.name, variant.python, variant.platform):
+        return
+    wanted = " on ".join(str(part) for part in (variant.python, variant.platform) if part)
+    way_out = "correct build.repair" if repaired else "set build.repair, if a repair adds the tag"
+    raise BuildError(
+        f"{variant.name}: the build made {wheel.name}, which is not for {wanted}: {way_out}, or "
+        "correct the axes"
+    )
 
 
 def _pack(wheel: Path, output: Path, variant: Variant, variant_json: bytes) -> tuple[Path, str]:
@@ -197,7 +225,9 @@ def _only_wheel(folder: Path, what: str, log: Path) -> Path:
 
 
 def _remove_kept(plan: Plan, variant: Variant) -> None:
-    for left in plan.folder.glob(f"built-{variant.label}-*"):
+    for left in plan.folder.glob(f"built-{variant.name}-*"):
+        if left.name.rpartition("-")[0] != f"built-{variant.name}":
+            continue  # of the same label for another Python
         shutil.rmtree(left, ignore_errors=True)
 
 

@@ -1,0 +1,331 @@
+"""Matrices with axes for Pythons and platforms: several wheels of one label."""
+
+import json
+import shlex
+import sys
+import time
+
+import pytest
+from packaging.tags import Tag
+
+from variants_cli.matrix.combination import combine, distinct, select
+from variants_cli.matrix.interpreters import RUNNING, find_interpreter
+from variants_cli.matrix.reading import read_matrix
+from variants_cli.matrix.wheel_targets import is_built_for, read_platform, read_python
+
+HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
+VARIANT = '[variant]\ndefault-priorities.namespace = ["x86_64", "aarch64"]\n'
+CPU = """
+[axes.cpu.baseline]
+label = "null"
+[axes.cpu.v3]
+requires = { platform = ["linux", "mac"] }
+properties = ["x86_64 :: level :: v3"]
+environment.CFLAGS = ["-mavx2"]
+"""
+TARGETS = """
+[axes.python."3.11"]
+python = "3.11"
+[axes.python."3.13t"]
+python = "cp313t"
+[axes.platform.linux]
+platform = "manylinux_2_28_x86_64"
+ci = { runs-on = "ubuntu-24.04" }
+[axes.platform.mac]
+platform = "macosx_x86_64"
+[axes.platform.windows]
+platform = "win_amd64"
+environment.CL = "/O2"
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a matrix file."""
+
+    def write(body=CPU + TARGETS):
+        path = tmp_path / "matrix.toml"
+        path.write_text(VARIANT + body)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("text", "tag", "request_"),
+    [
+        ("3.12", "cp312", "cpython@3.12"),
+        ("cp312", "cp312", "cpython@3.12"),
+        ("3.13t", "cp313t", "cpython@3.13+freethreaded"),
+        ("cp3.14", "cp314", "cpython@3.14"),
+        ("pp311", "pp311", "pypy@3.11"),
+    ],
+)
+def test_pythons(text, tag, request_):
+    python = read_python(text)
+    assert (python.tag, python.request) == (tag, request_)
+
+
+@pytest.mark.parametrize(
+    ("text", "tag", "shown", "system"),
+    [
+        ("manylinux_2_28_x86_64", "manylinux_x86_64", "manylinux_2_28_x86_64", "linux"),
+        ("manylinux_aarch64", "manylinux_aarch64", "manylinux_aarch64", "linux"),
+        ("manylinux2014_i686", "manylinux_i686", "manylinux_2_17_i686", "linux"),
+        ("musllinux_1_2_x86_64", "musllinux_x86_64", "musllinux_1_2_x86_64", "linux"),
+        ("macosx_11_0_arm64", "macosx_arm64", "macosx_11_0_arm64", "darwin"),
+        ("win_amd64", "win_amd64", "win_amd64", "win32"),
+        ("win32", "win32", "win32", "win32"),
+        ("linux_x86_64", "linux_x86_64", "linux_x86_64", "linux"),
+    ],
+)
+def test_platforms(text, tag, shown, system):
+    platform = read_platform(text)
+    assert (platform.tag, str(platform), platform.system) == (tag, shown, system)
+    assert read_platform(str(platform)) == platform
+
+
+@pytest.mark.parametrize(
+    ("python", "tags", "fits"),
+    [
+        ("3.12", "cp312-cp312-any", True),
+        ("3.12", "cp312-cp312t-any", False),
+        ("3.13t", "cp313-cp313t-any", True),
+        ("3.13t", "cp313-cp313-any", False),
+        ("3.12", "cp311-cp311-any", False),
+        ("3.12", "cp310-abi3-any", True),
+        ("3.9", "cp310-abi3-any", False),
+        ("3.13t", "cp310-abi3-any", False),
+        ("3.12", "py3-none-any", True),
+        ("3.12", "py2-none-any", False),
+        ("3.12", "cp312-none-any", True),
+        ("pp311", "pp311-pypy311_pp73-any", True),
+        ("pp311", "cp311-cp311-any", False),
+    ],
+)
+def test_wheels_of_pythons(python, tags, fits):
+    assert read_python(python).fits(Tag(*tags.split("-"))) == fits
+
+
+@pytest.mark.parametrize(
+    ("platform", "tag", "fits"),
+    [
+        ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", True),
+        ("manylinux_2_28_x86_64", "manylinux_2_34_x86_64", False),
+        ("manylinux_x86_64", "manylinux_2_34_x86_64", True),
+        ("manylinux_x86_64", "manylinux2014_x86_64", True),
+        ("manylinux_x86_64", "linux_x86_64", False),
+        ("linux_x86_64", "linux_x86_64", True),
+        ("manylinux_x86_64", "manylinux_2_17_aarch64", False),
+        ("macosx_11_0_arm64", "macosx_11_0_universal2", True),
+        ("macosx_11_0_arm64", "macosx_12_0_arm64", False),
+        ("win_amd64", "any", True),
+        ("win32", "win32", True),
+        ("win_amd64", "win32", False),
+    ],
+)
+def test_wheels_of_platforms(platform, tag, fits):
+    assert read_platform(platform).fits(Tag("py3", "none", tag)) == fits
+
+
+def test_labels_and_several_tags_of_a_wheel():
+    name = "a-1-cp310-abi3-manylinux2014_x86_64.manylinux_2_28_x86_64-cu129.whl"
+    assert is_built_for(name, read_python("3.12"), read_platform("manylinux_2_17_x86_64"))
+    assert not is_built_for(name, read_python("3.12"), read_platform("win_amd64"))
+    assert not is_built_for("a.zip", read_python("3.12"), None)
+
+
+def test_one_label_for_all_pythons_and_platforms(write):
+    found = combine(read_matrix(write()))
+    assert [variant.label for variant in distinct(found)] == ["null", "v3"]
+    names = [variant.name for variant in found]
+    assert len(names) == 2 * 3 + 2 * 2
+    assert names[0] == "null-cp311-manylinux_2_28_x86_64"
+    assert "v3-cp313t-macosx_x86_64" in names
+    assert "v3-cp311-win_amd64" not in names
+    chosen = select(found, ["python=3.11", "platform=windows"])
+    assert [variant.name for variant in chosen] == ["null-cp311-win_amd64"]
+    assert chosen[0].settings.environment == {"CL": "/O2"}
+    assert select(found, ["v3-cp311-macosx_x86_64"]) == select(
+        found, ["v3", "python=3.11", "platform=mac"]
+    )
+
+
+def test_table_and_metadata_know_labels_only(write, variants):
+    result = variants("matrix", write())
+    assert [line.split()[0] for line in result.out.splitlines()] == ["null", "v3"]
+    assert result.err == "note: 10 wheels: 2 variants, 2 Pythons, 3 platforms\n"
+    found = variants("matrix", write(), "--format", "metadata").json
+    assert sorted(found["variants"]) == ["null", "v3"]
+
+
+def test_exports_have_all_axes(write, variants):
+    (job,) = variants(
+        "matrix", write(), "--only", "v3-cp313t-manylinux*", "--format", "github"
+    ).json["include"]
+    assert job == {
+        "cpu": "v3",
+        "python": "3.13t",
+        "platform": "linux",
+        "variant": "v3",
+        "build": "v3-cp313t-manylinux_2_28_x86_64",
+        "environment": {"CFLAGS": "-mavx2"},
+        "runs-on": "ubuntu-24.04",
+    }
+    tree = variants("matrix", write(), "--format", "gitlab").json
+    jobs = tree[".variants"]["parallel"]["matrix"]
+    assert {job["VARIANT_BUILD"] for job in jobs} == {
+        variant.name for variant in combine(read_matrix(write()))
+    }
+    (item,) = variants(
+        "matrix", write(), "--only", "v3", "--only", "python=3.11", "--only", "platform=linux",
+        "--format", "json",
+    ).json  # fmt: skip
+    assert (item["python"], item["platform"]) == ("cp311", "manylinux_2_28_x86_64")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ('[axes.python.x]\npython = "3"', "axes.python.x.python: '3' is not a Python such as"),
+        ('[axes.python.x]\npython = ""', "axes.python.x.python: '' is not a Python such as"),
+        (
+            '[axes.platform.x]\nplatform = "linux32"',
+            "axes.platform.x.platform: 'linux32' is not a platform such as",
+        ),
+        (
+            '[axes.python.a]\npython = "3.12"\n[axes.python.b]',
+            "axes.python.b: has no python, which other values of this axis have: add it",
+        ),
+        (
+            '[axes.python.a]\npython = "3.12"\n[axes.more.b]\npython = "3.13"',
+            "axes.more: axis 'python' has the key 'python', too: keep one",
+        ),
+        (
+            '[axes.python.a]\npython = "3.12"\nproperties = ["x86_64 :: level :: v3"]',
+            "axes.python.a.properties: a label has the same properties for every Python",
+        ),
+        (
+            '[axes.python.a]\npython = "3.12"\n[axes.python.b]\npython = "cp312"',
+            "label: cpu=v3, python=a and cpu=v3, python=b both have the label 'v3'",
+        ),
+        (
+            '[axes.python.a]\npython = "3.12"\n[axes.python.b]\npython = "3.13"\n'
+            '[[override]]\nwhere = { python = "b" }\nproperties = ["x86_64 :: level :: v4"]',
+            "properties: cpu=v3, python=a and cpu=v3, python=b both have the label 'v3', but "
+            "differ in x86_64 :: level :: v3, x86_64 :: level :: v4",
+        ),
+    ],
+)
+def test_errors(write, variants, body, message):
+    path = write('[axes.cpu.v3]\nproperties = ["x86_64 :: level :: v3"]\n' + body)
+    result = variants("matrix", path)
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith(f"error: {path}: {message}"), result.err
+
+
+def _large():
+    """A matrix of 500 variants, 5 Pythons and 3 platforms."""
+    values = [
+        f'[axes.cpu.v{number}]\nproperties = ["x86_64 :: level :: v{number}"]\n'
+        for number in range(500)
+    ]
+    values += [f'[axes.python."3.{n}"]\npython = "3.{n}"\n' for n in range(10, 15)]
+    platforms = ("manylinux_x86_64", "macosx_arm64", "win_amd64")
+    values += [f'[axes.platform.{name}]\nplatform = "{name}"\n' for name in platforms]
+    return "".join(values)
+
+
+def test_large_matrix_is_split_into_lists_that_services_take(write, variants):
+    path = write(_large())
+    start = time.monotonic()
+    found = combine(read_matrix(path))
+    assert len(found) == 7500
+    assert time.monotonic() - start < 10
+    groups = variants(
+        "matrix", path, "--group-by", "python", "--group-by", "platform", "--format", "github"
+    ).json["include"]
+    assert len(groups) == 5 * 3 * 2
+    assert groups[1] == {
+        "group": "3.10 manylinux_x86_64 2/2",
+        "jobs": 250,
+        "options": "--only python=3.10 --only platform=manylinux_x86_64 --part 2/2",
+    }
+    jobs = variants("matrix", path, *shlex.split(groups[1]["options"]), "--format", "github")
+    assert len(jobs.json["include"]) == 250
+    assert jobs.json["include"][0]["build"] == "v250-cp310-manylinux_x86_64"
+    assert "runs at most" not in jobs.err
+    lists = variants("matrix", path, "--group-by", "python", "--format", "gitlab").json
+    assert max(len(job["parallel"]["matrix"]) for job in lists.values()) <= 200
+    assert sum(len(job["parallel"]["matrix"]) for job in lists.values()) == 7500
+    assert ".variants 3.10 1/8" in lists
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--group-by", "python"], "--group-by needs --format github or gitlab"),
+        (["--format", "github", "--group-by", "x"], "'x' is not an axis; there are cpu, python"),
+        (["--part", "3/2"], "'3/2' is not a share such as 2/3"),
+        (["--part", "19/20"], "this share is empty"),
+    ],
+)
+def test_wrong_parts(write, variants, options, message):
+    result = variants("matrix", write(), *options)
+    assert result.code
+    assert message in result.err
+
+
+# Interpreters
+
+
+def test_the_running_interpreter_is_preferred():
+    assert find_interpreter(None, "build") is RUNNING
+    assert find_interpreter(read_python(HERE), "uv").executable == RUNNING.executable
+
+
+def test_an_interpreter_on_the_path(tmp_path, monkeypatch):
+    """A program that says that it is another Python."""
+    from variants_cli.matrix import interpreters
+
+    if sys.platform == "win32":
+        pytest.skip("a script is no program there")
+    find_interpreter.cache_clear()
+    program = tmp_path / "python3.99"
+    answer = [str(program), "3.99.0", "linux-x86_64", "x86_64", "cpython", [3, 99], False]
+    program.write_text(
+        f"#!/bin/sh\ncase \"$2\" in *build*) echo build;; *) echo '{json.dumps(answer)}';; esac\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(interpreters, "find_uv", lambda: None)
+    assert find_interpreter(read_python("3.99"), "build").version == "3.99.0"
+    find_interpreter.cache_clear()
+
+
+def test_missing_interpreter(write, variants, tmp_path, monkeypatch):
+    find_interpreter.cache_clear()
+    monkeypatch.setenv("UV_PYTHON_DOWNLOADS", "never")
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    (tmp_path / "pyproject.toml").write_text(
+        '[build-system]\nrequires = []\nbuild-backend = "b"\nbackend-path = ["."]\n'
+    )
+    (tmp_path / "b.py").write_text(
+        "import tarfile\n"
+        "def build_sdist(folder, settings=None):\n"
+        "    with tarfile.open(folder + '/a-1.tar.gz', 'w:gz') as archive:\n"
+        "        archive.add('b.py', 'a-1/b.py')\n"
+        "    return 'a-1.tar.gz'\n"
+    )
+    path = write('[axes.cpu.null]\n[axes.python.x]\npython = "3.99"\n')
+    for frontend, message in (
+        ("build", "CPython 3.99 is not on this machine: install it (the program python3.99), or"),
+        ("uv", "CPython 3.99 is not on this machine, and uv could not fetch it ("),
+    ):
+        result = variants(
+            "matrix", path, "--build", "-o", tmp_path / "dist", "--frontend", frontend,
+            "--no-isolation",
+        )  # fmt: skip
+        assert result.code == 1
+        assert f"error: {message}" in result.err
+    find_interpreter.cache_clear()

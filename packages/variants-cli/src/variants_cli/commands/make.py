@@ -41,6 +41,7 @@ _ATTESTATION_SUFFIXES = (
     ".publish.attestation",
     ".sigstore",
     ".sigstore.json",
+    ".slsa.attestation",
 )
 """Of files beside a wheel that attest to its bytes (PEP 740, Sigstore, OpenPGP)."""
 

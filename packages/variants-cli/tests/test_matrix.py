@@ -419,6 +419,7 @@ def test_json(write, variants):
             ],
             "environment": {"USE_CUDA": "1", "CUDA_ARCHITECTURES": "90"},
             "flags": {"CXXFLAGS": "-DSM=90 -mavx2 -DNAME='x y'", "CFLAGS": "-mavx2"},
+            "compiler_flags": {},
             "config_settings": {"setup-args": ["-Dcpu=v3"]},
             "hosts": [],
             "ci": {"runs-on": "ubuntu-24.04"},

@@ -292,7 +292,7 @@ def test_an_interpreter_on_the_path(tmp_path, monkeypatch):
         pytest.skip("a script is no program there")
     find_interpreter.cache_clear()
     program = tmp_path / "python3.99"
-    answer = [str(program), "3.99.0", "linux-x86_64", "x86_64", "cpython", [3, 99], False]
+    answer = [str(program), "3.99.0", "linux-x86_64", "x86_64", "-O3", "cpython", [3, 99], False]
     program.write_text(
         f"#!/bin/sh\ncase \"$2\" in *build*) echo build;; *) echo '{json.dumps(answer)}';; esac\n"
     )

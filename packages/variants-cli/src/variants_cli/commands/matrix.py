@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -27,6 +28,7 @@ from ..matrix.build_results import (
 )
 from ..matrix.building import build_all, for_this_machine, locked
 from ..matrix.combination import combine, select
+from ..matrix.flags import warnings_of_lost_flags
 from ..matrix.frontends import AUTO, FRONTENDS, find_frontend
 from ..matrix.model import Matrix, Variant
 from ..matrix.output import LIMITS, PARTS, TEXTS, metadata, table
@@ -187,6 +189,8 @@ def _check(read: Matrix, variants: Sequence[Variant]) -> None:
         if finding.severity == ERROR:
             raise click.ClickException(f"{finding.place}: {finding.message}")
         warn(f"{finding.place}: {finding.message}")
+    for message in warnings_of_lost_flags(read, variants, os.environ):
+        warn(f"{read.source}: {message}")
 
 
 def _build(plan: Plan, chosen: Sequence[Variant], variants: Sequence[Variant]) -> None:

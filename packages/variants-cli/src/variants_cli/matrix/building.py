@@ -14,7 +14,7 @@ from pathlib import Path
 from .build_plan import BuildError, Plan
 from .build_results import Built, Failed
 from .model import Variant
-from .source_archive import contents_digest
+from .source_archive import SourceArchive
 from .variant_build import build_variant
 
 
@@ -63,7 +63,7 @@ def build_all(
 
     A failure does not stop other builds. Closing the iterator stops those that are running.
     """
-    source = contents_digest(sdist)
+    source = SourceArchive.read(sdist)
     stop = threading.Event()
     pending = list(variants)
     running: dict[Future[Built | Failed], Variant] = {}
@@ -73,9 +73,7 @@ def build_all(
                 while pending and len(running) < plan.jobs:
                     variant = pending.pop(0)
                     yield variant
-                    running[executor.submit(build_variant, plan, variant, sdist, source, stop)] = (
-                        variant
-                    )
+                    running[executor.submit(build_variant, plan, variant, source, stop)] = variant
                 # With a timeout: some systems deliver signals only between waits.
                 for future in wait(running, timeout=0.5, return_when=FIRST_COMPLETED).done:
                     del running[future]

@@ -173,10 +173,7 @@ def _settings(
     last = [override.settings for override in overrides]
     joiner = _Joiner(matrix.source, values)
     set_by_override = {name for settings in last for name in settings.environment}
-    flags: dict[str, tuple[str, ...]] = {}
-    for settings in (*given.values(), *last):
-        for name, words in settings.flags.items():
-            flags[name] = (*flags.get(name, ()), *words)
+    flags = _appended(settings.flags for settings in (*given.values(), *last))
     environment = joiner.joined(
         "environment", {a: s.environment for a, s in given.items()}, [s.environment for s in last]
     )
@@ -203,7 +200,16 @@ def _settings(
             [settings.config_settings for settings in last],
         ),
         joiner.joined("ci", {a: s.ci for a, s in given.items()}, [s.ci for s in last]),
+        _appended(settings.compiler_flags for settings in (*given.values(), *last)),
     )
+
+
+def _appended(given: Iterable[Mapping[str, tuple[str, ...]]]) -> dict[str, tuple[str, ...]]:
+    appended: dict[str, tuple[str, ...]] = {}
+    for mapping in given:
+        for name, words in mapping.items():
+            appended[name] = (*appended.get(name, ()), *words)
+    return appended
 
 
 class _Joiner:

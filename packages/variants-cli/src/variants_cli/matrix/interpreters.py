@@ -20,6 +20,7 @@ _QUERY = """
 import json, platform, sys, sysconfig
 print(json.dumps([
     sys.executable, sys.version, sysconfig.get_platform(), platform.machine(),
+    sysconfig.get_config_var("CFLAGS") or "",
     sys.implementation.name, list(sys.version_info[:2]),
     bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
 ]))
@@ -37,15 +38,23 @@ class Interpreter:
         version: its `sys.version`.
         platform: its `sysconfig.get_platform()`.
         machine: its `platform.machine()`.
+        flags: what it compiles extensions with: ``CFLAGS`` of its configuration.
     """
 
     executable: str
     version: str
     platform: str
     machine: str
+    flags: str = ""
 
 
-RUNNING = Interpreter(sys.executable, sys.version, sysconfig.get_platform(), platform.machine())
+RUNNING = Interpreter(
+    sys.executable,
+    sys.version,
+    sysconfig.get_platform(),
+    platform.machine(),
+    str(sysconfig.get_config_var("CFLAGS") or ""),
+)
 """The interpreter of this process."""
 
 
@@ -99,13 +108,13 @@ def _candidates(python: Python, frontend: str) -> Iterator[str]:
 def _queried(program: str, python: Python) -> Interpreter | None:
     """Return what *program* says of itself, None if it is not *python*."""
     try:
-        executable, *rest, implementation, version, free_threaded = json.loads(
+        *facts, implementation, version, free_threaded = json.loads(
             _output([program, "-c", _QUERY])
         )
         own = Python({"cpython": "cp", "pypy": "pp"}[implementation], tuple(version), free_threaded)
     except (ValueError, KeyError, TypeError):  # no output, or no Python that we know
         return None
-    return Interpreter(executable, *rest) if own == python else None
+    return Interpreter(*facts) if own == python else None
 
 
 def _check_build(found: Interpreter, python: Python) -> None:

@@ -69,6 +69,7 @@ class Settings:
         flags: words that are appended to a variable, such as ``CFLAGS``.
         config_settings: for the build backend (PEP 517); a key may have several values.
         ci: options of the CI job, e.g. the machine that it runs on.
+        compiler_flags: words by language, added to what the build compiles with, see `flags`.
     """
 
     properties: tuple[Property, ...] = ()
@@ -76,6 +77,7 @@ class Settings:
     flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     config_settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ci: Mapping[str, str] = field(default_factory=dict)
+    compiler_flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

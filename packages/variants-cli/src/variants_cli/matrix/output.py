@@ -53,6 +53,7 @@ def tree(variant: Variant) -> dict[str, Any]:
         "properties": [str(item) for item in settings.properties],
         "environment": dict(settings.environment),
         "flags": {name: " ".join(words) for name, words in settings.flags.items()},
+        "compiler_flags": {name: list(words) for name, words in settings.compiler_flags.items()},
         "config_settings": {key: list(values) for key, values in settings.config_settings.items()},
         "hosts": [str(host) for host in variant.hosts],
         "ci": dict(settings.ci),

@@ -18,6 +18,7 @@ from pep_variants.model.metadata import Metadata
 from pep_variants.model.property import Property
 
 from .build_table import read_build
+from .flags import LANGUAGES
 from .model import Condition, Matrix, MatrixError, Override, Settings, Value, Where
 from .table_checks import TableChecks
 from .wheel_targets import read_platform, read_python
@@ -25,7 +26,7 @@ from .wheel_targets import read_platform, read_python
 T = TypeVar("T")
 
 _KEYS = ("extends", "label", "variant", "axes", "exclude", "override", "build")
-_SETTINGS = ("properties", "environment", "config-settings", "ci")
+_SETTINGS = ("properties", "environment", "config-settings", "ci", "flags")
 _VALUE = ("label", "title", "requires", "host", *_SETTINGS, "python", "platform")
 _OVERRIDE = ("where", "label", *_SETTINGS)
 _VARIANT = ("$schema", "default-priorities", "providers", "static-properties")
@@ -289,7 +290,19 @@ class _Reader:
             flags,
             config_settings,
             {key: self._checks.string(ci, key, f"{path}.ci", "") for key in ci},
+            self._compiler_flags(table, path),
         )
+
+    def _compiler_flags(self, table: dict[str, Any], path: str) -> dict[str, tuple[str, ...]]:
+        value, path = table.get("flags", {}), f"{path}.flags"
+        if not isinstance(value, dict):
+            words = self._checks.strings(value, path, "a list, or a table of lists by language")
+            return dict.fromkeys(("c", "cxx"), words) if words else {}
+        self._checks.check_keys(value, path, LANGUAGES)
+        return {
+            language: self._checks.strings(words, f"{path}.{language}", "a list")
+            for language, words in value.items()
+        }
 
     def _properties(self, table: dict[str, Any], path: str) -> tuple[Property, ...]:
         path = f"{path}.properties"

@@ -8,12 +8,39 @@ import tarfile
 import threading
 import zipfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from .build_plan import BuildError, Plan
 from .build_process import CommandRunner
 from .build_results import digest, fingerprint
 from .frontends import command
+from .source_project import SourceProject, read_source
+
+
+@dataclass(frozen=True)
+class SourceArchive:
+    """A source distribution.
+
+    Attributes:
+        path: the file.
+        digest: of its contents, independent of dates and owners.
+        project: what it says of its own build.
+    """
+
+    path: Path
+    digest: str
+    project: SourceProject
+
+    @classmethod
+    def read(cls, path: Path) -> SourceArchive:
+        """Read the source distribution at *path*.
+
+        Raises:
+            BuildError: it cannot be read as one.
+            OSError: it cannot be opened.
+        """
+        return cls(path, contents_digest(path), read_source(path))
 
 
 def make_sdist(plan: Plan) -> Path:

@@ -39,28 +39,28 @@ from .build_results import (
     write_result,
 )
 from .combination import metadata_of
+from .flags import additions
 from .frontends import command
 from .interpreters import find_interpreter
 from .model import Variant
 from .repairing import repair_command, same_release
-from .source_archive import unpack
+from .source_archive import SourceArchive, unpack
 from .wheel_targets import is_built_for
 
 
 def build_variant(
-    plan: Plan, variant: Variant, sdist: Path, source: str, stop: threading.Event
+    plan: Plan, variant: Variant, source: SourceArchive, stop: threading.Event
 ) -> Built | Failed:
     """Build one variant, unless its wheel is up to date.
 
     Args:
         plan: options.
         variant: what to build.
-        sdist: the source distribution.
-        source: digest of its contents.
+        source: the source distribution.
         stop: set to stop the build.
     """
     try:
-        return _build_or_reuse(plan, variant, sdist, source, stop)
+        return _build_or_reuse(plan, variant, source, stop)
     except VariantError as error:
         return Failed(variant.name, error)
     except OSError as error:
@@ -77,17 +77,23 @@ def build_environment(variant: Variant, base: Mapping[str, str]) -> dict[str, st
 
 
 def _build_or_reuse(
-    plan: Plan, variant: Variant, sdist: Path, source: str, stop: threading.Event
+    plan: Plan, variant: Variant, source: SourceArchive, stop: threading.Event
 ) -> Built:
     variant_json = write_description(metadata_of(plan.matrix, [variant]), None)
     environment = build_environment(variant, os.environ)
     settings = config_settings(plan.matrix.build.backend, variant)
     interpreter = find_interpreter(variant.python, plan.frontend)
-    own = {name: environment[name] for name in _variables(variant)}
+    added = additions(
+        variant.settings.compiler_flags, source.project, environment, settings,
+        folder=plan.folder, interpreter=interpreter.flags,
+    )  # fmt: skip
+    environment.update(added.environment)
+    settings.update(added.config_settings)
+    own = {name: environment[name] for name in sorted({*_variables(variant), *added.environment})}
     # A backend that writes the metadata itself has to run again when it changes.
     written = variant_json.decode() if plan.matrix.build.backend else ""
     inputs = fingerprint(
-        [source, written, own, settings, plan.frontend, plan.isolated,
+        [source.digest, written, own, settings, plan.frontend, plan.isolated,
          interpreter.version, interpreter.platform, interpreter.machine]
     )  # fmt: skip
     # A build may take hours: its result is kept until it is repaired and packed.
@@ -117,7 +123,7 @@ def _build_or_reuse(
     ) as folder:
         if plan.fresh or not kept.is_dir():
             _remove_kept(plan, variant)
-            tree, target = unpack(sdist, Path(folder) / "source"), Path(folder) / "wheel"
+            tree, target = unpack(source.path, Path(folder) / "source"), Path(folder) / "wheel"
             line = command(
                 plan.frontend, "wheel", tree, target, settings,
                 isolated=plan.isolated, python=interpreter.executable,
@@ -232,7 +238,7 @@ def _remove_kept(plan: Plan, variant: Variant) -> None:
 
 
 def _variables(variant: Variant) -> list[str]:
-    return sorted({*variant.settings.environment, *variant.settings.flags})
+    return [*variant.settings.environment, *variant.settings.flags]
 
 
 def _contents(source: SourceWheel) -> str:

@@ -1,0 +1,254 @@
+"""The decision tree of a release: its leaf is the engine's choice, for every machine."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from pep_variants.choose.ranking import rank
+from pep_variants.formats.reader import read_metadata
+from pep_variants.model.metadata import Metadata, ProviderInfo
+from pep_variants.model.platform import Platform, Support
+from variants_cli import matrices
+from variants_cli.matrix.combination import combine, metadata_of
+from variants_cli.matrix.reading import read_matrix
+from variants_cli.pictures import decision_tree
+from variants_cli.pictures.coverage import cover, optional_namespaces
+from variants_cli.pictures.decision_tree import Leaf, Question, TreeTooLarge, grow, questions
+from variants_cli.pictures.machines import read_machines
+from variants_cli.pictures.provider_order import Chain, ProviderOrder, learn_order
+
+FOLDER = Path(matrices.__path__[0])
+FILES = sorted(path.name for path in FOLDER.glob("*.toml"))
+MACHINES = read_machines()
+PLATFORMS = [machine.platform for machine in MACHINES]
+
+
+def release(name):
+    matrix = read_matrix(FOLDER / name)
+    return metadata_of(matrix, combine(matrix))
+
+
+RELEASES = {name: release(name) for name in FILES}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_named_machine_gets_what_the_engine_chooses(name):
+    metadata = RELEASES[name]
+    order = learn_order(metadata, PLATFORMS)
+    for enabled in ((), *((namespace,) for namespace in optional_namespaces(metadata))):
+        tree = grow(metadata, order, enabled)
+        small = grow(metadata, order, enabled, several=False)
+        for choice in cover(metadata, MACHINES, enabled).choices:
+            assert small.decide(choice.ranking.platform) == choice.label, choice.machine.name
+            assert tree.decide(choice.ranking.platform) == choice.label, choice.machine.name
+
+
+VALUES = st.sampled_from(("a", "b", "c", "d"))
+LADDER = ("v4", "v3", "v2", "v1")
+"""Values of the features called ``level``: one implies those that follow."""
+NAMESPACES = ("gpu", "x86_64", "aarch64", "static")
+FEATURES = ("level", "model", "extension")
+
+
+@st.composite
+def metadata_of_random_variants(draw):
+    variants = {}
+    for number in range(draw(st.integers(0, 12))):
+        properties = {}
+        for namespace in draw(st.lists(st.sampled_from(NAMESPACES), unique=True, max_size=3)):
+            features = {}
+            for feature in draw(
+                st.lists(st.sampled_from(FEATURES), unique=True, min_size=1, max_size=2)
+            ):
+                wanted = st.sampled_from(LADDER) if feature == "level" else VALUES
+                found = draw(st.lists(wanted, unique=True, min_size=1, max_size=3))
+                features[feature] = tuple(sorted(found))
+            properties[namespace] = features
+        if properties:
+            variants[f"label{number}"] = properties
+    if draw(st.booleans()):
+        variants["null"] = {}
+    orders = st.lists(VALUES, unique=True, max_size=3).map(tuple)
+    return Metadata(
+        tuple(draw(st.permutations(NAMESPACES))),
+        variants,
+        {
+            "static": ProviderInfo(
+                static={"model": ("b", "a"), "level": LADDER[1:]}, optional=draw(st.booleans())
+            )
+        },
+        {"gpu": tuple(draw(st.permutations(FEATURES))[: draw(st.integers(0, 3))])},
+        {"gpu": {"model": draw(orders), "level": tuple(draw(st.permutations(LADDER))[:2])}},
+    )
+
+
+def order_of(metadata):
+    used = {namespace: metadata.used_values(namespace) for namespace in NAMESPACES}
+    chains = {}
+    for namespace, features in used.items():
+        if "level" in features:
+            steps = tuple(value for value in LADDER if value in features["level"])
+            chains[namespace, "level"] = Chain(steps)
+    return ProviderOrder(
+        {ns: tuple(name for name in FEATURES if name in used[ns]) for ns in NAMESPACES},
+        {
+            (ns, name): chains[ns, name].steps if name == "level" else values
+            for ns, features in used.items()
+            for name, values in features.items()
+        },
+        chains,
+    )
+
+
+@st.composite
+def random_platforms(draw, most):
+    found = {}
+    for namespace in ("gpu", draw(st.sampled_from(("x86_64", "aarch64")))):
+        features = {}
+        for feature in FEATURES:
+            if feature == "level":
+                values = LADDER[draw(st.integers(0, 4)) :]
+            else:
+                values = tuple(sorted(draw(st.lists(VALUES, unique=True, max_size=most))))
+            if values:
+                features[feature] = values
+        found[namespace] = Support(features)
+    return found
+
+
+def with_static(metadata, namespaces, enabled):
+    """Add what `Detector` adds: static properties, of an optional provider only if enabled."""
+    provider = metadata.providers["static"]
+    if not provider.optional or "static" in enabled:
+        namespaces = {**namespaces, "static": Support(provider.static)}
+    return Platform(namespaces)
+
+
+@given(st.data())
+@settings(max_examples=400, deadline=None)
+def test_the_leaf_is_what_the_engine_chooses(data):
+    metadata = data.draw(metadata_of_random_variants())
+    several = data.draw(st.booleans())
+    enabled = data.draw(st.sampled_from(((), ("static",))))
+    try:
+        tree = grow(metadata, order_of(metadata), enabled, several=several)
+    except TreeTooLarge:
+        assume(False)
+    for namespaces in data.draw(st.lists(random_platforms(4 if several else 1), max_size=8)):
+        platform = with_static(metadata, namespaces, enabled)
+        labels = rank(metadata, platform).labels
+        assert tree.decide(platform) == (labels[0] if labels else None)
+
+
+@pytest.mark.parametrize("name", FILES)
+@given(st.data())
+@settings(max_examples=30, deadline=None)
+def test_random_machines_of_the_shipped_matrices(name, data):
+    metadata = RELEASES[name]
+    order = learn_order(metadata, PLATFORMS)
+    tree = grow(metadata, order)
+    family = data.draw(st.sampled_from(("x86_64", "aarch64")))
+    found = {}
+    for namespace in ("nvidia", "amd", family):
+        features = {}
+        for feature in order.features.get(namespace, ()):
+            chain = order.chains.get((namespace, feature))
+            if chain:
+                values = chain.steps[data.draw(st.integers(0, len(chain.steps))) :]
+            else:
+                known = st.sampled_from(order.values[namespace, feature])
+                values = data.draw(st.lists(known, unique=True, max_size=3))
+            listed = order.values[namespace, feature]
+            features[feature] = tuple(value for value in listed if value in values)
+        found[namespace] = Support(features)
+    labels = rank(metadata, Platform(found)).labels
+    assert tree.decide(Platform(found)) == (labels[0] if labels else None)
+
+
+def variants(**properties):
+    return Metadata(("nvidia", "x86_64"), properties)
+
+
+def test_questions_are_in_the_order_of_the_ranking():
+    metadata = RELEASES["torch-2.10.0-cuda13.0.toml"]
+    tree = grow(metadata, learn_order(metadata, PLATFORMS), several=False)
+    first = tree.root
+    assert (first.namespace, first.feature) == ("nvidia", "cuda_version_lower_bound")
+    (answer,) = first.answers
+    assert answer.values == ("13.0",)
+    second = answer.node
+    assert second.feature == "sm_arch"
+    assert [a.values for a in second.answers][:2] == [("121_real",), ("120_real",)]
+    # Whoever has no new driver is asked for the CPU, as are those with another GPU.
+    assert second.otherwise is first.otherwise
+    assert {(q.namespace, q.feature) for q in questions(tree)} == {
+        ("nvidia", "cuda_version_lower_bound"),
+        ("nvidia", "sm_arch"),
+        ("x86_64", "level"),
+        ("x86_64", "avx"),
+        ("aarch64", "version"),
+        ("aarch64", "sve2"),
+    }
+
+
+def test_what_changes_nothing_is_not_asked():
+    metadata = variants(one={"nvidia": {"sm_arch": ("80_real", "90_real")}}, null={})
+    tree = grow(metadata, learn_order(metadata, PLATFORMS))
+    (question,) = questions(tree)
+    assert [answer.values for answer in question.answers] == [("90_real", "80_real")]
+    assert question.otherwise.label == "null"
+
+
+def test_without_variants_there_is_nothing_to_ask():
+    tree = grow(Metadata(("nvidia",)), ProviderOrder({"nvidia": ()}, {}, {}))
+    assert isinstance(tree.root, Leaf)
+    assert tree.root.label is None
+    assert tree.decide(Platform()) is None
+
+
+def test_second_gpu_is_asked_for_where_it_matters():
+    metadata = variants(
+        new={"nvidia": {"sm_arch": ("90_real",)}, "x86_64": {"level": ("v4",)}},
+        old={"nvidia": {"sm_arch": ("80_real",)}},
+    )
+    order = learn_order(metadata, PLATFORMS)
+    both = Platform({"nvidia": Support({"sm_arch": ("90_real", "80_real")})})
+    tree = grow(metadata, order)
+    asked = [question.feature for question in questions(tree)]
+    assert asked == ["sm_arch", "level", "sm_arch"]
+    assert tree.decide(both) == "old" == rank(metadata, both).labels[0]
+    alone = grow(metadata, order, several=False)
+    assert [question.feature for question in questions(alone)] == ["sm_arch", "level"]
+
+
+def test_too_many_questions(monkeypatch):
+    monkeypatch.setattr(decision_tree, "MAXIMUM", 20)
+    metadata = RELEASES["torch-2.10.0-cuda13.0.toml"]
+    with pytest.raises(TreeTooLarge, match="select variants with --only"):
+        grow(metadata, learn_order(metadata, PLATFORMS))
+
+
+def test_chains_are_learned_from_machines():
+    metadata = read_metadata(
+        b"""{"default-priorities": {"namespace": ["nvidia", "amd", "x86_64"]}, "variants": {
+        "one": {"nvidia": {"cuda_version_lower_bound": ["12.0", "12.8"],
+                           "cuda_version_upper_bound": ["13", "14"], "sm_arch": ["90_real"]},
+                "amd": {"rocm_version": ["6.3", "6.4"]},
+                "x86_64": {"level": ["v2", "v3"], "avx": ["on"], "avx512_bf16": ["on"]}}}}""",
+        "test",
+    )
+    order = learn_order(metadata, PLATFORMS)
+    assert order.chains["nvidia", "cuda_version_lower_bound"].steps == ("12.8", "12.0")
+    # A driver older than 13 is one older than 14, and 14 is listed first.
+    assert order.chains["nvidia", "cuda_version_upper_bound"] == Chain(("13", "14"))
+    assert order.values["nvidia", "cuda_version_upper_bound"] == ("14", "13")
+    assert ("amd", "rocm_version") not in order.chains  # each machine has one
+    assert order.features["x86_64"] == ("level", "avx512_bf16", "avx")
+
+
+def test_node_classes():
+    metadata = variants(one={"nvidia": {"sm_arch": ("90_real",)}})
+    tree = grow(metadata, learn_order(metadata, PLATFORMS))
+    assert [type(node) for node in tree.nodes()] == [Question, Leaf, Leaf]

@@ -85,21 +85,21 @@ def metadata_of_random_variants(draw):
 
 
 def order_of(metadata):
-    used = {namespace: metadata.used_values(namespace) for namespace in NAMESPACES}
-    chains = {}
-    for namespace, features in used.items():
-        if "level" in features:
-            steps = tuple(value for value in LADDER if value in features["level"])
-            chains[namespace, "level"] = Chain(steps)
-    return ProviderOrder(
-        {ns: tuple(name for name in FEATURES if name in used[ns]) for ns in NAMESPACES},
-        {
-            (ns, name): chains[ns, name].steps if name == "level" else values
-            for ns, features in used.items()
-            for name, values in features.items()
-        },
-        chains,
-    )
+    """How the providers of the test list what they support."""
+    static = metadata.providers["static"].static
+    features, values, chains = {}, {}, {}
+    for namespace in NAMESPACES:
+        used = metadata.used_values(namespace)
+        known = static if namespace == "static" else FEATURES
+        features[namespace] = tuple(dict.fromkeys((*(n for n in known if n in used), *used)))
+        for name, found in used.items():
+            listed = LADDER if name == "level" else found
+            if namespace == "static":
+                listed = (*static.get(name, ()), *found)
+            values[namespace, name] = tuple(dict.fromkeys(v for v in listed if v in found))
+            if name == "level":
+                chains[namespace, name] = Chain(tuple(v for v in LADDER if v in found))
+    return ProviderOrder(features, values, chains)
 
 
 @st.composite

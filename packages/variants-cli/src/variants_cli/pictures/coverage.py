@@ -24,9 +24,12 @@ from pep_variants.model.metadata import Metadata
 from .machines import Machine
 
 NOTHING, IDLE, OTHER, NULL, FITS = "nothing", "idle", "other", "null", "fits"
-"""What a machine gets: nothing; a variant that leaves its accelerator idle, though there are variants
-for accelerators of its kind, or though there are none; the null variant, where there is no
-accelerator; a variant for what it has."""
+"""What a machine gets.
+
+`NOTHING`: no variant fits. `IDLE`: a variant that makes no use of the machine's accelerator, though
+others are for its kind. `OTHER`: the same where none is for its kind. `NULL`: the null variant, on
+a machine without accelerator. `FITS`: a variant for what the machine has.
+"""
 
 OUTCOMES = (NOTHING, IDLE, OTHER, NULL, FITS)
 

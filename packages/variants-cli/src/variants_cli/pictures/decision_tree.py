@@ -46,7 +46,7 @@ class Answer:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """Which value of a feature does the machine support, the best one if there are several?
+    """A question: which is the best value of a feature that the machine supports.
 
     Attributes:
         namespace, feature: of what is asked for.

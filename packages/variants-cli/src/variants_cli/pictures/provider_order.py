@@ -1,8 +1,8 @@
 """In which order providers list features and values, as far as machines show it.
 
 A decision tree is for all machines, described or not, so it has to know what their providers would
-say: which feature comes first, and which values imply others (a driver for CUDA 12.9 is one for CUDA
-12.8). Both are taken from the answers for known machines and from static properties.
+say: which feature comes first, and which values imply others (a driver for CUDA 12.9 is one for
+CUDA 12.8). Both are taken from the answers for known machines and from static properties.
 """
 
 from __future__ import annotations

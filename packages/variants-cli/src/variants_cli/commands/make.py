@@ -26,8 +26,12 @@ from ..description import (
     lost_priorities,
     write_description,
 )
+from ..matrix.combination import combine, metadata_of, select
+from ..matrix.labelling import label_wheels
+from ..matrix.reading import read_matrix
 from ..recipe import Job, plan, read_recipe, target_name, unused
-from .arguments import check_targets, force_option, output_option
+from .arguments import check_targets, force_option, json_option, output_option
+from .written_wheels import print_written, written_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,12 +105,27 @@ def _parsed(
     "uses those beside the file that its patterns match.",
 )
 @click.option(
+    "--matrix",
+    "matrix_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Build matrix: gives wheels that were built elsewhere the label and the properties that "
+    "it says. The label is that of --only, or the name of the wheel's folder.",
+)
+@click.option(
+    "--only",
+    metavar="WHICH",
+    multiple=True,
+    help="With --matrix: which variant the wheels are: a label, a pattern or AXIS=VALUE. "
+    "Repeatable.",
+)
+@click.option(
     "--generation",
     type=click.Choice(list(GENERATIONS)),
     help="Format version of the metadata. Default: 0.2.0 if there are providers, else 0.1.1.",
 )
 @output_option
 @force_option
+@json_option
 def make(
     wheels: tuple[Path, ...],
     label: str | None,
@@ -115,9 +134,12 @@ def make(
     providers: tuple[str, ...],
     pyproject: Path | None,
     config: Path | None,
+    matrix_file: Path | None,
+    only: tuple[str, ...],
     generation: str | None,
     output: Path | None,
     force: bool,
+    as_json: bool,
 ) -> None:
     """Turn plain wheels into variant wheels.
 
@@ -129,7 +151,17 @@ def make(
     'x86_64 :: level :: v3'
     """
     wanted = GENERATIONS[generation] if generation else None
-    if config is not None:
+    if only and matrix_file is None:
+        raise click.UsageError("--only needs --matrix")
+    if matrix_file is not None:
+        if label or properties or namespaces or providers or pyproject or config:
+            raise click.UsageError(
+                "--matrix cannot be combined with --label, --config and other options of variants"
+            )
+        if not wheels:
+            raise click.UsageError("Missing argument 'WHEEL...'.")
+        jobs = _from_matrix(matrix_file, only, wheels, wanted)
+    elif config is not None:
         if label or properties or namespaces or providers or pyproject:
             raise click.UsageError(
                 "--config cannot be combined with --label, --property and other options of variants"
@@ -151,6 +183,8 @@ def make(
         jobs = _labelled(wheels, add_variant(project, label, properties), label, wanted)
     _check_documents(jobs)
     _write(jobs, output, force=force)
+    written = [written_wheel(job.wheel, (output or job.wheel.parent) / job.name) for job in jobs]
+    print_written(written, as_json=as_json)
 
 
 def _labelled(
@@ -186,6 +220,25 @@ def _from_recipe(config: Path, wheels: Sequence[Path], generation: Generation | 
         warn(f"{config}: {item.place}: no wheel matches {', '.join(item.patterns)}")
     _tell_lost(recipe.metadata)
     return plan(recipe, wheels, generation)
+
+
+def _from_matrix(
+    file: Path, only: Sequence[str], wheels: Sequence[Path], generation: Generation | None
+) -> list[Job]:
+    """Return the wheels to write to give *wheels* the labels of the matrix *file*."""
+    matrix = read_matrix(file)
+    variants = combine(matrix)
+    documents: dict[str, bytes] = {}
+    jobs = []
+    edits = Edits()
+    for wheel, variant in label_wheels(variants, select(variants, only), wheels):
+        if variant.label not in documents:
+            metadata = metadata_of(matrix, [variant])
+            documents[variant.label] = write_description(metadata, generation)
+        name = target_name(wheel.name, variant.label, edits)
+        jobs.append(Job(wheel, name, documents[variant.label], edits))
+    _tell_lost(matrix.project)
+    return jobs
 
 
 def _tell_lost(metadata: Metadata) -> None:
@@ -226,7 +279,6 @@ def _write(jobs: Sequence[Job], output: Path | None, *, force: bool) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             with replacing(target) as stream:
                 source.write(stream, job.variant_json, job.edits)
-        click.echo(target)
 
 
 def _attestations_of(wheel: Path) -> list[Path]:

@@ -27,6 +27,7 @@ from ..matrix.build_results import (
     unrelated_wheels,
 )
 from ..matrix.building import build_all, for_this_machine, locked
+from ..matrix.cibuildwheel import as_shell, as_variables
 from ..matrix.combination import combine, select
 from ..matrix.flags import warnings_of_lost_flags
 from ..matrix.frontends import AUTO, FRONTENDS, find_frontend
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from rich.status import Status
 
 TABLE, METADATA = "table", "metadata"
+CIBUILDWHEEL = {"cibuildwheel": as_shell, "cibuildwheel-env": as_variables}
 
 
 def _share(
@@ -59,7 +61,7 @@ def _share(
 @click.option(
     "--format",
     "form",
-    type=click.Choice([TABLE, *TEXTS, METADATA]),
+    type=click.Choice([TABLE, *TEXTS, *CIBUILDWHEEL, METADATA]),
     default=TABLE,
     show_default=True,
     help="What to print; 'metadata' is the *-variants.json of the release.",
@@ -173,6 +175,8 @@ def matrix(
         note(f"{counts(chosen)}{of}")
     elif form == METADATA:
         click.echo(metadata(read, chosen), nl=False)
+    elif form in CIBUILDWHEEL:
+        click.echo(CIBUILDWHEEL[form](read.build, chosen))
     elif group_by:
         click.echo(PARTS[form](grouped(chosen, group_by, LIMITS[form][1])))
     else:

@@ -12,7 +12,14 @@ from pep_variants.model.label import split_label
 from pep_variants.wheelfile.rewriting import open_source
 
 from ..console import note
-from .arguments import check_targets, force_option, output_option, wheels_argument
+from .arguments import (
+    check_targets,
+    force_option,
+    json_option,
+    output_option,
+    wheels_argument,
+)
+from .written_wheels import print_written, written_wheel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +29,8 @@ if TYPE_CHECKING:
 @wheels_argument
 @output_option
 @force_option
-def unmake(wheels: tuple[Path, ...], output: Path | None, force: bool) -> None:
+@json_option
+def unmake(wheels: tuple[Path, ...], output: Path | None, force: bool, as_json: bool) -> None:
     """Turn variant wheels back into plain ones.
 
     The inverse of make: removes the label from the name and variant.json from dist-info; everything
@@ -43,4 +51,5 @@ def unmake(wheels: tuple[Path, ...], output: Path | None, force: bool) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             with replacing(target) as stream:
                 source.write(stream, None)
-        click.echo(target)
+    written = [written_wheel(wheel, target) for wheel, target in targets.items()]
+    print_written(written, as_json=as_json)

@@ -1,0 +1,112 @@
+"""The real cibuildwheel takes the settings that `variants matrix --format cibuildwheel` prints."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.environments import ROOT, clean_environ
+from support.isolation import registries
+from support.tools import tool
+
+PROJECT = ROOT / "integration-tests" / "projects" / "dotproduct"
+MATRIX = r"""
+[variant]
+default-priorities.namespace = ["x86_64"]
+[axes.cpu.baseline]
+label = "null"
+[axes.cpu.v3]
+properties = ["x86_64 :: level :: v3"]
+environment.CFLAGS = ["-mavx2", "-DNAME='x y'"]
+environment.LEVEL = '3 or $more `b` \ "c"'
+config-settings = { setup-args = ["-Da=b c", "-Dd"] }
+[axes.python."3.12"]
+python = "3.12"
+[axes.python."3.14t"]
+python = "3.14t"
+[axes.python.pypy]
+python = "pp311"
+requires = { platform = "linux" }
+[axes.platform.linux]
+platform = "manylinux_2_28_x86_64"
+[axes.platform.mac]
+platform = "macosx_11_0_arm64"
+[axes.platform.windows]
+platform = "win_arm64"
+[build.repair]
+linux = "auditwheel repair --exclude 'lib a.so' -w {dest_dir} {wheel}"
+"""
+# Reads the options as cibuildwheel itself does, and prints what a build would get.
+READ = """
+import json, os, shlex, sys
+from cibuildwheel.options import CommandLineArguments, Options
+arguments = CommandLineArguments.defaults()
+arguments.package_dir = __import__("pathlib").Path(sys.argv[2])
+options = Options(sys.argv[1], arguments, env=dict(os.environ), defaults=False)
+build = options.build_options(None)
+print(json.dumps({
+    "environment": build.environment.as_dictionary({"CFLAGS": "-g"}),
+    "config_settings": shlex.split(build.config_settings),
+    "repair": build.repair_command,
+    "image": (build.manylinux_images or {}).get("x86_64", ""),
+}))
+"""
+
+
+@pytest.fixture
+def settings(tmp_path: Path):
+    """The settings of a run as environment variables."""
+
+    def settings(*only: str) -> dict[str, str]:
+        path = tmp_path / "matrix.toml"
+        path.write_text(MATRIX)
+        command = [sys.executable, "-c", "from variants_cli.main import main; main()", "matrix"]
+        options = [text for which in only for text in ("--only", which)]
+        done = subprocess.run(
+            [*command, str(path), "--format", "cibuildwheel-env", *options],
+            capture_output=True, text=True, check=True, env=clean_environ(),
+        )  # fmt: skip
+        return dict(line.split("=", 1) for line in done.stdout.splitlines())
+
+    return settings
+
+
+@pytest.mark.parametrize(
+    ("platform", "wanted"),
+    [
+        (
+            "linux",
+            ["cp312-manylinux_x86_64", "cp314t-manylinux_x86_64", "pp311-manylinux_x86_64"],
+        ),
+        ("mac", ["cp312-macosx_arm64", "cp314t-macosx_arm64"]),
+        ("windows", ["cp312-win_arm64", "cp314t-win_arm64"]),
+    ],
+)
+def test_builds_what_the_matrix_says(environments, settings, platform, wanted):
+    environ = clean_environ({**registries(), **settings("v3", f"platform={platform}")})
+    done = subprocess.run(
+        [
+            *(tool(environments, "cibuildwheel").python, "-m", "cibuildwheel"),
+            *("--print-build-identifiers", str(PROJECT)),
+        ],
+        env=environ, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert sorted(done.stdout.split()) == wanted
+
+
+def test_gives_the_build_what_the_matrix_says(environments, settings):
+    environ = clean_environ(settings("v3", "platform=linux"))
+    done = subprocess.run(
+        [tool(environments, "cibuildwheel").python, "-c", READ, "linux", str(PROJECT)],
+        env=environ, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    found = json.loads(done.stdout)
+    assert found["environment"]["CFLAGS"] == "-g -mavx2 -DNAME='x y'"
+    assert found["environment"]["LEVEL"] == '3 or $more `b` \\ "c"'
+    assert found["config_settings"] == ["setup-args=-Da=b c", "setup-args=-Dd"]
+    assert found["repair"] == "auditwheel repair --exclude 'lib a.so' -w {dest_dir} {wheel}"
+    assert "manylinux_2_28_x86_64" in found["image"]

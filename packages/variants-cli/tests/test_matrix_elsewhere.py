@@ -1,0 +1,223 @@
+"""Wheels that something else builds: settings for cibuildwheel, and labels afterwards."""
+
+import json
+import os
+import subprocess
+import zipfile
+
+import pytest
+
+VARIANT = '[variant]\ndefault-priorities.namespace = ["x86_64"]\n'
+MATRIX = """
+[axes.cpu.baseline]
+label = "null"
+[axes.cpu.v3]
+properties = ["x86_64 :: level :: v3"]
+environment.CFLAGS = ["-mavx2", "-DNAME='x y'"]
+environment.LEVEL = "3 or more"
+config-settings = { setup-args = ["-Da=b c", "-Dd"] }
+[axes.python."3.12"]
+python = "3.12"
+[axes.python."3.13t"]
+python = "3.13t"
+[axes.python.pypy]
+python = "pp311"
+requires = { platform = "linux" }
+[axes.platform.linux]
+platform = "manylinux_2_28_x86_64"
+[axes.platform.old]
+platform = "manylinux2014_aarch64"
+[axes.platform.mac]
+platform = "macosx_11_0_arm64"
+[axes.platform.windows]
+platform = "win_amd64"
+[build.repair]
+linux = "auditwheel repair --exclude 'lib a.so' -w {dest_dir} {wheel}"
+"""
+
+
+@pytest.fixture
+def matrix(tmp_path):
+    """A matrix file."""
+    path = tmp_path / "matrix.toml"
+    path.write_text(VARIANT + MATRIX)
+    return path
+
+
+def cibuildwheel(variants, matrix, *only):
+    options = [text for which in only for text in ("--only", which)]
+    result = variants("matrix", matrix, "--format", "cibuildwheel-env", *options)
+    assert result.code == 0, result.err
+    return dict(line.split("=", 1) for line in result.out.splitlines())
+
+
+def test_settings_of_one_run(variants, matrix):
+    found = cibuildwheel(variants, matrix, "v3", "platform=linux", "platform=old")
+    assert found == {
+        "CIBW_PLATFORM": "linux",
+        "CIBW_BUILD": (
+            "cp312-manylinux_x86_64 cp312-manylinux_aarch64 cp313t-manylinux_x86_64 "
+            "cp313t-manylinux_aarch64 pp311-manylinux_x86_64"
+        ),
+        "CIBW_ARCHS": "x86_64 aarch64",
+        "CIBW_ENABLE": "pypy pypy-eol",
+        "CIBW_MANYLINUX_X86_64_IMAGE": "manylinux_2_28",
+        "CIBW_MANYLINUX_AARCH64_IMAGE": "manylinux2014",
+        "CIBW_ENVIRONMENT": ('LEVEL="3 or more" CFLAGS="$CFLAGS -mavx2 -DNAME=\'x y\'"'),
+        "CIBW_CONFIG_SETTINGS": "'setup-args=-Da=b c' setup-args=-Dd",
+        "CIBW_REPAIR_WHEEL_COMMAND_LINUX": (
+            "auditwheel repair --exclude 'lib a.so' -w {dest_dir} {wheel}"
+        ),
+    }
+
+
+@pytest.mark.parametrize(
+    ("platform", "wanted"),
+    [
+        (
+            "mac",
+            {
+                "CIBW_PLATFORM": "macos",
+                "CIBW_BUILD": "cp312-macosx_arm64",
+                "CIBW_ARCHS": "arm64",
+                "CIBW_ENVIRONMENT": "MACOSX_DEPLOYMENT_TARGET=11.0",
+            },
+        ),
+        (
+            "windows",
+            {
+                "CIBW_PLATFORM": "windows",
+                "CIBW_BUILD": "cp312-win_amd64",
+                "CIBW_ARCHS": "AMD64",
+            },
+        ),
+    ],
+)
+def test_settings_for_other_systems(variants, matrix, platform, wanted):
+    found = cibuildwheel(variants, matrix, "null", f"platform={platform}", "python=3.12")
+    assert found.pop("CIBW_REPAIR_WHEEL_COMMAND_LINUX")
+    assert found == wanted
+
+
+def test_matrix_without_pythons_leaves_them_to_cibuildwheel(variants, tmp_path):
+    path = tmp_path / "matrix.toml"
+    path.write_text(
+        VARIANT + '[axes.cpu.v3]\nproperties = ["x86_64 :: level :: v3"]\nenvironment.A = "1"'
+    )
+    assert cibuildwheel(variants, path) == {"CIBW_ENVIRONMENT": 'A="1"'}
+
+
+@pytest.mark.parametrize(
+    ("only", "what"),
+    [
+        (("platform=mac",), "label"),
+        (("v3",), "system"),
+    ],
+)
+def test_what_one_run_cannot_build(variants, matrix, only, what):
+    options = [text for which in only for text in ("--only", which)]
+    result = variants("matrix", matrix, "--format", "cibuildwheel-env", *options)
+    assert result.code == 1
+    assert f"differ in {what}, and one run of cibuildwheel" in result.err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
+def test_settings_for_a_shell(variants, matrix):
+    script = variants("matrix", matrix, "--format", "cibuildwheel").out
+    done = subprocess.run(
+        ["sh", "-euc", script + '\nprintf "%s\\n" "$CIBW_BUILD" "$CIBW_ENVIRONMENT"'],
+        env={"PATH": os.environ["PATH"], "VARIANT": "v3-cp313t-macosx_11_0_arm64"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    build, environment = done.stdout.splitlines()
+    assert build == "cp313t-macosx_arm64"
+    assert environment.startswith('LEVEL="3 or more" CFLAGS=')
+
+
+# Labels for wheels
+
+
+@pytest.fixture
+def wheel(build_wheel):
+    """Make a plain wheel with these tags in a folder."""
+
+    def wheel(folder, tags):
+        made = build_wheel(f"example_pkg-1.0-{tags}.whl")
+        folder.mkdir(parents=True, exist_ok=True)
+        return made.rename(folder / made.name)
+
+    return wheel
+
+
+def variant_json(path):
+    with zipfile.ZipFile(path) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith("variant.json")]
+        return json.loads(archive.read(name))
+
+
+def test_label_of_wheels_built_elsewhere(variants, matrix, wheel, tmp_path):
+    plain = [
+        wheel(tmp_path / "house", "cp312-cp312-manylinux_2_17_x86_64.manylinux2014_x86_64"),
+        wheel(tmp_path / "house", "cp313-cp313t-macosx_11_0_arm64"),
+    ]
+    result = variants(
+        "make", "--matrix", matrix, "--only", "v3", "-o", tmp_path / "dist", "--json", *plain
+    )
+    assert result.code == 0, result.err
+    assert [item["label"] for item in result.json] == ["v3", "v3"]
+    for item, source in zip(result.json, plain, strict=True):
+        assert item["source"] == str(source)
+        assert item["path"].endswith("-v3.whl")
+        assert variant_json(item["path"])["variants"] == {"v3": {"x86_64": {"level": ["v3"]}}}
+        assert item["size"] == os.stat(item["path"]).st_size
+    back = variants("unmake", "--json", "-o", tmp_path / "back", result.json[0]["path"])
+    assert back.json[0]["label"] is None
+    assert (tmp_path / "back" / plain[0].name).is_file()
+
+
+def test_labels_by_folder(variants, matrix, wheel, tmp_path):
+    names = ("null", "v3-cp312-win_amd64", "v3")
+    tags = ("cp312-cp312-win_amd64", "cp312-cp312-win_amd64", "cp313-cp313t-win_amd64")
+    plain = [wheel(tmp_path / "house" / name, tag) for name, tag in zip(names, tags, strict=True)]
+    result = variants("make", "--matrix", matrix, "-o", tmp_path / "dist", *plain)
+    assert result.code == 0, result.err
+    assert [line.rpartition("-")[2] for line in result.out.splitlines()] == [
+        "null.whl", "v3.whl", "v3.whl",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("only", "tags", "message"),
+    [
+        (("v3",), "cp311-cp311-win_amd64", "v3 is not built for the Python or the platform of"),
+        (("v3",), "cp312-cp312-linux_x86_64", "v3 is not built for the Python or the platform"),
+        ((), "cp312-cp312-win_amd64", "its folder 'house' is not the name of a selected variant"),
+        (("v9",), "cp312-cp312-win_amd64", "'v9' matches no variant: null, v3"),
+        (("v3",), "cp312-cp312-win_amd64-v3", "is a variant wheel: unmake it first"),
+    ],
+)
+def test_refused_wheels(variants, matrix, wheel, tmp_path, only, tags, message):
+    path = wheel(tmp_path / "house", tags)
+    before = sorted(tmp_path.rglob("*"))
+    options = [text for which in only for text in ("--only", which)]
+    result = variants("make", "--matrix", matrix, *options, path)
+    assert (result.code, result.out) == (1, "")
+    assert message in result.err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--only", "v3"], "--only needs --matrix"),
+        (["--matrix", "matrix.toml", "--label", "x"], "--matrix cannot be combined with --label"),
+        (["--matrix", "matrix.toml"], "Missing argument 'WHEEL...'"),
+    ],
+)
+def test_options_that_do_not_go_together(variants, matrix, monkeypatch, options, message):
+    monkeypatch.chdir(matrix.parent)
+    result = variants("make", *options)
+    assert result.code == 2
+    assert message in result.err

@@ -19,6 +19,7 @@ from pep_variants.model.property import Property
 
 from .build_table import read_build
 from .flags import LANGUAGES
+from .known_variables import problem_of
 from .model import Condition, Matrix, MatrixError, Override, Settings, Value, Where
 from .table_checks import TableChecks
 from .wheel_targets import read_platform, read_python
@@ -272,6 +273,8 @@ class _Reader:
             if not _VARIABLE.fullmatch(name):
                 raise self._checks.error(place, f"{shortened(name)} is not a valid variable name")
             if isinstance(value, str):
+                if problem := problem_of(name, value):
+                    raise self._checks.error(f"{place}.{name}", problem)
                 environment[name] = value
             else:
                 flags[name] = self._checks.strings(

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pep_variants.files import replacing
+
 from ..checks.document import check_document
 from ..checks.finding import ERROR
 from ..console import note, print_table, warn
@@ -21,12 +23,15 @@ from ..matrix.model import Matrix, Variant
 from ..matrix.output import LIMITS, PARTS, TEXTS, metadata, table
 from ..matrix.parts import counts, grouped, read_share, share
 from ..matrix.reading import read_matrix
+from ..pictures.documents import DOCUMENTS, SEVERAL, document
+from .arguments import preference_options
 from .index import index
 from .matrix_build import build_variants
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..pictures.release import Release
 
 TABLE, METADATA = "table", "metadata"
 CIBUILDWHEEL = {"cibuildwheel": as_shell, "cibuildwheel-env": as_variables}
@@ -42,14 +47,21 @@ def _share(
 
 
 @click.command(short_help="Show, plan or build the variants of a build matrix.")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument(
+    "files",
+    metavar="FILE...",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    nargs=-1,
+    required=True,
+)
 @click.option(
     "--format",
     "form",
-    type=click.Choice([TABLE, *TEXTS, *CIBUILDWHEEL, METADATA]),
+    type=click.Choice([TABLE, *TEXTS, *CIBUILDWHEEL, METADATA, *DOCUMENTS]),
     default=TABLE,
     show_default=True,
-    help="What to print; 'metadata' is the *-variants.json of the release.",
+    help="What to print; 'metadata' is the *-variants.json of the release. "
+    f"{', '.join(DOCUMENTS)} show which machines get what.",
 )
 @click.option(
     "--only",
@@ -70,15 +82,23 @@ def _share(
     help="With --format github or gitlab: a list of jobs for each value of the axis, and several "
     "where the service's limit is exceeded. Repeatable.",
 )
+@click.option(
+    "--platform",
+    "machines",
+    metavar="NAME|FILE",
+    multiple=True,
+    help="Machine to show in a picture: a name or pattern such as 'h100-*', or a platform file; "
+    "repeatable. Default: all named machines.",
+)
+@preference_options("variant-enable")
 @click.option("--build", is_flag=True, help="Build variant wheels on this machine, and index them.")
 @click.option(
     "-o",
     "--output",
-    metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("dist"),
-    show_default=True,
-    help="Directory for the wheels and the index.",
+    metavar="PATH",
+    type=click.Path(path_type=Path),
+    help="Where the output goes: with --build the directory of the wheels and the index, 'dist' by "
+    "default; otherwise a file in place of the terminal.",
 )
 @click.option(
     "--source",
@@ -113,13 +133,15 @@ def _share(
     "--index/--no-index", "indexed", default=True, show_default=True, help="Index the built wheels."
 )
 def matrix(
-    file: Path,
+    files: tuple[Path, ...],
     form: str,
     only: tuple[str, ...],
     part: tuple[int, int] | None,
     group_by: tuple[str, ...],
+    machines: tuple[str, ...],
+    variant_enable: list[str],
     build: bool,
-    output: Path,
+    output: Path | None,
     source: Path | None,
     jobs: int,
     frontend: str,
@@ -135,8 +157,53 @@ def matrix(
     With --build, builds a wheel of each variant in a separate source tree. Wheels that are up to
     date are not built again. Logs are in DIR-build.
 
+    Several files make one document, with --format markdown.
+
     Example: variants matrix torch.toml --only 'gpu=sm90' --build -o dist
     """
+    if len(files) > 1 and (build or form not in SEVERAL):
+        raise click.UsageError(f"several files need --format {' or '.join(SEVERAL)}")
+    if (machines or variant_enable) and form not in DOCUMENTS:
+        raise click.UsageError(
+            f"--platform and --variant-enable need --format {' or '.join(DOCUMENTS)}"
+        )
+    _check_output(output, build=build, form=form)
+    examined = [_read(file, source, only, part) for file in files]
+    if form in DOCUMENTS and not build:
+        releases = _releases(examined, machines, variant_enable)
+        _print(document(form, releases), output)
+        return
+    read, variants, chosen = examined[0]
+    if group_by and form not in PARTS:
+        raise click.UsageError(f"--group-by needs --format {' or '.join(PARTS)}")
+    if build:
+        output = output or Path("dist")
+        plan = Plan(read, output, find_frontend(frontend), isolation, jobs, fresh)
+        build_variants(plan, chosen, variants)
+        if indexed:
+            index.main([str(output)], prog_name="variants index", standalone_mode=False)
+    elif form == TABLE:
+        print_table(("label", "for", "needs"), table(chosen))
+        of = f" of {len(variants)}" if len(chosen) < len(variants) else ""
+        note(f"{counts(chosen)}{of}")
+    elif form == METADATA:
+        _print(metadata(read, chosen), output)
+    elif form in CIBUILDWHEEL:
+        _print(CIBUILDWHEEL[form](read.build, chosen), output)
+    elif group_by:
+        _print(PARTS[form](grouped(chosen, group_by, LIMITS[form][1])), output)
+    else:
+        service, limit = LIMITS.get(form, ("", len(chosen)))
+        if len(chosen) > limit:
+            warn(f"{service} runs at most {limit} jobs per matrix, this one has {len(chosen)}: "
+                 "split it with --group-by")  # fmt: skip
+        _print(TEXTS[form](chosen), output)
+
+
+def _read(
+    file: Path, source: Path | None, only: Sequence[str], part: tuple[int, int] | None
+) -> tuple[Matrix, tuple[Variant, ...], tuple[Variant, ...]]:
+    """Return a matrix, all its variants, and those of them that are selected."""
     read = read_matrix(file)
     if source is not None:
         read = replace(read, build=replace(read.build, source=source))
@@ -147,29 +214,49 @@ def matrix(
         chosen = share(chosen, *part)
         if not chosen:
             raise click.ClickException("this share is empty: choose a smaller count")
-    if group_by and form not in PARTS:
-        raise click.UsageError(f"--group-by needs --format {' or '.join(PARTS)}")
-    if build:
-        plan = Plan(read, output, find_frontend(frontend), isolation, jobs, fresh)
-        build_variants(plan, chosen, variants)
-        if indexed:
-            index.main([str(output)], prog_name="variants index", standalone_mode=False)
-    elif form == TABLE:
-        print_table(("label", "for", "needs"), table(chosen))
-        of = f" of {len(variants)}" if len(chosen) < len(variants) else ""
-        note(f"{counts(chosen)}{of}")
-    elif form == METADATA:
-        click.echo(metadata(read, chosen), nl=False)
-    elif form in CIBUILDWHEEL:
-        click.echo(CIBUILDWHEEL[form](read.build, chosen))
-    elif group_by:
-        click.echo(PARTS[form](grouped(chosen, group_by, LIMITS[form][1])))
-    else:
-        service, limit = LIMITS.get(form, ("", len(chosen)))
-        if len(chosen) > limit:
-            warn(f"{service} runs at most {limit} jobs per matrix, this one has {len(chosen)}: "
-                 "split it with --group-by")  # fmt: skip
-        click.echo(TEXTS[form](chosen))
+    return read, variants, chosen
+
+
+def _releases(
+    examined: Sequence[tuple[Matrix, tuple[Variant, ...], tuple[Variant, ...]]],
+    wanted: Sequence[str],
+    enabled: Sequence[str],
+) -> list[Release]:
+    """Return what pictures show of each matrix.
+
+    Args:
+        examined: matrices with all and with the selected variants.
+        wanted: machines, as for ``--platform``.
+        enabled: optional namespaces.
+    """
+    from ..pictures.machines import read_machines
+    from ..pictures.release import examine
+
+    known = read_machines()
+    machines = read_machines(wanted)
+    return [examine(read, chosen, machines, known, enabled) for read, _, chosen in examined]
+
+
+def _check_output(output: Path | None, *, build: bool, form: str) -> None:
+    if output is None:
+        return
+    if not build and form == TABLE:
+        raise click.UsageError("-o needs --build, or another --format than the table")
+    if build and output.exists() and not output.is_dir():
+        raise click.UsageError(f"-o: {output} is a file: name a directory for the wheels")
+    if not build and output.is_dir():
+        raise click.UsageError(f"-o: {output} is a directory: name a file, or add --build")
+
+
+def _print(text: str, output: Path | None) -> None:
+    """Print *text*, or write it to *output*."""
+    text = text if text.endswith("\n") else f"{text}\n"
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(output) as stream:
+        stream.write(text.encode())
 
 
 def _check(read: Matrix, variants: Sequence[Variant]) -> None:

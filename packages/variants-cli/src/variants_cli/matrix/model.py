@@ -91,6 +91,7 @@ class Value:
         requires: conditions on the values of other axes.
         host: environment marker of machines that can build it; None for any machine.
         settings: its settings.
+        details: what documents say of it, by heading.
         python: the Python that it builds with; None if the axis does not say.
         platform: the platform that it builds for; None if the axis does not say.
     """
@@ -101,6 +102,7 @@ class Value:
     requires: Where = field(default_factory=dict)
     host: Marker | None = None
     settings: Settings = field(default_factory=Settings)
+    details: Mapping[str, str] = field(default_factory=dict)
     python: Python | None = None
     platform: Platform | None = None
 
@@ -153,6 +155,8 @@ class Matrix:
         exclude: combinations that are not variants.
         override: overrides; later ones win.
         build: how the variants are built.
+        title: what is released; may be empty.
+        details: what documents say of it, by heading.
     """
 
     source: str
@@ -162,6 +166,8 @@ class Matrix:
     exclude: tuple[Where, ...]
     override: tuple[Override, ...]
     build: Build
+    title: str = ""
+    details: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,11 @@ from .wheel_targets import read_platform, read_python
 
 T = TypeVar("T")
 
-_KEYS = ("extends", "label", "variant", "axes", "exclude", "override", "build")
+_KEYS = (
+    "extends", "title", "details", "label", "variant", "axes", "exclude", "override", "build",
+)  # fmt: skip
 _SETTINGS = ("properties", "environment", "config-settings", "ci", "flags")
-_VALUE = ("label", "title", "requires", "host", *_SETTINGS, "python", "platform")
+_VALUE = ("label", "title", "details", "requires", "host", *_SETTINGS, "python", "platform")
 _OVERRIDE = ("where", "label", *_SETTINGS)
 _VARIANT = ("$schema", "default-priorities", "providers", "static-properties")
 
@@ -132,6 +134,8 @@ class _Reader:
                 for number, table in enumerate(self._checks.tables(tree, "override"))
             ),
             build=read_build(self._checks.table(tree, "build", ""), path.parent, self._checks),
+            title=self._checks.string(tree, "title", "", ""),
+            details=self._details(tree, ""),
         )
 
     def _project(self, tree: dict[str, Any]) -> Metadata:
@@ -187,9 +191,15 @@ class _Reader:
             requires=requires,
             host=self._marker(table, path),
             settings=self._settings(table, path),
+            details=self._details(table, path),
             python=python,
             platform=platform,
         )
+
+    def _details(self, table: dict[str, Any], path: str) -> dict[str, str]:
+        details = self._checks.table(table, "details", path)
+        place = f"{path}.details" if path else "details"
+        return {heading: self._checks.string(details, heading, place, "") for heading in details}
 
     def _target(
         self, table: dict[str, Any], key: str, path: str, read: Callable[[str], T]

@@ -45,7 +45,8 @@ class TableChecks:
         """Return the string *key* of *table*, or *default* if it is missing."""
         value = table.get(key, default)
         if not isinstance(value, str):
-            raise self.error(f"{path}.{key}", f"expected a string, found {shortened(value)}")
+            place = f"{path}.{key}" if path else key
+            raise self.error(place, f"expected a string, found {shortened(value)}")
         return value
 
     def strings(self, value: object, path: str, expected: str) -> tuple[str, ...]:

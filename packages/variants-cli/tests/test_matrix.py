@@ -228,8 +228,7 @@ CPU = '[axes.cpu.v3]\nproperties = ["x86_64 :: level :: v3"]\n'
         ("axis = 1\n" + CPU, "variant: unknown key 'axis'; there are $schema, default-priorities"),
         (
             CPU + "[bild]",
-            "unknown key 'bild'; there are extends, title, details, label, variant, axes, "
-            "exclude, override, build",
+            "unknown key 'bild'; there are extends, project, title, details, label, variant, ",
         ),
         (CPU + "property = []", "axes.cpu.v3: unknown key 'property'; there are label, title"),
         (

@@ -140,8 +140,7 @@ def test_variants_are_those_of_the_table(name):
     assert sorted(BUILDS[name].variants) == sorted(wanted)
 
 
-# Pattern A, whose TORCH_CUDA_ARCH_LIST has a prefix, and pattern B, whose has not. The documents
-# say nothing of sm61 and sm75: they are as PyTorch's own build understands them.
+# The documents have sm_90 and the like for some (pattern A), which PyTorch's own build refuses.
 PATTERNS = {
     "sm121": ("12.1", "121"),
     "sm120": ("12.0", "120"),

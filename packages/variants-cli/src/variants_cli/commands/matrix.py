@@ -22,11 +22,12 @@ from ..matrix.frontends import AUTO, FRONTENDS, find_frontend
 from ..matrix.model import Matrix, Variant
 from ..matrix.output import LIMITS, PARTS, TEXTS, metadata, table
 from ..matrix.parts import counts, grouped, read_share, share
+from ..matrix.project_order import Project, read_projects, select_lenient
 from ..matrix.reading import read_matrix
 from ..pictures.documents import DOCUMENTS, SEVERAL, document
 from .arguments import preference_options
 from .index import index
-from .matrix_build import build_variants
+from .matrix_projects import as_text, build_projects, show_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from ..pictures.release import Release
 
 TABLE, METADATA = "table", "metadata"
+TOGETHER = ("json", "github", "gitlab")
+"""Formats for several projects, beside the table."""
 CIBUILDWHEEL = {"cibuildwheel": as_shell, "cibuildwheel-env": as_variables}
 
 
@@ -50,9 +53,9 @@ def _share(
 @click.argument(
     "files",
     metavar="FILE...",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
     nargs=-1,
     required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
 )
 @click.option(
     "--format",
@@ -128,6 +131,12 @@ def _share(
     show_default=True,
     help="Build in isolated environments, or in the current one.",
 )
+@click.option(
+    "--against",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Directory with wheels of the projects in 'build.after', which are not built then.",
+)
 @click.option("--fresh", is_flag=True, help="Rebuild wheels that are up to date.")
 @click.option(
     "--index/--no-index", "indexed", default=True, show_default=True, help="Index the built wheels."
@@ -146,58 +155,78 @@ def matrix(
     jobs: int,
     frontend: str,
     isolation: bool,
+    against: Path | None,
     fresh: bool,
     indexed: bool,
 ) -> None:
-    """Show, plan or build the variants of a build matrix.
+    """Show, plan or build the variants of build matrices.
 
-    FILE lists axes, such as GPU architectures and CPU instruction sets, and what each value needs
+    A FILE lists axes, such as GPU architectures and CPU instruction sets, and what each value needs
     and builds with; every combination is a variant.
 
     With --build, builds a wheel of each variant in a separate source tree. Wheels that are up to
-    date are not built again. Logs are in DIR-build.
+    date are not built again. Logs are in DIR-build. Of several projects, those that others are
+    built against ('build.after') are built first.
 
     Several files make one document, with --format markdown.
 
     Example: variants matrix torch.toml --only 'gpu=sm90' --build -o dist
     """
-    if len(files) > 1 and (build or form not in SEVERAL):
-        raise click.UsageError(f"several files need --format {' or '.join(SEVERAL)}")
+    if len(files) > 1 and not build and form not in (TABLE, *TOGETHER, *SEVERAL):
+        raise click.UsageError(f"--format {form} is for one project: name one FILE")
     if (machines or variant_enable) and form not in DOCUMENTS:
         raise click.UsageError(
             f"--platform and --variant-enable need --format {' or '.join(DOCUMENTS)}"
         )
+    if group_by and form not in PARTS:
+        raise click.UsageError(f"--group-by needs --format {' or '.join(PARTS)}")
     _check_output(output, build=build, form=form)
-    examined = [_read(file, source, only, part) for file in files]
     if form in DOCUMENTS and not build:
+        examined = [_read(file, source, only, part) for file in files]
         releases = _releases(examined, machines, variant_enable)
         _print(document(form, releases), output)
         return
-    read, variants, chosen = examined[0]
-    if group_by and form not in PARTS:
-        raise click.UsageError(f"--group-by needs --format {' or '.join(PARTS)}")
+    projects = read_projects(files)
+    if source is not None:
+        if len(projects) > 1:
+            raise click.UsageError("--source needs one FILE that is built after no other project")
+        projects = (replace(projects[0], matrix=_from_source(projects[0].matrix, source)),)
+    for project in projects:
+        _check(project.matrix, project.variants)
+    selected = select_lenient(projects, only)
+    chosen = {name: _share_of(variants, part) for name, variants in selected.items()}
     if build:
-        output = output or Path("dist")
-        plan = Plan(read, output, find_frontend(frontend), isolation, jobs, fresh)
-        build_variants(plan, chosen, variants)
+        target = output or Path("dist")
+
+        def plan_of(matrix: Matrix, folder: str) -> Plan:
+            tool = find_frontend(frontend)
+            return Plan(matrix, target, tool, isolation, jobs, fresh, subfolder=folder)
+
+        build_projects(projects, chosen, plan_of, against)
         if indexed:
-            index.main([str(output)], prog_name="variants index", standalone_mode=False)
-    elif form == TABLE:
-        print_table(("label", "for", "needs"), table(chosen))
-        of = f" of {len(variants)}" if len(chosen) < len(variants) else ""
-        note(f"{counts(chosen)}{of}")
-    elif form == METADATA:
-        _print(metadata(read, chosen), output)
-    elif form in CIBUILDWHEEL:
-        _print(CIBUILDWHEEL[form](read.build, chosen), output)
+            index.main([str(target)], prog_name="variants index", standalone_mode=False)
+    elif len(chosen) == 1:
+        (project,) = (project for project in projects if project.name in chosen)
+        _show(project, chosen[project.name], form, group_by, output)
     elif group_by:
-        _print(PARTS[form](grouped(chosen, group_by, LIMITS[form][1])), output)
+        raise click.UsageError("--group-by is for one project: name one FILE")
+    elif form == TABLE:
+        show_table(projects, chosen)
     else:
-        service, limit = LIMITS.get(form, ("", len(chosen)))
-        if len(chosen) > limit:
-            warn(f"{service} runs at most {limit} jobs per matrix, this one has {len(chosen)}: "
-                 "split it with --group-by")  # fmt: skip
-        _print(TEXTS[form](chosen), output)
+        for variants in chosen.values():
+            _warn_of_limit(form, variants)
+        _print(as_text(form, projects, chosen), output)
+
+
+def _from_source(matrix: Matrix, source: Path) -> Matrix:
+    return replace(matrix, build=replace(matrix.build, source=source))
+
+
+def _share_of(variants: Sequence[Variant], part: tuple[int, int] | None) -> tuple[Variant, ...]:
+    found = tuple(variants) if part is None else share(variants, *part)
+    if not found:
+        raise click.ClickException("this share is empty: choose a smaller count")
+    return found
 
 
 def _read(
@@ -206,15 +235,10 @@ def _read(
     """Return a matrix, all its variants, and those of them that are selected."""
     read = read_matrix(file)
     if source is not None:
-        read = replace(read, build=replace(read.build, source=source))
+        read = _from_source(read, source)
     variants = combine(read)
     _check(read, variants)
-    chosen = select(variants, only)
-    if part is not None:
-        chosen = share(chosen, *part)
-        if not chosen:
-            raise click.ClickException("this share is empty: choose a smaller count")
-    return read, variants, chosen
+    return read, variants, _share_of(select(variants, only), part)
 
 
 def _releases(
@@ -257,6 +281,35 @@ def _print(text: str, output: Path | None) -> None:
     output.parent.mkdir(parents=True, exist_ok=True)
     with replacing(output) as stream:
         stream.write(text.encode())
+
+
+def _show(
+    project: Project,
+    chosen: Sequence[Variant],
+    form: str,
+    group_by: Sequence[str],
+    output: Path | None,
+) -> None:
+    if form == TABLE:
+        print_table(("label", "for", "needs"), table(chosen))
+        of = f" of {len(project.variants)}" if len(chosen) < len(project.variants) else ""
+        note(f"{counts(chosen)}{of}")
+    elif form == METADATA:
+        _print(metadata(project.matrix, chosen), output)
+    elif form in CIBUILDWHEEL:
+        _print(CIBUILDWHEEL[form](project.matrix.build, chosen), output)
+    elif group_by:
+        _print(PARTS[form](grouped(chosen, group_by, LIMITS[form][1])), output)
+    else:
+        _warn_of_limit(form, chosen)
+        _print(TEXTS[form](chosen), output)
+
+
+def _warn_of_limit(form: str, chosen: Sequence[Variant]) -> None:
+    service, limit = LIMITS.get(form, ("", len(chosen)))
+    if len(chosen) > limit:
+        warn(f"{service} runs at most {limit} jobs per matrix, this one has {len(chosen)}: "
+             "split it with --group-by")  # fmt: skip
 
 
 def _check(read: Matrix, variants: Sequence[Variant]) -> None:

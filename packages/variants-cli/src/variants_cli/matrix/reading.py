@@ -27,7 +27,8 @@ from .wheel_targets import read_platform, read_python
 T = TypeVar("T")
 
 _KEYS = (
-    "extends", "title", "details", "label", "variant", "axes", "exclude", "override", "build",
+    "extends", "project", "title", "details", "label", "variant", "axes", "exclude", "override",
+    "build",
 )  # fmt: skip
 _SETTINGS = ("properties", "environment", "config-settings", "ci", "flags")
 _VALUE = ("label", "title", "details", "requires", "host", *_SETTINGS, "python", "platform")
@@ -61,6 +62,7 @@ def _load(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
         tree = toml.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:  # TOMLDecodeError, UnicodeDecodeError
         raise MatrixError(source, "", f"not valid TOML: {error}") from None
+    _resolve_matrices(tree, path.parent)
     base = tree.pop("extends", None)
     if base is None:
         return tree
@@ -72,6 +74,15 @@ def _load(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
         raise MatrixError(
             source, "extends", f"{path.parent / base} does not exist: name it relative to this file"
         ) from None
+
+
+def _resolve_matrices(tree: dict[str, Any], folder: Path) -> None:
+    """Make the matrix files in ``build.after`` relative to the file that names them."""
+    build = tree.get("build")
+    after = build.get("after") if isinstance(build, dict) else None
+    for table in after.values() if isinstance(after, dict) else ():
+        if isinstance(table, dict) and isinstance(table.get("matrix"), str) and table["matrix"]:
+            table["matrix"] = str(folder.absolute() / table["matrix"])
 
 
 def _over(base: dict[str, Any], tree: dict[str, Any]) -> dict[str, Any]:
@@ -136,6 +147,7 @@ class _Reader:
             build=read_build(self._checks.table(tree, "build", ""), path.parent, self._checks),
             title=self._checks.string(tree, "title", "", ""),
             details=self._details(tree, ""),
+            name=self._checks.project(tree.get("project", ""), "project"),
         )
 
     def _project(self, tree: dict[str, Any]) -> Metadata:

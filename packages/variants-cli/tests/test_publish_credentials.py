@@ -3,8 +3,9 @@
 import pytest
 
 from variants_cli.publishing.credentials import CredentialsError
-from variants_cli.publishing.destination import UploadOptions, destination_of, pages_of
+from variants_cli.publishing.destination import UploadOptions, destination_of
 from variants_cli.publishing.pypirc import MAX_BYTES, RepositoryError, read_repository
+from variants_cli.publishing.simple_urls import simple_url_of
 
 URL = "https://index.example/legacy/"
 PYPI = "https://upload.pypi.org/legacy/"
@@ -173,7 +174,7 @@ def test_certificates(home):
     ],
 )
 def test_project_pages(upload, pages):
-    assert pages_of(upload) == pages
+    assert simple_url_of(upload).url == pages
 
 
 def test_project_pages_that_are_named(home):

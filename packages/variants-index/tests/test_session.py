@@ -112,6 +112,17 @@ class TestLimits:
         with pytest.raises(BadResponse, match="larger than"):
             fetch(server, limit=10**6)
 
+    def test_redirects_to_another_host(self, server):
+        elsewhere = server.url.replace("127.0.0.1", "localhost")
+        server.resources["/a"] = Resource.redirect(f"{elsewhere}/b")
+        server.resources["/b"] = Resource(b"here")
+        server.resources["/c"] = Resource.redirect("/b")
+        asking = session()
+        with pytest.raises(NotFound, match="/a: redirects to localhost"):
+            asking.fetch(f"{server.url}/a", limit=10, same_host=True)
+        assert server.paths == ["/a"]
+        assert asking.fetch(f"{server.url}/c", limit=10, same_host=True).body == b"here"
+
     def test_redirects(self, server):
         server.resources["/a"] = Resource.redirect("/a")
         with pytest.raises(BadResponse, match="redirects more than 10 times"):

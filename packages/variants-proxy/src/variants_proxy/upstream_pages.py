@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from pep_variants.errors import redacted
 from pep_variants.urls import is_local, local_path
 from variants_index.errors import PackageIndexError
-from variants_index.http.session import Response as FetchedResponse
+from variants_index.http.responses import Response as FetchedResponse
 from variants_index.pages import ACCEPT, HTML, JSON, Page, read_page, read_projects
 
 from .budget import LargeAnswer

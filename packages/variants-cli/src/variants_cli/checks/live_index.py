@@ -16,13 +16,14 @@ from variants_index.errors import BadResponse, InvalidPage, PackageIndexError
 from variants_index.http.ranges import opened
 from variants_index.pages import PageFile
 
+from ..indexing.update import release_of
 from .directory import check_each_other, check_index, check_release_markers
 from .document import check_document
 from .finding import Finding, error, warning
 from .wheel_file import CheckedWheel, check_wheel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -40,6 +41,7 @@ def check_live(
     session: Session,
     *,
     every_wheel: bool = False,
+    releases: Collection[Release] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> tuple[int, list[Finding]]:
     """Check the project page at *url*, the metadata that it lists, and wheels.
@@ -50,6 +52,7 @@ def check_live(
         url: of a project page.
         session: HTTP session.
         every_wheel: check all variant wheels, not only one of each label of a version.
+        releases: check files of these alone; None for all that the page lists.
         progress: called with the name of each file.
 
     Returns:
@@ -64,9 +67,12 @@ def check_live(
         page = session.fetch_page(url, _project(url))
     except InvalidPage as problem:
         return 1, [error("invalid-page", place, "", str(problem), _REMEDY)]
-    return _Live(page.files, place, session, progress or (lambda _: None)).check(
-        every_wheel=every_wheel
-    )
+    files = [
+        file
+        for file in page.files
+        if releases is None or ((found := release_of(file.filename)) and found[0] in releases)
+    ]
+    return _Live(files, place, session, progress or (lambda _: None)).check(every_wheel=every_wheel)
 
 
 def _project(url: str) -> str:

@@ -91,7 +91,7 @@ def read_overlay(
     def read(file: PageFile) -> VariantFile:
         if progress is not None:
             progress(file.filename)
-        return _read(file, session)
+        return read_variant_file(file, session)
 
     documents: dict[str, bytes] = {}
     entries = list(files)
@@ -111,7 +111,14 @@ def read_overlay(
     return Overlay(replace(page, files=tuple(entries)), documents, wheels)
 
 
-def _read(file: PageFile, session: Session) -> VariantFile:
+def read_variant_file(file: PageFile, session: Session) -> VariantFile:
+    """Return the variant metadata inside the wheel *file*, of which only parts are fetched.
+
+    Raises:
+        PackageIndexError: it cannot be fetched.
+        InvalidWheel: it is not usable, or has none.
+        MetadataError: the metadata is not valid, when it is looked at.
+    """
     place = redacted(file.url)
     try:
         with opened(session, file.url, file.hashes) as stream, open_wheel(stream, place) as wheel:

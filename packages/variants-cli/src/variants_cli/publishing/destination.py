@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -17,17 +16,11 @@ from variants_index.http.user_proxies import proxy_for
 
 from .credentials import Ask, Given, Login, given_options, given_variables, login_for
 from .pypirc import Repository, RepositoryError, normalized, read_repository
+from .simple_urls import simple_url_of
 from .trusted_publishing import AUTO
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-_PAGES = {
-    "https://upload.pypi.org/legacy/": "https://pypi.org/simple/",
-    "https://test.pypi.org/legacy/": "https://test.pypi.org/simple/",
-}
-# The last component of the upload URLs of Warehouse and of Azure Artifacts.
-_UPLOAD = re.compile(r"/(?:legacy|upload)/?$")
 
 
 @dataclass(frozen=True)
@@ -66,7 +59,7 @@ class Destination:
     Attributes:
         upload_url: without user information.
         index_url: of the project pages, without user information, with a slash at its end. If the
-            user does not say it, it follows from the upload URL, see `pages_of`.
+            user does not say it, it follows from the upload URL, see `simple_urls`.
         login: the credentials, to be asked for before each request.
         cert: path of a bundle of certificate authorities, None for the system's.
         client_cert: path of a client certificate with its key.
@@ -137,22 +130,8 @@ def destination_of(
         note=note,
     )
     return Destination(
-        url, index_url or pages_of(url), login, cert, client_cert, guessed=not index_url
+        url, index_url or simple_url_of(url).url, login, cert, client_cert, guessed=not index_url
     )
-
-
-def pages_of(upload_url: str) -> str:
-    """Return where most indexes have their project pages (PEP 503), by their upload URL.
-
-    Warehouse and Azure Artifacts have ``simple`` in place of its last component; pypiserver,
-    Artifactory, Nexus, GitLab, CodeArtifact and Google's Artifact Registry below it.
-    """
-    known = _PAGES.get(f"{upload_url.rstrip('/')}/")
-    if known is not None:
-        return known
-    parts = urlsplit(upload_url)
-    path = _UPLOAD.sub("", parts.path).rstrip("/")
-    return parts._replace(path=f"{path}/simple/", query="", fragment="").geturl()
 
 
 def open_client(

@@ -21,6 +21,10 @@ class Conflict(PublishError):
     """The target has a file of that name with other contents, or contradicting metadata."""
 
 
+class Exists(PublishError):
+    """The target has a file of that name, and gives no hash to compare it by."""
+
+
 class Unavailable(PublishError):
     """The target could not be reached, or could not answer, after all retries."""
 

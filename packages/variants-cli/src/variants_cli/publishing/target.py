@@ -2,8 +2,9 @@
 
 `transaction` drives every target the same way:
 
-1. `Target.probe`: everything that can be refused is refused now, before an upload.
-2. `Target.listed`: files that are there with the same hash are not uploaded again.
+1. `Target.listed`: files that are there with the same hash are not uploaded again; another hash
+   ends it.
+2. `Target.probe`: everything that can be refused is refused now, before an upload.
 3. `Target.upload` for every file. On a target that shows files at once (an upload API,
    `Target.commits_last` is false) the variant wheels, then step 4, then the fallbacks in the order
    of `steps`. On storage in any order, several at a time: no page lists them yet.
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
+
+    from variants_index.http.session import Session
 
     from ..indexing.wheelhouse import Distribution
 
@@ -96,21 +99,30 @@ class Target(Protocol):
     def parallel(self) -> int:
         """How many uploads may run at a time; `upload` is then called from several threads."""
 
-    def probe(self, releases: Sequence[Release]) -> None:
-        """Raise what can be known before the first upload.
-
-        Credentials that are refused, metadata that is not accepted or cannot be replaced, metadata
-        that contradicts what is there.
-        """
-
     def listed(self, project: NormalizedName) -> Mapping[str, Mapping[str, str]]:
         """Return the files that the target has of *project*: filename to hexadecimal digests.
 
         Digests are by algorithm, as on a page of the simple API; empty where the target gives none.
         """
 
+    def probe(self, releases: Sequence[Release], *, dry: bool = False) -> None:
+        """Raise what can be known before the first upload.
+
+        Credentials that are refused, metadata that is not accepted or cannot be replaced, metadata
+        that contradicts what is there.
+
+        Args:
+            releases: all that will be published.
+            dry: leave the target as it is, and find out what can be found out that way.
+        """
+
     def upload(self, file: ReleaseFile, progress: Progress) -> None:
-        """Upload *file*, with retries; succeeds as well if the same file is there already."""
+        """Upload *file*, with retries; succeeds as well if the same file is there already.
+
+        Raises:
+            Exists: a file of that name is there, which cannot be compared.
+            Conflict: a file of that name is there with other contents.
+        """
 
     def commit(self, releases: Sequence[Release]) -> Committed:
         """Make the variant metadata of *releases* visible, and on storage their files.
@@ -120,4 +132,10 @@ class Target(Protocol):
         """
 
     def page_url(self, project: NormalizedName) -> str | None:
-        """Return the URL of the page of *project* for `verification`, None if it has none yet."""
+        """Return the URL of the page of *project*, None if no page is known."""
+
+    def session(self) -> Session | None:
+        """Return the session that reads its pages, None if it has no pages to read."""
+
+    def close(self) -> None:
+        """Close all connections."""

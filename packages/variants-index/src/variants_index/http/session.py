@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TypeVar
@@ -27,7 +26,7 @@ from pep_variants.urls import is_local
 from pep_variants.wheelfile.lazy_file import REFUSED, Part, Range, RangeRefused, last_part
 
 from ..cache.store import Store
-from ..errors import BadResponse, Unreachable
+from ..errors import BadResponse, NotFound, Unreachable
 from ..pages import ACCEPT, Page, read_page
 from .addresses import AddressPolicy, ForbiddenAddress
 from .bodies import CHUNK, ENCODINGS, check_digests, raw_chunks, read_body, read_range
@@ -35,6 +34,7 @@ from .connections import TooSlow
 from .credentials import split_credentials
 from .failures import BUSY, check_status, describe, retry_after
 from .local import open_local, read_local
+from .responses import Response, validators_of
 from .transport import (
     OWN_CREDENTIALS,
     AuthTransport,
@@ -51,30 +51,8 @@ TIMEOUT = 15.0
 
 _RANGE_STATUSES = (206, *REFUSED)
 _NOT_MODIFIED = 304
-_VALIDATORS = {"ETag": "If-None-Match", "Last-Modified": "If-Modified-Since"}
-_VALIDATOR_CHARACTERS = 1000
 
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True)
-class Response:
-    """A complete response.
-
-    Attributes:
-        url: after redirects, without credentials.
-        content_type: the header; for local files ``text/html`` or empty.
-        body: decompressed.
-        validators: request headers that ask for another response than this one
-            (RFC 9110, section 13.1); empty if the server gave none.
-        unchanged: it is the response that was asked past: without a body (status 304).
-    """
-
-    url: str
-    content_type: str
-    body: bytes
-    validators: Mapping[str, str] = field(default_factory=dict)
-    unchanged: bool = False
 
 
 class Session:
@@ -188,6 +166,7 @@ class Session:
         seconds: float = limits.ANSWER_SECONDS,
         grown: Callable[[int], None] | None = None,
         validators: Mapping[str, str] | None = None,
+        same_host: bool = False,
     ) -> Response:
         """Return what is at *url*.
 
@@ -203,8 +182,11 @@ class Session:
                 limit the memory of large responses, or raise.
             validators: `Response.validators` of a response that the caller has, empty if it has
                 none; the cache is not used then. None to use it.
+            same_host: a redirect to another host is not followed. Some indexes redirect to PyPI
+                for projects that they do not have.
 
         Raises:
+            NotFound: there is nothing at *url*, or with *same_host* a redirect to another host.
             PackageIndexError: it cannot be fetched, is too large, or a hash differs.
         """
         if is_local(url):
@@ -221,7 +203,7 @@ class Session:
                 kind = reply.headers.get("Content-Type", "")
                 body = read_body(reply, url, limit, until, seconds, grown)
                 unchanged = reply.status_code == _NOT_MODIFIED
-                return Response(str(reply.url), kind, body, _validators(reply), unchanged)
+                return Response(str(reply.url), kind, body, validators_of(reply), unchanged)
 
             response = self._retrying(
                 url,
@@ -230,6 +212,7 @@ class Session:
                 allowed=(_NOT_MODIFIED,) if validators else (),
                 until=until,
                 client=self._cached if validators is None else self._uncached,
+                same_host=same_host,
             )
             if response.unchanged:
                 return response
@@ -245,6 +228,7 @@ class Session:
         *,
         content_type: str | None = None,
         seconds: float = limits.ANSWER_SECONDS,
+        same_host: bool = False,
     ) -> Page:
         """Return the project page, or page of links, at *url*; a cached one is revalidated.
 
@@ -253,12 +237,18 @@ class Session:
             project: name of the project.
             content_type: in place of the header, which files do not have.
             seconds: the most that it may take, with redirects and retries.
+            same_host: as of `fetch`.
 
         Raises:
             PackageIndexError: it cannot be fetched, or is not a page.
         """
         found = self.fetch(
-            url, limit=limits.PAGE_BYTES, accept=ACCEPT, revalidate=True, seconds=seconds
+            url,
+            limit=limits.PAGE_BYTES,
+            accept=ACCEPT,
+            revalidate=True,
+            seconds=seconds,
+            same_host=same_host,
         )
         page = read_page(found.body, content_type or found.content_type, found.url, project)
         self.addresses.allow_links(found.url, (file.url for file in page.files))
@@ -321,12 +311,13 @@ class Session:
         allowed: tuple[int, ...] = (),
         until: float | None = None,
         client: httpx.Client | None = None,
+        same_host: bool = False,
     ) -> _T:
         """Return what *take* makes of the response, which it closes; retry temporary failures."""
         for attempt in range(self._retries + 1):
             pause = self._first_pause * 2**attempt * (1 + random.random() / 4)  # noqa: S311
             try:
-                response = self._send(client or self._uncached, url, headers)
+                response = self._send(client or self._uncached, url, headers, same_host=same_host)
                 if response.status_code not in BUSY or response.status_code in allowed:
                     check_status(response, url, allowed)
                     return take(response)
@@ -353,7 +344,9 @@ class Session:
                 raise problem
         raise AssertionError("the last attempt returns or raises")
 
-    def _send(self, client: httpx.Client, url: str, headers: Mapping[str, str]) -> httpx.Response:
+    def _send(
+        self, client: httpx.Client, url: str, headers: Mapping[str, str], *, same_host: bool
+    ) -> httpx.Response:
         plain, credentials = split_credentials(url)
         request = client.build_request("GET", plain, headers=headers)
         if credentials is not None:
@@ -368,6 +361,8 @@ class Session:
                 raise BadResponse(f"{redacted(url)}: redirects to a URL that is not http or https")
             if request.url.scheme == "https" and following.url.scheme != "https":
                 raise BadResponse(f"{redacted(url)}: redirects from https to http")
+            if same_host and request.url.host != following.url.host:
+                raise NotFound(f"{redacted(url)}: redirects to {following.url.host}")
             self.addresses.allow_links(str(request.url), (str(following.url),))
             request = following
             # Credentials come from the user, never from a redirect; they would be in messages.
@@ -376,18 +371,6 @@ class Session:
                 name: value for name, value in request.extensions.items() if name != OWN_CREDENTIALS
             }
         raise BadResponse(f"{redacted(url)}: redirects more than {MAX_REDIRECTS} times")
-
-
-def _validators(response: httpx.Response) -> dict[str, str]:
-    """Return the headers of a request that asks for another response than *response*."""
-    return {
-        asked: value
-        for given, asked in _VALIDATORS.items()
-        if (value := response.headers.get(given)) is not None
-        and value.isascii()
-        and value.isprintable()
-        and len(value) <= _VALIDATOR_CHARACTERS
-    }
 
 
 def _reported(chunks: Iterator[bytes], url: str) -> Iterator[bytes]:

@@ -17,8 +17,8 @@ from .runners import Runner
 
 DIFFERENCES = FOLDER / "differences.json"
 RIGHT = ("corpus", "client", "open")
-LIBRARIES = frozenset({"engine", "variantlib"})
-"""Runners that play a case in this process."""
+LIBRARIES = frozenset({"engine", "project-page", "variantlib"})
+"""Runners that play a case in milliseconds: no program is started for it."""
 
 
 @dataclass(frozen=True)

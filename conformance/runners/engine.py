@@ -101,7 +101,7 @@ def _ranked(case: Case, place: Place) -> Outcome:
     detector = Detector(
         enabled=preferences.enable,
         platform=load_platform(place.platform) if place.platform is not None else None,
-        detected=_detected(place) if place.platform is None else None,
+        detected=detected_platform(place) if place.platform is None else None,
     )
     ranking = rank(metadata, detector.platform(metadata), preferences)
     selection = _selection(case, metadata, detector, preferences)
@@ -134,7 +134,7 @@ def _ranked(case: Case, place: Place) -> Outcome:
     )
 
 
-def _detected(place: Place) -> Platform:
+def detected_platform(place: Place) -> Platform:
     """Return what the drivers of devices say, with the variables of *place*.
 
     Setting them in this process would reach the other runners.

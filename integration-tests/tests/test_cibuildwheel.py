@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,7 @@ label = "null"
 [axes.cpu.v3]
 properties = ["x86_64 :: level :: v3"]
 environment.CFLAGS = ["-mavx2", "-DNAME='x y'"]
+flags.cxx = ["-mavx2"]
 environment.LEVEL = '3 or $more `b` \ "c"'
 config-settings = { setup-args = ["-Da=b c", "-Dd"] }
 [axes.python."3.12"]
@@ -49,7 +52,7 @@ arguments.package_dir = __import__("pathlib").Path(sys.argv[2])
 options = Options(sys.argv[1], arguments, env=dict(os.environ), defaults=False)
 build = options.build_options(None)
 print(json.dumps({
-    "environment": build.environment.as_dictionary({"CFLAGS": "-g"}),
+    "environment": build.environment.as_dictionary({"CFLAGS": "-g", "PATH": sys.argv[3]}),
     "config_settings": shlex.split(build.config_settings),
     "repair": build.repair_command,
     "image": (build.manylinux_images or {}).get("x86_64", ""),
@@ -100,11 +103,14 @@ def test_builds_what_the_matrix_says(environments, settings, platform, wanted):
 
 def test_gives_the_build_what_the_matrix_says(environments, settings):
     environ = clean_environ(settings("v3", "platform=linux"))
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
-        [tool(environments, "cibuildwheel").python, "-c", READ, "linux", str(PROJECT)],
+        [tool(environments, "cibuildwheel").python, "-c", READ, "linux", str(PROJECT), path],
         env=environ, capture_output=True, text=True, check=True,
     )  # fmt: skip
     found = json.loads(done.stdout)
+    own = sysconfig.get_config_var("CFLAGS")
+    assert found["environment"]["CXXFLAGS"].split() == [*own.split(), "-mavx2"]
     assert found["environment"]["CFLAGS"] == "-g -mavx2 -DNAME='x y'"
     assert found["environment"]["LEVEL"] == '3 or $more `b` \\ "c"'
     assert found["config_settings"] == ["setup-args=-Da=b c", "setup-args=-Dd"]

@@ -293,7 +293,29 @@ def test_platform_file_that_does_not_list_a_namespace(patched, serve, tmp_path):
 
 
 @pytest.mark.one
-@pytest.mark.parametrize("other", [["--platform", "win_arm64"], ["--python-version", "3.9"]])
+@pytest.mark.parametrize(
+    "other",
+    [
+        ["--python-version", "3.9"],
+        ["--python-version", "3.12", "--implementation", "cp", "--abi", "cp312"],
+    ],
+)
+def test_for_another_python_of_this_machine(patched, serve, tmp_path, other):
+    """pip takes the platform of this machine then, so its GPU and what overrides it count."""
+    index = serve(an_index())
+    arguments = ["download", "-d", str(tmp_path), "--only-binary=:all:", *other, "-i", index.url]
+    exclude = ("--variant-exclude", "blas")
+    done = patched.pip(*arguments, *exclude, "app", env=CUDA_12_8)
+    assert [path.name for path in tmp_path.glob("*.whl")] == ["app-1.0-py3-none-any-cu128.whl"], (
+        done
+    )
+
+
+@pytest.mark.one
+@pytest.mark.parametrize(
+    "other",
+    [["--platform", "win_arm64"], ["--platform", "win_amd64", "--python-version", "3.9"]],
+)
 def test_for_another_machine(patched, serve, tmp_path, other):
     """What this machine detects says nothing about that one."""
     index = serve(an_index())

@@ -91,6 +91,14 @@ class TestResolve:
         done = variants("resolve", "app", "-i", index.url, "--target", platform("cpu", NO_GPU))
         assert (done.code, done.out) == (0, ON_CPU)
 
+    @pytest.mark.parametrize("python", ["3.9", "3.13"])
+    def test_another_python_of_this_machine(self, variants, index, python):
+        """What overrides detection counts, as for pip download --python-version."""
+        done = variants("resolve", "app", "-i", index.url, "--python-version", python)
+        assert (done.code, done.out, done.err) == (0, ON_GPU, "")
+        done = variants("explain", "app", "-i", index.url, "--python-version", python)
+        assert "cu128  chosen" in done.out
+
     def test_several_machines(self, variants, index, platform):
         gpu, cpu = platform("gpu", GPU), platform("cpu", NO_GPU)
         done = variants("resolve", "app", "-i", index.url, "--target", gpu, "--target", cpu)

@@ -228,7 +228,7 @@ CPU = '[axes.cpu.v3]\nproperties = ["x86_64 :: level :: v3"]\n'
         ("axis = 1\n" + CPU, "variant: unknown key 'axis'; there are $schema, default-priorities"),
         (
             CPU + "[bild]",
-            "unknown key 'bild'; there are extends, label, variant, axes, exclude, override, build",
+            "unknown key 'bild'; there are extends, project, title, details, label, variant, ",
         ),
         (CPU + "property = []", "axes.cpu.v3: unknown key 'property'; there are label, title"),
         (
@@ -633,3 +633,64 @@ def test_documented_choice(variants, tmp_path):
     path.write_text(variants("matrix", FOLDER / MATRIX_13, "--format", "metadata").out)
     platform = named_platforms()[rank.split()[5].removesuffix(".toml")]
     assert variants("rank", path, "--platform", platform).out.splitlines()[:2] == shown
+
+
+# Values of known variables.
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("9.0", ""),
+        ("9.0a", ""),
+        ("12.1", ""),
+        ("8.6+PTX", ""),
+        ("8.0;8.6 9.0a;12.0+PTX", ""),
+        ("5.2(5.0)", ""),
+        ("Hopper", ""),
+        ("Ampere+Tegra;Ada+PTX", ""),
+        ("native", ""),
+        ("All", ""),
+        ("sm_90", "PyTorch does not take 'sm_90': write 9.0"),
+        ("8.0;sm_120a+PTX", "PyTorch does not take 'sm_120a+PTX': write 12.0a+PTX"),
+        ("compute_75", "PyTorch does not take 'compute_75': write 7.5"),
+        ("86", "PyTorch does not take '86': write 8.6"),
+        ("8.0,8.6", "PyTorch does not take '8.0,8.6': write compute capabilities such as"),
+        ("hopper", "PyTorch does not take 'hopper': write compute capabilities such as"),
+        ("9.0 PTX", "PyTorch does not take 'PTX': write compute capabilities such as"),
+        ("", "PyTorch does not take ''"),
+    ],
+)
+def test_architectures_as_pytorch_takes_them(write, text, problem):
+    path = write(CPU + f'environment.TORCH_CUDA_ARCH_LIST = "{text}"')
+    if not problem:
+        assert combine(read_matrix(path))
+        return
+    with pytest.raises(MatrixError) as caught:
+        read_matrix(path)
+    where = f"{path}: axes.cpu.v3.environment.TORCH_CUDA_ARCH_LIST: "
+    assert str(caught.value).startswith(where + problem)
+
+
+# As PyTorch 2.10 has it (torch/utils/cpp_extension.py, supported_arches): what extensions such as
+# torchvision can be built for, which is less than the rule admits.
+EXTENSION_ARCHITECTURES = """
+    3.5 3.7 5.0 5.2 5.3 6.0 6.1 6.2 7.0 7.2 7.5 8.0 8.6 8.7 8.9 9.0 9.0a 10.0 10.0a 11.0 11.0a
+    10.3 10.3a 12.0 12.0a 12.1 12.1a
+""".split()
+
+
+@pytest.mark.parametrize("name", ALL_FILES)
+def test_shipped_architectures_are_those_of_the_properties(name):
+    for variant in combine(read_matrix(FOLDER / name)):
+        real = [
+            item.value.removesuffix("_real")
+            for item in variant.settings.properties
+            if item.feature == "sm_arch"
+        ]
+        text = variant.settings.environment.get("TORCH_CUDA_ARCH_LIST", "")
+        architectures = text.split(";") if text else []
+        assert set(architectures) <= set(EXTENSION_ARCHITECTURES)
+        assert [architecture.replace(".", "") for architecture in architectures] == real
+        if real:
+            assert variant.settings.environment["CMAKE_CUDA_ARCHITECTURES"] == ";".join(real)

@@ -152,7 +152,7 @@ class TestText:
             assert words in text
 
     def test_best_variant_first(self):
-        labels = re.findall(r'data-label="(\w+)"', render(full_page(), document()).decode())
+        labels = re.findall(r"data-label=(\w+)", render(full_page(), document()).decode())
         assert labels == ["cu128", "cu126", "v3", "null"]
 
     def test_newest_version_first(self):

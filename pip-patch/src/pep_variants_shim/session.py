@@ -74,7 +74,7 @@ class Session:
             options: variant options of the command.
             finder: pip's ``PackageFinder`` of the command.
             use: what the command does with variant wheels.
-            foreign: the command has ``--platform`` or the like: this machine is not the target.
+            foreign: the command has ``--platform``: this machine is not the target.
 
         Raises:
             InstallationError: one of the options is invalid.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sys import version_info
 from typing import TYPE_CHECKING, Any
 
 from pip._internal.exceptions import InstallationError
@@ -20,7 +21,7 @@ def detect_for(preferences: Preferences, finder: Any, *, foreign: bool) -> Detec
     Args:
         preferences: of the user.
         finder: pip's ``PackageFinder``.
-        foreign: the command has ``--platform`` or the like: this machine is not the target.
+        foreign: the command has ``--platform``: this machine is not the target.
 
     Raises:
         InstallationError: the platform file is invalid.
@@ -34,10 +35,10 @@ def detect_for(preferences: Preferences, finder: Any, *, foreign: bool) -> Detec
         return PluginRunner.of(preferences, sources_of(finder))
 
     environment = None
-    if foreign:
+    target = finder.target_python
+    if foreign or target.py_version_info[:2] != version_info[:2]:
         from pep_variants.model.environment import target_environment
 
-        target = finder.target_python
         environment = target_environment(target.platforms or (), target.py_version_info)
     try:
         detector = Detector.of(

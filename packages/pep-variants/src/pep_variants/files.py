@@ -10,11 +10,15 @@ import contextlib
 import errno
 import os
 import stat
+import time
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+_BUSY_SECONDS = 5.0
+"""How long Windows may refuse to replace a file that another process has open."""
 
 _NO_ROOM = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
 
@@ -75,7 +79,7 @@ def read_text(path: str | os.PathLike[str], limit: int, *, errors: str = "strict
 
 @contextlib.contextmanager
 def replacing(
-    path: Path, *, mode: int = 0o666, temporaries: Path | None = None
+    path: Path, *, mode: int = 0o666, temporaries: Path | None = None, durable: bool = False
 ) -> Iterator[IO[bytes]]:
     """Yield a new file that replaces *path* when the block ends: readers see no partial file.
 
@@ -85,6 +89,7 @@ def replacing(
         path: of the file; its directory exists when the block ends.
         mode: permissions of the new file, less those that the umask takes.
         temporaries: directory of the new file, on the same file system; None for that of *path*.
+        durable: have it on the disk when the block ends, in case the machine stops.
 
     Raises:
         OSError: the file cannot be written; ``filename`` is *path*.
@@ -94,7 +99,12 @@ def replacing(
         # Not `tempfile`: its files are readable by their owner alone, and stay so when renamed.
         with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
             yield stream
-        temporary.replace(path)
+            if durable:
+                stream.flush()
+                os.fsync(stream.fileno())
+        _replace(temporary, path)
+        if durable:
+            _sync_directory(path.parent)
     except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
@@ -103,6 +113,31 @@ def replacing(
         ):
             error.filename = str(path)
         raise
+
+
+def _replace(temporary: Path, path: Path) -> None:
+    deadline = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            temporary.replace(path)
+        except PermissionError:
+            if os.name != "nt" or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+        else:
+            return
+
+
+def _sync_directory(directory: Path) -> None:
+    """Have the names in *directory* on the disk, where directories can be synced."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # some network file systems refuse
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def write_if_changed(path: Path, data: bytes) -> bool:

@@ -18,9 +18,6 @@ from ..hook import complete
 from ..session import Session, Use, last_session
 from ..variant_options import VariantOptions, forces_a_label
 
-# Options that make another machine the target.
-_FOREIGN = ("platforms", "abis", "implementation", "python_version")
-
 
 def patch_commands(module: ModuleType) -> None:
     """Add the variant options to commands that resolve, and a session to their finder."""
@@ -69,7 +66,8 @@ def patch_commands(module: ModuleType) -> None:
             legacy = self.determine_resolver_variant(options) == "legacy"
             if given and legacy:
                 raise CommandError(f"{given[0]} has no effect with the legacy resolver")
-            foreign = any(getattr(options, name, None) for name in _FOREIGN)
+            # Without --platform pip takes the platform of this machine, for any Python.
+            foreign = bool(getattr(options, "platforms", None))
             use = Use.CHECK if legacy else Use.RESOLVE
             isolated = bool(getattr(options, "isolated_mode", False))
 

@@ -15,7 +15,7 @@ _MAX_REASONS = 12
 _NOTICE_LENGTH = 400
 """Characters of a notice in a reason: it quotes the metadata, and every label may repeat it."""
 
-_UNRESOLVED = ": only a resolver can tell whether that release is taken"
+UNRESOLVED = ": only a resolver can tell whether that release is taken"
 
 
 def why_not(ranking: Ranking, label: str, *, notices: bool = True) -> tuple[str, ...]:
@@ -38,7 +38,7 @@ def why_not(ranking: Ranking, label: str, *, notices: bool = True) -> tuple[str,
             phrases += map(why_rejected, unmet)
             continue
         if namespace == ABI_DEPENDENCY:
-            phrases.append(" and ".join(map(needs, unmet)) + _UNRESOLVED)
+            phrases.append(" and ".join(map(needs, unmet)) + UNRESOLVED)
             continue
         notice = f" ({_cut(support.notice)})" if notices and support.notice else ""
         needed = " and ".join(map(needs, unmet))

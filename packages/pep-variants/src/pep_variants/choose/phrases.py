@@ -14,6 +14,7 @@ from .ranking import Reason
 
 _SM = re.compile(r"(\d+)(\d[a-z]?)_(real|virtual)")
 _MAX_VALUES = 4
+_CPUS = ("x86_64", "aarch64")
 
 NOTHING = "; nothing of {} is supported here"
 
@@ -54,6 +55,23 @@ def _fits(namespace: str, feature: str, value: str) -> str:
     return phrase(value) if phrase else f"{namespace} {feature} {value}"
 
 
+def asked(namespace: str, feature: str) -> str:
+    """Return a feature as a heading, to which `answered` gives an answer."""
+    if (namespace, feature) in _ASKED:
+        return _ASKED[namespace, feature]
+    if namespace in _CPUS:
+        return f"CPU extension {feature}"
+    return f"{namespace} :: {feature}"
+
+
+def answered(namespace: str, feature: str, value: str) -> str:
+    """Return *value* as an answer to `asked`: ``CUDA driver``: ``13.0 or newer``."""
+    phrase = _ANSWERED.get((namespace, feature))
+    if phrase is not None:
+        return phrase(value)
+    return "yes" if value == "on" else value
+
+
 def needs(reason: Reason) -> str:
     """Return what a rejected variant needs, without what the platform has."""
     if reason.excluded is not None:
@@ -74,7 +92,7 @@ def _is_extension(reason: Reason) -> bool:
 
 def _is_flag(namespace: str, values: tuple[str, ...]) -> bool:
     """Return whether *values* are that of a feature which is there or not, of a CPU."""
-    return values == ("on",) and namespace in ("x86_64", "aarch64")
+    return values == ("on",) and namespace in _CPUS
 
 
 def listed(values: Sequence[str], word: str = "or") -> str:
@@ -104,6 +122,26 @@ def _capabilities(values: Sequence[str]) -> str:
 def _level(value: str) -> str:
     return f"x86-64-{value}"
 
+
+_ASKED: dict[tuple[str, str], str] = {
+    ("nvidia", "cuda_version_lower_bound"): "CUDA driver",
+    ("nvidia", "cuda_version_upper_bound"): "CUDA driver",
+    ("nvidia", "sm_arch"): "Compute capability",
+    ("amd", "gfx_arch"): "AMD GPU",
+    ("amd", "rocm_version"): "ROCm",
+    ("intel", "device_ip"): "Intel GPU",
+    ("x86_64", "level"): "x86-64 CPU",
+    ("aarch64", "version"): "ARM CPU",
+}
+
+_ANSWERED: dict[tuple[str, str], Callable[[str], str]] = {
+    ("nvidia", "cuda_version_lower_bound"): lambda value: f"{value} or newer",
+    ("nvidia", "cuda_version_upper_bound"): lambda value: f"older than {value}",
+    ("nvidia", "sm_arch"): lambda value: _capability(value),
+    ("intel", "device_ip"): lambda value: titled(value),
+    ("x86_64", "level"): _level,
+    ("aarch64", "version"): lambda value: f"ARMv{value}",
+}
 
 _FITS: dict[tuple[str, str], Callable[[str], str]] = {
     ("nvidia", "cuda_version_lower_bound"): lambda value: f"CUDA driver {value} or newer",

@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import os
-import sys
-from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from pep_variants.errors import VariantError
+from pep_variants.files import replacing
 
 from ..checks.document import check_document
 from ..checks.finding import ERROR
-from ..console import counted, fail, note, one_line, print_table, warn
-from ..matrix.build_plan import BuildError, Plan
-from ..matrix.build_results import (
-    KEPT,
-    PACKED,
-    Built,
-    Failed,
-    same_contents,
-    same_wheels,
-    unrelated_wheels,
-)
-from ..matrix.building import build_all, for_this_machine, locked
+from ..console import note, print_table, warn
+from ..matrix.build_plan import Plan
 from ..matrix.cibuildwheel import as_shell, as_variables
 from ..matrix.combination import combine, select
 from ..matrix.flags import warnings_of_lost_flags
@@ -34,16 +22,21 @@ from ..matrix.frontends import AUTO, FRONTENDS, find_frontend
 from ..matrix.model import Matrix, Variant
 from ..matrix.output import LIMITS, PARTS, TEXTS, metadata, table
 from ..matrix.parts import counts, grouped, read_share, share
+from ..matrix.project_order import Project, read_projects, select_lenient
 from ..matrix.reading import read_matrix
-from ..matrix.source_archive import make_sdist
+from ..pictures.documents import DOCUMENTS, SEVERAL, document
+from .arguments import preference_options
 from .index import index
+from .matrix_projects import as_text, build_projects, show_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from rich.status import Status
+    from ..pictures.release import Release
 
 TABLE, METADATA = "table", "metadata"
+TOGETHER = ("json", "github", "gitlab")
+"""Formats for several projects, beside the table."""
 CIBUILDWHEEL = {"cibuildwheel": as_shell, "cibuildwheel-env": as_variables}
 
 
@@ -57,14 +50,21 @@ def _share(
 
 
 @click.command(short_help="Show, plan or build the variants of a build matrix.")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument(
+    "files",
+    metavar="FILE...",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+)
 @click.option(
     "--format",
     "form",
-    type=click.Choice([TABLE, *TEXTS, *CIBUILDWHEEL, METADATA]),
+    type=click.Choice([TABLE, *TEXTS, *CIBUILDWHEEL, METADATA, *DOCUMENTS]),
     default=TABLE,
     show_default=True,
-    help="What to print; 'metadata' is the *-variants.json of the release.",
+    help="What to print; 'metadata' is the *-variants.json of the release. "
+    f"{', '.join(DOCUMENTS)} show which machines get what.",
 )
 @click.option(
     "--only",
@@ -85,15 +85,23 @@ def _share(
     help="With --format github or gitlab: a list of jobs for each value of the axis, and several "
     "where the service's limit is exceeded. Repeatable.",
 )
+@click.option(
+    "--platform",
+    "machines",
+    metavar="NAME|FILE",
+    multiple=True,
+    help="Machine to show in a picture: a name or pattern such as 'h100-*', or a platform file; "
+    "repeatable. Default: all named machines.",
+)
+@preference_options("variant-enable")
 @click.option("--build", is_flag=True, help="Build variant wheels on this machine, and index them.")
 @click.option(
     "-o",
     "--output",
-    metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("dist"),
-    show_default=True,
-    help="Directory for the wheels and the index.",
+    metavar="PATH",
+    type=click.Path(path_type=Path),
+    help="Where the output goes: with --build the directory of the wheels and the index, 'dist' by "
+    "default; otherwise a file in place of the terminal.",
 )
 @click.option(
     "--source",
@@ -123,68 +131,185 @@ def _share(
     show_default=True,
     help="Build in isolated environments, or in the current one.",
 )
+@click.option(
+    "--against",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Directory with wheels of the projects in 'build.after', which are not built then.",
+)
 @click.option("--fresh", is_flag=True, help="Rebuild wheels that are up to date.")
 @click.option(
     "--index/--no-index", "indexed", default=True, show_default=True, help="Index the built wheels."
 )
 def matrix(
-    file: Path,
+    files: tuple[Path, ...],
     form: str,
     only: tuple[str, ...],
     part: tuple[int, int] | None,
     group_by: tuple[str, ...],
+    machines: tuple[str, ...],
+    variant_enable: list[str],
     build: bool,
-    output: Path,
+    output: Path | None,
     source: Path | None,
     jobs: int,
     frontend: str,
     isolation: bool,
+    against: Path | None,
     fresh: bool,
     indexed: bool,
 ) -> None:
-    """Show, plan or build the variants of a build matrix.
+    """Show, plan or build the variants of build matrices.
 
-    FILE lists axes, such as GPU architectures and CPU instruction sets, and what each value needs
+    A FILE lists axes, such as GPU architectures and CPU instruction sets, and what each value needs
     and builds with; every combination is a variant.
 
     With --build, builds a wheel of each variant in a separate source tree. Wheels that are up to
-    date are not built again. Logs are in DIR-build.
+    date are not built again. Logs are in DIR-build. Of several projects, those that others are
+    built against ('build.after') are built first.
+
+    Several files make one document, with --format markdown.
 
     Example: variants matrix torch.toml --only 'gpu=sm90' --build -o dist
     """
-    read = read_matrix(file)
-    if source is not None:
-        read = replace(read, build=replace(read.build, source=source))
-    variants = combine(read)
-    _check(read, variants)
-    chosen = select(variants, only)
-    if part is not None:
-        chosen = share(chosen, *part)
-        if not chosen:
-            raise click.ClickException("this share is empty: choose a smaller count")
+    if len(files) > 1 and not build and form not in (TABLE, *TOGETHER, *SEVERAL):
+        raise click.UsageError(f"--format {form} is for one project: name one FILE")
+    if (machines or variant_enable) and form not in DOCUMENTS:
+        raise click.UsageError(
+            f"--platform and --variant-enable need --format {' or '.join(DOCUMENTS)}"
+        )
     if group_by and form not in PARTS:
         raise click.UsageError(f"--group-by needs --format {' or '.join(PARTS)}")
+    _check_output(output, build=build, form=form)
+    if form in DOCUMENTS and not build:
+        examined = [_read(file, source, only, part) for file in files]
+        releases = _releases(examined, machines, variant_enable)
+        _print(document(form, releases), output)
+        return
+    projects = read_projects(files)
+    if source is not None:
+        if len(projects) > 1:
+            raise click.UsageError("--source needs one FILE that is built after no other project")
+        projects = (replace(projects[0], matrix=_from_source(projects[0].matrix, source)),)
+    for project in projects:
+        _check(project.matrix, project.variants)
+    selected = select_lenient(projects, only)
+    chosen = {name: _share_of(variants, part) for name, variants in selected.items()}
     if build:
-        plan = Plan(read, output, find_frontend(frontend), isolation, jobs, fresh)
-        _build(plan, chosen, variants)
+        target = output or Path("dist")
+
+        def plan_of(matrix: Matrix, folder: str) -> Plan:
+            tool = find_frontend(frontend)
+            return Plan(matrix, target, tool, isolation, jobs, fresh, subfolder=folder)
+
+        build_projects(projects, chosen, plan_of, against)
         if indexed:
-            index.main([str(output)], prog_name="variants index", standalone_mode=False)
+            index.main([str(target)], prog_name="variants index", standalone_mode=False)
+    elif len(chosen) == 1:
+        (project,) = (project for project in projects if project.name in chosen)
+        _show(project, chosen[project.name], form, group_by, output)
+    elif group_by:
+        raise click.UsageError("--group-by is for one project: name one FILE")
     elif form == TABLE:
+        show_table(projects, chosen)
+    else:
+        for variants in chosen.values():
+            _warn_of_limit(form, variants)
+        _print(as_text(form, projects, chosen), output)
+
+
+def _from_source(matrix: Matrix, source: Path) -> Matrix:
+    return replace(matrix, build=replace(matrix.build, source=source))
+
+
+def _share_of(variants: Sequence[Variant], part: tuple[int, int] | None) -> tuple[Variant, ...]:
+    found = tuple(variants) if part is None else share(variants, *part)
+    if not found:
+        raise click.ClickException("this share is empty: choose a smaller count")
+    return found
+
+
+def _read(
+    file: Path, source: Path | None, only: Sequence[str], part: tuple[int, int] | None
+) -> tuple[Matrix, tuple[Variant, ...], tuple[Variant, ...]]:
+    """Return a matrix, all its variants, and those of them that are selected."""
+    read = read_matrix(file)
+    if source is not None:
+        read = _from_source(read, source)
+    variants = combine(read)
+    _check(read, variants)
+    return read, variants, _share_of(select(variants, only), part)
+
+
+def _releases(
+    examined: Sequence[tuple[Matrix, tuple[Variant, ...], tuple[Variant, ...]]],
+    wanted: Sequence[str],
+    enabled: Sequence[str],
+) -> list[Release]:
+    """Return what pictures show of each matrix.
+
+    Args:
+        examined: matrices with all and with the selected variants.
+        wanted: machines, as for ``--platform``.
+        enabled: optional namespaces.
+    """
+    from ..pictures.machines import read_machines
+    from ..pictures.release import examine
+
+    known = read_machines()
+    machines = read_machines(wanted)
+    return [examine(read, chosen, machines, known, enabled) for read, _, chosen in examined]
+
+
+def _check_output(output: Path | None, *, build: bool, form: str) -> None:
+    if output is None:
+        return
+    if not build and form == TABLE:
+        raise click.UsageError("-o needs --build, or another --format than the table")
+    if build and output.exists() and not output.is_dir():
+        raise click.UsageError(f"-o: {output} is a file: name a directory for the wheels")
+    if not build and output.is_dir():
+        raise click.UsageError(f"-o: {output} is a directory: name a file, or add --build")
+
+
+def _print(text: str, output: Path | None) -> None:
+    """Print *text*, or write it to *output*."""
+    text = text if text.endswith("\n") else f"{text}\n"
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(output) as stream:
+        stream.write(text.encode())
+
+
+def _show(
+    project: Project,
+    chosen: Sequence[Variant],
+    form: str,
+    group_by: Sequence[str],
+    output: Path | None,
+) -> None:
+    if form == TABLE:
         print_table(("label", "for", "needs"), table(chosen))
-        of = f" of {len(variants)}" if len(chosen) < len(variants) else ""
+        of = f" of {len(project.variants)}" if len(chosen) < len(project.variants) else ""
         note(f"{counts(chosen)}{of}")
     elif form == METADATA:
-        click.echo(metadata(read, chosen), nl=False)
+        _print(metadata(project.matrix, chosen), output)
     elif form in CIBUILDWHEEL:
-        click.echo(CIBUILDWHEEL[form](read.build, chosen))
+        _print(CIBUILDWHEEL[form](project.matrix.build, chosen), output)
     elif group_by:
-        click.echo(PARTS[form](grouped(chosen, group_by, LIMITS[form][1])))
+        _print(PARTS[form](grouped(chosen, group_by, LIMITS[form][1])), output)
     else:
-        service, limit = LIMITS.get(form, ("", len(chosen)))
-        if len(chosen) > limit:
-            warn(f"{service} runs at most {limit} jobs per matrix, this one has {len(chosen)}: "
-                 "split it with --group-by")  # fmt: skip
-        click.echo(TEXTS[form](chosen))
+        _warn_of_limit(form, chosen)
+        _print(TEXTS[form](chosen), output)
+
+
+def _warn_of_limit(form: str, chosen: Sequence[Variant]) -> None:
+    service, limit = LIMITS.get(form, ("", len(chosen)))
+    if len(chosen) > limit:
+        warn(f"{service} runs at most {limit} jobs per matrix, this one has {len(chosen)}: "
+             "split it with --group-by")  # fmt: skip
 
 
 def _check(read: Matrix, variants: Sequence[Variant]) -> None:
@@ -195,121 +320,3 @@ def _check(read: Matrix, variants: Sequence[Variant]) -> None:
         warn(f"{finding.place}: {finding.message}")
     for message in warnings_of_lost_flags(read, variants, os.environ):
         warn(f"{read.source}: {message}")
-
-
-def _build(plan: Plan, chosen: Sequence[Variant], variants: Sequence[Variant]) -> None:
-    here, elsewhere = for_this_machine(chosen)
-    if elsewhere:
-        note(f"not built on this machine: {', '.join(variant.name for variant in elsewhere)}")
-    if not here:
-        raise click.ClickException("none of the selected variants can be built on this machine")
-    built: list[Built] = []
-    failed: list[Failed] = []
-    note(f"building with {plan.frontend} from {plan.matrix.build.source}")
-    with locked(plan), _Progress(len(here)) as progress:
-        try:
-            sdist = make_sdist(plan)
-        except BuildError as error:
-            with progress.paused():
-                _show_log(error)
-            raise
-        with closing(build_all(plan, here, sdist)) as events:
-            for event in events:
-                if isinstance(event, Variant):
-                    progress.start(event.name)
-                    continue
-                with progress.ending(event.name) as place:
-                    if isinstance(event, Built):
-                        built.append(event)
-                        click.echo(f"{place} {event.name} {_how(event)}", err=True)
-                    else:
-                        failed.append(event)
-                        click.echo(f"{place} {event.name} FAILED", err=True)
-                        fail(str(event.error))
-                        _show_log(event.error)
-    order = {variant.name: number for number, variant in enumerate(here)}
-    built.sort(key=lambda item: order[item.name])
-    for labels in same_contents(built):
-        warn(
-            f"{' and '.join(labels)} install the same files: "
-            "the build does not use what distinguishes them"
-        )
-    for names in same_wheels(built):
-        warn(
-            f"{' and '.join(names)} have the same wheel, which works for all of them: "
-            "leave the others out"
-        )
-    for unrelated in unrelated_wheels(plan.output, built, variants):
-        warn(
-            f"{plan.output / unrelated} is not a variant of this matrix: "
-            "remove it if it is outdated"
-        )
-    for item in built:
-        click.echo(plan.output / item.wheel)
-    if failed:
-        left_out = ", ".join(sorted((item.name for item in failed), key=order.__getitem__))
-        raise click.ClickException(
-            f"{len(failed)} of {counted(len(here), 'variant')} could not be built: {left_out}; "
-            "no index was written; run the same command again to continue"
-        )
-
-
-def _how(built: Built) -> str:
-    if built.how == KEPT:
-        return "is up to date"
-    return "packed again" if built.how == PACKED else f"built in {built.seconds:.1f} s"
-
-
-def _show_log(error: VariantError) -> None:
-    for line in error.tail if isinstance(error, BuildError) else ():
-        click.echo(f"    {one_line(line)}", err=True)
-
-
-class _Progress:
-    """A status line on stderr with the running builds, on a terminal only."""
-
-    def __init__(self, total: int) -> None:
-        self._total = total
-        self._ended = 0
-        self._running: list[str] = []
-        self._status: Status | None = None
-
-    def __enter__(self) -> _Progress:
-        if sys.stderr.isatty():
-            from rich.console import Console
-
-            self._status = Console(stderr=True).status("building the source distribution")
-            self._status.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._status is not None:
-            self._status.stop()
-
-    def start(self, label: str) -> None:
-        """Show that *label* is running."""
-        self._running.append(label)
-        self._show()
-
-    @contextmanager
-    def ending(self, label: str) -> Iterator[str]:
-        """Remove *label* from the status line; yield its number, to print with a line meanwhile."""
-        self._running.remove(label)
-        self._ended += 1
-        with self.paused():
-            yield f"[{self._ended:{len(str(self._total))}}/{self._total}]"
-        self._show()
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Hide the status line while other lines are printed."""
-        if self._status is None:
-            yield
-            return
-        self._status.stop()
-        yield
-        self._status.start()
-
-    def _show(self) -> None:
-        if self._status is not None and self._running:
-            self._status.update(f"building {', '.join(self._running)}")

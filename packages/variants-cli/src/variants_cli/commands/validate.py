@@ -14,10 +14,13 @@ from ..checks.document import check_index_metadata, check_pyproject
 from ..checks.recipe_file import check_recipe, is_recipe
 from ..checks.report import report
 from ..checks.wheel_file import check_wheel
+from ..console import note
 from .arguments import PathOrURL, json_option
 from .index_options import progress
 
 if TYPE_CHECKING:
+    from pep_variants.model.metadata import Metadata
+
     from ..checks.finding import Finding
 
 
@@ -28,23 +31,34 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Check all variant wheels of a live index, not only one of each label.",
 )
+@click.option(
+    "--audit/--no-audit",
+    default=True,
+    show_default=True,
+    help="Look at the instructions in the libraries of wheels that are named.",
+)
 @json_option
 @click.pass_context
 def validate(
-    context: click.Context, files: tuple[Path | str, ...], every_wheel: bool, as_json: bool
+    context: click.Context,
+    files: tuple[Path | str, ...],
+    every_wheel: bool,
+    audit: bool,
+    as_json: bool,
 ) -> None:
     """Check wheels, metadata, directories of both, catalogues, and live indexes.
 
     A FILE is a wheel, a *-variants.json or variant.json, a pyproject.toml, a recipe, a file of a
     catalogue, a directory, whose wheels and metadata must also fit each other, or the URL of a
-    project's page on an index. Every finding names a remedy. Exits with 1 if there are errors;
-    warnings alone are none.
+    project's page on an index. The libraries of a wheel that is named are disassembled: what they
+    use has to be what the label declares. Every finding names a remedy. Exits with 1 if there are
+    errors; warnings alone are none.
     """
     checked = 0
     findings: list[Finding] = []
     for target in files:
         count, found = (
-            _check(target)
+            _check(target, audit=audit)
             if isinstance(target, Path)
             else _check_url(target, every_wheel=every_wheel)
         )
@@ -70,11 +84,14 @@ def _check_url(url: str, *, every_wheel: bool) -> tuple[int, list[Finding]]:
         session.close()
 
 
-def _check(path: Path) -> tuple[int, list[Finding]]:
+def _check(path: Path, *, audit: bool) -> tuple[int, list[Finding]]:
     if path.is_dir():
         return check_directory(path)
     if path.suffix == ".whl":
-        return 1, check_wheel(path).findings
+        checked = check_wheel(path)
+        if audit and checked.filename is not None:
+            checked.findings += _audit(path, checked.metadata)
+        return 1, checked.findings
     if path.suffix in (".toml", ".json") and is_catalog_file(path):
         return 1, check_catalog_file(path)
     if path.suffix == ".toml":
@@ -82,3 +99,14 @@ def _check(path: Path) -> tuple[int, list[Finding]]:
             return 1, check_recipe(path)
         return 1, check_pyproject(path)
     return 1, check_index_metadata(path)[1]
+
+
+def _audit(path: Path, metadata: Metadata | None) -> list[Finding]:
+    from ..audit.audit_findings import check_instructions
+    from ..audit.wheel_audit import AuditUnavailable
+
+    try:
+        return check_instructions(path, metadata)
+    except AuditUnavailable as problem:
+        note(f"instructions are not audited: {problem}")
+        return []

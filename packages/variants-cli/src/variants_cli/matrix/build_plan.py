@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from pep_variants.errors import VariantError
 
@@ -23,6 +24,20 @@ class BuildError(VariantError):
         self.tail = tuple(tail)
 
 
+class Foundation(Protocol):
+    """What a variant is built against, see `built_against.Against`."""
+
+    @property
+    def digest(self) -> str:
+        """Digest of it."""
+
+    def constraints(self, folder: Path) -> Path | None:
+        """Write constraints for isolated builds to *folder*; None without isolation."""
+
+    def environment(self, environ: Mapping[str, str], constraints: Path | None) -> dict[str, str]:
+        """Return variables for a build in *environ*."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """Options of a build.
@@ -34,6 +49,8 @@ class Plan:
         isolated: build in isolated environments.
         jobs: number of parallel builds.
         fresh: rebuild wheels that are up to date.
+        against: what variants are built against, by name; nothing for others.
+        subfolder: folder below `folder` for what belongs to this project alone; empty for none.
     """
 
     matrix: Matrix
@@ -42,8 +59,11 @@ class Plan:
     isolated: bool = True
     jobs: int = 1
     fresh: bool = False
+    against: Mapping[str, Foundation] = field(default_factory=dict)
+    subfolder: str = ""
 
     @property
     def folder(self) -> Path:
         """Folder for logs, results and source trees, beside the one for wheels."""
-        return self.output.absolute().with_name(f"{self.output.absolute().name}-build")
+        output = self.output.absolute()
+        return output.with_name(f"{output.name}-build") / self.subfolder

@@ -8,12 +8,13 @@ from typing import Any
 
 from pep_variants.errors import shortened
 
+from .after_table import read_after
 from .backends import BACKENDS
 from .model import Build
 from .repairing import PLACEHOLDERS, SYSTEMS
 from .table_checks import TableChecks
 
-_KEYS = ("source", "backend", "repair")
+_KEYS = ("source", "backend", "repair", "after")
 
 
 def read_build(table: dict[str, Any], folder: Path, checks: TableChecks) -> Build:
@@ -39,6 +40,7 @@ def read_build(table: dict[str, Any], folder: Path, checks: TableChecks) -> Buil
         source=folder / checks.string(table, "source", "build", "."),
         backend=backend,
         repair=_repair(table, checks),
+        after=read_after(table, folder, checks),
     )
 
 

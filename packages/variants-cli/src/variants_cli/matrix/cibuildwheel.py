@@ -13,13 +13,19 @@ from collections.abc import Iterable, Sequence
 
 from pep_variants.errors import VariantError
 
+from .build_plan import BuildError
+from .flags import Additions, additions
 from .model import Build, Variant
 from .repairing import PLACEHOLDERS
+from .source_project import SourceProject, read_source
 from .wheel_targets import Platform
 
 _SYSTEMS = {"linux": "linux", "darwin": "macos", "win32": "windows"}
 _ARCHITECTURES = {"win_amd64": "AMD64", "win_arm64": "ARM64", "win32": "x86"}
 _GLIBC_2014 = (2, 17)
+_INTERPRETER = "\0"
+"""Stands for the flags of the interpreter that builds, which only cibuildwheel's machine knows."""
+_COMMAND = '$(python -c \'import sysconfig; print(sysconfig.get_config_var("CFLAGS") or "")\')'
 
 
 def cibuildwheel(build: Build, variants: Sequence[Variant]) -> dict[str, str]:
@@ -32,13 +38,15 @@ def cibuildwheel(build: Build, variants: Sequence[Variant]) -> dict[str, str]:
     Raises:
         VariantError: one run cannot build all of them.
     """
-    first = variants[0]
+    first, source = variants[0], _source(build)
+    environment = _environment(first, source)
+    config_settings = _config_settings(first, source)
     for variant in variants[1:]:
         for what, differs in (
             ("label", variant.label != first.label),
             ("system", _system(variant) != _system(first)),
-            ("environment", _environment(variant) != _environment(first)),
-            ("config-settings", _config_settings(variant) != _config_settings(first)),
+            ("environment", _environment(variant, source) != environment),
+            ("config-settings", _config_settings(variant, source) != config_settings),
         ):
             if differs:
                 raise VariantError(
@@ -53,8 +61,8 @@ def cibuildwheel(build: Build, variants: Sequence[Variant]) -> dict[str, str]:
         "CIBW_ARCHS": " ".join(dict.fromkeys(map(_architecture, platforms))),
         "CIBW_ENABLE": "pypy pypy-eol" if any(tag.startswith("pp") for tag in tags) else "",
         **_images(platforms),
-        "CIBW_ENVIRONMENT": _environment(first),
-        "CIBW_CONFIG_SETTINGS": _config_settings(first),
+        "CIBW_ENVIRONMENT": environment,
+        "CIBW_CONFIG_SETTINGS": config_settings,
     }
     for system, words in build.repair.items():
         name = f"CIBW_REPAIR_WHEEL_COMMAND_{_SYSTEMS[system].upper()}"
@@ -100,6 +108,13 @@ def _exports(found: dict[str, str]) -> list[str]:
     return [f"export {name}={shlex.quote(text)}" for name, text in found.items()] or [":"]
 
 
+def _source(build: Build) -> SourceProject:
+    try:
+        return read_source(build.source)
+    except (BuildError, OSError):  # there may be no source here, only a plan
+        return SourceProject()
+
+
 def _system(variant: Variant) -> str:
     return variant.platform.system if variant.platform is not None else ""
 
@@ -129,16 +144,39 @@ def _images(platforms: Iterable[Platform]) -> dict[str, str]:
     return found
 
 
-def _environment(variant: Variant) -> str:
+def _environment(variant: Variant, source: SourceProject) -> str:
     """Return the environment as assignments of bash, which cibuildwheel evaluates."""
     settings = variant.settings
-    texts = [f'{name}="{_escaped(text)}"' for name, text in settings.environment.items()]
-    for name, words in settings.flags.items():
-        texts.append(f'{name}="${name} {_escaped(" ".join(words))}"')
+    own = {
+        **settings.environment,
+        **{name: " ".join(words) for name, words in settings.flags.items()},
+    }
+    added = _added(variant, source)
+    texts = []
+    for name, text in {**own, **added.environment}.items():
+        # In pieces: escaping must not reach the reference and the command.
+        before, marked, words = text.rpartition(_INTERPRETER)
+        before, words = (f"{_escaped(before)}{_COMMAND}" if marked else ""), _escaped(words)
+        reference = "" if name in settings.environment else f"${name} "
+        texts.append(f'{name}="{reference}{before}{words}"')
     target = variant.platform
     if target is not None and target.system == "darwin" and target.version is not None:
         texts.append("MACOSX_DEPLOYMENT_TARGET={}.{}".format(*target.version))
     return " ".join(texts)
+
+
+def _added(variant: Variant, source: SourceProject) -> Additions:
+    settings = variant.settings
+    words = {name: " ".join(text) for name, text in settings.flags.items()}
+    target = variant.platform
+    return additions(
+        settings.compiler_flags,
+        source,
+        {**settings.environment, **words},
+        settings.config_settings,
+        system=target.system if target is not None else "linux",
+        interpreter=_INTERPRETER,
+    )
 
 
 def _escaped(text: str) -> str:
@@ -146,11 +184,9 @@ def _escaped(text: str) -> str:
     return re.sub(r'([\\"$`])', r"\\\1", text)
 
 
-def _config_settings(variant: Variant) -> str:
-    settings = variant.settings.config_settings
-    return " ".join(
-        shlex.quote(f"{key}={text}") for key, texts in settings.items() for text in texts
-    )
+def _config_settings(variant: Variant, source: SourceProject) -> str:
+    found = {**variant.settings.config_settings, **_added(variant, source).config_settings}
+    return " ".join(shlex.quote(f"{key}={text}") for key, texts in found.items() for text in texts)
 
 
 def _quoted(word: str) -> str:

@@ -28,6 +28,7 @@ def command(
     *,
     isolated: bool = True,
     python: str = sys.executable,
+    constraints: Path | None = None,
 ) -> list[str]:
     """Return the command line that builds *source*.
 
@@ -39,10 +40,13 @@ def command(
         config_settings: for the build backend.
         isolated: build in an isolated environment.
         python: the interpreter to build with, by default the running one.
+        constraints: file with constraints on what an isolated environment gets; `build` takes
+            pip's variables instead.
     """
     if frontend == UV:
         line = [find_uv() or UV, "build", "--python", python, "--out-dir", str(target)]
         line += [] if isolated else ["--no-build-isolation"]
+        line += ["--build-constraints", str(constraints)] if constraints is not None else []
     else:
         line = [python, "-m", "build", "--outdir", str(target)]
         # Like uv, without checking the installed dependencies.

@@ -91,6 +91,7 @@ class Value:
         requires: conditions on the values of other axes.
         host: environment marker of machines that can build it; None for any machine.
         settings: its settings.
+        details: what documents say of it, by heading.
         python: the Python that it builds with; None if the axis does not say.
         platform: the platform that it builds for; None if the axis does not say.
     """
@@ -101,6 +102,7 @@ class Value:
     requires: Where = field(default_factory=dict)
     host: Marker | None = None
     settings: Settings = field(default_factory=Settings)
+    details: Mapping[str, str] = field(default_factory=dict)
     python: Python | None = None
     platform: Platform | None = None
 
@@ -126,6 +128,23 @@ class Override:
 
 
 @dataclass(frozen=True)
+class After:
+    """Another project that the variants are built against: one entry of ``build.after``.
+
+    Attributes:
+        project: its normalized name.
+        matrix: its matrix file, None if that is among the files of the command.
+        axes: axes whose values have to agree, None for all that both have.
+        abi: components of its release that ``abi_dependency`` has, 0 for no such property.
+    """
+
+    project: str
+    matrix: Path | None = None
+    axes: tuple[str, ...] | None = None
+    abi: int = 2
+
+
+@dataclass(frozen=True)
 class Build:
     """How the variants of a matrix are built: the table ``[build]``.
 
@@ -134,11 +153,13 @@ class Build:
         backend: build backend that writes variant metadata itself, empty if none does.
         repair: words of the command that repairs a wheel before it is packed, by `sys.platform`,
             see `repairing`.
+        after: projects that are built first.
     """
 
     source: Path
     backend: str = ""
     repair: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    after: tuple[After, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -153,6 +174,9 @@ class Matrix:
         exclude: combinations that are not variants.
         override: overrides; later ones win.
         build: how the variants are built.
+        title: what is released; may be empty.
+        details: what documents say of it, by heading.
+        name: normalized name of the project; empty if the file does not say.
     """
 
     source: str
@@ -162,6 +186,9 @@ class Matrix:
     exclude: tuple[Where, ...]
     override: tuple[Override, ...]
     build: Build
+    title: str = ""
+    details: Mapping[str, str] = field(default_factory=dict)
+    name: str = ""
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,12 @@ def metadata(matrix: Matrix, variants: Sequence[Variant]) -> str:
 
 def github(variants: Sequence[Variant]) -> str:
     """Return the ``strategy.matrix`` of a GitHub Actions job, on one line."""
-    jobs = [
+    return json.dumps({"include": github_jobs(variants)}, separators=(",", ":"))
+
+
+def github_jobs(variants: Sequence[Variant]) -> list[dict[str, Any]]:
+    """Return the variables of each job."""
+    return [
         {
             **{axis: value.name for axis, value in variant.values.items()},
             "variant": variant.label,
@@ -77,12 +82,11 @@ def github(variants: Sequence[Variant]) -> str:
         }
         for variant in variants
     ]
-    return json.dumps({"include": jobs}, separators=(",", ":"))
 
 
 def gitlab(variants: Sequence[Variant]) -> str:
     """Return a hidden GitLab job ``.variants`` to extend, as JSON, which is also YAML."""
-    return json.dumps({".variants": _gitlab_job(variants)}, indent=2)
+    return json.dumps({".variants": gitlab_job(variants)}, indent=2)
 
 
 def github_parts(parts: Sequence[Part]) -> str:
@@ -96,11 +100,12 @@ def github_parts(parts: Sequence[Part]) -> str:
 
 def gitlab_parts(parts: Sequence[Part]) -> str:
     """Return a hidden GitLab job for each of *parts*, as JSON."""
-    jobs = {f".variants {part.name}".strip(): _gitlab_job(part.variants) for part in parts}
+    jobs = {f".variants {part.name}".strip(): gitlab_job(part.variants) for part in parts}
     return json.dumps(jobs, indent=2)
 
 
-def _gitlab_job(variants: Sequence[Variant]) -> dict[str, Any]:
+def gitlab_job(variants: Sequence[Variant]) -> dict[str, Any]:
+    """Return what a job for *variants* has."""
     jobs = [
         {
             "VARIANT": variant.label,

@@ -19,15 +19,19 @@ from pep_variants.model.property import Property
 
 from .build_table import read_build
 from .flags import LANGUAGES
+from .known_variables import problem_of
 from .model import Condition, Matrix, MatrixError, Override, Settings, Value, Where
 from .table_checks import TableChecks
 from .wheel_targets import read_platform, read_python
 
 T = TypeVar("T")
 
-_KEYS = ("extends", "label", "variant", "axes", "exclude", "override", "build")
+_KEYS = (
+    "extends", "project", "title", "details", "label", "variant", "axes", "exclude", "override",
+    "build",
+)  # fmt: skip
 _SETTINGS = ("properties", "environment", "config-settings", "ci", "flags")
-_VALUE = ("label", "title", "requires", "host", *_SETTINGS, "python", "platform")
+_VALUE = ("label", "title", "details", "requires", "host", *_SETTINGS, "python", "platform")
 _OVERRIDE = ("where", "label", *_SETTINGS)
 _VARIANT = ("$schema", "default-priorities", "providers", "static-properties")
 
@@ -58,6 +62,7 @@ def _load(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
         tree = toml.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:  # TOMLDecodeError, UnicodeDecodeError
         raise MatrixError(source, "", f"not valid TOML: {error}") from None
+    _resolve_matrices(tree, path.parent)
     base = tree.pop("extends", None)
     if base is None:
         return tree
@@ -69,6 +74,15 @@ def _load(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
         raise MatrixError(
             source, "extends", f"{path.parent / base} does not exist: name it relative to this file"
         ) from None
+
+
+def _resolve_matrices(tree: dict[str, Any], folder: Path) -> None:
+    """Make the matrix files in ``build.after`` relative to the file that names them."""
+    build = tree.get("build")
+    after = build.get("after") if isinstance(build, dict) else None
+    for table in after.values() if isinstance(after, dict) else ():
+        if isinstance(table, dict) and isinstance(table.get("matrix"), str) and table["matrix"]:
+            table["matrix"] = str(folder.absolute() / table["matrix"])
 
 
 def _over(base: dict[str, Any], tree: dict[str, Any]) -> dict[str, Any]:
@@ -131,6 +145,9 @@ class _Reader:
                 for number, table in enumerate(self._checks.tables(tree, "override"))
             ),
             build=read_build(self._checks.table(tree, "build", ""), path.parent, self._checks),
+            title=self._checks.string(tree, "title", "", ""),
+            details=self._details(tree, ""),
+            name=self._checks.project(tree.get("project", ""), "project"),
         )
 
     def _project(self, tree: dict[str, Any]) -> Metadata:
@@ -186,9 +203,15 @@ class _Reader:
             requires=requires,
             host=self._marker(table, path),
             settings=self._settings(table, path),
+            details=self._details(table, path),
             python=python,
             platform=platform,
         )
+
+    def _details(self, table: dict[str, Any], path: str) -> dict[str, str]:
+        details = self._checks.table(table, "details", path)
+        place = f"{path}.details" if path else "details"
+        return {heading: self._checks.string(details, heading, place, "") for heading in details}
 
     def _target(
         self, table: dict[str, Any], key: str, path: str, read: Callable[[str], T]
@@ -272,6 +295,8 @@ class _Reader:
             if not _VARIABLE.fullmatch(name):
                 raise self._checks.error(place, f"{shortened(name)} is not a valid variable name")
             if isinstance(value, str):
+                if problem := problem_of(name, value):
+                    raise self._checks.error(f"{place}.{name}", problem)
                 environment[name] = value
             else:
                 flags[name] = self._checks.strings(

@@ -57,8 +57,18 @@ def make_sdist(plan: Plan) -> Path:
     target = plan.folder / "sdist"
     shutil.rmtree(target, ignore_errors=True)
     log = plan.folder / "sdist.log"
-    line = command(plan.frontend, "sdist", source.resolve(), target, {}, isolated=plan.isolated)
-    CommandRunner(threading.Event()).run(line, log, os.environ, "the source distribution")
+    environment = dict(os.environ)
+    constraints = None
+    # One source distribution for all variants, made beside what the first of them is built against.
+    against = next(iter(plan.against.values()), None)
+    if against is not None:
+        constraints = against.constraints(plan.folder)
+        environment.update(against.environment(environment, constraints))
+    line = command(
+        plan.frontend, "sdist", source.resolve(), target, {},
+        isolated=plan.isolated, constraints=constraints,
+    )  # fmt: skip
+    CommandRunner(threading.Event()).run(line, log, environment, "the source distribution")
     found = sorted((*target.glob("*.tar.gz"), *target.glob("*.zip")))
     if len(found) != 1:
         raise BuildError(f"{target}: expected one source distribution, found {len(found)}")

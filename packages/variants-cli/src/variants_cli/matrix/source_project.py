@@ -52,6 +52,12 @@ class SourceProject:
     meson_build: str = ""
     cargo: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def build_requires(self) -> frozenset[str]:
+        """Normalized names of what the build backend needs (PEP 518)."""
+        requires = self.table("build-system").get("requires")
+        return frozenset(_names(requires if isinstance(requires, list) else []))
+
     def table(self, *keys: str) -> Mapping[str, Any]:
         """Return a table of ``pyproject.toml``, empty if it is not there."""
         found: object = self.pyproject

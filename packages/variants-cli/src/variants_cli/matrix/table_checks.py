@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from packaging.utils import InvalidName, canonicalize_name
+
 from pep_variants.errors import shortened
 
 from .model import MatrixError
@@ -45,7 +47,8 @@ class TableChecks:
         """Return the string *key* of *table*, or *default* if it is missing."""
         value = table.get(key, default)
         if not isinstance(value, str):
-            raise self.error(f"{path}.{key}", f"expected a string, found {shortened(value)}")
+            place = f"{path}.{key}" if path else key
+            raise self.error(place, f"expected a string, found {shortened(value)}")
         return value
 
     def strings(self, value: object, path: str, expected: str) -> tuple[str, ...]:
@@ -53,6 +56,13 @@ class TableChecks:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise self.error(path, f"expected {expected} of strings, found {shortened(value)}")
         return tuple(value)
+
+    def project(self, value: object, path: str) -> str:
+        """Return the normalized project name *value*, empty if it is empty."""
+        try:
+            return str(canonicalize_name(value, validate=True)) if value else ""  # type: ignore[arg-type]
+        except (InvalidName, TypeError):
+            raise self.error(path, f"{shortened(value)} is not a valid project name") from None
 
     def error(self, path: str, problem: str) -> MatrixError:
         """Return the error for *problem* at *path*."""

@@ -96,6 +96,9 @@ def _build_or_reuse(
         [source.digest, written, own, settings, plan.frontend, plan.isolated,
          interpreter.version, interpreter.platform, interpreter.machine]
     )  # fmt: skip
+    against = plan.against.get(variant.name)
+    if against is not None:
+        inputs = fingerprint([inputs, against.digest])
     # A build may take hours: its result is kept until it is repaired and packed.
     kept = plan.folder / f"built-{variant.name}-{inputs[:16]}"
     repair = plan.matrix.build.repair.get(sys.platform, ())
@@ -124,9 +127,13 @@ def _build_or_reuse(
         if plan.fresh or not kept.is_dir():
             _remove_kept(plan, variant)
             tree, target = unpack(source.path, Path(folder) / "source"), Path(folder) / "wheel"
+            constraints = None
+            if against is not None:
+                constraints = against.constraints(Path(folder))
+                environment.update(against.environment(environment, constraints))
             line = command(
-                plan.frontend, "wheel", tree, target, settings,
-                isolated=plan.isolated, python=interpreter.executable,
+                plan.frontend, "wheel", tree, target, settings, isolated=plan.isolated,
+                python=interpreter.executable, constraints=constraints,
             )  # fmt: skip
             CommandRunner(stop).run(line, log, environment, variant.name)
             _only_wheel(target, variant.name, log)

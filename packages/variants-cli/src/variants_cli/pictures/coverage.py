@@ -5,7 +5,7 @@ Nothing is decided here: every machine is judged as installers do it, by `choose
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -196,31 +196,41 @@ class Unchosen:
     why: str
 
 
-def unchosen(coverages: Sequence[Coverage]) -> Iterator[Unchosen]:
+def unchosen(
+    coverages: Sequence[Coverage], ladders: Collection[tuple[str, str]] = ()
+) -> Iterator[Unchosen]:
     """Yield the variants that no machine gets in any of *coverages*, in their order.
 
     Args:
         coverages: of one release, with different namespaces enabled; at least one.
+        ladders: namespace and feature of which machines may get a higher value, as with a newer
+            driver: machines that lack nothing else are nearest.
     """
     for label in coverages[0].metadata.variants:
         if any(coverage.machines_by_label[label] for coverage in coverages):
             continue
-        yield Unchosen(label, _why_unchosen(label, coverages))
+        yield Unchosen(label, _why_unchosen(label, coverages, ladders))
 
 
-def _why_unchosen(label: str, coverages: Sequence[Coverage]) -> str:
+def _why_unchosen(
+    label: str, coverages: Sequence[Coverage], ladders: Collection[tuple[str, str]]
+) -> str:
     choices = [choice for coverage in coverages for choice in coverage.choices]
     fitting = [choice for choice in choices if label in choice.ranking.positions]
     if fitting:
-        before = sorted({choice.label for choice in fitting if choice.label is not None})
-        more = f" and {len(before) - 3} more" if len(before) > 3 else ""
-        return f"{', '.join(before[:3])}{more} always comes first"
+        before = list(dict.fromkeys(c.label for c in fitting if c.label is not None))
+        more = f" and {len(before) - 2} more" if len(before) > 2 else ""
+        verb = "comes" if len(before) == 1 else "come"
+        named = (", " if more else " and ").join(before[:2])
+        return f"where it fits, {named}{more} {verb} first"
     if not choices:
         return ""
 
-    def distance(choice: Choice) -> tuple[int, int]:
+    def distance(choice: Choice) -> tuple[int, int, int]:
+        reasons = choice.ranking.reasons(label)
         lacking = unsupported_namespaces(choice.ranking, label)
-        return len(lacking), len(choice.ranking.reasons(label))
+        fixed = [r for r in reasons if (r.namespace, r.feature) not in ladders]
+        return len(lacking), len(reasons), len(fixed)
 
     nearest = min(choices, key=distance)
     return f"fits none; {nearest.machine.name}: {'; '.join(why_not(nearest.ranking, label))}"

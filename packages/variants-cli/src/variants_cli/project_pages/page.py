@@ -5,20 +5,36 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-from collections.abc import Iterable, Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files as resources
+from typing import Any, NamedTuple
 
 from pep_variants.model.label import NULL_LABEL
 from variants_index.pages import Page, html_link, html_metas
 
 from ..console import counted
-from .releases import Release, ReleaseFile, releases_of
+from .choice_data import choice_tree
+from .releases import Release, ReleaseFile, Row, releases_of
 from .wording import date, needed, size, sizes
+
+
+class Kind(NamedTuple):
+    """How files without a label are called, and what they need."""
+
+    title: str
+    needs: str
+
 
 PLACEHOLDER = "INDEX-URL"
 """Stands in commands for the URL of the index where that is not known."""
 
+_KINDS = {
+    "wheels": Kind("no variant", "nothing: for any installer"),
+    "source": Kind("source", "is built on your machine"),
+    "other": Kind("files", ""),
+}
 _FEW = 3
 """Files that are listed openly; more are folded."""
 
@@ -42,12 +58,20 @@ def render(page: Page, documents: Mapping[str, bytes], *, index_url: str | None 
         index_url: base URL of the index, for the commands that install; None if it is not known.
     """
     releases = releases_of(page, documents)
-    return "\n".join([*_head(page), *_body(page, releases, index_url), ""]).encode()
+    data = choice_tree(page.project, releases) if _is_choice(releases) else None
+    return "\n".join([*_head(page), *_body(page, releases, index_url), *_script(data), ""]).encode()
+
+
+def _is_choice(releases: Sequence[Release]) -> bool:
+    return any(release.has_variants or release.problem for release in releases)
 
 
 @cache
 def _resource(name: str) -> str:
-    return (resources(__package__) / name).read_text("utf-8").strip()
+    """Return a file of this package, without indentation and whole lines of comment."""
+    text = (resources(__package__) / name).read_text("utf-8")
+    lines = (line.strip() for line in text.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//"))
 
 
 def _digest(text: str) -> str:
@@ -57,7 +81,10 @@ def _digest(text: str) -> str:
 
 def _head(page: Page) -> Iterator[str]:
     style = _resource("style.css")
-    policy = f"default-src 'none'; style-src {_digest(style)}; base-uri 'none'; form-action 'none'"
+    policy = (
+        f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(_program())}; "
+        "base-uri 'none'; form-action 'none'"
+    )
     yield "<!DOCTYPE html>"
     yield '<html lang="en"><head><meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -77,9 +104,26 @@ def _body(page: Page, releases: tuple[Release, ...], index_url: str | None) -> I
         yield f'<p class="notice" role="note">{html.escape(said + reason)}</p>'
     if versions:
         yield from _commands(page, versions, index_url)
+    if _is_choice(releases):
+        yield _resource("form.html")
     for place, release in enumerate(releases):
-        yield from _release(release, is_open=place == 0)
-    yield "</main></body></html>"
+        yield from _release(place, release)
+    yield "</main>"
+
+
+def _script(data: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield the end of the page: the script and what it chooses from, if there is a choice."""
+    if data is not None:
+        # "<" ends data as little as it begins a tag; what is left is JSON as it was.
+        text = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
+        yield f'<script type="application/json" id="data">{text}</script>'
+        yield f"<script>{_program()}</script>"
+    yield "</body></html>"
+
+
+@cache
+def _program() -> str:
+    return "\n".join(map(_resource, ("choice.js", "form.js")))
 
 
 def _summary(page: Page, versions: list[Release]) -> str:
@@ -93,8 +137,9 @@ def _summary(page: Page, versions: list[Release]) -> str:
 
 
 def _commands(page: Page, versions: list[Release], index_url: str | None) -> Iterator[str]:
-    url = index_url or PLACEHOLDER
-    place = f'--index-url <span class="index">{html.escape(url)}</span> {html.escape(page.project)}'
+    known = "index" if index_url else "index unknown"
+    url = f'<span class="{known}">{html.escape(index_url or PLACEHOLDER)}</span>'
+    place = f"--index-url {url} {html.escape(page.project)}"
     yield '<section class="box" aria-label="How to install">'
     if any(release.has_variants for release in versions):
         yield "<p>pip, with <code>pip install pep-variants-shim</code> once:</p>"
@@ -111,31 +156,21 @@ def _commands(page: Page, versions: list[Release], index_url: str | None) -> Ite
     yield "</section>"
 
 
-def _release(release: Release, *, is_open: bool) -> Iterator[str]:
+def _release(place: int, release: Release) -> Iterator[str]:
     name = "Other files" if release.version is None else str(release.version)
-    about = _about(release)
-    yield (
-        f'<details class="release" id="{html.escape(f"v{name}" if release.version else "other")}"'
-        f"{' open' if is_open else ''}><summary><h2>{html.escape(name)}</h2>"
-        f"{f' <span class=soft>{html.escape(about)}</span>' if about else ''}</summary>"
-    )
+    ident = "other" if release.version is None else f"v{name}"
+    state = " open" if place == 0 else ""
+    about = html.escape(_about(release))
+    yield f'<details class="release" id="{html.escape(ident)}" data-release="{place}"{state}>'
+    yield f'<summary><h2>{html.escape(name)}</h2> <span class="soft">{about}</span></summary>'
     if release.problem:
         problem = f"The variant wheels of this version cannot be used: {release.problem}"
         yield f'<p class="notice" role="note">{html.escape(problem)}</p>'
     pythons = {item.file.requires_python for item in release.files}
     common = pythons.pop() if len(pythons) == 1 else None
     yield "<table><thead><tr><th>Variant</th><th>Needs</th><th>Files</th></tr></thead><tbody>"
-    for label in release.labels():
-        its = [item for item in release.files if item.label == label]
-        yield from _row(label, _needs(release, label), its, common)
-    plain = [item for item in release.files if item.label is None]
-    wheels = [item for item in plain if item.tags]
-    if wheels:
-        yield from _row(None, "no variant", wheels, common, kind="wheels")
-    if others := [item for item in plain if not item.tags]:
-        kind = "source" if release.version is not None else "other"
-        needs = "is built on your machine" if release.version is not None else ""
-        yield from _row(None, needs, others, common, kind=kind)
+    for row in release.rows:
+        yield _row(row, _needs(release, row), common)
     if release.document is not None:
         yield (
             '<tr class="metadata"><th class="label" scope="row">metadata</th>'
@@ -150,59 +185,49 @@ def _about(release: Release) -> str:
     days = sorted(filter(None, (date(item.file.upload_time) for item in release.files)))
     pythons = {item.file.requires_python for item in release.files}
     python = pythons.pop() if len(pythons) == 1 else None
-    yanked = bool(release.files) and all(item.file.yanked is not None for item in release.files)
-    wheels = len(release.files)
     parts = [
         days[0] if days else "",
-        counted(wheels, "file"),
+        counted(len(release.files), "file"),
         f"Python {python}" if python else "",
-        "yanked" if yanked else "",
+        "yanked" if release.is_yanked else "",
     ]
     return " · ".join(filter(None, parts))
 
 
-def _needs(release: Release, label: str) -> str:
-    if release.metadata is None or release.metadata.properties_of(label) is None:
+def _needs(release: Release, row: Row) -> str:
+    """Return what the files of *row* need, as HTML."""
+    if row.label is None:
+        return _KINDS[row.kind].needs
+    if release.metadata is None or release.metadata.properties_of(row.label) is None:
         return "not known"
-    if label == NULL_LABEL:
+    if row.label == NULL_LABEL:
         return "nothing: fits every machine"
-    phrases = needed(release.metadata, label)
+    phrases = needed(release.metadata, row.label)
     if not phrases:
         return "nothing that has to be detected"
     return f"<ul>{''.join(f'<li>{html.escape(text)}</li>' for text in phrases)}</ul>"
 
 
-def _row(
-    label: str | None,
-    needs: str,
-    files: list[ReleaseFile],
-    common: str | None,
-    *,
-    kind: str = "variant",
-) -> Iterator[str]:
-    """Yield the row of a variant.
+def _row(row: Row, needs: str, common: str | None) -> str:
+    """Return *row* as HTML.
 
     Args:
-        label: of the variant, None for files without one.
-        needs: what it needs, as HTML.
-        files: its files.
+        row: the files.
+        needs: what they need, as HTML.
         common: the Python that all files of the version require.
-        kind: ``variant``, or what the files are.
     """
-    names = {"wheels": "any installer", "source": "source", "other": "files"}
-    shown = html.escape(label) if label is not None else names[kind]
-    data = f' data-label="{html.escape(label)}"' if label is not None else f' data-kind="{kind}"'
-    items = "".join(_item(item, common) for item in files)
-    listing = f"<ul>{items}</ul>"
-    if len(files) > _FEW:
-        listing = f"<details><summary>{_overview(files)}</summary>{listing}</details>"
-    yield (
-        f'<tr{data}><th class="label" scope="row">{shown}</th><td>{needs}</td>'
+    shown = html.escape(row.label) if row.label is not None else _KINDS[row.kind].title
+    data = f"label={html.escape(row.label)}" if row.label is not None else f"kind={row.kind}"
+    listing = f"<ul>{''.join(_item(item, common) for item in row.files)}</ul>"
+    if len(row.files) > _FEW:
+        listing = f"<details><summary>{_overview(row.files)}</summary>{listing}</details>"
+    return (
+        f'<tr data-{data}><th class="label" scope="row">{shown}</th><td>{needs}</td>'
         f'<td class="files">{listing}</td></tr>'
     )
 
 
-def _overview(files: list[ReleaseFile]) -> str:
+def _overview(files: Sequence[ReleaseFile]) -> str:
     found = sizes(item.file.size for item in files if item.file.size is not None)
     parts = [counted(len(files), "file"), found, ", ".join(_systems(files))]
     return html.escape(" · ".join(filter(None, parts)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 from packaging.utils import BuildTag, InvalidSdistFilename, parse_sdist_filename
 from packaging.version import Version
@@ -37,6 +39,21 @@ class ReleaseFile:
     build: BuildTag = ()
 
 
+class Row(NamedTuple):
+    """Files of a version that are alike.
+
+    Attributes:
+        kind: ``variant``; ``wheels`` for wheels without a label, ``source`` for source
+            distributions, ``other`` for files of no version.
+        label: of the variant, None for the others.
+        files: in the order of the page.
+    """
+
+    kind: str
+    label: str | None
+    files: tuple[ReleaseFile, ...]
+
+
 @dataclass(frozen=True)
 class Release:
     """One version of a project.
@@ -60,8 +77,19 @@ class Release:
         """Whether there is a choice to make among variants."""
         return self.metadata is not None and any(file.label is not None for file in self.files)
 
+    @property
+    def is_yanked(self) -> bool:
+        """Whether all its files are."""
+        return bool(self.files) and all(item.file.yanked is not None for item in self.files)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether installers take it only if it is asked for: a pre-release, or yanked."""
+        return self.version is not None and (self.version.is_prerelease or self.is_yanked)
+
+    @cached_property
     def labels(self) -> tuple[str, ...]:
-        """Return the labels that have files, best first on a machine that supports all of them.
+        """The labels that have files, best first on a machine that supports all of them.
 
         Labels that the metadata does not have come last.
         """
@@ -72,6 +100,23 @@ class Release:
         platform = supporting(Platform(), self.metadata)
         ordered = order_if_supported(rank(self.metadata, platform), known)
         return (*ordered, *sorted(present.keys() - set(ordered)))
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """The files as the page has them: variants, other wheels, other files."""
+        found: dict[str | None, list[ReleaseFile]] = {}
+        for item in self.files:
+            found.setdefault(item.label, []).append(item)
+        rows = [Row("variant", label, tuple(found[label])) for label in self.labels]
+        plain = found.get(None, [])
+        other = "source" if self.version is not None else "other"
+        for kind, files in (
+            ("wheels", [item for item in plain if item.tags]),
+            (other, [item for item in plain if not item.tags]),
+        ):
+            if files:
+                rows.append(Row(kind, None, tuple(files)))
+        return tuple(rows)
 
 
 def releases_of(page: Page, documents: Mapping[str, bytes]) -> tuple[Release, ...]:

@@ -1,0 +1,234 @@
+"""Several projects, one built against the other: their order, and which variants go together.
+
+torchvision is built against torch, and each of its variants against the one of torch that is for
+the same CUDA version, Python and platform: the variants whose axes agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+from packaging.utils import InvalidSdistFilename, canonicalize_name, parse_sdist_filename
+
+from pep_variants.errors import VariantError
+
+from .build_plan import BuildError
+from .combination import combine
+from .model import After, Matrix, MatrixError, Variant
+from .reading import read_matrix
+from .source_project import read_source
+
+
+@dataclass(frozen=True)
+class Project:
+    """One project of a command.
+
+    Attributes:
+        name: its normalized name; empty if it is the only one and nothing says it.
+        matrix: its matrix.
+        variants: all variants of the matrix.
+        is_target: whether it was named, not only needed by another one.
+        needs: for each entry of ``build.after``, the variant that each of `variants` is built
+            against, by name.
+    """
+
+    name: str
+    matrix: Matrix
+    variants: tuple[Variant, ...]
+    is_target: bool = True
+    needs: Mapping[After, Mapping[str, Variant]] = field(default_factory=dict)
+
+
+def read_projects(files: Sequence[Path]) -> tuple[Project, ...]:
+    """Read the matrix *files* and those that they name, and return the projects in build order.
+
+    Raises:
+        MatrixError: one of them is not valid, has no name, needs itself in a circle, or a project
+            that no file is of; or a variant agrees with none or several of the other project.
+        OSError: a file cannot be read.
+    """
+    found: dict[str, Project] = {}
+    pending = [(path, True) for path in files]
+    while pending:
+        path, is_target = pending.pop(0)
+        matrix = read_matrix(path)
+        name = _name(matrix)
+        if not name and (len(files) > 1 or not is_target):
+            raise MatrixError(
+                matrix.source,
+                "project",
+                "the name of the project is not known: add it, or name a source that has it in "
+                "pyproject.toml",
+            )
+        if name in found:
+            if is_target:
+                raise MatrixError(
+                    matrix.source,
+                    "project",
+                    f"{name!r} is that of {found[name].matrix.source}, too: name one file of each "
+                    "project",
+                )
+            continue
+        found[name] = Project(name, matrix, combine(matrix), is_target)
+        pending += [
+            (after.matrix, False) for after in matrix.build.after if after.matrix is not None
+        ]
+    return tuple(_with_needs(found[name], found) for name in _order(found))
+
+
+def with_needed(
+    projects: Sequence[Project], chosen: Mapping[str, Sequence[Variant]]
+) -> dict[str, tuple[Variant, ...]]:
+    """Return *chosen* variants by project, and those that they are built against.
+
+    Args:
+        projects: in build order.
+        chosen: by name of the project.
+    """
+    wanted = {name: {variant.name for variant in variants} for name, variants in chosen.items()}
+    for project in reversed(projects):
+        for after, needs in project.needs.items():
+            names = (needs[name].name for name in wanted.get(project.name, ()))
+            wanted.setdefault(after.project, set()).update(names)
+    return {
+        project.name: tuple(
+            variant for variant in project.variants if variant.name in wanted.get(project.name, ())
+        )
+        for project in projects
+    }
+
+
+def _name(matrix: Matrix) -> str:
+    if matrix.name:
+        return matrix.name
+    source = matrix.build.source
+    try:
+        if source.is_file():
+            return str(parse_sdist_filename(source.name)[0])
+        table = read_source(source).table("project")
+    except (InvalidSdistFilename, BuildError, OSError):
+        return ""
+    name = table.get("name")
+    return canonicalize_name(name) if isinstance(name, str) else ""
+
+
+def _order(projects: Mapping[str, Project]) -> list[str]:
+    for project in projects.values():
+        for after in project.matrix.build.after:
+            if after.project not in projects:
+                raise MatrixError(
+                    project.matrix.source,
+                    "build.after",
+                    f"{after.project!r} is the project of none of the files: name its matrix file, "
+                    f"too, or set build.after.{after.project}.matrix to it",
+                )
+    graph = {
+        project.name: [after.project for after in project.matrix.build.after]
+        for project in projects.values()
+    }
+    try:
+        return list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        circle = list(reversed(error.args[1]))
+        raise MatrixError(
+            projects[circle[0]].matrix.source,
+            "build.after",
+            f"the projects need each other in a circle: {' after '.join(circle)}",
+        ) from None
+
+
+def _with_needs(project: Project, projects: Mapping[str, Project]) -> Project:
+    needs = {
+        after: _agreeing(project, after, projects[after.project])
+        for after in project.matrix.build.after
+    }
+    return Project(project.name, project.matrix, project.variants, project.is_target, needs)
+
+
+def _agreeing(own: Project, after: After, other: Project) -> dict[str, Variant]:
+    """Return the variant of *other* that each variant of *own* is built against, by name."""
+    path = f"build.after.{after.project}"
+    common = [axis for axis in own.matrix.axes if axis in other.matrix.axes]
+    axes = list(after.axes) if after.axes is not None else common
+    for axis in axes:
+        if axis not in common:
+            raise MatrixError(
+                own.matrix.source,
+                f"{path}.axes",
+                f"{axis!r} is not an axis of both; those are {', '.join(common) or 'none'}",
+            )
+    targets = [
+        key
+        for key in ("python", "platform")
+        if all(getattr(p.variants[0], key) is not None for p in (own, other))
+    ]
+
+    def key_of(variant: Variant) -> tuple[object, ...]:
+        return (
+            *(variant.values[axis].name for axis in axes if not variant.values[axis].is_target),
+            *(getattr(variant, key) for key in targets),
+        )
+
+    groups: dict[tuple[object, ...], list[Variant]] = {}
+    for variant in other.variants:
+        groups.setdefault(key_of(variant), []).append(variant)
+
+    def agreement(variant: Variant, candidate: Variant) -> int:
+        return sum(variant.values[axis].name == candidate.values[axis].name for axis in common)
+
+    found = {}
+    what = ", ".join(dict.fromkeys((*axes, *targets))) or "anything"
+    for variant in own.variants:
+        candidates = groups.get(key_of(variant), [])
+        if not candidates:
+            raise MatrixError(
+                own.matrix.source,
+                path,
+                f"no variant of {other.name} agrees with {variant.name} in {what}: exclude it, or "
+                f"let fewer axes agree with {path}.axes",
+            )
+        if len(candidates) > 1 and after.axes is None:
+            raise MatrixError(
+                own.matrix.source,
+                path,
+                f"{len(candidates)} variants of {other.name} agree with {variant.name} in {what} "
+                f"({_some(candidates)}): give both files the same axes, or set {path}.axes, and "
+                "the one that agrees most is taken",
+            )
+        # The first one of those that agree in most axes.
+        found[variant.name] = max(candidates, key=lambda other: agreement(variant, other))
+    return found
+
+
+def _some(variants: Iterable[Variant]) -> str:
+    names = [variant.name for variant in variants]
+    return ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
+
+
+def select_lenient(
+    projects: Sequence[Project], wanted: Sequence[str]
+) -> dict[str, tuple[Variant, ...]]:
+    """Return what *wanted* selects of the targets among *projects*, by project.
+
+    What matches something in one of them only does not count for the others.
+
+    Raises:
+        VariantError: something that matches nothing in all of them, or all together do.
+    """
+    from .combination import select
+
+    chosen: dict[str, tuple[Variant, ...]] = {}
+    problem: VariantError | None = None
+    for project in projects:
+        if not project.is_target:
+            continue
+        try:
+            chosen[project.name] = select(project.variants, wanted)
+        except VariantError as error:
+            problem = problem or error
+    if not chosen and problem is not None:
+        raise problem
+    return chosen

@@ -1,0 +1,49 @@
+"""The formats in which people look at releases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pep_variants.errors import VariantError
+
+if TYPE_CHECKING:
+    from .release import Release
+
+MARKDOWN, MERMAID = "markdown", "mermaid"
+
+DOCUMENTS = (MARKDOWN, MERMAID)
+"""Names of the formats."""
+
+SEVERAL = (MARKDOWN,)
+"""Formats that can show several releases."""
+
+
+def document(form: str, releases: Sequence[Release]) -> str:
+    """Return *releases* in the format *form*, one of `DOCUMENTS`.
+
+    Args:
+        form: the format.
+        releases: at least one; exactly one for formats that are not among `SEVERAL`.
+
+    Raises:
+        VariantError: the release cannot be shown in this format.
+    """
+    if form == MARKDOWN:
+        from .markdown import document as markdown
+
+        return markdown(releases)
+    (release,) = releases
+    return _ONE[form](release)
+
+
+def _mermaid(release: Release) -> str:
+    from .mermaid import flowchart
+
+    workload = release.workloads[0]
+    if workload.tree is None:
+        raise VariantError(f"{release.matrix.source}: {workload.problem}")
+    return flowchart(workload.tree)
+
+
+_ONE: Mapping[str, Callable[[Release], str]] = {MERMAID: _mermaid}

@@ -1,0 +1,122 @@
+"""A decision tree as people read it: step by step, all questions about the CPU as one.
+
+The branches of a step are to be read from top to bottom; the first one that holds counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pep_variants.choose.phrases import answered, asked, listed
+
+from .decision_tree import Answer, DecisionTree, Leaf, Node, Question
+from .provider_order import CPU_FAMILIES
+
+_MAX_VALUES = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Branch:
+    """An answer, and where it leads.
+
+    Attributes:
+        text: the answer in words.
+        to: the next step, or the end.
+    """
+
+    text: str
+    to: Step | Leaf
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A question, in words, and its answers."""
+
+    title: str
+    branches: tuple[Branch, ...]
+
+    @property
+    def is_last(self) -> bool:
+        """Whether every answer ends the questions."""
+        return all(isinstance(branch.to, Leaf) for branch in self.branches)
+
+
+def outline(tree: DecisionTree) -> Step | Leaf:
+    """Return the first step of *tree*, or its only end. Equal steps are shared."""
+    return _Outliner(tree).step(tree.root)
+
+
+class _Outliner:
+    def __init__(self, tree: DecisionTree) -> None:
+        self._tree = tree
+        self._steps: dict[int, Step] = {}
+
+    def step(self, node: Node) -> Step | Leaf:
+        if isinstance(node, Leaf):
+            return node
+        if id(node) not in self._steps:
+            about_cpu = node.namespace in CPU_FAMILIES
+            self._steps[id(node)] = self._cpu_step(node) if about_cpu else self._step(node)
+        return self._steps[id(node)]
+
+    def _step(self, question: Question) -> Step:
+        branches = [
+            Branch(_answer(question, answer), self.step(answer.node)) for answer in question.answers
+        ]
+        branches.append(Branch(self._otherwise(question), self.step(question.otherwise)))
+        return Step(asked(question.namespace, question.feature), tuple(branches))
+
+    def _cpu_step(self, question: Question) -> Step:
+        found = list(_cpu_paths(question, ()))
+        branches = []
+        for place, (words, node) in enumerate(found):
+            following = found[place + 1 :]
+            # What leads to the same as the next answer, which is about less, need not be said.
+            if following and following[0][1] is node and words[-1:] == ("",):
+                continue
+            text = " with ".join(filter(None, words)) or "another CPU"
+            branches.append(Branch(text, self.step(node)))
+        return Step("CPU", tuple(branches))
+
+    def _otherwise(self, question: Question) -> str:
+        if question.considered == ("on",):
+            return "no"
+        is_chain = (question.namespace, question.feature) in self._tree.order.chains
+        return "older, or none" if is_chain else "another, or none"
+
+
+def _cpu_paths(
+    question: Question, before: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], Node]]:
+    """Yield the answers to questions about the CPU, one after another, and what follows.
+
+    An answer has a text for each of its parts; the last one is empty where what remains is meant.
+    """
+    for answer in question.answers:
+        words = (*before, _cpu_answer(question, answer))
+        if isinstance(answer.node, Question) and answer.node.namespace in CPU_FAMILIES:
+            yield from _cpu_paths(answer.node, words)
+        else:
+            yield words, answer.node
+    rest = question.otherwise
+    if isinstance(rest, Question) and rest.namespace in CPU_FAMILIES:
+        yield from _cpu_paths(rest, before)
+    else:
+        yield (*before, ""), rest
+
+
+def _cpu_answer(question: Question, answer: Answer) -> str:
+    return question.feature if answer.values == ("on",) else _answer(question, answer)
+
+
+def _answer(question: Question, answer: Answer) -> str:
+    """Return an answer in words; values of one meaning once."""
+    texts = tuple(
+        dict.fromkeys(
+            answered(question.namespace, question.feature, value) for value in answer.values
+        )
+    )
+    if len(texts) > _MAX_VALUES:
+        return listed(texts)
+    return " or ".join(texts) if len(texts) < 3 else ", ".join(texts)

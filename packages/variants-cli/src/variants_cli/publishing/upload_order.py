@@ -1,0 +1,79 @@
+"""The order in which variant wheels are uploaded where each is visible at once: best first.
+
+An index that shows files while they come, and has the metadata of all of them already, shows half a
+release: a machine that takes the newest version gets the build for CUDA 12 until that for CUDA 13
+is there. If what a machine prefers comes first, it finds nothing that fits, and so the version
+before, or what it gets in the end.
+"""
+
+from __future__ import annotations
+
+import heapq
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from pep_variants.choose.abi import supporting
+from pep_variants.choose.ranking import rank
+from pep_variants.model.platform import Platform, Support
+
+from ..pictures.machines import read_machines
+from ..pictures.provider_order import learn_order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pep_variants.model.metadata import Metadata
+
+
+def best_first(metadata: Metadata) -> tuple[str, ...]:
+    """Return the labels of *metadata* so that each machine's best comes before its others.
+
+    The known machines decide, and where they leave it open a machine that supports everything.
+    Where two machines contradict each other, one of them is wrong for the time of an upload.
+    """
+    platforms = [machine.platform for machine in read_machines()]
+    order = learn_order(metadata, platforms)
+    everything = Platform(
+        {
+            namespace: Support({name: order.values[namespace, name] for name in features})
+            for namespace, features in order.features.items()
+        }
+    )
+    ranked = [
+        rank(metadata, supporting(platform, metadata)).labels
+        for platform in (everything, *platforms)
+    ]
+    names = dict.fromkeys((*ranked[0], *sorted(metadata.variants)))
+    return merged_order(tuple(names), ranked[1:])
+
+
+def merged_order(names: Sequence[str], sequences: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """Return *names* in the order of all *sequences*, in their own where these leave it open.
+
+    Of names that are in a circle, the first goes ahead.
+
+    Args:
+        names: without duplicates.
+        sequences: of some of them.
+    """
+    places = {name: place for place, name in enumerate(names)}
+    before: dict[str, set[str]] = {name: set() for name in names}
+    after: dict[str, set[str]] = {name: set() for name in names}
+    for sequence in sequences:
+        for one, other in pairwise(sequence):
+            before[other].add(one)
+            after[one].add(other)
+    waiting = dict.fromkeys(names)
+    free = [places[name] for name in names if not before[name]]  # a heap: ascending
+    found: list[str] = []
+    while waiting:
+        name = names[heapq.heappop(free)] if free else next(iter(waiting))
+        if name not in waiting:
+            continue
+        del waiting[name]
+        found.append(name)
+        for other in after[name]:
+            before[other].discard(name)
+            if other in waiting and not before[other]:
+                heapq.heappush(free, places[other])
+    return tuple(found)

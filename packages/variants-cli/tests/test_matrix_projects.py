@@ -1,0 +1,408 @@
+"""Several projects in one run: their order, which variants go together, what is built on what."""
+
+import json
+import zipfile
+
+import pytest
+
+from variants_cli.matrix.project_order import read_projects
+
+BACKEND = '''
+"""Puts what it is built against into the wheel."""
+
+import base64, hashlib, json, os, tarfile, zipfile
+
+def digest(text):
+    value = hashlib.sha256(text.encode()).digest()
+    return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
+
+NAME = "{name}-{version}"
+
+
+def build_sdist(folder, config_settings=None):
+    with tarfile.open(os.path.join(folder, NAME + ".tar.gz"), "w:gz") as archive:
+        for path in ("pyproject.toml", "backend.py"):
+            archive.add(path, NAME + "/" + path)
+    return NAME + ".tar.gz"
+
+
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    told = dict(cuda=os.environ.get("CUDA"), cpu=os.environ.get("CPU"), base=None)
+    if "{name}" != "base":
+        import base
+        told["base"] = dict(base.TOLD)
+    filename = NAME + "-py3-none-any.whl"
+    info = NAME + ".dist-info/"
+    files = {{
+        "{name}.py": "TOLD = " + repr(told),
+        info + "METADATA": "Metadata-Version: 2.1\\nName: {name}\\nVersion: {version}\\n",
+        info + "WHEEL": "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n",
+    }}
+    files[info + "RECORD"] = "".join(
+        "%s,sha256=%s,%d\\n" % (n, digest(t), len(t)) for n, t in files.items()
+    ) + info + "RECORD,,\\n"
+    with zipfile.ZipFile(os.path.join(folder, filename), "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return filename
+'''
+PYPROJECT = """
+[build-system]
+requires = {requires}
+build-backend = "backend"
+backend-path = ["."]
+[project]
+name = "{name}"
+version = "{version}"
+"""
+MATRIX = """
+[variant]
+default-priorities.namespace = ["nvidia", "x86_64"]
+[axes.cuda.none]
+label = ""
+environment.CUDA = "none"
+[axes.cuda."12.9"]
+label = "cu129"
+properties = ["nvidia :: cuda_version_lower_bound :: 12.0"]
+environment.CUDA = "12.9"
+[axes.cpu.none]
+label = "null"
+requires = { cuda = "none" }
+[axes.cpu.v3]
+properties = ["x86_64 :: level :: v3"]
+environment.CPU = "v3"
+"""
+ALL = ["null", "v3", "cu129_v3"]
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Write a project with a matrix file."""
+
+    def project(name, version="2.9.1", requires=(), after="", matrix=MATRIX):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "backend.py").write_text(BACKEND.format(name=name, version=version))
+        (folder / "pyproject.toml").write_text(
+            PYPROJECT.format(name=name, version=version, requires=json.dumps(list(requires)))
+        )
+        path = folder / "matrix.toml"
+        path.write_text(f"{matrix}\n[build]\n{after}\n")
+        return path
+
+    return project
+
+
+@pytest.fixture
+def base(project):
+    return project("base")
+
+
+@pytest.fixture
+def on_top(project):
+    return project("ontop", "0.24.0", ["base"], 'after = ["base"]')
+
+
+@pytest.fixture
+def build(variants, tmp_path):
+    """Build matrices into one folder."""
+
+    def build(*args, frontend="uv"):
+        options = ("--build", "-o", tmp_path / "dist", "--frontend", frontend, "-j", "2")
+        return variants("matrix", *args, *options)
+
+    return build
+
+
+def wheel_of(folder, project, label):
+    (path,) = folder.glob(f"{project}-*-{label}.whl")
+    return path
+
+
+def told(path, project):
+    with zipfile.ZipFile(path) as archive:
+        names = {}
+        exec(archive.read(f"{project}.py").decode(), names)
+        (document,) = [name for name in archive.namelist() if name.endswith("variant.json")]
+        return names["TOLD"], json.loads(archive.read(document))["variants"]
+
+
+@pytest.mark.parametrize("options", [[], ["--no-isolation"]])
+@pytest.mark.parametrize("frontend", ["uv", "build"])
+def test_each_variant_is_built_against_the_one_that_agrees(
+    base, on_top, build, tmp_path, options, frontend
+):
+    result = build(on_top, base, *options, frontend=frontend)
+    assert result.code == 0, result.err
+    dist = tmp_path / "dist"
+    for label, cuda, cpu in (
+        ("null", "none", None),
+        ("v3", "none", "v3"),
+        ("cu129_v3", "12.9", "v3"),
+    ):
+        found, variant = told(wheel_of(dist, "ontop", label), "ontop")
+        assert found["base"] == {"cuda": cuda, "cpu": cpu, "base": None}
+        own = variant[label].get("abi_dependency") if variant else None
+        assert own == (None if label == "null" else {"base": ["2.9"]})
+    assert result.err.index("note: base: 3 variants") < result.err.index("note: ontop: 3 variants")
+    assert not (tmp_path / "dist-build" / "ontop" / "against").exists()
+    document = json.loads((dist / "ontop-0.24.0-variants.json").read_text())
+    assert document["variants"]["v3"]["abi_dependency"] == {"base": ["2.9"]}
+
+
+def test_what_is_needed_is_built_and_kept(base, on_top, build, tmp_path):
+    first = build(on_top, base, "--only", "cu129_v3")
+    assert first.code == 0, first.err
+    assert sorted(path.name.split("-")[0] for path in (tmp_path / "dist").glob("*.whl")) == [
+        "base", "ontop",
+    ]  # fmt: skip
+    again = build(on_top, base, "--only", "cu129_v3")
+    assert again.err.count("cu129_v3 is up to date") == 2
+    # Another base is another build of what is on top of it.
+    text = base.read_text().replace('CUDA = "12.9"', 'CUDA = "12.9.1"')
+    base.write_text(text)
+    changed = build(on_top, base, "--only", "cu129_v3")
+    assert changed.err.count("cu129_v3 built in") == 2
+    found, _ = told(wheel_of(tmp_path / "dist", "ontop", "cu129_v3"), "ontop")
+    assert found["base"]["cuda"] == "12.9.1"
+
+
+def test_matrix_that_is_named_by_the_other_one(base, project, build, tmp_path):
+    top = project("ontop", "1", ["base"], 'after.base = { matrix = "../base/matrix.toml" }')
+    result = build(top, "--only", "v3")
+    assert result.code == 0, result.err
+    assert told(wheel_of(tmp_path / "dist", "ontop", "v3"), "ontop")[0]["base"]["cpu"] == "v3"
+    assert len(list((tmp_path / "dist").glob("*.whl"))) == 2
+
+
+def test_wheels_that_are_there(base, project, build, variants, tmp_path):
+    """As a job of a CI service has them, from the artifacts of an earlier job."""
+    there = tmp_path / "artifacts"
+    made = variants(
+        "matrix", base, "--only", "v3", "--build", "--no-index", "-o", there / "v3",
+        "--frontend", "uv",
+    )  # fmt: skip
+    assert made.code == 0, made.err
+    top = project("ontop", "1", ["base"], 'after.base = { matrix = "../base/matrix.toml" }')
+    result = build(top, "--only", "v3", "--against", there)
+    assert result.code == 0, result.err
+    assert [path.name.split("-")[0] for path in (tmp_path / "dist").glob("*.whl")] == ["ontop"]
+
+
+@pytest.mark.parametrize(
+    ("abi", "wanted"),
+    [("major", ["2"]), ("minor", ["2.9"]), ("patch", ["2.9.1"]), ("none", None)],
+)
+def test_abi_dependency(base, project, build, tmp_path, abi, wanted):
+    after = f'after.base = {{ matrix = "../base/matrix.toml", abi = "{abi}" }}'
+    result = build(project("ontop", "1", ["base"], after), "--only", "v3", "--no-index")
+    assert result.code == 0, result.err
+    _, variant = told(wheel_of(tmp_path / "dist", "ontop", "v3"), "ontop")
+    assert variant["v3"].get("abi_dependency", {}).get("base") == wanted
+
+
+def test_isolated_builds_have_to_ask_for_it(base, project, build):
+    top = project("ontop", "1", [], 'after = ["base"]')
+    result = build(base, top)
+    assert result.code == 1
+    assert "build-system.requires in pyproject.toml does not list base" in result.err
+
+
+def test_a_failure_below_is_no_build_above(base, on_top, build, tmp_path):
+    (base.parent / "backend.py").write_text(
+        (base.parent / "backend.py").read_text() + "\nraise SystemExit(1)\n"
+    )
+    result = build(base, on_top)
+    assert result.code == 1
+    assert not list((tmp_path / "dist").glob("*.whl"))
+
+
+# Which go together
+
+
+SMALLER = """
+[variant]
+default-priorities.namespace = ["nvidia", "x86_64"]
+[axes.cuda.none]
+label = "null"
+[axes.cuda."12.9"]
+label = "cu129"
+properties = ["nvidia :: cuda_version_lower_bound :: 12.0"]
+"""
+
+
+def needs(*files):
+    *_, last = read_projects(files)
+    (found,) = last.needs.values()
+    return {name: variant.name for name, variant in found.items()}
+
+
+def test_all_common_axes_agree(base, on_top):
+    assert needs(on_top, base) == {label: label for label in ALL}
+
+
+def test_more_axes_above(project):
+    smaller = project("base", matrix=SMALLER)
+    top = project("ontop", after='after = ["base"]')
+    assert needs(top, smaller) == {"null": "null", "v3": "null", "cu129_v3": "cu129"}
+
+
+def test_pythons_and_platforms_agree(project):
+    targets = """
+[axes.python."3.12"]
+python = "3.12"
+[axes.python."3.13"]
+python = "3.13"
+"""
+    below = project("base", matrix=MATRIX + targets)
+    above = project(
+        "ontop", after='after = ["base"]', matrix=MATRIX + targets.replace("axes.python", "axes.py")
+    )
+    found = needs(above, below)
+    assert found["v3-cp313"] == "v3-cp313"
+    assert len(found) == 6
+
+
+def test_best_where_fewer_axes_have_to_agree(base, project):
+    more = MATRIX + '\n[axes.cpu.v4]\nproperties = ["x86_64 :: level :: v4"]\n'
+    top = project(
+        "ontop",
+        matrix=more,
+        after='after.base = { matrix = "../base/matrix.toml", axes = ["cuda"] }',
+    )
+    found = needs(top)
+    assert found == {
+        "null": "null", "v3": "v3", "v4": "null", "cu129_v3": "cu129_v3", "cu129_v4": "cu129_v3",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("after", "matrix", "message"),
+    [
+        (
+            'after = ["torch"]',
+            MATRIX,
+            "build.after: 'torch' is the project of none of the files: name its matrix file, too",
+        ),
+        (
+            'after = ["base", "ontop"]',
+            MATRIX,
+            "build.after: the projects need each other in a circle: ontop after ontop",
+        ),
+        (
+            'after = ["base"]',
+            MATRIX + '[axes.cpu.v4]\nproperties = ["x86_64 :: level :: v4"]',
+            "build.after.base: no variant of base agrees with v4 in cuda, cpu: exclude it, or let",
+        ),
+        (
+            'after = ["base"]',
+            SMALLER,
+            "build.after.base: 2 variants of base agree with null in cuda (null, v3): give both",
+        ),
+        (
+            'after.base.axes = ["gpu"]',
+            MATRIX,
+            "build.after.base.axes: 'gpu' is not an axis of both; those are cuda, cpu",
+        ),
+        ("after.base.abi = 'x'", MATRIX, "build.after.base.abi: 'x' is none of none, major"),
+        ("after.base.version = 1", MATRIX, "build.after.base: unknown key 'version'"),
+        ("after = 1", MATRIX, "build.after: expected a table of projects, or a list of strings"),
+        ("after = ['-']", MATRIX, "build.after: '-' is not a valid project name"),
+        ("after.base = 'x'", MATRIX, "build.after.base: expected a table, found 'x'"),
+    ],
+)
+def test_errors(base, project, variants, after, matrix, message):
+    path = project("ontop", "1", ["base"], after, matrix)
+    result = variants("matrix", path, base)
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith(f"error: {path}: {message}"), result.err
+
+
+def test_circle_of_two(project, variants):
+    one = project("one", after='after.two.matrix = "../two/matrix.toml"')
+    two = project("two", after='after = ["one"]')
+    result = variants("matrix", one)
+    assert "the projects need each other in a circle: " in result.err
+    assert str(two) in result.err or str(one) in result.err
+
+
+def test_names_of_projects(project, tmp_path, variants):
+    path = project("base")
+    (path.parent / "pyproject.toml").unlink()
+    other = project("ontop")
+    result = variants("matrix", path, other)
+    assert f"error: {path}: project: the name of the project is not known" in result.err
+    path.write_text('project = "Base_"\n' + path.read_text())
+    assert "project: 'Base_' is not a valid project name" in variants("matrix", path).err
+    path.write_text(path.read_text().replace("Base_", "Base.Name"))
+    assert [project.name for project in read_projects([path, other])] == ["base-name", "ontop"]
+    assert "is that of" in variants("matrix", path, path).err
+
+
+# What is printed
+
+
+def test_table_of_several(base, on_top, variants):
+    result = variants("matrix", on_top, base)
+    assert [line.split()[:2] for line in result.out.splitlines()] == [
+        [project, label] for project in ("base", "ontop") for label in ALL
+    ]
+    assert result.err == "note: base: 3 variants\nnote: ontop: 3 variants, built after base\n"
+
+
+def test_jobs_of_several(base, on_top, variants):
+    tree = variants("matrix", on_top, base, "--format", "github").json
+    assert list(tree) == ["base", "ontop"]
+    assert (tree["base"]["needs"], tree["ontop"]["needs"]) == ([], ["base"])
+    assert tree["ontop"]["matrix"]["include"][2] == {
+        "cuda": "12.9",
+        "cpu": "v3",
+        "variant": "cu129_v3",
+        "build": "cu129_v3",
+        "environment": {"CUDA": "12.9", "CPU": "v3"},
+        "project": "ontop",
+        "after": {"base": "cu129_v3"},
+    }
+    tree = variants("matrix", on_top, base, "--format", "gitlab").json
+    assert tree[".ontop"]["needs"] == ["base"]
+    assert tree[".ontop"]["parallel"]["matrix"][2]["VARIANT_AFTER_BASE"] == "cu129_v3"
+    found = variants("matrix", on_top, base, "--format", "json", "--only", "v3").json
+    assert [(item["project"], item["label"], item["after"]) for item in found] == [
+        ("base", "v3", {}),
+        ("ontop", "v3", {"base": "v3"}),
+    ]
+
+
+@pytest.mark.parametrize("form", ["shell", "metadata", "cibuildwheel"])
+def test_formats_for_one_project(base, on_top, variants, form):
+    result = variants("matrix", on_top, base, "--format", form)
+    assert result.code == 2
+    assert f"--format {form} is for one project: name one FILE" in result.err
+
+
+def test_shipped_torchvision_is_built_against_torch():
+    from variants_cli import matrices
+
+    folder = next(iter(matrices.__path__))
+    from pathlib import Path
+
+    for name, count in (("0.23.0-cuda12.8", 44), ("0.24.0-cuda12.9", 57)):
+        torch, vision = read_projects([Path(folder, f"torchvision-{name}.toml")])
+        assert [torch.name, vision.name] == ["torch", "torchvision"]
+        assert (torch.is_target, vision.is_target) == (False, True)
+        (found,) = vision.needs.values()
+        assert len(found) == count
+        same = {variant.label for variant in torch.variants}
+        for label, needed in found.items():
+            assert needed.label == label or label not in same
+            (gpu,) = (v.values["cuda"].name for v in vision.variants if v.name == label)
+            assert needed.values["cuda"].name == gpu
+
+
+def test_matrix_beside_the_file_that_is_extended(base, project, tmp_path):
+    top = project("ontop", after='after.base = { matrix = "../base/matrix.toml" }')
+    folder = tmp_path / "else" / "where"
+    folder.mkdir(parents=True)
+    own = folder / "own.toml"
+    own.write_text(f'extends = "../../ontop/{top.name}"\nproject = "ontop"\n')
+    assert [item.name for item in read_projects([own])] == ["base", "ontop"]

@@ -1,4 +1,5 @@
-"""The conformance corpus: its files, every case in the engine, and a sample of it in every client.
+"""The conformance corpus: its files, every case in the engine and on project pages, a sample of it
+in every client.
 
 ``make conformance`` has every client play every case.
 """
@@ -31,6 +32,9 @@ SAMPLE = {
 """The first case of every topic, and a few of the field's index, which has a topic per project."""
 
 
+IN_FULL = ("engine", "project-page")
+"""Clients that play every case: they take milliseconds."""
+
 ALWAYS = ("resolve", "pip-newest", "uv-variants-newest")
 """Clients that play the whole sample; the others play a part of it, by turns."""
 
@@ -39,7 +43,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Pair cases and clients: all with ``--full-matrix``."""
     if metafunc.function is not test_client:
         return
-    others = [name for name in RUNNERS if name not in (*ALWAYS, "engine")]
+    others = [name for name in RUNNERS if name not in (*ALWAYS, *IN_FULL)]
     full = metafunc.config.getoption("full_matrix")
     pairs = [
         (case, name)
@@ -84,10 +88,10 @@ def test_differences_are_of_runners_and_cases():
         assert read_cases(item.cases), item
 
 
+@pytest.mark.parametrize("name", IN_FULL)
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_engine(path, runner):
-    engine = runner("engine")
-    wrong = [verdict for case in read_file(path) if (verdict := play(engine, case)).lines]
+def test_in_full(path, name, runner):
+    wrong = [verdict for case in read_file(path) if (verdict := play(runner(name), case)).lines]
     assert not [item for item in wrong if item.state == "differs"]
 
 

@@ -1,5 +1,8 @@
 """Pages of projects for people: the links in them are those that installers know."""
 
+import base64
+import hashlib
+import html
 import json
 import re
 from html.parser import HTMLParser
@@ -7,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from variants_cli.project_pages import render
+from variants_cli.project_pages import choice_data, machines, render
 from variants_cli.project_pages.wording import size, sizes
 from variants_index.pages import JSON, Page, PageFile, html_page, read_page
 
@@ -182,6 +185,87 @@ class TestText:
         assert "pip install --index-url https://index.example/simple/ gpu" in text_of(body)
 
 
+def data_of(body):
+    found = re.search(rb'<script type="application/json" id="data">(.*?)</script>', body, re.DOTALL)
+    return found and json.loads(found[1])
+
+
+class TestScript:
+    def test_only_where_there_is_a_choice(self):
+        body = render(page(wheel(), wheel(version="1.0")), {})
+        assert b"<script" not in body
+        assert b"<noscript" not in body
+
+    def test_policy_allows_what_is_there(self):
+        body = render(full_page(), document()).decode()
+        policy = html.unescape(re.search(r'Content-Security-Policy" content="([^"]+)"', body)[1])
+        for pattern in (r"(?s)<script>(.*?)</script>", r"(?s)<style>(.*?)</style>"):
+            (content,) = re.findall(pattern, body)
+            digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+            assert f"'sha256-{digest}'" in policy
+        assert policy.startswith("default-src 'none'")
+        assert "unsafe" not in policy
+        # Neither handlers nor styles in attributes, which the policy would forbid.
+        assert not re.search(r"<[^>]+\s(on[a-z]+|style)=", body.partition("<script")[0])
+
+    def test_script_is_no_markup(self):
+        (script,) = re.findall(rb"(?s)<script>(.*?)</script>", render(full_page(), document()))
+        # The parser of uv looks for tags in scripts, too.
+        assert not re.search(rb"<[A-Za-z!/?]", script)
+        assert b"innerHTML" not in script
+        assert len(script) < 27_000
+
+    def test_files_are_in_the_order_of_the_page(self):
+        body = render(full_page(), document()).decode()
+        (release, older) = data_of(body.encode())["releases"]
+        assert (release["version"], older["version"]) == ("2.0", "1.0")
+        assert release["labels"] == ["cu128", "cu126", "v3", "null", None, None]
+        assert [row for row, *_ in release["files"]] == [0, 1, 2, 3, 4, 5]
+        labels = re.findall(r"data-(?:label|kind)=(\w+)", body)
+        assert labels[:6] == ["cu128", "cu126", "v3", "null", "wheels", "source"]
+
+    def test_python_of_files(self):
+        def fits(requires, name="gpu-2.0-py3-none-any-cu128.whl"):
+            files = (PageFile(name, name, requires_python=requires), wheel("null"))
+            data = data_of(render(page(*files, *full_page().files[-3:-2]), document()))
+            kind = data["releases"][0]["files"][0][1]
+            width = len(data["pythons"])
+            places = data["kinds"][kind][:width]
+            return [p for p, place in zip(data["pythons"], places, strict=True) if place >= 0]
+
+        assert fits(None) == ["3.14", "3.13", "3.12", "3.11", "3.10"]
+        assert fits(">=3.12") == ["3.14", "3.13", "3.12"]
+        assert fits(">=3.12.4,<3.14") == ["3.13", "3.12"]
+        assert fits("nonsense") == fits(None)
+        assert fits(None, "gpu-2.0-cp39-cp39-manylinux_2_28_x86_64-cu128.whl") == ["3.9"]
+        assert fits(None, "gpu-2.0-cp312-abi3-manylinux_2_28_x86_64-cu128.whl") == fits(">=3.12")
+
+    def test_systems_without_files_are_left_out(self):
+        name = "gpu-2.0-cp312-cp312-win_amd64-cu128.whl"
+        data = data_of(render(page(PageFile(name, name), *full_page().files[-3:-2]), document()))
+        assert data["systems"] == [["windows-x86_64", "Windows, x86-64"]]
+
+    def test_late_releases(self):
+        files = [wheel("cu128"), wheel("cu128", "2.1rc1"), wheel("cu128", "2.2", yanked="")]
+        data = data_of(render(page(*files), document()))
+        late = {release["version"]: release.get("late") for release in data["releases"]}
+        assert late == {"2.2": True, "2.1rc1": True, "2.0": None}
+
+    def test_problem(self):
+        data = data_of(render(full_page(), {}))
+        assert data["releases"][0]["problem"] == "the index does not say what these variants need"
+
+    def test_same_on_every_machine(self, monkeypatch):
+        body = render(full_page(), document())
+        for cache in (choice_data._target, choice_data._place, machines.machine_tree):
+            cache.cache_clear()
+        monkeypatch.setattr("platform.machine", lambda: "riscv64")
+        monkeypatch.setattr("platform.system", lambda: "Windows")
+        monkeypatch.setenv("NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION", "11.8")
+        monkeypatch.setenv("AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH", "gfx90a")
+        assert render(full_page(), document()) == body
+
+
 class TestHostile:
     def test_nothing_ends_the_markup(self):
         given = page(
@@ -195,9 +279,11 @@ class TestHostile:
         plain = _Text()
         plain.feed(render(page(wheel("cu128")), document()).decode())
         reader = _Text()
-        reader.feed(render(given, documents).decode())
+        body = render(given, documents)
+        reader.feed(body.decode())
         scripts = [tag for tag, _ in reader.tags if tag == "script"]
-        assert len(scripts) <= [tag for tag, _ in plain.tags].count("script")
+        assert len(scripts) == [tag for tag, _ in plain.tags].count("script") == 2
+        assert data_of(body)["project"] == "gpu"
 
 
 @pytest.mark.parametrize(

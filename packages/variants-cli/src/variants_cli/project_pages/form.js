@@ -3,7 +3,8 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const { machineOf, readPlatform, select } = globalThis.variantChoice;
   const form = document.getElementById("form");
-  const result = document.getElementById("result");
+  const said = document.getElementById("said"); // is read aloud when it changes
+  const below = document.getElementById("verdicts");
   const field = (name) => form.elements.namedItem(name);
   const touched = new Set(); // fields that the user set, which no longer follow the machine
   let file = null; // the platform file that was read: name, machine, target or problem
@@ -15,6 +16,7 @@
     return made;
   }
 
+  const notice = (textContent) => element("p", { className: "notice", textContent });
   const option = (value, text) => element("option", { value, textContent: text });
   const group = (label, options) => element("optgroup", { label }, ...options);
 
@@ -104,8 +106,8 @@
     } else if (vendor === "ascend") {
       facts.more = [["ascend", [["npu_type", [value]]]]];
     }
-    const gpu = field("gpu");
-    const chosen = vendor ? `${gpu.options[gpu.selectedIndex].text}, ` : "";
+    const [gpu] = field("gpu").selectedOptions;
+    const chosen = vendor ? `${gpu.parentNode.label} ${gpu.text}; ` : "";
     return { title: `${chosen}CPU: ${title}`, system, machine: machineOf(machines, facts) };
   }
 
@@ -144,26 +146,23 @@
     remember();
     mark();
     if (!found || found.problem) {
-      result.replaceChildren(
-        ...(found ? [element("p", { className: "notice", textContent: found.problem })] : []));
+      said.replaceChildren(...(found ? [notice(found.problem)] : []));
+      below.replaceChildren();
       return;
     }
     const place = field("version").selectedIndex;
     const release = data.releases[place];
     follow(found.system, release);
     const where = `${field("system").selectedOptions[0].text}, Python ${field("python").value}`;
-    const { ranking, files } = select(data, release, found.machine, target());
+    const { ranking, files, unknown } = select(data, release, found.machine, target());
     mark(place, files[0]);
-    const children = [
+    document.querySelector(`[data-release="${place}"]`).open = true;
+    said.replaceChildren(
       element("p", { className: "soft", textContent: `${found.title}; ${where}` }),
       headline(release, place, files, found.machine),
-    ];
-    if (release.problem) {
-      children.push(element("p", { className: "notice",
-        textContent: `Its variant wheels cannot be used: ${release.problem}` }));
-    }
-    if (ranking) children.push(verdicts(release, ranking, files, where));
-    result.replaceChildren(...children.filter((child) => child !== null));
+      ...(release.problem ? [notice(`Its variant wheels cannot be used: ${release.problem}`)] : []),
+    );
+    below.replaceChildren(...(ranking ? [verdicts(release, ranking, files, unknown, where)] : []));
   }
 
   function headline(release, place, files, machine) {
@@ -171,9 +170,9 @@
     if (!files.length) return nothing(project, place, machine);
     const [{ label, place: file }] = files;
     const anchor = anchors(place)[file];
-    const what = label === null ? "the file without a variant" : "the variant ";
+    const what = label === null ? "the file without a variant" : "";
     return element("div", { className: "answer" },
-      element("p", {}, `For ${project} it is ${what}`,
+      element("p", {}, `Chosen for ${project}: ${what}`,
         label === null ? null : element("strong", { className: "label", textContent: label })),
       element("p", {}, element("a", { href: anchor.href, textContent: anchor.textContent }),
         ` ${anchor.nextElementSibling?.textContent || ""}`));
@@ -192,7 +191,7 @@
       ...lines.map((textContent) => element("p", { textContent })));
   }
 
-  function verdicts(release, ranking, files, where) {
+  function verdicts(release, ranking, files, unknown, where) {
     const chosen = files.length ? files[0].label : null;
     const there = new Set(files.map(({ label }) => label));
     const listed = new Set(release.labels);
@@ -208,6 +207,9 @@
     }
     for (const { label, why } of ranking.rejected.filter((item) => listed.has(item.label))) {
       body.append(row(label, "rejected", "does not fit", why));
+    }
+    for (const label of unknown) {
+      body.append(row(label, "rejected", "does not fit", ["the index does not say what it needs"]));
     }
     const heads = ["Variant", "Verdict", "Why"].map((textContent) => element("th", { textContent }));
     return element("table", { className: "verdicts" },
@@ -228,16 +230,16 @@
       if (gpu.startsWith("amd")) given.set("rocm", field("rocm").value);
       given.set("cpu", field("cpu").value);
     }
-    if (![...given].length) return;
+    const isChosen = [...given].length > 0; // a file cannot be in a link
     for (const name of touched) given.set(name, field(name).value);
-    const fragment = `#${given}`;
-    if (fragment !== location.hash) history.replaceState(null, "", fragment);
+    const fragment = isChosen ? `#${given}` : "#";
+    if (fragment !== (location.hash || "#")) history.replaceState(null, "", fragment);
   }
 
   function recall() {
     const fragment = location.hash.slice(1);
     if (!fragment.includes("=")) {
-      const part = fragment && document.getElementById(decodeURIComponent(fragment));
+      const part = fragment && document.getElementById(fragment);
       if (part && part.tagName === "DETAILS") part.open = true;
       return;
     }

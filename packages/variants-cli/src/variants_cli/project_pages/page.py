@@ -12,6 +12,7 @@ from importlib.resources import files as resources
 from typing import Any, NamedTuple
 
 from pep_variants.model.label import NULL_LABEL
+from pep_variants.model.metadata import Metadata
 from variants_index.pages import Page, html_link, html_metas
 
 from ..console import counted
@@ -142,10 +143,11 @@ def _commands(page: Page, versions: list[Release], index_url: str | None) -> Ite
     place = f"--index-url {url} {html.escape(page.project)}"
     yield '<section class="box" aria-label="How to install">'
     if any(release.has_variants for release in versions):
-        yield "<p>pip, with <code>pip install pep-variants-shim</code> once:</p>"
-        yield f"<pre>pip install {place}</pre>"
-        yield "<p>uv, with <code>uv tool install uv-variants</code> once:</p>"
-        yield f"<pre>uv-variants pip install {place}</pre>"
+        yield '<div class="commands">'
+        yield "<div><p>pip, with <code>pip install pep-variants-shim</code> once:</p>"
+        yield f"<pre>pip install {place}</pre></div>"
+        yield "<div><p>uv, with <code>uv tool install uv-variants</code> once:</p>"
+        yield f"<pre>uv-variants pip install {place}</pre></div></div>"
     else:
         yield f"<pre>pip install {place}</pre>"
     if index_url is None:
@@ -205,7 +207,18 @@ def _needs(release: Release, row: Row) -> str:
     phrases = needed(release.metadata, row.label)
     if not phrases:
         return "nothing that has to be detected"
-    return f"<ul>{''.join(f'<li>{html.escape(text)}</li>' for text in phrases)}</ul>"
+    items = "".join(f"<li>{html.escape(text)}</li>" for text in phrases)
+    return f"<ul>{items}</ul>{_properties(release.metadata, row.label)}"
+
+
+def _properties(metadata: Metadata, label: str) -> str:
+    """Return all properties of a variant, folded."""
+    lines = [
+        f"<code>{html.escape(' :: '.join((namespace, feature, ', '.join(values))))}</code>"
+        for namespace, features in (metadata.properties_of(label) or {}).items()
+        for feature, values in features.items()
+    ]
+    return f'<details class="properties"><summary>properties</summary>{"".join(lines)}</details>'
 
 
 def _row(row: Row, needs: str, common: str | None) -> str:

@@ -60,6 +60,7 @@ class StorageTarget:
         files: Files,
         *,
         index_url: str | None = None,
+        place: str | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(timezone.utc),
     ) -> None:
         """Set up; nothing is read.
@@ -68,13 +69,15 @@ class StorageTarget:
             index: its pages.
             files: where its files are kept.
             index_url: where the pages are served, None if not known.
+            place: what messages call it, None for the store of the pages.
             clock: returns the time, for ``upload-time``.
         """
         self._index = index
         self._files = files
         self._index_url = index_url
         self._clock = clock
-        self.place = index.store.name
+        self.place = place or index.store.name
+        self._pages = index.store.name
         self.parallel = files.parallel
 
     def probe(self, releases: Sequence[Release], *, dry: bool = False) -> None:
@@ -88,7 +91,7 @@ class StorageTarget:
                     self._next(its_releases, page, known)
                 except VariantError as error:
                     raise Conflict(
-                        f"{shown(str(error), self.place)}: nothing was changed"
+                        f"{shown(str(error), self._pages)}: nothing was changed"
                     ) from None
             if not dry:
                 self._check_conditions()

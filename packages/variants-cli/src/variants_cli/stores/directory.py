@@ -161,11 +161,12 @@ class DirectoryStore:
     def _locked(self, path: str) -> Iterator[None]:
         try:
             self._root.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self._root / LOCK, timeout=LOCK_SECONDS)
+            place = _lock_path(self._root)
+            lock = FileLock(place, timeout=LOCK_SECONDS)
             lock.acquire()
         except Timeout:
             raise StoreError(
-                f"{self._root / LOCK}: another process holds it for {LOCK_SECONDS:.0f} seconds"
+                f"{place}: another process holds it for {LOCK_SECONDS:.0f} seconds"
             ) from None
         except OSError as error:
             raise self._failed(path, error) from None
@@ -176,6 +177,19 @@ class DirectoryStore:
 
     def _failed(self, path: str, error: OSError) -> StoreError:
         return StoreError(f"{self._path(path)}: {error.strerror or error}")
+
+
+def _lock_path(root: Path) -> Path:
+    """Return the file to lock for *root*: in a checkout of git where no commit includes it."""
+    root = root.resolve()
+    for folder in (root, *root.parents):
+        git = folder / ".git"
+        if git.is_dir():
+            return git / LOCK.lstrip(".")
+        if git.is_file():  # a worktree or a submodule
+            target = git.read_text("utf-8", "replace").removeprefix("gitdir:").strip()
+            return folder / target / LOCK.lstrip(".")
+    return root / LOCK
 
 
 def _version(data: bytes) -> Version:

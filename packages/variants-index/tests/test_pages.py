@@ -634,11 +634,11 @@ def test_anything_in_the_right_places_is_a_page(entries, status, versions):
 @pytest.mark.parametrize(
     ("page", "declared"),
     [
-        (Page("demo", (PageFile(WHEEL, PLACE, size=3),), ("1.0",)), "1.1"),
+        (Page("demo", (PageFile(WHEEL, PLACE, size=3),), ("1.0",)), "1.4"),
         (Page("demo", (PageFile(WHEEL, PLACE, size=3),), None), "1.0"),
         (Page("demo", (PageFile(WHEEL, PLACE),), ("1.0",)), "1.0"),
-        (Page("demo", (), ("1.0",), tracks=("https://a/",)), "1.2"),
-        (Page("demo", (PageFile(WHEEL, PLACE, size=3, provenance=PLACE),), ("1.0",)), "1.3"),
+        (Page("demo", (), ("1.0",), tracks=("https://a/",)), "1.4"),
+        (Page("demo", (PageFile(WHEEL, PLACE, size=3, provenance=PLACE),), ("1.0",)), "1.4"),
         (Page("demo", (), ("1.0",), "archived"), "1.4"),
     ],
 )

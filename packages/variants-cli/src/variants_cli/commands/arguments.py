@@ -32,6 +32,14 @@ force_option = click.option("--force", is_flag=True, help="Replace files that ex
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
+jobs_option = click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Number of processes. Default: one per core.",
+)
+
 
 PLUGIN_OPTIONS = (
     "variant-on-plugin-error",

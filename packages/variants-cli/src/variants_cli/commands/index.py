@@ -3,26 +3,51 @@
 from __future__ import annotations
 
 import os
-import sys
-from contextlib import nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
+from packaging.utils import canonicalize_name
 
-from pep_variants.errors import VariantError
 from pep_variants.files import write_if_changed
 from variants_index.pages import (
-    html_page,
     html_projects,
     json_page,
     json_projects,
 )
 
-from ..console import counted, fail
-from ..indexing.inventory import FILENAME, Inventory
-from ..indexing.static_index import HTML_PAGE, JSON_PAGE, IndexWriter, group_releases, metadata_path
-from ..indexing.wheelhouse import Distribution, find_distributions, read_distribution
-from .arguments import PathOrURL
+from ..console import counted, fail, note, print_json
+from ..indexing.page_state import STATUSES
+from ..indexing.wheelhouse import sdist_name
+from .arguments import PathOrURL, jobs_option, json_option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..indexing.directory_index import WrittenIndex
+
+
+def _yanked(
+    _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
+) -> dict[str, str]:
+    return {name: reason for name, _, reason in (value.partition("=") for value in values)}
+
+
+def _statuses(
+    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+) -> dict[str, tuple[str, str | None]]:
+    found: dict[str, tuple[str, str | None]] = {}
+    for value in values:
+        name, _, said = value.partition("=")
+        status, _, reason = said.partition(":")
+        if not name or status not in STATUSES:
+            raise click.BadParameter(
+                f"{value!r} is not PROJECT=STATUS, with one of {', '.join(STATUSES)}",
+                context,
+                parameter,
+            )
+        found[canonicalize_name(name)] = (status, reason or None)
+    return found
 
 
 @click.command(short_help="Turn a directory of wheels into a package index.")
@@ -46,12 +71,31 @@ from .arguments import PathOrURL
     help="Write every wheel's METADATA to a separate file (PEP 658).",
 )
 @click.option("--fresh", is_flag=True, help="Read all files again, including unchanged ones.")
+@click.option(
+    "--yank",
+    metavar="FILE[=REASON]",
+    multiple=True,
+    callback=_yanked,
+    help="Mark files as yanked (PEP 592): a filename or a pattern; repeatable. Later runs keep it.",
+)
+@click.option(
+    "--unyank", metavar="FILE", multiple=True, help="Mark files as not yanked; repeatable."
+)
+@click.option(
+    "--status",
+    "statuses",
+    metavar="PROJECT=STATUS[:REASON]",
+    multiple=True,
+    callback=_statuses,
+    help=f"Set the status of a project (PEP 792): {', '.join(STATUSES)}. Later runs keep it.",
+)
+@jobs_option
+@json_option
 def index(
     place: Path | str,
     output: Path | None,
-    base_url: str | None,
-    core_metadata: bool,
-    fresh: bool,
+    as_json: bool,
+    **options: Any,  # noqa: ANN401
 ) -> None:
     """Turn a directory of wheels into a package index.
 
@@ -62,106 +106,115 @@ def index(
     the last run are not read again. If the wheels contradict each other, nothing is written.
 
     Of the URL of a project's page on another index, writes a page that lists the files where they
-    are, and beside it the metadata that is read from them: for indexes that do not take any.
+    are, and beside it the metadata that is read from them: for indexes that do not take any. Only
+    wheels that were not on the page before are read.
 
     Example: variants index dist && python -m http.server --directory dist
     """
     if not isinstance(place, Path):
         if output is None:
             raise click.UsageError("a URL needs -o DIR for the output")
-        _index_url(place, output)
+        _index_url(place, output, fresh=options["fresh"], as_json=as_json)
         return
-    directory = place
-    output = output or directory / "simple"
-    inventory = Inventory(output / FILENAME, directory)
-    distributions, read, problems = _read(
-        directory, output, None if fresh else inventory, core_metadata=core_metadata
-    )
-    releases, contradictions = group_releases(distributions)
-    problems += contradictions
-    if problems:
-        for problem in problems[:-1]:
+    from ..indexing.directory_index import IndexSettings, write_index
+    from ..indexing.directory_state import DirectoryProblems
+    from ..publishing.attestations import provenances
+
+    output = output or place / "simple"
+    options["yank"] = options["yank"] or {}
+    try:
+        written = write_index(place, output, IndexSettings(**options, provenances=provenances))
+    except DirectoryProblems as error:
+        for problem in error.problems[:-1]:
             fail(problem)
-        raise click.ClickException(problems[-1])
-    writer = IndexWriter(directory, output, base_url, core_metadata=core_metadata)
-    changed = writer.write(releases)
-    if read or not (output / FILENAME).exists():
-        inventory.write(distributions)
-    wheels = sum(item.is_wheel for item in distributions)
-    sdists = len(distributions) - wheels
+        raise click.ClickException(error.problems[-1]) from None
+    for text in written.notes:
+        note(text)
+    if as_json:
+        print_json(_tree(output, written))
+        return
     click.echo(
-        f"{output}: {counted(len({release.project for release in releases}), 'project')}, "
-        f"{counted(wheels, 'wheel')}, "
-        + (f"{counted(sdists, 'source distribution')}, " if sdists else "")
-        + f"{counted(sum(release.variants_json is not None for release in releases), 'version')} "
-        f"with variants; {counted(changed, 'file')} changed"
+        f"{output}: {counted(written.projects, 'project')}, {counted(written.wheels, 'wheel')}, "
+        + (f"{counted(written.sdists, 'source distribution')}, " if written.sdists else "")
+        + f"{counted(written.releases, 'version')} with variants; "
+        f"{counted(len(written.changed), 'file')} changed"
     )
 
 
-def _index_url(url: str, output: Path) -> None:
+def _tree(output: Path, written: WrittenIndex) -> dict[str, Any]:
+    return {
+        "output": str(output),
+        "projects": written.projects,
+        "wheels": written.wheels,
+        "source-distributions": written.sdists,
+        "versions-with-variants": written.releases,
+        **_changes(written.changed),
+    }
+
+
+def _index_url(url: str, output: Path, *, fresh: bool, as_json: bool) -> None:
     from pep_variants.sources import Sources
     from variants_index.errors import PackageIndexError
     from variants_index.http.session import Session
 
-    from ..indexing.overlay import read_overlay
+    from ..indexing.overlay import project_of, read_overlay, written_overlay
+    from ..indexing.static_index import HTML_PAGE, JSON_PAGE, read_own_page
+    from ..project_pages import render
     from .index_options import progress
 
+    project = project_of(url)
+    folder = output / project
+    page = None if fresh else read_own_page(folder, project)
+    before = None if page is None else written_overlay(folder, page)
     session = Session(Sources.from_environ(os.environ))
     try:
         with progress() as show:
-            overlay = read_overlay(url, session, show)
+            overlay = read_overlay(url, session, show, before)
     except PackageIndexError as problem:
         raise click.ClickException(str(problem)) from None
     finally:
         session.close()
     page = overlay.page
-    folder = output / page.project
-    changed = sum(
-        write_if_changed(folder / name, data)
-        for name, data in (
-            *overlay.documents.items(),
-            (JSON_PAGE, json_page(page)),
-            (HTML_PAGE, html_page(page)),
-        )
-    )
+    written = [
+        *((folder / name, data) for name, data in overlay.documents.items()),
+        (folder / JSON_PAGE, json_page(page)),
+        (folder / HTML_PAGE, render(page, overlay.documents)),
+    ]
+    changed = [path for path, data in written if write_if_changed(path, data)]
     names = sorted({path.parent.name for path in output.glob(f"*/{HTML_PAGE}")})
-    changed += write_if_changed(output / JSON_PAGE, json_projects(names))
-    changed += write_if_changed(output / HTML_PAGE, html_projects(names))
+    for path, data in (
+        (output / JSON_PAGE, json_projects(names)),
+        (output / HTML_PAGE, html_projects(names)),
+    ):
+        if write_if_changed(path, data):
+            changed.append(path)
+    if before is not None:
+        for name in before.documents.keys() - overlay.documents.keys():
+            (folder / name).unlink()
+            changed.append(folder / name)
+    if as_json:
+        print_json(
+            {
+                "output": str(folder),
+                "projects": 1,
+                "wheels": overlay.wheels,
+                "source-distributions": sum(
+                    sdist_name(file.filename) is not None for file in page.files
+                ),
+                "versions-with-variants": len(overlay.documents),
+                **_changes(changed),
+            }
+        )
+        return
     click.echo(
         f"{folder}: {counted(overlay.wheels, 'wheel')}, "
         f"{counted(len(overlay.documents), 'version')} with variants; "
-        f"{counted(changed, 'file')} changed"
+        f"{counted(len(changed), 'file')} changed"
     )
 
 
-def _read(
-    directory: Path, output: Path, inventory: Inventory | None, *, core_metadata: bool
-) -> tuple[list[Distribution], int, list[str]]:
-    """Return the distributions in *directory*, how many were read from disk, and error messages."""
-    paths = find_distributions(directory, leave_out=output)
-    if not paths:
-        raise click.ClickException(f"{directory}: no wheels found")
-    found: dict[str, Distribution] = {}
-    problems = []
-    read = 0
-    progress = (
-        click.progressbar(paths, label="Reading wheels", file=sys.stderr)
-        if sys.stderr.isatty()
-        else nullcontext(paths)
-    )
-    with progress as steps:
-        for path in steps:
-            try:
-                if path.name in found:
-                    raise click.ClickException(
-                        f"{found[path.name].path} and {path} have the same name"
-                    )
-                beside = metadata_path(path) if core_metadata else None
-                item = inventory.find(path, beside) if inventory else None
-                if item is None:
-                    item = read_distribution(path)
-                    read += 1
-                found[path.name] = item
-            except (VariantError, click.ClickException) as error:
-                problems.append(str(error))
-    return list(found.values()), read, problems
+def _changes(paths: Sequence[Path]) -> dict[str, list[str]]:
+    return {
+        "changed": [str(path) for path in paths if path.exists()],
+        "removed": [str(path) for path in paths if not path.exists()],
+    }

@@ -1,180 +1,220 @@
-"""A package index of static files: HTML and JSON pages (PEP 503, 691) and metadata files."""
+"""A package index of static files: pages in HTML and JSON, and metadata files (PEP 503, 691)."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from pep_variants.errors import VariantError
 from pep_variants.files import write_if_changed
-from pep_variants.model.filename import metadata_filename
+from variants_index.errors import InvalidPage
 from variants_index.pages import (
     GENERATOR,
+    JSON,
     Page,
-    PageFile,
-    html_page,
     html_projects,
     json_page,
     json_projects,
+    read_page,
 )
 
-from .merged import write_merged
-from .wheelhouse import by_version
+from ..processes import mapped
+from ..progress import tracked
+from ..project_pages import render
+from .scanning import CORE_METADATA_SUFFIX, FileState, state_of
+from .update import PROVENANCE_SUFFIX
+from .wheelhouse import read_core_metadata
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from packaging.utils import NormalizedName
-    from packaging.version import Version
-
+    from .update import Update
     from .wheelhouse import Distribution
 
 HTML_PAGE = "index.html"
 JSON_PAGE = "index.v1_json"
-CORE_METADATA_SUFFIX = ".metadata"
 
 _GENERATED = f'content="{GENERATOR}"'.encode()
 """Marks generated pages; others are not removed."""
 
 
-@dataclass(frozen=True)
-class Release:
-    """One version of one project.
+class UnreadablePage(VariantError):
+    """A page of an earlier run that cannot be read, so that its upload times are not known."""
+
+
+def read_own_page(folder: Path, project: str) -> Page | None:
+    """Return the page that an earlier run wrote into *folder*, None if there is none.
+
+    Raises:
+        UnreadablePage: it is damaged.
+    """
+    path = folder / JSON_PAGE
+    try:
+        return read_page(path.read_bytes(), JSON, path.absolute().as_uri(), project)
+    except FileNotFoundError:
+        return None
+    except InvalidPage as error:
+        raise UnreadablePage(
+            f"{error}: upload times and what was yanked are kept in it: restore it, or delete it "
+            "to start again"
+        ) from None
+
+
+class IndexFiles:
+    """Writes and removes the files of an index, each atomically.
+
+    Files are written before those that link to them, and removed after.
 
     Attributes:
-        project: normalized name.
-        version: its version.
-        files: wheels and source distributions, by name.
-        variants_json: its index-level metadata, None without variant wheels.
+        changed: paths of the files that were written or removed.
     """
 
-    project: NormalizedName
-    version: Version
-    files: Sequence[Distribution]
-    variants_json: bytes | None
-
-    @property
-    def variants_name(self) -> str:
-        """Filename of the index-level metadata."""
-        return metadata_filename(self.project, self.version)
-
-
-def group_releases(distributions: Iterable[Distribution]) -> tuple[list[Release], list[str]]:
-    """Return *distributions* by release, and messages about releases with contradicting wheels."""
-    releases = []
-    problems = []
-    for (project, version), group in by_version(distributions).items():
-        files = [item.variant for item in group if item.variant is not None]
-        try:
-            variants_json = write_merged(files) if files else None
-        except VariantError as error:
-            problems.append(str(error))
-            continue
-        releases.append(Release(project, version, group, variants_json))
-    return releases, problems
-
-
-def metadata_path(wheel: Path) -> Path:
-    """Return the path of the METADATA file beside *wheel* (PEP 658)."""
-    return wheel.with_name(wheel.name + CORE_METADATA_SUFFIX)
-
-
-class IndexWriter:
-    """Writes the files of an index; those that others link to are written first."""
-
-    def __init__(
-        self, directory: Path, output: Path, base_url: str | None, *, core_metadata: bool
-    ) -> None:
+    def __init__(self, directory: Path, output: Path, base_url: str | None) -> None:
         """Prepare to write.
 
         Args:
             directory: of the distributions.
             output: directory for the pages.
             base_url: URL where *directory* is served, None for relative links.
-            core_metadata: write METADATA files beside wheels.
         """
         self._directory = directory
         self._output = output
         self._base_url = base_url
-        self._core_metadata = core_metadata
-        self._changed = 0
+        self.changed: list[Path] = []
 
-    def write(self, releases: Iterable[Release]) -> int:
-        """Write all files; return the number of files that changed."""
-        projects: dict[str, list[Release]] = {}
-        for release in releases:
-            projects.setdefault(release.project, []).append(release)
-        for project, its_releases in projects.items():
-            self._write_project(project, its_releases)
-        self._write(self._output / JSON_PAGE, json_projects(list(projects)))
-        self._write(self._output / HTML_PAGE, html_projects(list(projects)))
-        self._remove_others(projects)
-        return self._changed
+    def urls(self, project: str, paths: Mapping[str, str]) -> Callable[[str, str], str]:
+        """Return the function that gives URLs on the page of *project*.
 
-    def _write_project(self, project: str, releases: Sequence[Release]) -> None:
-        files = tuple(file for release in releases for file in self._release_files(release))
-        versions = tuple(str(release.version) for release in releases)
-        page = Page(project, files, versions)
-        folder = self._output / project
-        self._write(folder / JSON_PAGE, json_page(page))
-        self._write(folder / HTML_PAGE, html_page(page))
-
-    def _release_files(self, release: Release) -> list[PageFile]:
-        files = []
-        for item in release.files:
-            core_metadata = None
-            if self._core_metadata and item.core_metadata is not None:
-                if item.core_metadata.data is not None:
-                    self._write(metadata_path(item.path), item.core_metadata.data)
-                core_metadata = {"sha256": item.core_metadata.sha256}
-            files.append(
-                PageFile(
-                    item.path.name,
-                    self._url(item.path, release.project),
-                    {"sha256": item.sha256},
-                    item.requires_python,
-                    size=item.size,
-                    core_metadata=core_metadata,
-                )
-            )
-        if release.variants_json is not None:
-            path = self._directory / release.variants_name
-            self._write(path, release.variants_json)
-            digest = hashlib.sha256(release.variants_json).hexdigest()
-            files.append(
-                PageFile(
-                    path.name,
-                    self._url(path, release.project),
-                    {"sha256": digest},
-                    size=len(release.variants_json),
-                )
-            )
-        return files
-
-    def _url(self, path: Path, project: str) -> str:
+        Args:
+            project: normalized name.
+            paths: of its distributions relative to the directory, with slashes, by filename.
+        """
         if self._base_url is not None:
-            return f"{self._base_url.rstrip('/')}/{_quoted(path.relative_to(self._directory))}"
-        return _quoted(Path(os.path.relpath(path, self._output / project)))
+            base = f"{self._base_url.rstrip('/')}/"
+        else:
+            relative = os.path.relpath(self._directory, self._output / project)
+            base = f"{quote(Path(relative).as_posix())}/"
+
+        def url_of(filename: str, _sha256: str) -> str:
+            owner = filename.removesuffix(PROVENANCE_SUFFIX)
+            if owner in paths:
+                return f"{base}{quote(paths[owner] + filename[len(owner) :])}"
+            return f"{base}{quote(filename)}"
+
+        return url_of
+
+    def write_metadata(self, wheels: Sequence[Distribution], jobs: int | None) -> None:
+        """Write METADATA of *wheels* beside them (PEP 658).
+
+        Raises:
+            VariantError: one cannot be read any more, or not written.
+        """
+        kept: list[Distribution] = []
+        dropped: list[Distribution] = []
+        for wheel in wheels:
+            known = wheel.core_metadata
+            (dropped if known is None or known.data is None else kept).append(wheel)
+        results = chain(
+            map(write_core_metadata, kept),
+            mapped(write_core_metadata, dropped, len(dropped), jobs=jobs),
+        )
+        shown = tracked(results, len(wheels), "writing metadata")
+        for wheel, result in zip((*kept, *dropped), shown, strict=True):
+            if isinstance(result, str):
+                raise VariantError(result)
+            if result:
+                self.changed.append(metadata_path(wheel.path))
+
+    def write_project(
+        self, update: Update, distributions: Iterable[Distribution]
+    ) -> dict[str, FileState]:
+        """Write provenance, documents and pages of a project.
+
+        Returns:
+            The states of documents and pages, by path relative to the output directory.
+        """
+        for item in distributions:
+            if item.provenance is not None:
+                self._write(_beside(item.path, PROVENANCE_SUFFIX), item.provenance)
+        written = []
+        for name, data in sorted(update.documents.items()):
+            written.append(self._directory / name)
+            self._write(written[-1], data)
+        folder = self._output / update.page.project
+        for name, data in (
+            (JSON_PAGE, json_page(update.page)),
+            (HTML_PAGE, render(update.page, update.documents)),
+        ):
+            written.append(folder / name)
+            self._write(written[-1], data)
+        return {os.path.relpath(path, self._output): state_of(path) for path in written}
+
+    def write_projects(self, names: Sequence[str]) -> None:
+        """Write the pages that list all projects."""
+        self._write(self._output / JSON_PAGE, json_projects(names))
+        self._write(self._output / HTML_PAGE, html_projects(names))
+
+    def remove_document(self, name: str) -> None:
+        """Remove a metadata document that no page lists any more."""
+        self._remove(self._directory / name)
+
+    def remove_beside(self, path: str) -> None:
+        """Remove what was written beside a distribution that is gone.
+
+        Args:
+            path: of the distribution, relative to the directory.
+        """
+        gone = self._directory / path
+        if not gone.exists():
+            self._remove(_beside(gone, CORE_METADATA_SUFFIX))
+            self._remove(_beside(gone, PROVENANCE_SUFFIX))
+
+    def others(self, projects: Iterable[str]) -> list[str]:
+        """Return the names of projects with a page of ours besides *projects*."""
+        kept = set(projects)
+        return sorted(
+            page.parent.name
+            for page in self._output.glob(f"*/{HTML_PAGE}")
+            if page.parent.name not in kept and _GENERATED in page.read_bytes()
+        )
+
+    def remove_project(self, name: str) -> None:
+        """Remove the pages of a project without files."""
+        folder = self._output / name
+        self._remove(folder / HTML_PAGE)
+        self._remove(folder / JSON_PAGE)
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
 
     def _write(self, path: Path, data: bytes) -> None:
-        self._changed += write_if_changed(path, data)
+        if write_if_changed(path, data):
+            self.changed.append(path)
 
-    def _remove_others(self, projects: Iterable[str]) -> None:
-        """Remove pages that we generated for projects without distributions."""
-        kept = set(projects)
-        for page in sorted(self._output.glob(f"*/{HTML_PAGE}")):
-            if page.parent.name in kept or _GENERATED not in page.read_bytes():
-                continue
-            page.unlink()
-            page.with_name(JSON_PAGE).unlink(missing_ok=True)
-            if not any(page.parent.iterdir()):
-                page.parent.rmdir()
-            self._changed += 1
+    def _remove(self, path: Path) -> None:
+        try:
+            path.unlink()
+        except FileNotFoundError:
+            return
+        self.changed.append(path)
 
 
-def _quoted(path: Path) -> str:
-    return quote(path.as_posix())
+def write_core_metadata(wheel: Distribution) -> bool | str:
+    """Write METADATA beside *wheel*; return whether it changed, or what is wrong."""
+    try:
+        return write_if_changed(metadata_path(wheel.path), read_core_metadata(wheel))
+    except VariantError as error:
+        return str(error)
+    except OSError as error:
+        return f"{error.filename or wheel.path}: {error.strerror or error}"
+
+
+def metadata_path(wheel: Path) -> Path:
+    """Return the path of the METADATA file beside *wheel* (PEP 658)."""
+    return _beside(wheel, CORE_METADATA_SUFFIX)
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)

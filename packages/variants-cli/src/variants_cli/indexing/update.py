@@ -110,17 +110,23 @@ def updated(
             item, after.get(name), url_of, timestamp(now), core_metadata=core_metadata
         )
     contents = {name: data for name, data in documents.items() if name in after}
+    wheels = _variant_wheels(after, added)
     for release, labels in _touched(added.values(), entries.keys() & set(removed)).items():
         name = metadata_filename(*release)
-        data = _document(release, labels, after, added, documents.get(name), entries.get(name))
+        data = _document(
+            *wheels.get(release, ([], set())), labels, documents.get(name), entries.get(name)
+        )
         if data is None:
             after.pop(name, None)
             contents.pop(name, None)
             continue
         contents[name] = data
         after[name] = _listed(name, data, entries.get(name), url_of, timestamp(now))
-    ordered = sorted(after.values(), key=lambda file: _place(file.filename))
-    page = replace(before, files=tuple(ordered), versions=_versions(after))
+    known = {name: (item.project, item.version) for name, item in added.items()}
+    places = {name: _place(name, known.get(name)) for name in after}
+    ordered = sorted(after.values(), key=lambda file: places[file.filename])
+    versions = sorted({place[1] for place in places.values() if place[1] is not None})
+    page = replace(before, files=tuple(ordered), versions=tuple(map(str, versions)))
     changed = {name for name, file in after.items() if entries.get(name) != file}
     return Update(page, contents, frozenset(changed | (entries.keys() - after.keys())))
 
@@ -193,41 +199,44 @@ def _touched(
     return {release: frozenset(found) for release, found in sorted(labels.items())}
 
 
+def _variant_wheels(
+    after: Iterable[str], added: Mapping[str, Distribution]
+) -> dict[Release, tuple[list[VariantFile], set[str]]]:
+    """Return by release the metadata of variant wheels that are added, and labels of the others."""
+    found: dict[Release, tuple[list[VariantFile], set[str]]] = {}
+    for item in added.values():
+        if item.variant is not None:
+            release = (item.project, item.version)
+            found.setdefault(release, ([], set()))[0].append(item.variant)
+    for name in after:
+        if name not in added and (one := release_of(name)) is not None and one[1] is not None:
+            found.setdefault(one[0], ([], set()))[1].add(one[1])
+    return found
+
+
 def _document(
-    release: Release,
+    own: Sequence[VariantFile],
+    others: set[str],
     removed: frozenset[str],
-    after: Mapping[str, PageFile],
-    added: Mapping[str, Distribution],
     old: bytes | None,
     listed: PageFile | None,
 ) -> bytes | None:
-    """Return the metadata of *release*, None if it has no variant wheels.
+    """Return the metadata of a version, None if it has no variant wheels.
 
     Args:
-        release: project and version.
+        own: of its wheels that are added.
+        others: labels of its other wheels.
         removed: labels of its wheels that are taken away.
-        after: all files of the project.
-        added: those that are new.
         old: its metadata before.
         listed: what the page says of that.
     """
-    own = [
-        item.variant
-        for item in added.values()
-        if item.variant is not None and (item.project, item.version) == release
-    ]
-    others = {
-        found[1]
-        for name in after.keys() - added.keys()
-        if (found := release_of(name)) is not None and found[0] == release and found[1] is not None
-    }
     if not own and not others:
         return None
     if old is None:
         if others and listed is not None:
             raise UpdateError(f"{redacted(listed.url)}: is needed to update it, and is not there")
         return write_merged(own) if own else None
-    before = VariantFile(old, listed.url if listed else metadata_filename(*release))
+    before = VariantFile(old, listed.url if listed else "the metadata before")
     kept = without_labels(before, removed - others)
     data = write_merged([*([kept] if kept else []), *own])
     return old if same_meaning(before.metadata, VariantFile(data, "").metadata) else data
@@ -241,13 +250,9 @@ def _listed(name: str, data: bytes, old: PageFile | None, url_of: UrlOf, now: st
     )
 
 
-def _place(filename: str) -> tuple[bool, Version | None, bool, str]:
+def _place(filename: str, release: Release | None) -> tuple[bool, Version | None, bool, str]:
     """Return the sort key of a file: by version, the document after the distributions."""
-    found = release_of(filename)
+    if release is None and (found := release_of(filename)) is not None:
+        release = found[0]
     is_document = filename.endswith(METADATA_SUFFIX)
-    return found is not None, found and found[0][1], is_document, filename
-
-
-def _versions(filenames: Iterable[str]) -> tuple[str, ...]:
-    found = filter(None, map(release_of, filenames))
-    return tuple(map(str, sorted({version for (_, version), _ in found})))
+    return release is not None, release and release[1], is_document, filename

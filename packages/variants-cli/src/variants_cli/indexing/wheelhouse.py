@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from packaging.utils import parse_sdist_filename
 
-from pep_variants.errors import InvalidWheel
+from pep_variants.errors import InvalidWheel, redacted
 from pep_variants.formats.reader import read_metadata
 from pep_variants.model.filename import parse_filename
 from pep_variants.wheelfile.core_metadata import METADATA_FILE, first_field
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
 SDIST_SUFFIXES = (".tar.gz", ".zip")
 
 _CHUNK = 1024 * 1024
+_SMALL = 64 * 1024
+_KEPT = 1000
 
 
 @dataclass(frozen=True)
@@ -42,14 +43,35 @@ class VariantFile:
     data: bytes
     source: str
 
-    @cached_property
+    @property
     def metadata(self) -> Metadata:
         """The parsed metadata.
 
         Raises:
             MetadataError: it is not valid.
         """
-        return read_metadata(self.data, self.source)
+        if len(self.data) > _SMALL:
+            return read_metadata(self.data, self.source)
+        return replace(_parsed(self.data, self.source), source=redacted(self.source))
+
+
+class _Parsed:
+    """Documents that were read, by their bytes: thousands of wheels have the same few."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, Metadata] = {}
+
+    def __call__(self, data: bytes, source: str) -> Metadata:
+        found = self._known.get(data)
+        if found is None:
+            found = read_metadata(data, source)
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+            self._known[data] = found
+        return found
+
+
+_parsed = _Parsed()
 
 
 @dataclass(frozen=True)
@@ -59,7 +81,7 @@ class CoreMetadata:
     Attributes:
         sha256: hexadecimal.
         size: in bytes.
-        data: the file, None if it already exists beside the wheel.
+        data: the file; None if it was not kept, see `read_core_metadata`.
     """
 
     sha256: str
@@ -99,29 +121,6 @@ class Distribution:
     def is_wheel(self) -> bool:
         """Whether it is a wheel."""
         return self.core_metadata is not None
-
-
-def find_distributions(directory: Path, leave_out: Path) -> list[Path]:
-    """Return the distributions in *directory* and below, except in *leave_out*, by name.
-
-    Other archives are skipped.
-    """
-    leave_out = leave_out.resolve()
-    found = [
-        path
-        for path in directory.rglob("*")
-        if path.name.endswith(".whl")
-        or (path.name.endswith(SDIST_SUFFIXES) and sdist_name(path.name) is not None)
-    ]
-    folders = {path.parent for path in found}
-    left_out = {
-        folder
-        for folder in folders
-        if folder.resolve() == leave_out or leave_out in folder.resolve().parents
-    }
-    return sorted(
-        (path for path in found if path.parent not in left_out), key=lambda path: (path.name, path)
-    )
 
 
 def sdist_name(filename: str) -> tuple[NormalizedName, Version] | None:
@@ -191,6 +190,23 @@ def read_distribution(path: Path) -> Distribution:
         core_metadata,
         variant,
     )
+
+
+def read_core_metadata(wheel: Distribution) -> bytes:
+    """Return METADATA of *wheel*.
+
+    Raises:
+        InvalidWheel: it is not that of `Distribution.core_metadata`: the file was changed.
+        OSError: the file cannot be read.
+    """
+    known = wheel.core_metadata
+    if known is not None and known.data is not None:
+        return known.data
+    with open_wheel(wheel.path, str(wheel.path)) as contents:
+        data = contents.read(METADATA_FILE) or b""
+    if known is None or hashlib.sha256(data).hexdigest() != known.sha256:
+        raise InvalidWheel(f"{wheel.path}: was changed meanwhile: run this command again")
+    return data
 
 
 def label_problem(label: str | None, metadata: Metadata | None) -> str | None:

@@ -180,6 +180,16 @@ def provenance(attestations: Sequence[str]) -> bytes | None:
     return json.dumps(whole, separators=(",", ":")).encode()
 
 
+def provenances(distributions: Sequence[Distribution]) -> list[bytes | None]:
+    """Return the provenance object of each of *distributions*, from the attestations beside them.
+
+    Raises:
+        AttestationError: as `attestations_of`.
+    """
+    found = attestations_of(distributions, required=False)
+    return [provenance([one.text for one in found[item.path]]) for item in distributions]
+
+
 def publisher_of(certificate: bytes) -> dict[str, str | None]:
     """Return the publisher that a signing certificate names, as PyPI writes those of its kinds.
 

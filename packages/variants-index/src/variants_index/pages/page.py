@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-API_VERSION = "1.1"
-"""Version of the simple API of pages with all versions and sizes (PEP 700)."""
+API_VERSION = "1.4"
+"""Version of the simple API of pages that are written (PEP 792)."""
 
 JSON = "application/vnd.pypi.simple.v1+json"
 """Media type of JSON pages (PEP 691)."""

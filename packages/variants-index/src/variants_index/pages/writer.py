@@ -21,7 +21,7 @@ def json_page(page: Page) -> bytes:
     """
     is_complete = page.versions is not None and all(file.size is not None for file in page.files)
     tree: dict[str, Any] = {
-        "meta": {"api-version": _api_version(page) if is_complete else "1.0"},
+        "meta": {"api-version": API_VERSION if is_complete else "1.0"},
         "name": page.project,
         "files": [_file_tree(file) for file in page.files],
     }
@@ -31,20 +31,11 @@ def json_page(page: Page) -> bytes:
         tree["meta"]["tracks"] = list(page.tracks)
     if page.alternate_locations:
         tree["alternate-locations"] = list(page.alternate_locations)
-    if page.status != "active":
+    if page.status != "active" or page.status_reason:
         tree["project-status"] = {"status": page.status}
         if page.status_reason:
             tree["project-status"]["reason"] = page.status_reason
     return json.dumps(tree, separators=(",", ":")).encode()
-
-
-def _api_version(page: Page) -> str:
-    """Return the version of the API that has everything on *page*."""
-    if page.status != "active":
-        return "1.4"  # PEP 792
-    if any(file.provenance is not None for file in page.files):
-        return "1.3"  # PEP 740
-    return "1.2" if page.tracks or page.alternate_locations else API_VERSION  # PEP 708
 
 
 def _file_tree(file: PageFile) -> dict[str, Any]:
@@ -82,7 +73,7 @@ def html_metas(page: Page) -> str:
     For writers of pages with more than links: API version, generator, status of the project, its
     other places.
     """
-    metas = _meta("pypi:repository-version", _api_version(page)) + _meta("generator", GENERATOR)
+    metas = _meta("pypi:repository-version", API_VERSION) + _meta("generator", GENERATOR)
     if page.status != "active":
         metas += _meta("pypi:project-status", page.status)
         if page.status_reason:
@@ -98,6 +89,8 @@ def html_link(file: PageFile) -> str:
     attributes = {"requires-python": file.requires_python, "yanked": file.yanked}
     if file.core_metadata is not None:
         attributes["core-metadata"] = _digest(file.core_metadata) or "true"
+    # No PEP has it in HTML; mirrors do, and uv reads it.
+    attributes["upload-time"] = file.upload_time
     attributes["provenance"] = file.provenance
     if file.gpg_sig is not None:
         attributes["gpg-sig"] = "true" if file.gpg_sig else "false"

@@ -1,0 +1,134 @@
+"""One function applied to many items by one process per core, with results in order.
+
+Each process starts afresh (``spawn``), on every system alike: a copy of a process with threads may
+never get on. That takes a fraction of a second, so a few items are left to the calling process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from collections import deque
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
+
+from pep_variants.errors import VariantError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from concurrent.futures import Future, ProcessPoolExecutor
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+ENOUGH = 1000
+"""Items of about a millisecond each that are worth starting processes for."""
+
+CHUNK = 50
+_AHEAD = 4
+"""Chunks for each process that are handed out before their results are asked for."""
+
+_MOST = 60  # Windows cannot wait for more than 63 processes
+
+
+class ProcessDied(VariantError):
+    """A process that was to do a part of the work and ended without a result."""
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def mapped(
+    function: Callable[[T], R],
+    items: Iterable[T],
+    count: int,
+    *,
+    jobs: int | None = None,
+    enough: int = ENOUGH,
+    chunk: int = CHUNK,
+) -> Iterator[R]:
+    """Yield what *function* returns for each of *items*, in their order.
+
+    Results are held only for the few chunks that are under way. If the caller stops early, or is
+    interrupted, the processes end.
+
+    Args:
+        function: of a module, or a `functools.partial` of one. It has to return what is wrong:
+            not every exception gets from one process to another.
+        items: arguments; like the results, they have to be picklable.
+        count: number of items.
+        jobs: number of processes, None for one per core.
+        enough: with fewer items, no process is started.
+        chunk: items that a process gets at a time.
+
+    Raises:
+        ProcessDied: a process was killed, for lack of memory for example.
+    """
+    jobs = min(jobs or cores(), _MOST, -(-count // chunk))
+    if jobs < 2 or count < enough:
+        yield from map(function, items)
+        return
+    from concurrent.futures.process import BrokenProcessPool
+
+    with _pool(jobs) as pool:
+        rest = iter(items)
+        waiting: deque[Future[list[R]]] = deque()
+        try:
+            while True:
+                while len(waiting) < jobs * _AHEAD and (some := list(islice(rest, chunk))):
+                    waiting.append(pool.submit(_applied, function, some))
+                if not waiting:
+                    return
+                yield from waiting.popleft().result()
+        except BrokenProcessPool:
+            raise ProcessDied(
+                "a process that does a part of the work was killed: is there enough memory? "
+                "--jobs 1 needs the least"
+            ) from None
+
+
+def _applied(function: Callable[[T], R], items: list[T]) -> list[R]:
+    return list(map(function, items))
+
+
+@contextlib.contextmanager
+def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    pool = ProcessPoolExecutor(
+        jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_start
+    )
+    try:
+        yield pool
+    except BaseException:
+        # Not waited for: a chunk of large files takes minutes.
+        running = list((getattr(pool, "_processes", None) or {}).values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in running:
+            process.terminate()
+        raise
+    pool.shutdown()
+
+
+def _start() -> None:
+    """Set up a new process: interrupts are for its parent, without which it ends."""
+    import multiprocessing
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    from multiprocessing.connection import wait
+
+    wait([sentinel])
+    os._exit(1)

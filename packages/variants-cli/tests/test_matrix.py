@@ -401,6 +401,20 @@ def test_table(write, variants):
     assert result.err == "note: 2 variants of 4\n"
 
 
+def test_table_counts_alternatives(variants):
+    """One of eleven is not what a variant needs."""
+    path = FOLDER / "torch-2.9.0-rocm.toml"
+    row, *_ = variants("matrix", path).out.splitlines()
+    assert row.endswith("ROCm 6.4, GPU gfx900, gfx906, gfx908, gfx90a, … (11 values)")
+    row, *_ = variants("matrix", path, "-v").out.splitlines()
+    assert row.endswith(
+        "GPU gfx900, gfx906, gfx908, gfx90a, gfx942, gfx1030, gfx1100, gfx1101, gfx1102, gfx1200, "
+        "gfx1201"
+    )
+    found = variants("matrix", path, "--format", "json").json
+    assert sum("gfx_arch" in text for text in found[0]["properties"]) == 11
+
+
 def test_json(write, variants):
     result = variants("matrix", write(), "--format", "json", "--only", "cu129_sm90_v3")
     assert result.json == [

@@ -94,6 +94,7 @@ def _share(
     "repeatable. Default: all named machines.",
 )
 @preference_options("variant-enable")
+@click.option("-v", "--verbose", is_flag=True, help="In the table, show all alternatives.")
 @click.option("--build", is_flag=True, help="Build variant wheels on this machine, and index them.")
 @click.option(
     "-o",
@@ -147,6 +148,7 @@ def matrix(
     only: tuple[str, ...],
     part: tuple[int, int] | None,
     group_by: tuple[str, ...],
+    verbose: bool,
     machines: tuple[str, ...],
     variant_enable: list[str],
     build: bool,
@@ -207,11 +209,14 @@ def matrix(
             index.main([str(target)], prog_name="variants index", standalone_mode=False)
     elif len(chosen) == 1:
         (project,) = (project for project in projects if project.name in chosen)
-        _show(project, chosen[project.name], form, group_by, output)
+        if form == TABLE:
+            _show_table(project, chosen[project.name], complete=verbose)
+        else:
+            _show(project, chosen[project.name], form, group_by, output)
     elif group_by:
         raise click.UsageError("--group-by is for one project: name one FILE")
     elif form == TABLE:
-        show_table(projects, chosen)
+        show_table(projects, chosen, complete=verbose)
     else:
         for variants in chosen.values():
             _warn_of_limit(form, variants)
@@ -283,6 +288,12 @@ def _print(text: str, output: Path | None) -> None:
         stream.write(text.encode())
 
 
+def _show_table(project: Project, chosen: Sequence[Variant], *, complete: bool) -> None:
+    print_table(("label", "for", "needs"), table(chosen, complete=complete))
+    of = f" of {len(project.variants)}" if len(chosen) < len(project.variants) else ""
+    note(f"{counts(chosen)}{of}")
+
+
 def _show(
     project: Project,
     chosen: Sequence[Variant],
@@ -290,11 +301,7 @@ def _show(
     group_by: Sequence[str],
     output: Path | None,
 ) -> None:
-    if form == TABLE:
-        print_table(("label", "for", "needs"), table(chosen))
-        of = f" of {len(project.variants)}" if len(chosen) < len(project.variants) else ""
-        note(f"{counts(chosen)}{of}")
-    elif form == METADATA:
+    if form == METADATA:
         _print(metadata(project.matrix, chosen), output)
     elif form in CIBUILDWHEEL:
         _print(CIBUILDWHEEL[form](project.matrix.build, chosen), output)

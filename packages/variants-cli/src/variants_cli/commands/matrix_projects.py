@@ -103,10 +103,12 @@ def _prepared(
     return variant, Against(tuple(paths), shelf) if paths else None
 
 
-def show_table(projects: Sequence[Project], chosen: Chosen) -> None:
+def show_table(projects: Sequence[Project], chosen: Chosen, *, complete: bool) -> None:
     """Print what each project's variants need."""
     rows = [
-        (project.name, *row) for project in projects for row in table(chosen.get(project.name, ()))
+        (project.name, *row)
+        for project in projects
+        for row in table(chosen.get(project.name, ()), complete=complete)
     ]
     print_table(("project", "label", "for", "needs"), rows)
     for project in projects:

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pep_variants.choose.phrases import why_chosen
+from pep_variants.choose.phrases import answered, why_chosen
 from pep_variants.model.property import Property
 
 from ..description import write_description
@@ -18,20 +18,43 @@ from .parts import Part
 
 GITHUB_JOBS = 256
 """Maximum number of jobs of a matrix on GitHub Actions."""
+SHOWN = 4
+"""Alternatives of a feature that a table shows."""
 GITLAB_JOBS = 200
 """Maximum number of jobs of a matrix on GitLab."""
 
 
-def table(variants: Sequence[Variant]) -> list[tuple[str, str, str]]:
-    """Return label, title and needs of every label."""
+def table(variants: Sequence[Variant], *, complete: bool = False) -> list[tuple[str, str, str]]:
+    """Return label, title and needs of every label.
+
+    Args:
+        variants: of a matrix.
+        complete: list all alternatives, not only the first ones and their number.
+    """
     return [
         (
             variant.label,
             _title(variant),
-            why_chosen(_grouped(variant.settings.properties)) or "any machine",
+            _needs(variant.settings.properties, None if complete else SHOWN) or "any machine",
         )
         for variant in distinct(variants)
     ]
+
+
+def _needs(properties: Sequence[Property], limit: int | None) -> str:
+    """Return what machines need, at most *limit* alternatives of each feature."""
+    parts = []
+    for namespace, features in _grouped(properties).items():
+        for feature, values in features.items():
+            others = [answered(namespace, feature, value) for value in values[1:]]
+            # Real and virtual architectures have one phrase.
+            first = why_chosen({namespace: {feature: values[:1]}})
+            texts = [text for text in dict.fromkeys(others) if not first.endswith(f" {text}")]
+            left_out = 0 if limit is None else len(texts) - (limit - 1)
+            if left_out > 1:  # the last one takes no more room than its number
+                texts = [*texts[:-left_out], f"… ({len(values)} values)"]
+            parts.append(", ".join((first, *texts)))
+    return ", ".join(parts)
 
 
 def _title(variant: Variant) -> str:

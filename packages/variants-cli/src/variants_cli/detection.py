@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pep_variants.detect.detector import Detector
 
+from .console import warn
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pep_variants.choose.preferences import Preferences
@@ -26,13 +29,29 @@ def detector_for(preferences: Preferences) -> Detector:
 
     Asking the detector raises `PluginFailed` where an allowed plugin fails.
     """
+    return Detector.of(preferences, runner=lambda: plugin_runner(preferences))
 
-    def runner() -> PluginRunner:
-        from variants_plugins import PluginRunner, Sources
 
-        return PluginRunner.of(preferences, Sources.from_environ(os.environ))
+def plugin_runner(preferences: Preferences) -> PluginRunner:
+    """Return what runs the plugins that the user allowed, from where pip installs.
 
-    return Detector.of(preferences, runner=runner)
+    Raises:
+        PreferenceError: an allowed provider is malformed.
+    """
+    from variants_plugins import PluginRunner, Sources
+
+    return PluginRunner.of(preferences, Sources.from_environ(os.environ))
+
+
+def plugin_runner_of(options: Mapping[str, Any]) -> PluginRunner:
+    """Return the plugin runner for *options* of a command, and the user's settings.
+
+    Args:
+        options: values by the names of `OPTIONS`.
+    """
+    from pep_variants.settings.loader import load_preferences
+
+    return plugin_runner(load_preferences(options, os.environ, warn=warn))
 
 
 def read_metadata_file(path: Path) -> Metadata:

@@ -26,7 +26,6 @@ from typing import Any
 
 # A plugin says with one of these, by generation of the format, that its answer never changes.
 FIXED = ("is_build_plugin", "is_aot_plugin", "all_properties_compatible")
-METHOD = "get_supported_configs"
 
 
 class Foreign(Exception):
@@ -74,7 +73,7 @@ def respond(request: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> 
         faulthandler.dump_traceback_later(request["time_limit"] + 2, exit=True, file=2)
         site.main()
         check_endpoint(request["plugin_api"].partition(":")[0], request["distributions"])
-        answer = ask(request["plugin_api"])
+        answer = ask(request["plugin_api"], request["method"])
     except BaseException as error:  # SystemExit and worse are the plugin's answer, too
         answer = {"error": described(error), "foreign": isinstance(error, Foreign)}
         with contextlib.suppress(BaseException):
@@ -146,30 +145,30 @@ def is_owned(origin: str, owned: dict[Path, set[str]]) -> bool:
     )
 
 
-def ask(plugin_api: str) -> dict[str, Any]:
-    """Return what the plugin at the endpoint *plugin_api* supports, as JSON data."""
+def ask(plugin_api: str, method: str) -> dict[str, Any]:
+    """Return what *method* of the plugin at the endpoint *plugin_api* says, as JSON data."""
     module, _, path = plugin_api.partition(":")
     plugin: Any = import_module(module)
     for name in path.split(".") if path else ():
         plugin = getattr(plugin, name)
         if inspect.ismodule(plugin):
             raise Foreign(f"{name} is a module: name it before the colon")
-    if inspect.isclass(plugin) and needs_instance(plugin):
+    if inspect.isclass(plugin) and needs_instance(plugin, method):
         plugin = plugin()
     return {
         "namespace": getattr(plugin, "namespace", None),
         "fixed": any(getattr(plugin, flag, False) is True for flag in FIXED),
-        "features": plain(called(getattr(plugin, METHOD))),
+        "features": plain(called(getattr(plugin, method))),
     }
 
 
-def needs_instance(plugin: type) -> bool:
+def needs_instance(plugin: type, name: str) -> bool:
     """Return whether the class *plugin* cannot be asked itself.
 
     Raises:
         AttributeError: it is not a plugin; it is not instantiated then.
     """
-    method = inspect.getattr_static(plugin, METHOD)
+    method = inspect.getattr_static(plugin, name)
     namespace = inspect.getattr_static(plugin, "namespace", None)
     return not isinstance(method, (classmethod, staticmethod)) or isinstance(namespace, property)
 

@@ -34,6 +34,10 @@ _HOME_VARIABLES = ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
 _TEMPORARY_VARIABLES = ("TMPDIR", "TEMP", "TMP")
 
 
+SUPPORTED, ALL = "get_supported_configs", "get_all_configs"
+"""Methods of plugins: what this machine supports, and what there is at all (PEP 817)."""
+
+
 @dataclass(frozen=True)
 class Question:
     """What a plugin is asked; an answer depends on this and on the environment.
@@ -45,6 +49,7 @@ class Question:
         variables: environment variables that it sees.
         facts: what is known of the machine, see `machine`.
         sandbox: `SANDBOX_AUTO` or `SANDBOX_OFF`.
+        method: of the plugin, `SUPPORTED` or `ALL`.
     """
 
     namespace: str
@@ -53,6 +58,7 @@ class Question:
     variables: Mapping[str, str]
     facts: tuple[str, ...]
     sandbox: str
+    method: str = SUPPORTED
 
     def describe(self, environment: Environment) -> str:
         """Return how messages name the plugin."""
@@ -92,6 +98,7 @@ class PluginProcess:
             request = {
                 "plugin_api": question.endpoint,
                 "distributions": question.packages,
+                "method": question.method,
                 "frame": frame,
                 "time_limit": self._time_limit,
                 "memory": PLUGIN_MEMORY_BYTES,

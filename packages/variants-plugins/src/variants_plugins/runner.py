@@ -37,7 +37,7 @@ from .environment import (
 )
 from .installer import INSTALL_TIME_LIMIT
 from .machine import machine_facts
-from .plugin_process import PluginProcess, Question
+from .plugin_process import ALL, SUPPORTED, PluginProcess, Question
 from .variables import plugin_variables
 
 logger = logging.getLogger(__name__)
@@ -128,11 +128,33 @@ class PluginRunner:
             PluginFailed: it may, and cannot be installed, or fails; the message says which package
                 and endpoint, and what is wrong.
         """
+        return self._answer_of(SUPPORTED, namespace, provider, environment)
+
+    def ask_all(
+        self, namespace: str, provider: ProviderInfo, environment: Mapping[str, str]
+    ) -> Answer:
+        """Return every feature and value that *provider* has in *namespace*, on any machine.
+
+        Builds check their properties by it. As `ask` otherwise.
+
+        Raises:
+            ProviderError: it may not run.
+            PluginFailed: it may, and gives no usable answer.
+        """
+        return self._answer_of(ALL, namespace, provider, environment)
+
+    def _answer_of(
+        self,
+        method: str,
+        namespace: str,
+        provider: ProviderInfo,
+        environment: Mapping[str, str],
+    ) -> Answer:
         allowed = self.judge(provider, environment)
         if isinstance(allowed, Refused):
             raise ProviderError(allowed.reason)
         try:
-            return self._answered(namespace, provider, allowed)
+            return self._answered(method, namespace, provider, allowed)
         except PluginFailed:
             raise
         except ProviderError as error:
@@ -146,7 +168,9 @@ class PluginRunner:
             cause = f"cannot be used because of an internal error in pep-variants: {described}"
         raise PluginFailed(", ".join(map(str, allowed.wanted)), cause)
 
-    def _answered(self, namespace: str, provider: ProviderInfo, allowed: Allowed) -> Answer:
+    def _answered(
+        self, method: str, namespace: str, provider: ProviderInfo, allowed: Allowed
+    ) -> Answer:
         endpoint = re.sub(r"\s*:\s*", ":", provider.plugin_api or allowed.endpoint)
         if len(endpoint) > _MAX_ENDPOINT or not _ENDPOINT.fullmatch(endpoint):
             raise ProviderError(f"{shortened(endpoint)} is not a valid plugin endpoint")
@@ -158,6 +182,7 @@ class PluginRunner:
             plugin_variables(self._environ, self._variables),
             machine_facts(self._environ),
             self._sandbox,
+            method,
         )
         key = environment_key(allowed, self._sources)
         environment_kept = read_environment(self._cache, key)
@@ -283,6 +308,7 @@ class PluginRunner:
                 sorted(question.variables.items()),
                 question.facts,
                 question.sandbox,
+                *([question.method] if question.method != SUPPORTED else []),
             ]
         )
         return self._cache.results / f"{key}.json"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from pep_variants.model.property import Property
 from pep_variants.wheelfile.metadata_edits import Edits
 from pep_variants.wheelfile.rewriting import open_source
 
+from ..build_providers import with_build_providers
 from ..checks.document import check_document
 from ..checks.finding import ERROR
 from ..console import note, warn
@@ -26,15 +28,22 @@ from ..description import (
     lost_priorities,
     write_description,
 )
+from ..detection import plugin_runner_of
 from ..matrix.combination import combine, metadata_of, select
 from ..matrix.labelling import label_wheels
 from ..matrix.reading import read_matrix
 from ..recipe import Job, plan, read_recipe, target_name, unused
-from .arguments import check_targets, force_option, json_option, output_option
+from .arguments import (
+    check_targets,
+    force_option,
+    json_option,
+    output_option,
+    preference_options,
+)
 from .written_wheels import print_written, written_wheel
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pep_variants.model.generation import Generation
     from pep_variants.model.metadata import Metadata
@@ -123,6 +132,7 @@ def _parsed(
     type=click.Choice(list(GENERATIONS)),
     help="Format version of the metadata. Default: 0.2.0 if there are providers, else 0.1.1.",
 )
+@preference_options("variant-allow-provider")
 @output_option
 @force_option
 @json_option
@@ -137,6 +147,7 @@ def make(
     matrix_file: Path | None,
     only: tuple[str, ...],
     generation: str | None,
+    variant_allow_provider: list[str],
     output: Path | None,
     force: bool,
     as_json: bool,
@@ -151,6 +162,12 @@ def make(
     'x86_64 :: level :: v3'
     """
     wanted = GENERATIONS[generation] if generation else None
+
+    def asked(project: Metadata) -> Metadata:
+        return with_build_providers(
+            project, lambda: plugin_runner_of({"variant-allow-provider": variant_allow_provider})
+        )
+
     if only and matrix_file is None:
         raise click.UsageError("--only needs --matrix")
     if matrix_file is not None:
@@ -160,13 +177,13 @@ def make(
             )
         if not wheels:
             raise click.UsageError("Missing argument 'WHEEL...'.")
-        jobs = _from_matrix(matrix_file, only, wheels, wanted)
+        jobs = _from_matrix(matrix_file, only, wheels, wanted, asked)
     elif config is not None:
         if label or properties or namespaces or providers or pyproject:
             raise click.UsageError(
                 "--config cannot be combined with --label, --property and other options of variants"
             )
-        jobs = _from_recipe(config, wheels, wanted)
+        jobs = _from_recipe(config, wheels, wanted, asked)
     else:
         if label is None:
             raise click.UsageError("Missing option '--label' (or '--config').")
@@ -180,6 +197,7 @@ def make(
             project = from_pyproject(pyproject.read_bytes(), str(pyproject))
         else:
             project = from_options(namespaces, properties, providers)
+        project = asked(project)
         jobs = _labelled(wheels, add_variant(project, label, properties), label, wanted)
     _check_documents(jobs)
     _write(jobs, output, force=force)
@@ -202,9 +220,15 @@ def _labelled(
     ]
 
 
-def _from_recipe(config: Path, wheels: Sequence[Path], generation: Generation | None) -> list[Job]:
+def _from_recipe(
+    config: Path,
+    wheels: Sequence[Path],
+    generation: Generation | None,
+    asked: Callable[[Metadata], Metadata],
+) -> list[Job]:
     """Return the wheels to write for the recipe *config*."""
     recipe = read_recipe(config)
+    recipe = replace(recipe, metadata=asked(recipe.metadata))
     if not wheels:
         wheels = sorted(
             path
@@ -223,10 +247,15 @@ def _from_recipe(config: Path, wheels: Sequence[Path], generation: Generation | 
 
 
 def _from_matrix(
-    file: Path, only: Sequence[str], wheels: Sequence[Path], generation: Generation | None
+    file: Path,
+    only: Sequence[str],
+    wheels: Sequence[Path],
+    generation: Generation | None,
+    asked: Callable[[Metadata], Metadata],
 ) -> list[Job]:
     """Return the wheels to write to give *wheels* the labels of the matrix *file*."""
     matrix = read_matrix(file)
+    matrix = replace(matrix, project=asked(matrix.project))
     variants = combine(matrix)
     documents: dict[str, bytes] = {}
     jobs = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,13 +10,14 @@ import click
 
 from pep_variants.files import replacing
 
-from ..checks.document import check_document
+from ..build_providers import with_build_providers
 from ..checks.finding import ERROR
+from ..checks.matrix_file import check_matrix
 from ..console import note, print_table, warn
+from ..detection import plugin_runner_of
 from ..matrix.build_plan import Plan
 from ..matrix.cibuildwheel import as_shell, as_variables
 from ..matrix.combination import combine, select
-from ..matrix.flags import warnings_of_lost_flags
 from ..matrix.frontends import AUTO, FRONTENDS, find_frontend
 from ..matrix.model import Matrix, Variant
 from ..matrix.output import LIMITS, PARTS, TEXTS, metadata, table
@@ -31,6 +31,8 @@ from .matrix_projects import as_text, build_projects, show_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from variants_plugins import PluginRunner
 
     from ..pictures.release import Release
 
@@ -93,7 +95,7 @@ def _share(
     help="Machine to show in a picture: a name or pattern such as 'h100-*', or a platform file; "
     "repeatable. Default: all named machines.",
 )
-@preference_options("variant-enable")
+@preference_options("variant-enable", "variant-allow-provider")
 @click.option("-v", "--verbose", is_flag=True, help="In the table, show all alternatives.")
 @click.option("--build", is_flag=True, help="Build variant wheels on this machine, and index them.")
 @click.option(
@@ -151,6 +153,7 @@ def matrix(
     verbose: bool,
     machines: tuple[str, ...],
     variant_enable: list[str],
+    variant_allow_provider: list[str],
     build: bool,
     output: Path | None,
     source: Path | None,
@@ -184,7 +187,7 @@ def matrix(
         raise click.UsageError(f"--group-by needs --format {' or '.join(PARTS)}")
     _check_output(output, build=build, form=form)
     if form in DOCUMENTS and not build:
-        examined = [_read(file, source, only, part) for file in files]
+        examined = [_read(file, source, only, part, variant_allow_provider) for file in files]
         releases = _releases(examined, machines, variant_enable)
         _print(document(form, releases), output)
         return
@@ -193,6 +196,10 @@ def matrix(
         if len(projects) > 1:
             raise click.UsageError("--source needs one FILE that is built after no other project")
         projects = (replace(projects[0], matrix=_from_source(projects[0].matrix, source)),)
+    projects = tuple(
+        replace(project, matrix=_asked(project.matrix, variant_allow_provider))
+        for project in projects
+    )
     for project in projects:
         _check(project.matrix, project.variants)
     selected = select_lenient(projects, only)
@@ -235,10 +242,14 @@ def _share_of(variants: Sequence[Variant], part: tuple[int, int] | None) -> tupl
 
 
 def _read(
-    file: Path, source: Path | None, only: Sequence[str], part: tuple[int, int] | None
+    file: Path,
+    source: Path | None,
+    only: Sequence[str],
+    part: tuple[int, int] | None,
+    allowed: Sequence[str],
 ) -> tuple[Matrix, tuple[Variant, ...], tuple[Variant, ...]]:
     """Return a matrix, all its variants, and those of them that are selected."""
-    read = read_matrix(file)
+    read = _asked(read_matrix(file), allowed)
     if source is not None:
         read = _from_source(read, source)
     variants = combine(read)
@@ -319,11 +330,17 @@ def _warn_of_limit(form: str, chosen: Sequence[Variant]) -> None:
              "split it with --group-by")  # fmt: skip
 
 
+def _asked(read: Matrix, allowed: Sequence[str]) -> Matrix:
+    """Return the matrix with what the providers of the build say."""
+
+    def runner_of() -> PluginRunner:
+        return plugin_runner_of({"variant-allow-provider": list(allowed)})
+
+    return replace(read, project=with_build_providers(read.project, runner_of))
+
+
 def _check(read: Matrix, variants: Sequence[Variant]) -> None:
-    _, findings = check_document(metadata(read, variants).encode(), read.source)
-    for finding in findings:
+    for finding in check_matrix(read, variants):
         if finding.severity == ERROR:
             raise click.ClickException(f"{finding.place}: {finding.message}")
         warn(f"{finding.place}: {finding.message}")
-    for message in warnings_of_lost_flags(read, variants, os.environ):
-        warn(f"{read.source}: {message}")

@@ -11,15 +11,18 @@ import click
 from ..checks.catalog_file import check_catalog_file, is_catalog_file
 from ..checks.directory import check_directory
 from ..checks.document import check_index_metadata, check_pyproject
+from ..checks.matrix_file import check_matrix_file, is_matrix
 from ..checks.recipe_file import check_recipe, is_recipe
 from ..checks.report import report
 from ..checks.wheel_file import check_wheel
 from ..console import note
-from .arguments import PathOrURL, json_option
+from ..detection import plugin_runner_of
+from .arguments import PathOrURL, json_option, preference_options
 from .index_options import progress
 
 if TYPE_CHECKING:
     from pep_variants.model.metadata import Metadata
+    from variants_plugins import PluginRunner
 
     from ..checks.finding import Finding
 
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Look at the instructions in the libraries of wheels that are named.",
 )
+@preference_options("variant-allow-provider")
 @json_option
 @click.pass_context
 def validate(
@@ -44,21 +48,22 @@ def validate(
     files: tuple[Path | str, ...],
     every_wheel: bool,
     audit: bool,
+    variant_allow_provider: list[str],
     as_json: bool,
 ) -> None:
     """Check wheels, metadata, directories of both, catalogues, and live indexes.
 
-    A FILE is a wheel, a *-variants.json or variant.json, a pyproject.toml, a recipe, a file of a
-    catalogue, a directory, whose wheels and metadata must also fit each other, or the URL of a
-    project's page on an index. The libraries of a wheel that is named are disassembled: what they
-    use has to be what the label declares. Every finding names a remedy. Exits with 1 if there are
-    errors; warnings alone are none.
+    A FILE is a wheel, a *-variants.json or variant.json, a pyproject.toml, a recipe, a build
+    matrix, a file of a catalogue, a directory, whose wheels and metadata must also fit each other,
+    or the URL of a project's page on an index. The libraries of a wheel that is named are
+    disassembled: what they use has to be what the label declares. Every finding names a remedy.
+    Exits with 1 if there are errors; warnings alone are none.
     """
     checked = 0
     findings: list[Finding] = []
     for target in files:
         count, found = (
-            _check(target, audit=audit)
+            _check(target, variant_allow_provider, audit=audit)
             if isinstance(target, Path)
             else _check_url(target, every_wheel=every_wheel)
         )
@@ -84,7 +89,10 @@ def _check_url(url: str, *, every_wheel: bool) -> tuple[int, list[Finding]]:
         session.close()
 
 
-def _check(path: Path, *, audit: bool) -> tuple[int, list[Finding]]:
+def _check(path: Path, allowed: list[str], *, audit: bool) -> tuple[int, list[Finding]]:
+    def runner_of() -> PluginRunner:
+        return plugin_runner_of({"variant-allow-provider": allowed})
+
     if path.is_dir():
         return check_directory(path)
     if path.suffix == ".whl":
@@ -97,6 +105,8 @@ def _check(path: Path, *, audit: bool) -> tuple[int, list[Finding]]:
     if path.suffix == ".toml":
         if is_recipe(path):
             return 1, check_recipe(path)
+        if is_matrix(path):
+            return 1, check_matrix_file(path, runner_of)
         return 1, check_pyproject(path)
     return 1, check_index_metadata(path)[1]
 

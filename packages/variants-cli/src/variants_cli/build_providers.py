@@ -1,0 +1,82 @@
+"""Providers that the build asks, not the machines of users (``build-requires`` in pyproject.toml).
+
+Such an ahead-of-time provider says the same everywhere. What it says becomes the
+``static-properties`` of the metadata, which installers read instead of asking anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from packaging.markers import default_environment
+
+from pep_variants.detect.plugins import Refused
+from pep_variants.detect.registry import find_known
+from pep_variants.errors import VariantError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pep_variants.model.metadata import Metadata, ProviderInfo
+    from pep_variants.model.property import Features
+    from variants_plugins import PluginRunner
+
+
+class BuildProviderError(VariantError):
+    """A provider of the build that cannot be asked, or whose answer cannot be used."""
+
+
+def with_build_providers(project: Metadata, runner_of: Callable[[], PluginRunner]) -> Metadata:
+    """Return *project* with what the providers of the build say as static properties.
+
+    Packages with a built-in implementation are not run; others have to be allowed.
+
+    Args:
+        project: metadata as pyproject.toml has it.
+        runner_of: makes what runs allowed plugins; called only if there is one to run.
+
+    Raises:
+        BuildProviderError: a provider is not allowed, or has no values.
+        PluginFailed: an allowed one fails.
+    """
+    if not any(provider.build_requires for provider in project.providers.values()):
+        return project
+    providers = {}
+    for namespace, provider in project.providers.items():
+        if provider.build_requires:
+            asked = replace(provider, requires=provider.build_requires, build_requires=())
+            found = _asked(project.source, namespace, asked, runner_of)
+            provider = replace(provider, build_requires=(), plugin_api=None, static=found)
+        providers[namespace] = provider
+    return replace(project, providers=providers)
+
+
+def _asked(
+    source: str,
+    namespace: str,
+    provider: ProviderInfo,
+    runner_of: Callable[[], PluginRunner],
+) -> Features:
+    environment = {name: str(value) for name, value in default_environment().items()}
+    place = f"{source}: variant.providers.{namespace}"
+    stand_in = find_known(namespace, provider, environment)
+    if stand_in is not None:
+        return stand_in.factory().known()
+    runner = runner_of()
+    judged = runner.judge(provider, environment)
+    if isinstance(judged, Refused):
+        way_out = (
+            f": allow it with --variant-allow-provider {judged.requirement!r}"
+            if judged.requirement
+            else ""
+        )
+        raise BuildProviderError(f"{place}: the build asks this provider: {judged.reason}{way_out}")
+    answer = runner.ask(namespace, provider, environment)
+    # Of one that says something else on every machine, all that there is.
+    found = answer.features
+    if not answer.fixed:
+        found = runner.ask_all(namespace, provider, environment).features
+    if not found:
+        raise BuildProviderError(f"{place}: {', '.join(answer.resolved)} has no values")
+    return found

@@ -1,0 +1,155 @@
+"""What `variants matrix` and `variants validate` both say of a build matrix."""
+
+import pytest
+
+MATRIX = """
+[variant.default-priorities]
+namespace = ["x86_64", "acme"]
+{provider}
+[axes.cpu.v3]
+properties = [{properties}]
+{more}
+"""
+V3 = '"x86_64 :: level :: v3"'
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a matrix file."""
+
+    def write(properties=V3, provider="", more=""):
+        path = tmp_path / "matrix.toml"
+        path.write_text(MATRIX.format(provider=provider, properties=properties, more=more))
+        return path
+
+    return write
+
+
+def codes(result):
+    return [finding["code"] for finding in result.json["findings"]]
+
+
+def test_valid_matrix(write, variants):
+    result = variants("validate", write())
+    assert result == (0, "1 file checked: 0 errors, 0 warnings\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ({"more": "titel = 'x'"}, "invalid-matrix", "axes.cpu.v3: unknown key 'titel'"),
+        ({"properties": '"level"'}, "invalid-matrix", "axes.cpu.v3.properties: 'level' is not a"),
+        ({"properties": '"other :: a :: b"'}, "invalid-matrix", "namespace 'other' is not listed"),
+        (
+            {"more": 'environment.TORCH_CUDA_ARCH_LIST = "sm_90"'},
+            "invalid-matrix",
+            "PyTorch does not take 'sm_90': write 9.0",
+        ),
+        (
+            {"provider": "[variant.providers.acme]\nrequires = 1"},
+            "invalid-metadata",
+            "requires",
+        ),
+        ({"more": "[build]\nafter = ['torch']"}, "invalid-matrix", "'torch' is the project of"),
+    ],
+)
+def test_what_matrix_refuses_is_an_error(write, variants, arguments, code, message):
+    path = write(**arguments)
+    assert variants("matrix", path).code == 1
+    result = variants("validate", "--json", path)
+    assert result.code == 1
+    assert codes(result) == [code]
+    (finding,) = result.json["findings"]
+    assert message in f"{finding['place']}: {finding['message']}"
+
+
+def test_what_matrix_warns_of_is_a_warning(write, variants):
+    path = write('"x86_64 :: level :: v9"')
+    shown = variants("matrix", path)
+    assert (shown.code, "v9 is not supported on any machine" in shown.err) == (0, True)
+    result = variants("validate", "--json", path)
+    assert (result.code, codes(result)) == (0, ["unknown-value"])
+
+
+def test_file_that_extends_is_a_matrix(write, variants, tmp_path):
+    write()
+    path = tmp_path / "own.toml"
+    path.write_text('extends = "matrix.toml"\n')
+    assert variants("validate", path).code == 0
+
+
+# Providers that the build asks
+
+AOT = """
+[variant.providers.x86_64]
+build-requires = ["provider-variant-x86-64"]
+plugin-api = "provider_variant_x86_64.plugin:X8664Plugin"
+[variant.providers.acme]
+build-requires = ["acme-provider>=1"]
+"""
+BUILT_IN, _, FOREIGN = AOT.partition("[variant.providers.acme]")
+FOREIGN = f"[variant.providers.acme]{FOREIGN}"
+
+
+@pytest.fixture
+def asking(tmp_path):
+    """Write a matrix whose providers the build asks."""
+
+    def asking(namespace, properties, provider):
+        path = tmp_path / "matrix.toml"
+        path.write_text(
+            f'[variant.default-priorities]\nnamespace = ["{namespace}"]\n{provider}\n'
+            f"[axes.cpu.v3]\nproperties = [{properties}]\n"
+        )
+        return path
+
+    return asking
+
+
+def test_provider_of_the_build_that_is_built_in(asking, variants):
+    """What it says is written: installers do not ask it."""
+    path = asking("x86_64", V3, BUILT_IN)
+    found = variants("matrix", path, "--format", "metadata").json
+    provider = found["providers"]["x86_64"]
+    assert set(provider) == {"static-properties", "feature-order"}
+    assert provider["static-properties"]["level"] == ["v4", "v3", "v2", "v1"]
+    assert provider["feature-order"][0] == "level"
+    assert variants("validate", path).code == 0
+
+
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ('"x86_64 :: level :: v9"', "v9"),
+        ('"x86_64 :: levl :: v3"', "levl"),
+    ],
+)
+def test_what_the_provider_of_the_build_does_not_know(asking, variants, properties, message):
+    path = asking("x86_64", properties, BUILT_IN)
+    shown = variants("matrix", path)
+    assert (shown.code, shown.out) == (1, "")
+    assert message in shown.err
+    assert variants("validate", path).code == 1
+
+
+def test_provider_of_the_build_that_is_not_allowed(asking, variants):
+    path = asking("acme", '"acme :: level :: one"', FOREIGN)
+    for command in ("matrix", "validate"):
+        result = variants(command, path)
+        assert result.code == 1
+        assert "variant.providers.acme: the build asks this provider: " in result.err + result.out
+        assert "--variant-allow-provider" in result.err + result.out
+
+
+def test_make_asks_the_provider_of_the_build(asking, variants, build_wheel, tmp_path):
+    path = tmp_path / "pyproject.toml"
+    path.write_text('[variant.default-priorities]\nnamespace = ["x86_64"]\n' + BUILT_IN)
+    options = ("--label", "x", "--pyproject", path)
+    good = variants("make", build_wheel(), *options, "--property", "x86_64 :: level :: v3")
+    assert good.code == 0, good.err
+    metadata = variants("inspect", "--json", good.out.strip()).out
+    assert '"static-properties"' in metadata or "v4" in metadata
+    bad = variants(
+        "make", build_wheel(), *options, "--property", "x86_64 :: level :: v9", "--force"
+    )
+    assert bad.code == 1

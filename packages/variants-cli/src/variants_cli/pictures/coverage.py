@@ -127,12 +127,15 @@ class Coverage:
         return tuple(choice for choice in self.choices if choice.outcome in outcomes)
 
     def ordered(self) -> tuple[Choice, ...]:
-        """Return the choices with gaps first, the others in the order of the variants."""
+        """Return the choices by outcome, gaps first, and in the order of the variants."""
         places = {label: place for place, label in enumerate(self.metadata.variants)}
 
         def key(choice: Choice) -> tuple[int, int, str]:
-            outcome = min(OUTCOMES.index(choice.outcome), OUTCOMES.index(NULL))
-            return outcome, places.get(choice.label or "", -1), choice.machine.name
+            return (
+                OUTCOMES.index(choice.outcome),
+                places.get(choice.label or "", -1),
+                choice.machine.name,
+            )
 
         return tuple(sorted(self.choices, key=key))
 

@@ -10,9 +10,9 @@ from pep_variants.errors import VariantError
 if TYPE_CHECKING:
     from .release import Release
 
-MARKDOWN, MERMAID = "markdown", "mermaid"
+HTML, SVG, MARKDOWN, MERMAID = "html", "svg", "markdown", "mermaid"
 
-DOCUMENTS = (MARKDOWN, MERMAID)
+DOCUMENTS = (HTML, SVG, MARKDOWN, MERMAID)
 """Names of the formats."""
 
 SEVERAL = (MARKDOWN,)
@@ -37,6 +37,18 @@ def document(form: str, releases: Sequence[Release]) -> str:
     return _ONE[form](release)
 
 
+def _html(release: Release) -> str:
+    from .html import page
+
+    return page(release)
+
+
+def _svg(release: Release) -> str:
+    from .svg import picture
+
+    return picture(release)
+
+
 def _mermaid(release: Release) -> str:
     from .mermaid import flowchart
 
@@ -46,4 +58,4 @@ def _mermaid(release: Release) -> str:
     return flowchart(workload.tree)
 
 
-_ONE: Mapping[str, Callable[[Release], str]] = {MERMAID: _mermaid}
+_ONE: Mapping[str, Callable[[Release], str]] = {HTML: _html, SVG: _svg, MERMAID: _mermaid}

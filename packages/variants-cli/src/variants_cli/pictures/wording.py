@@ -25,8 +25,9 @@ HEADINGS = {
     IDLE: "Machines whose accelerator is left idle",
     OTHER: "Machines with accelerators that this release is not for",
     NULL: "Machines that get only the null variant",
+    FITS: "Machines with a variant for what they have",
 }
-"""Headings of the gaps."""
+"""Headings of the machines with each outcome."""
 
 NO_VARIANT = "no variant"
 
@@ -111,8 +112,9 @@ def summary(coverage: Coverage, never: int) -> str:
         )
         if (found := coverage.with_outcome(*outcomes))
     ]
-    variants = len(coverage.metadata.variants)
-    return (
-        f"{counted(variants, 'variant')}, {counted(machines, 'machine')}: {'; '.join(parts)}. "
-        f"{counted(never, 'variant')} {'is' if never == 1 else 'are'} for none of these machines."
-    )
+    variants = counted(len(coverage.metadata.variants), "variant")
+    unused = "Each variant is for one of them."
+    if never:
+        verb = "is" if never == 1 else "are"
+        unused = f"{counted(never, 'variant')} {verb} for none of these machines."
+    return f"{variants}, {counted(machines, 'machine')}: {'; '.join(parts)}. {unused}"

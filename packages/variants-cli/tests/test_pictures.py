@@ -1,6 +1,12 @@
 """Pictures and documents of matrices: the formats of `variants matrix` for people."""
 
+import base64
+import hashlib
+import json
 import re
+import xml.etree.ElementTree as ET
+from functools import cache
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -41,6 +47,7 @@ title = "\\u001b[31mred\\u0000"
 """
 
 
+@cache
 def released(path, *enabled, machines=MACHINES):
     matrix = read_matrix(path)
     return examine(matrix, combine(matrix), machines, MACHINES, enabled)
@@ -77,8 +84,10 @@ def test_outcomes_of_machines():
     assert choices["gh200-grace"].label == "cuda13_0_sm90_armv9"
     assert choices["gh200-grace"].verdict("cuda13_0_sm90_armv8_2") == (
         "compatible",
-        "CUDA driver 13.0 or newer, compute capability 9.0, ARMv8.2a; "
-        "cuda13_0_sm90_armv9 comes first",
+        (
+            "CUDA driver 13.0 or newer, compute capability 9.0, ARMv8.2a",
+            "cuda13_0_sm90_armv9 comes first",
+        ),
     )
     assert choices["gh200-grace"].verdict("cpu_avx2")[0] == "rejected"
     choices = {c.machine.name: c for c in released(ROCM).workloads[0].coverage.choices}
@@ -272,3 +281,134 @@ def test_details_are_strings(tmp_path, text, message, run):
     rest = '\nvariant.default-priorities.namespace = ["x86_64"]\naxes.cpu.v3.label = "null"\n'
     path.write_text(text + rest)
     assert message in run(path, code=1).err
+
+
+class Page(HTMLParser):
+    """Elements and text of a page, which has to be well nested."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.open, self.text, self.ids, self.links = [], [], [], [], []
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        self.ids += [value for name, value in attributes if name == "id"]
+        self.links += [value for name, value in attributes if name in ("href", "src")]
+        assert not [name for name, _ in attributes if name.startswith("on") or name == "style"]
+        if tag not in ("meta", "input"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] not in ("script", "style"):
+            self.text.append(data)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_page_is_well_formed_and_alone(name, run):
+    text = run(FOLDER / name, "--format", "html").out
+    page = Page(text)
+    assert len(set(page.ids)) == len(page.ids)
+    assert all(link.startswith("#") and link[1:] in page.ids for link in page.links)
+    tags = [tag for tag, _ in page.tags]
+    assert tags.count("script") == 2
+    assert not {"iframe", "object", "embed", "base", "form", "link"} & set(tags)
+    release = released(FOLDER / name)
+    for variant in release.variants:
+        assert variant.label in page.text
+    assert "Gaps" in page.text
+
+
+def test_page_allows_its_own_style_and_script_alone(run):
+    text = run(ROCM, "--format", "html").out
+    policy = next(a["content"] for t, a in Page(text).tags if a.get("http-equiv"))
+    for kind in ("style", "script"):
+        content = re.search(rf"<{kind}>(.*?)</{kind}>", text, re.S)[1]
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'")
+
+
+def page_data(text):
+    return json.loads(re.search(r'id="data">(.*?)</script>', text, re.S)[1])
+
+
+def test_data_of_the_page_is_what_was_chosen(run):
+    data = page_data(run(TORCH, "--format", "html").out)
+    release = released(TORCH)
+    for workload, found in zip(release.workloads, data["workloads"], strict=True):
+        labels = {choice.machine.name: choice.label for choice in workload.coverage.choices}
+        order = [choice.machine.name for choice in release.workloads[0].coverage.ordered()]
+        for name, row in zip(order, found["rows"], strict=True):
+            chosen = [data["variants"][n] for n, code in enumerate(row["cells"]) if code == "c"]
+            assert chosen == ([labels[name]] if labels[name] else [])
+            assert row["gets"] == (labels[name] or "no variant")
+            assert all(data["reasons"][number] for number in row["why"])
+
+
+def test_page_of_a_hostile_file(hostile, run):
+    text = run(hostile, "--format", "html").out
+    page = Page(text)
+    assert [tag for tag, _ in page.tags].count("script") == 2
+    assert "alert" not in text.split('id="data">')[1].split("<script>")[1]
+    assert HOSTILE.split(" | ")[0] in "".join(page.text)  # as text
+    assert not {"b/>", "\x1b", "\0"} & set(text)
+    data = text.split('id="data">')[1].split("</script>")[0]
+    assert not set("<>&") & set(data)
+    page_data(text)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_picture_is_a_document_of_its_own(name, run):
+    text = run(FOLDER / name, "--format", "svg").out
+    root = ET.fromstring(text.encode())
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert [child.tag.partition("}")[2] for child in root][:2] == ["title", "desc"]
+    names = {element.text for element in root.iter("{http://www.w3.org/2000/svg}text")}
+    assert {machine.name for machine in MACHINES} <= names
+    assert "prefers-color-scheme: dark" in text
+    assert not [
+        e for e in root.iter() if any("href" in key or key.startswith("on") for key in e.keys())
+    ]
+    _, _, width, height = map(float, root.get("viewBox").split())
+    for element in root.iter():
+        if element.get("x"):
+            assert 0 <= float(element.get("x")) <= width
+            assert 0 <= float(element.get("y")) <= height
+
+
+def test_picture_of_a_hostile_file(hostile, run):
+    root = ET.fromstring(run(hostile, "--format", "svg").out.encode())
+    assert not [element for element in root.iter() if element.tag.endswith("script")]
+    assert HOSTILE in {element.text for element in root.iter()}
+
+
+def test_one_machine_and_one_variant(run):
+    for form in ("html", "svg", "markdown", "mermaid"):
+        result = run(TORCH, "--format", form, "--only", "cpu_avx2", "--platform", "cpu-zen")
+        assert "cpu_avx2" in result.out
+
+
+def test_pythons_and_platforms_are_no_columns(tmp_path, run):
+    path = tmp_path / "m.toml"
+    path.write_text(
+        """
+        variant.default-priorities.namespace = ["x86_64"]
+        [axes.python.py312]
+        python = "3.12"
+        [axes.python.py313]
+        python = "3.13"
+        [axes.cpu.v3]
+        properties = ["x86_64 :: level :: v3"]
+        [axes.cpu.none]
+        label = "null"
+        """
+    )
+    data = page_data(run(path, "--format", "html").out)
+    assert data["variants"] == ["v3", "null"]
+    assert "| cpu | label |" in run(path, "--format", "markdown").out

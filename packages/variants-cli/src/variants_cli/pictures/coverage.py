@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from pep_variants.choose.abi import supporting
 from pep_variants.choose.comparison import nearest_labels, unsupported_namespaces
@@ -36,6 +37,18 @@ OUTCOMES = (NOTHING, IDLE, OTHER, NULL, FITS)
 CHOSEN, COMPATIBLE, REJECTED = "chosen", "compatible", "rejected"
 
 _SOURCE = "matrix"
+
+
+class Judgement(NamedTuple):
+    """`CHOSEN`, `COMPATIBLE` or `REJECTED`, and why, in one or more phrases."""
+
+    verdict: str
+    phrases: tuple[str, ...]
+
+    @property
+    def why(self) -> str:
+        """All phrases."""
+        return "; ".join(self.phrases)
 
 
 @dataclass(frozen=True)
@@ -88,15 +101,14 @@ class Choice:
             return f"{nearest[0]} {'; '.join(why_not(self.ranking, nearest[0]))}" if nearest else ""
         return self.better
 
-    def verdict(self, label: str) -> tuple[str, str]:
-        """Return `CHOSEN`, `COMPATIBLE` or `REJECTED` for *label*, and why in words."""
-        place = self.ranking.positions.get(label)
-        if place is None or label not in self.ranking.metadata.variants:
-            return REJECTED, "; ".join(why_not(self.ranking, label))
+    def verdict(self, label: str) -> Judgement:
+        """Return the judgement of the variant *label*."""
+        if label not in self.ranking.metadata.variants or label not in self.ranking.positions:
+            return Judgement(REJECTED, why_not(self.ranking, label))
         why = why_chosen(self.ranking.supported(label)) or "always fits"
         if label == self.label:
-            return CHOSEN, why
-        return COMPATIBLE, f"{why}; {self.label} comes first"
+            return Judgement(CHOSEN, (why,))
+        return Judgement(COMPATIBLE, (why, f"{self.label} comes first"))
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def _add_row(body: ET.Element, choice: Choice, groups: tuple[Group, ...], firsts
     name.set("title", clean(machine_text(choice)))
     for group in groups:
         for column in group.columns:
-            verdict, _ = choice.verdict(column.label)
+            verdict = choice.verdict(column.label).verdict
             cls, mark = _MARKS.get(verdict, ("", ""))
             classes = " ".join(filter(None, (cls, "first" if column.label in firsts else "")))
             cell = add(row, "td", mark, classes)
@@ -79,12 +79,15 @@ def _add_row(body: ET.Element, choice: Choice, groups: tuple[Group, ...], firsts
 def grid_data(release: Release) -> str:
     """Return what the script needs, as JSON that can stand inside an element."""
     labels = [column.label for group in column_groups(release) for column in group.columns]
-    reasons: dict[str, int] = {}
+    phrases: dict[str, int] = {}
+    reasons: dict[tuple[int, ...], int] = {}
     order = [choice.machine.name for choice in release.workloads[0].coverage.ordered()]
     workloads = []
     for workload in release.workloads:
         by_name = {choice.machine.name: choice for choice in workload.coverage.choices}
-        workloads.append({"rows": [_row(by_name[name], labels, reasons) for name in order]})
+        workloads.append(
+            {"rows": [_row(by_name[name], labels, phrases, reasons) for name in order]}
+        )
     choices = release.workloads[0].coverage.choices
     titles = {clean(c.machine.name): clean(machine_text(c)) for c in choices}
     tree: dict[str, Any] = {
@@ -93,6 +96,7 @@ def grid_data(release: Release) -> str:
         "search": {name: f"{name} {title}".lower() for name, title in titles.items()},
         "gaps": [outcome for outcome in OUTCOMES if outcome != FITS],
         "workloads": workloads,
+        "phrases": list(phrases),
         "reasons": list(reasons),
     }
     text = json.dumps(tree, separators=(",", ":"))
@@ -102,11 +106,21 @@ def grid_data(release: Release) -> str:
     return text
 
 
-def _row(choice: Choice, labels: list[str], reasons: dict[str, int]) -> dict[str, Any]:
-    verdicts = [choice.verdict(label) for label in labels]
+def _row(
+    choice: Choice,
+    labels: list[str],
+    phrases: dict[str, int],
+    reasons: dict[tuple[int, ...], int],
+) -> dict[str, Any]:
+    """Return one row; phrases and lists of them stand in the data once, rows have their places."""
+    judgements = [choice.verdict(label) for label in labels]
+    said = [
+        tuple(phrases.setdefault(clean(phrase), len(phrases)) for phrase in judgement.phrases)
+        for judgement in judgements
+    ]
     return {
         "gets": clean(choice.label or NO_VARIANT),
         "outcome": choice.outcome,
-        "cells": "".join(_CODES.get(verdict, "-") for verdict, _ in verdicts),
-        "why": [reasons.setdefault(clean(why), len(reasons)) for _, why in verdicts],
+        "cells": "".join(_CODES.get(judgement.verdict, "-") for judgement in judgements),
+        "why": [reasons.setdefault(numbers, len(reasons)) for numbers in said],
     }

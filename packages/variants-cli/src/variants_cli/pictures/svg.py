@@ -138,13 +138,14 @@ class _Picture:
 
     def _cell(self, row: ET.Element, choice: Choice, label: str, y: float) -> None:
         x = self._places[label]
-        verdict, why = choice.verdict(label)
+        judgement = choice.verdict(label)
+        why = judgement.why
         added = self._enabled.get((choice.machine.name, label))
-        if verdict == CHOSEN:
+        if judgement.verdict == CHOSEN:
             mark = self._mark(row, "chosen", x, y + 1)
         elif added:
             mark, why = self._mark(row, "enabled", x, y + 1), f"with {added} enabled"
-        elif verdict == COMPATIBLE:
+        elif judgement.verdict == COMPATIBLE:
             mark = self._mark(row, "could", x, y + 1)
         else:
             return

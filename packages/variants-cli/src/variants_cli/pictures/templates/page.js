@@ -84,7 +84,8 @@
     why.replaceChildren();
     const strong = document.createElement("b");
     strong.textContent = `${name} and ${data.variants[c]}: ${said[state]}. `;
-    why.append(strong, `${data.reasons[line.why[c]]}. `);
+    const reasons = data.reasons[line.why[c]].map((number) => data.phrases[number]);
+    why.append(strong, `${reasons.join("; ")}. `);
     const machine = document.createElement("span");
     machine.className = "soft";
     machine.textContent = data.titles[name];

@@ -25,5 +25,8 @@ def add(parent: ET.Element, tag: str, text: str = "", cls: str = "") -> ET.Eleme
 
 
 def text_of(element: ET.Element) -> str:
-    """Return *element* as HTML."""
+    """Return *element* as HTML.
+
+    Text and attributes are escaped; only elements without content have no end tag.
+    """
     return ET.tostring(element, encoding="unicode", method="html")

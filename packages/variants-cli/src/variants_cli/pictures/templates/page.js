@@ -14,7 +14,7 @@
   const onlyGaps = find("only-gaps");
   const why = find("why");
   const marks = { c: ["chosen", "■"], f: ["could", "○"], "-": ["", ""] };
-  const said = { c: "gets it", f: "could use it", "-": "does not fit" };
+  const said = { c: "gets", f: "could use", "-": "cannot use" };
   let current = null;
 
   const words = (input) => input.value.toLowerCase().split(/[\s,]+/).filter(Boolean);
@@ -83,7 +83,7 @@
     const name = rows[r].dataset.machine;
     why.replaceChildren();
     const strong = document.createElement("b");
-    strong.textContent = `${name} and ${data.variants[c]}: ${said[state]}. `;
+    strong.textContent = `${name} ${said[state]} ${data.variants[c]}: `;
     const reasons = data.reasons[line.why[c]].map((number) => data.phrases[number]);
     why.append(strong, `${reasons.join("; ")}. `);
     const machine = document.createElement("span");

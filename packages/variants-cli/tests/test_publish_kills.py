@@ -1,0 +1,151 @@
+"""`variants publish` is killed at every step, and the same command brings it to its end."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from functools import partial
+
+import pytest
+
+from support.upload_server import RECEIVED, RECEIVING, STORED, upload_index
+
+V3 = {"x86_64": {"level": ["v3"]}}
+V4 = {"x86_64": {"level": ["v4"]}}
+NAME = "example_pkg-1.0-py3-none-any"
+DOCUMENT = "example_pkg-1.0-variants.json"
+V3_WHEEL, V4_WHEEL = f"{NAME}-x86_64_v3.whl", f"{NAME}-x86_64_v4.whl"
+FILES = [DOCUMENT, V3_WHEEL, V4_WHEEL, f"{NAME}-null.whl", f"{NAME}.whl"]
+COMMAND = [sys.executable, "-c", "from variants_cli.main import main; main()", "publish"]
+
+
+@pytest.fixture
+def dist(tmp_path, build_wheel, variant_json):
+    folder = tmp_path / "dist"
+    # Larger than what the sockets between hold: a kill comes in the middle of the file.
+    build = partial(build_wheel, folder=folder, files={"data": os.urandom(3_000_000)})
+    build(f"{NAME}.whl")
+    build(f"{NAME}-null.whl", variant=variant_json("null"))
+    build(V3_WHEEL, variant=variant_json("x86_64_v3", V3))
+    build(V4_WHEEL, variant=variant_json("x86_64_v4", V4))
+    return folder
+
+
+@pytest.fixture
+def index(tmp_path):
+    with upload_index(tmp_path / "index") as running:
+        yield running
+
+
+def started(folder, index, *more):
+    return subprocess.Popen(
+        [*COMMAND, str(folder), "--repository-url", index.url, *more],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    )  # fmt: skip
+
+
+def killed_at(index, folder, wanted):
+    """Publish *folder*; kill the command when the index comes to the stage and file *wanted*."""
+    processes = []
+    known = threading.Event()
+
+    def kill(stage, filename):
+        if (stage, filename) == wanted:
+            known.wait(30)
+            processes[0].kill()
+
+    index.hook = kill
+    processes.append(started(folder, index))
+    known.set()
+    processes[0].communicate(timeout=60)
+    index.hook = lambda stage, filename: None
+    killed = -signal.SIGKILL if os.name == "posix" else 1
+    assert processes[0].returncode == killed
+
+
+@pytest.mark.parametrize(
+    ("stage", "filename"),
+    [
+        (RECEIVED, DOCUMENT), (STORED, DOCUMENT),
+        (RECEIVING, V3_WHEEL), (STORED, V3_WHEEL), (RECEIVED, V4_WHEEL),
+        (RECEIVING, f"{NAME}-null.whl"), (STORED, f"{NAME}.whl"),
+    ],
+    ids=lambda value: value.removeprefix("example_pkg-1.0-"),
+)  # fmt: skip
+def test_resumed(dist, index, stage, filename):
+    killed_at(index, dist, (stage, filename))
+    before = set(index.files)
+    index.uploads.clear()
+    again = started(dist, index, "--json")
+    out, err = again.communicate(timeout=60)
+    assert again.returncode == 0, err
+    assert set(index.files) == set(FILES)
+    for path in dist.glob("*.whl"):
+        assert index.read(path.name) == path.read_bytes()
+    assert index.labels(DOCUMENT) == {"null", "x86_64_v3", "x86_64_v4"}
+    # Nothing that had arrived is sent again.
+    assert not before & set(index.sent)
+    tree = json.loads(out)
+    assert tree["verified"]
+    (journal,) = (dist.parent / "dist-publish").glob("*.jsonl")
+    accepted = [
+        (entry["file"], entry["sha256"])
+        for entry in map(json.loads, journal.read_text().splitlines())
+        if entry.get("state") == "accepted"
+    ]
+    assert sorted(accepted) == sorted(
+        (path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in dist.glob("*.whl")
+    )
+
+
+def test_answer_lost_without_hashes(dist, index):
+    """The journal says that the file was sent, the page that one of its name is there."""
+    index.hashes = False
+    killed_at(index, dist, (STORED, V3_WHEEL))
+    index.uploads.clear()
+    again = started(dist, index)
+    _, err = again.communicate(timeout=60)
+    assert again.returncode == 0, err
+    assert V3_WHEEL not in index.sent
+
+
+def test_two_publishers_at_once(tmp_path, index, build_wheel, variant_json):
+    """Each has its own variants of one version; none is lost, whoever comes last."""
+    folders = []
+    labels = {f"v{number}": [f"v{number}"] for number in (2, 3, 4)}
+    for label, values in labels.items():
+        folder = tmp_path / label
+        variant = variant_json(label, {"x86_64": {"level": values}})
+        build_wheel(f"{NAME}-{label}.whl", folder=folder, variant=variant)
+        folders.append(folder)
+    processes = [started(folder, index) for folder in folders]
+    for process in processes:
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
+    assert index.labels(DOCUMENT) == set(labels)
+
+
+def test_the_same_twice_at_once(dist, index):
+    """The second one ends at once; nothing is sent twice."""
+    entered, go_on = threading.Event(), threading.Event()
+
+    def wait(stage, filename):
+        if (stage, filename) == (RECEIVED, V3_WHEEL):
+            entered.set()
+            go_on.wait(30)
+
+    index.hook = wait
+    first = started(dist, index)
+    assert entered.wait(30)
+    second = started(dist, index)
+    _, err = second.communicate(timeout=60)
+    go_on.set()
+    assert second.returncode == 1
+    assert "another command is publishing this directory" in err
+    _, err = first.communicate(timeout=60)
+    assert first.returncode == 0, err
+    assert sorted(index.sent) == sorted(FILES)

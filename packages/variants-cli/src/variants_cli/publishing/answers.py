@@ -6,6 +6,7 @@ others in JSON, plain text or a page of HTML.
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from dataclasses import dataclass
@@ -27,7 +28,11 @@ BODY_BYTES = 8 * 1024
 _LONGEST = 300
 _JSON_KEYS = ("message", "detail", "error", "title", "errors")
 _TAGS = re.compile(r"<(style|script|title)\b.*?</\1\s*>|<[^>]*>", re.DOTALL | re.IGNORECASE)
-# Their pages repeat the status, and how the server is called.
+# Around the reason on the pages of bottle, which pypiserver is made with.
+_FRAME = re.compile(
+    r"\s*Error: \d+ .{0,200}?Sorry, the requested URL .{0,2000}? caused an error:(?:\s*None\s*$)?",
+    re.DOTALL,
+)
 _EXISTS = re.compile(r"already (?:exists?\b|been taken)|duplicate", re.IGNORECASE)
 
 _ACCESS = (401, 403, 407)
@@ -110,7 +115,7 @@ def _reason(response: httpx.Response, text: str) -> str:
     if phrase and phrase.lower() not in _PHRASES:
         return phrase
     if "html" in kind or text.lstrip()[:1] == "<":
-        return _TAGS.sub(" ", text)
+        return _FRAME.sub("", html.unescape(_TAGS.sub(" ", text)))
     return text if "text/plain" in kind else ""
 
 
@@ -123,8 +128,13 @@ def _of_json(text: str) -> str:
         if isinstance(tree, list) and tree:
             tree = tree[0]
         if isinstance(tree, dict):
-            tree = next((tree[key] for key in _JSON_KEYS if tree.get(key)), "")
+            values = (tree.get(key) for key in _JSON_KEYS)
+            tree = next((value for value in values if _says_something(value)), "")
     return tree if isinstance(tree, str) else ""
+
+
+def _says_something(value: object) -> bool:
+    return bool(value.strip() if isinstance(value, str) else value)
 
 
 def _shown(text: str) -> str:

@@ -14,6 +14,7 @@ from .errors import Conflict, Exists, PublishError
 from .index_pages import Presence, presence_of
 from .steps import Kind, kind_of
 from .target import Committed
+from .upload_order import upload_places
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,7 +48,7 @@ class Part:
 
     Attributes:
         kind: of the files, `Kind.METADATA` for the commit, which has none.
-        files: by name.
+        files: in the order of `upload_order` where each is visible at once, else by name.
     """
 
     kind: Kind
@@ -62,7 +63,9 @@ def parts_of(releases: Sequence[Release], *, commits_last: bool) -> list[Part]:
         commits_last: of the target.
     """
     groups: dict[Kind, list[ReleaseFile]] = {kind: [] for kind in Kind}
+    places: dict[str, int] = {}
     for release in releases:
+        places |= {} if commits_last else upload_places(release)
         for file in release.files:
             kind = kind_of(file.filename)
             assert kind is not None, "release_files takes no others"
@@ -70,8 +73,12 @@ def parts_of(releases: Sequence[Release], *, commits_last: bool) -> list[Part]:
     commit = [Part(Kind.METADATA)]
     if not commits_last and all(release.document is None for release in releases):
         commit = []
+
+    def key(file: ReleaseFile) -> tuple[int, str]:
+        return places.get(file.filename, 0), file.filename
+
     found = {
-        kind: [Part(kind, tuple(sorted(files, key=lambda file: file.filename)))] if files else []
+        kind: [Part(kind, tuple(sorted(files, key=key)))] if files else []
         for kind, files in groups.items()
     }
     if commits_last:

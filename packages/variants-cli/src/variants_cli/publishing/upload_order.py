@@ -9,6 +9,7 @@ before, or what it gets in the end.
 from __future__ import annotations
 
 import heapq
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ from pep_variants.choose.abi import supporting
 from pep_variants.choose.ranking import rank
 from pep_variants.model.platform import Platform, Support
 
+from ..indexing.merged import write_merged
+from ..indexing.wheelhouse import VariantFile
 from ..pictures.machines import read_machines
 from ..pictures.provider_order import learn_order
 
@@ -23,6 +26,35 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pep_variants.model.metadata import Metadata
+
+    from .target import Release
+
+
+def upload_places(release: Release) -> dict[str, int]:
+    """Return the place of each variant wheel of *release* in the order of their uploads.
+
+    By filename; the wheels of one label, for several platforms, have one place.
+    """
+    wheels = {
+        file.filename: file.distribution.variant
+        for file in release.files
+        if file.distribution.variant is not None
+    }
+    if not wheels:
+        return {}
+    document = release.document
+    if document is None:  # installers read the wheels
+        document = write_merged(list(wheels.values()))
+    places = {label: place for place, label in enumerate(_order_of(document))}
+    return {
+        filename: min((places.get(label, 0) for label in variant.metadata.variants), default=0)
+        for filename, variant in wheels.items()
+    }
+
+
+@lru_cache(maxsize=16)
+def _order_of(document: bytes) -> tuple[str, ...]:
+    return best_first(VariantFile(document, "*-variants.json").metadata)
 
 
 def best_first(metadata: Metadata) -> tuple[str, ...]:

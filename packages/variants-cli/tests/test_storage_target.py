@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from datetime import datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from storage_publishers import Reader, publish, releases_in
 from conftest import make_variant_json
 from support.object_storage import object_storage
 from variants_cli.publishing.errors import Conflict, PublishError, Refused
+from variants_cli.publishing.maintenance import unlisted
 from variants_cli.publishing.places import open_store, open_target
 from variants_cli.publishing.storage_layout import headers_of
 from variants_cli.publishing.storage_target import StorageTarget
@@ -292,6 +294,10 @@ def test_killed_at_any_time_and_resumed(place, batch, seed):
     labels = Reader(place).labels("demo")[DOCUMENT]
     assert labels in ({"v3", "null"}, {"v2", "v3", "v4", "null"})
     publish(place, second)
+    assert Reader(place).settled("demo") == {DOCUMENT: {"v2", "v3", "v4", "null"}}
+    index = StoredIndex(open_store(place, os.environ))
+    now = datetime.now(timezone.utc) + timedelta(days=2)
+    index.store.delete(entry.path for entry in unlisted(index, now).old)
     assert Reader(place).settled("demo") == {DOCUMENT: {"v2", "v3", "v4", "null"}}
 
 

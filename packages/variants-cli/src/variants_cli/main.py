@@ -39,6 +39,7 @@ COMMANDS = (
     "publish",
     "rank",
     "resolve",
+    "storage",
     "trust",
     "unmake",
     "validate",

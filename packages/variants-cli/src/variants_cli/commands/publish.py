@@ -73,13 +73,16 @@ def publish(
     First the variant wheels, which installers ignore without metadata, then that, merged with
     what the index has, then the null variants, the non-variant wheels and the source
     distributions. So installers that read the index meanwhile do not find the version, or find
-    the file that they will choose in the end.
+    the file that they will choose in the end. On storage of static files (--to) everything becomes
+    visible at once.
 
     The directory is validated and compared with the index first. After a failure or a kill, the
     same command goes on from where it was. Files that the index has already, with the same hash,
     are not uploaded again.
 
     Example: variants publish dist --repository-url https://index.example/legacy/
+
+    Example: variants publish dist --to s3://wheels.example.org/nightly
     """
     from contextlib import closing
 
@@ -95,7 +98,7 @@ def publish(
         )
     if not releases:
         raise click.ClickException(f"{directory}: no distributions to publish")
-    with closing(_target(options)) as target:
+    with closing(_target(directory, options)) as target:
         total = sum(file.distribution.size for release in releases for file in release.files)
         steps = parts_of(releases, commits_last=target.commits_last)
         with reporter(len(steps), total, as_json=as_json) as shown:
@@ -136,7 +139,24 @@ def _publish(
     return done, findings
 
 
-def _target(options: dict[str, Any]) -> Target:
+def _storage(directory: Path, to: str, pages: str | None, options: dict[str, Any]) -> Target:
+    from ..publishing.places import open_target
+
+    for name in ("repository_url", "repository"):
+        if options[name] is not None:
+            raise click.UsageError(f"--to and --{name.replace('_', '-')} exclude each other")
+    top = directory.resolve()
+    for place in filter(None, (to, pages)):
+        folder = Path(place.removeprefix("github-pages:")).resolve()
+        if "://" not in place and (folder == top or top in folder.parents):
+            raise click.UsageError(
+                f"{place}: is in {directory}: give a directory beside it; to make an index of "
+                "the directory itself, see variants index"
+            )
+    return open_target(to, os.environ, pages=pages, index_url=options["index_url"], note=note)
+
+
+def _target(directory: Path, options: dict[str, Any]) -> Target:
     from dataclasses import replace
 
     from pep_variants.sources import Sources
@@ -145,13 +165,18 @@ def _target(options: dict[str, Any]) -> Target:
     from ..publishing.retries import Retries
     from ..publishing.upload_api import UploadApi
 
+    to, pages = options.pop("to"), options.pop("pages")
+    if to is not None:
+        return _storage(directory, to, pages, options)
+    if pages is not None:
+        raise click.UsageError("--pages is for --to github-releases:OWNER/REPOSITORY@TAG")
     retries = Retries(retries=options.pop("retries"))
     ask = _ask if sys.stdin.isatty() and sys.stderr.isatty() else None
     found = destination_of(upload_options(options), os.environ, note=note, ask=ask)
     if found is None:
         raise click.UsageError(
             "where to? Give --repository-url URL, or --repository NAME (pypi, testpypi, or a "
-            "section of .pypirc)"
+            "section of .pypirc), or --to PLACE"
         )
     sources = Sources.from_environ(os.environ)
     sources = replace(

@@ -20,6 +20,15 @@ _OPTIONS = (
         "-r", "--repository", metavar="NAME",
         help="Name of the index: pypi, testpypi, or a section of .pypirc.",
     ),
+    click.option(
+        "--to", metavar="PLACE",
+        help="Publish to storage of static files: a directory, s3://BUCKET/PREFIX, gs://..., "
+        "az://..., github-pages:DIR, or github-releases:OWNER/REPOSITORY@TAG with --pages.",
+    ),
+    click.option(
+        "--pages", metavar="PLACE",
+        help="Where the pages go that list the files of github-releases:..., as --to.",
+    ),
     click.option("--config-file", metavar="FILE", help="Configuration file. Default: ~/.pypirc."),
     click.option(
         "--index-url", metavar="URL",

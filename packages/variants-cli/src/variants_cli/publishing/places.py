@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pep_variants.sources import Sources
+from variants_index.http.session import Session
+
 from ..stores.directory import DirectoryStore
 from ..stores.github_pages import GithubPagesStore
 from ..stores.github_releases import GithubReleases
@@ -81,7 +84,9 @@ def open_target(
         if isinstance(store, GithubPagesStore)
         else StoredFiles(store, _PARALLEL if is_remote(place) else 1)
     )
-    return StorageTarget(StoredIndex(store), files, index_url=index_url)
+    return StorageTarget(
+        StoredIndex(store), files, index_url=index_url, session=_session(index_url, environ)
+    )
 
 
 def _releases_target(
@@ -100,4 +105,15 @@ def _releases_target(
     except StoreError as error:
         raise PublishError(str(error)) from None
     files = AssetFiles(assets, store)
-    return StorageTarget(StoredIndex(store), files, index_url=index_url, place=place)
+    return StorageTarget(
+        StoredIndex(store),
+        files,
+        index_url=index_url,
+        place=place,
+        session=_session(index_url, environ),
+        close=assets.close,
+    )
+
+
+def _session(index_url: str | None, environ: Mapping[str, str]) -> Session | None:
+    return None if index_url is None else Session(Sources.from_environ(environ))

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
+    from variants_index.http.session import Session
     from variants_index.pages import Page
 
     from ..indexing.update import Update
@@ -61,6 +62,8 @@ class StorageTarget:
         *,
         index_url: str | None = None,
         place: str | None = None,
+        session: Session | None = None,
+        close: Callable[[], None] = lambda: None,
         clock: Callable[[], datetime] = lambda: datetime.now(timezone.utc),
     ) -> None:
         """Set up; nothing is read.
@@ -70,11 +73,15 @@ class StorageTarget:
             files: where its files are kept.
             index_url: where the pages are served, None if not known.
             place: what messages call it, None for the store of the pages.
+            session: reads the pages at *index_url*.
+            close: closes connections of *files*.
             clock: returns the time, for ``upload-time``.
         """
         self._index = index
         self._files = files
         self._index_url = index_url
+        self._session = session
+        self._close = close
         self._clock = clock
         self.place = place or index.store.name
         self._pages = index.store.name
@@ -132,6 +139,16 @@ class StorageTarget:
     def page_url(self, project: NormalizedName) -> str | None:
         """Return the URL of the page of *project*, None if it is not known."""
         return f"{self._index_url.rstrip('/')}/{project}/" if self._index_url else None
+
+    def session(self) -> Session | None:
+        """Return the session that reads the served pages, None if their URL is not known."""
+        return self._session
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._close()
+        if self._session is not None:
+            self._session.close()
 
     def _commit(self, project: str, releases: Sequence[Release]) -> Update:
         files = [file for release in releases for file in release.files]

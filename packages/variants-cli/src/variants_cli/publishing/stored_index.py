@@ -30,6 +30,7 @@ from .errors import Conflict, PublishError, Unfinished
 from .storage_layout import (
     HTML_PAGE,
     JSON_PAGE,
+    file_path,
     headers_of,
     is_file_path,
     page_path,
@@ -128,6 +129,10 @@ class StoredIndex:
             return {
                 name: data for name, data in zip(found, contents, strict=True) if data is not None
             }
+
+    def url_of(self, project: str) -> Callable[[str, str], str]:
+        """Return the function that gives the URL for pages of a file in the store."""
+        return lambda filename, sha256: url_at(file_path(project, filename, sha256))
 
     def change(self, project: str, documents: Iterable[str], change: Change) -> Update:
         """Make *change* to *project*, whatever others do meanwhile.

@@ -1,0 +1,161 @@
+"""`variants storage`: shows and changes what is published on storage."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING
+
+import click
+
+from ..console import counted, print_json, print_table
+from ..indexing.page_state import STATUSES
+from .arguments import json_option
+
+if TYPE_CHECKING:
+    from variants_index.pages import Page
+
+    from ..publishing.stored_index import StoredIndex
+
+
+@click.command(short_help="Show and change what is published on storage.")
+@click.argument("place")
+@click.argument("project", required=False)
+@click.option("--yank", metavar="FILE", multiple=True, help="Yank this file (PEP 592); repeatable.")
+@click.option("--unyank", metavar="FILE", multiple=True, help="Do not yank it any more.")
+@click.option("--remove", metavar="FILE", multiple=True, help="Take this file off the page.")
+@click.option("--status", type=click.Choice(STATUSES), help="Status of the project (PEP 792).")
+@click.option("--reason", default="", help="Why, of --yank and --status.")
+@click.option("--prune", is_flag=True, help="Remove objects that no page lists.")
+@click.option(
+    "--older-than",
+    type=click.FloatRange(min=0),
+    default=24.0,
+    show_default=True,
+    metavar="HOURS",
+    help="With --prune: keep younger ones, which a publisher may be about to list.",
+)
+@json_option
+def storage(
+    place: str,
+    project: str | None,
+    yank: tuple[str, ...],
+    unyank: tuple[str, ...],
+    remove: tuple[str, ...],
+    status: str | None,
+    reason: str,
+    prune: bool,
+    older_than: float,
+    as_json: bool,
+) -> None:
+    """Show and change what variants publish --to PLACE has published.
+
+    Lists the projects, or the files of PROJECT. FILE is a filename or a pattern such as
+    'demo-1.0-*-cu128.whl'. Where the last wheel of a variant is removed, it leaves the metadata as
+    well. Files are taken off the page at once, and deleted by --prune: clients that have read the
+    page before still find them.
+
+    Example: variants storage s3://wheels.example.org demo --yank 'demo-1.0-*' --reason broken
+    """
+    from packaging.utils import canonicalize_name
+
+    from ..publishing.maintenance import Wanted, change_project
+    from ..publishing.places import open_store
+    from ..publishing.stored_index import StoredIndex
+
+    index = StoredIndex(open_store(place, os.environ))
+    now = datetime.now(timezone.utc)
+    wanted = Wanted(yank, unyank, remove, status, reason)
+    has_change = bool(yank or unyank or remove or status)
+    if reason and not (yank or status):
+        raise click.UsageError("--reason is of --yank or --status")
+    if project is None:
+        if has_change:
+            raise click.UsageError("which project? variants storage PLACE PROJECT ...")
+        if not prune:
+            _show_projects(index, as_json=as_json)
+    else:
+        project = canonicalize_name(project)
+        if has_change:
+            update = change_project(index, project, wanted, now)
+            if not as_json:
+                click.echo(f"{project}: {counted(len(update.changed), 'file')} changed")
+        if not prune and (as_json or not has_change):
+            _show_files(index, project, as_json=as_json)
+    if prune:
+        _prune(index, now, timedelta(hours=older_than), as_json=as_json)
+
+
+def _prune(index: StoredIndex, now: datetime, kept: timedelta, *, as_json: bool) -> None:
+    from ..publishing.maintenance import unlisted
+
+    found = unlisted(index, now, kept)
+    index.store.delete(entry.path for entry in found.old)
+    if as_json:
+        print_json(
+            {
+                "removed": [{"path": entry.path, "size": entry.size} for entry in found.old],
+                "kept": [{"path": entry.path, "size": entry.size} for entry in found.young],
+            }
+        )
+        return
+    size = sum(entry.size for entry in found.old)
+    click.echo(
+        f"{index.store.name}: {counted(len(found.old), 'object')} removed, {size:,} bytes; "
+        f"{counted(len(found.young), 'object')} that no page lists kept, as too young"
+    )
+
+
+def _show_projects(index: StoredIndex, *, as_json: bool) -> None:
+    rows = []
+    for project in index.projects():
+        page = index.read(project).page
+        if page is not None:
+            rows.append((project, page))
+    if as_json:
+        print_json([{"name": name, "files": len(page.files)} for name, page in rows])
+        return
+    print_table(
+        ("project", "files", "bytes", "status"),
+        [(name, f"{len(page.files)}", f"{_size(page):,}", page.status) for name, page in rows],
+    )
+
+
+def _show_files(index: StoredIndex, project: str, *, as_json: bool) -> None:
+    page = index.read(project).page
+    if page is None:
+        raise click.ClickException(f"{index.store.name}: there is no project {project}")
+    if as_json:
+        print_json(
+            {
+                "name": project,
+                "status": page.status,
+                "files": [
+                    {
+                        "filename": file.filename,
+                        "sha256": file.hashes.get("sha256"),
+                        "size": file.size,
+                        "upload-time": file.upload_time,
+                        "yanked": file.yanked,
+                    }
+                    for file in page.files
+                ],
+            }
+        )
+        return
+    print_table(
+        ("file", "bytes", "uploaded", "yanked"),
+        [
+            (
+                file.filename,
+                "" if file.size is None else f"{file.size:,}",
+                (file.upload_time or "")[:10],
+                "" if file.yanked is None else f"yanked {file.yanked}".rstrip(),
+            )
+            for file in page.files
+        ],
+    )
+
+
+def _size(page: Page) -> int:
+    return sum(file.size or 0 for file in page.files)

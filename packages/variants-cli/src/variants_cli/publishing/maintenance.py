@@ -1,0 +1,158 @@
+"""Changes of what is published on storage: yanked and removed files, status, what no page lists."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from pep_variants.errors import shortened
+from pep_variants.model.filename import metadata_filename
+
+from ..indexing.page_state import matches, unyanked, with_status, yanked
+from ..indexing.update import Update, UpdateError, release_of, updated
+from .errors import PublishError
+from .storage_layout import (
+    CORE_METADATA_SUFFIX,
+    FILES,
+    JSON_PAGE,
+    PAGES,
+    is_file_path,
+    page_path,
+    path_at,
+)
+from .storage_target import PROBES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from variants_index.pages import Page
+
+    from ..stores.store import Entry
+    from .stored_index import StoredIndex
+
+KEPT = timedelta(hours=24)
+"""How long files that no page lists are kept: a publisher may be about to list them."""
+
+HELD = timedelta(hours=1)
+"""How long clients and caches may go on with the page before the last one."""
+
+_TEMPORARY = re.compile(r"(?:.*/)?\.[^/]+\.[0-9a-f]{12}\.tmp")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Changes of one project; patterns are filenames or shell-style patterns.
+
+    Attributes:
+        yank: patterns of files to yank (PEP 592).
+        unyank: patterns of files that are not yanked any more.
+        remove: patterns of files to take away.
+        status: of the project (PEP 792), None for the one that it has.
+        reason: of what is yanked, and of the status.
+    """
+
+    yank: tuple[str, ...] = ()
+    unyank: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+    status: str | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Unlisted:
+    """Objects that no page lists.
+
+    Attributes:
+        old: may be removed.
+        young: too young for that.
+    """
+
+    old: tuple[Entry, ...]
+    young: tuple[Entry, ...]
+
+
+def change_project(index: StoredIndex, project: str, wanted: Wanted, now: datetime) -> Update:
+    """Make the changes; labels whose last wheel is removed leave the metadata.
+
+    Raises:
+        PublishError: the project, or a file, is not there; nothing was changed.
+    """
+    page = index.read(project).page
+    if page is None:
+        raise PublishError(f"{index.store.name}: there is no project {shortened(project)}")
+    documents = {
+        metadata_filename(*release)
+        for name in _removed(page, wanted.remove)
+        if (found := release_of(name)) is not None and (release := found[0])
+    }
+
+    def change(page: Page | None, known: Mapping[str, bytes]) -> Update:
+        if page is None:
+            raise UpdateError(f"{index.store.name}: the project {project} was removed meanwhile")
+        update = updated(
+            page, known, [], url_of=index.url_of(project), now=now,
+            removed=_removed(page, wanted.remove),
+        )  # fmt: skip
+        after = yanked(update.page, dict.fromkeys(wanted.yank, wanted.reason))
+        after = unyanked(after, wanted.unyank)
+        if wanted.status is not None:
+            after = with_status(after, wanted.status, wanted.reason or None)
+        before = {file.filename: file for file in update.page.files}
+        changed = {file.filename for file in after.files if before[file.filename] != file}
+        return replace(update, page=after, changed=update.changed | changed)
+
+    return index.change(project, documents, change)
+
+
+def unlisted(index: StoredIndex, now: datetime, kept: timedelta = KEPT) -> Unlisted:
+    """Return what publishers wrote and no page lists: replaced metadata, removed files, leftovers.
+
+    Only what has a name that publishers give is among it.
+    """
+    entries = [entry for folder in (FILES, PROBES) for entry in index.store.entries(folder)]
+    pages = {entry.path: entry for entry in index.store.entries(PAGES)}
+    groups: dict[str, list[Entry]] = defaultdict(list)
+    old: list[Entry] = []
+    young: list[Entry] = []
+    for entry in (*entries, *pages.values()):
+        if is_file_path(entry.path) and not _TEMPORARY.fullmatch(entry.path):
+            groups[entry.path.split("/")[1]].append(entry)
+        elif entry.path.startswith(f"{PROBES}/") or _TEMPORARY.fullmatch(entry.path):
+            (old if now - entry.modified > kept else young).append(entry)
+    for project, group in sorted(groups.items()):
+        # After the listing: what a publisher lists meanwhile is not taken for unlisted.
+        page = index.read(project).page
+        listed = _paths(page) if page is not None else set()
+        written = pages.get(page_path(project, JSON_PAGE))
+        is_held = written is not None and now - written.modified < min(HELD, kept)
+        for entry in group:
+            if entry.path not in listed:
+                is_old = now - entry.modified > kept and not is_held
+                (old if is_old else young).append(entry)
+    return Unlisted(tuple(old), tuple(young))
+
+
+def _removed(page: Page, patterns: Sequence[str]) -> set[str]:
+    names = {file.filename for file in page.files}
+    found: set[str] = set()
+    for pattern in patterns:
+        matching = {name for name in names if matches(name, pattern)}
+        if not matching:
+            raise UpdateError(f"{shortened(pattern, 200)}: no file of {page.project} has this name")
+        found |= matching
+    return found
+
+
+def _paths(page: Page) -> set[str]:
+    paths: set[str] = set()
+    for file in page.files:
+        path = path_at(file.url)
+        if path is not None:
+            paths |= {path, path + CORE_METADATA_SUFFIX}
+        if file.provenance is not None and (path := path_at(file.provenance)) is not None:
+            paths.add(path)
+    return paths

@@ -1,0 +1,245 @@
+"""`variants publish --to` and `variants storage` as their users run them."""
+
+import json
+import os
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from storage_publishers import Reader
+
+from conftest import make_variant_json
+from support.object_storage import object_storage
+from variants_cli.publishing.maintenance import unlisted
+from variants_cli.publishing.places import open_store
+from variants_cli.publishing.stored_index import StoredIndex
+
+DOCUMENT = "demo-1.0-variants.json"
+
+
+@pytest.fixture(scope="module")
+def storage():
+    with object_storage("bucket") as running:
+        yield running
+
+
+@pytest.fixture(params=["directory", "s3"])
+def place(request, tmp_path, monkeypatch):
+    if request.param == "directory":
+        return str(tmp_path / "place")
+    for name, value in request.getfixturevalue("storage").environ().items():
+        monkeypatch.setenv(name, value)
+    return f"s3://bucket/{tmp_path.name}"
+
+
+@pytest.fixture
+def dist(tmp_path, build_wheel):
+    folder = tmp_path / "dist"
+    for label in ("v3", "v4", "null"):
+        properties = {} if label == "null" else {"x86_64": {"level": [label]}}
+        build_wheel(
+            f"demo-1.0-py3-none-any-{label}.whl",
+            folder=folder,
+            variant=make_variant_json(label, properties),
+        )
+    build_wheel("demo-0.9-py3-none-any.whl", folder=folder)
+    build_wheel("demo-1.0-py3-none-any.whl", folder=folder)
+    return folder
+
+
+@pytest.fixture
+def published(variants, place, dist):
+    result = variants("publish", dist, "--to", place)
+    assert result.code == 0, result.err
+    return StoredIndex(open_store(place, os.environ))
+
+
+def listed(variants, place):
+    return {
+        file["filename"]: file
+        for file in variants("storage", place, "demo", "--json").json["files"]
+    }
+
+
+def test_publish(variants, place, dist, tmp_path):
+    result = variants("publish", dist, "--to", place)
+    assert result.code == 0, result.err
+    assert result.out.endswith(f"\n5 files uploaded, 0 there before, verified: {place}\n")
+    assert Reader(place).settled("demo") == {DOCUMENT: {"v3", "v4", "null"}}
+    result = variants("publish", dist, "--to", place)
+    assert result.out.endswith(f"\n0 files uploaded, 5 there before, verified: {place}\n")
+    tree = variants("publish", dist, "--to", place, "--dry-run", "--json").json
+    assert {file["state"] for file in tree["files"]} == {"already there"}
+
+
+def test_dry_run_writes_nothing(variants, place, dist):
+    result = variants("publish", dist, "--to", place, "--dry-run")
+    assert result.code == 0, result.err
+    assert "demo-1.0-py3-none-any-v3.whl  to be uploaded" in result.out
+    assert list(open_store(place, os.environ).entries("")) == []
+
+
+@pytest.mark.parametrize("inside", ["", "sub"])
+def test_a_directory_cannot_be_published_to_itself(variants, dist, inside):
+    for prefix in ("", "github-pages:"):
+        result = variants("publish", dist, "--to", f"{prefix}{dist / inside}")
+        assert result.code == 2
+        assert "is in " in result.err
+        assert "variants index" in result.err
+    assert not (dist / "simple").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--to", "x", "--repository-url", "https://x.example"], "--to and --repository-url"),
+        (["--to", "x", "--repository", "pypi"], "--to and --repository exclude each other"),
+        (["--pages", "x"], "--pages is for --to github-releases:OWNER/REPOSITORY@TAG"),
+        (["--to", "x", "--pages", "y"], "--pages is for github-releases:OWNER/REPOSITORY@TAG"),
+        (["--to", "github-releases:o/r@v1"], "say with --pages where the pages"),
+        (["--to", "ftp://x"], "ftp://x: is neither a directory nor an s3://, gs:// or az:// URL"),
+        (["--to", "s3://"], "is not a URL like s3://bucket/prefix"),
+    ],
+)
+def test_places(variants, dist, options, message):
+    result = variants("publish", dist, *options)
+    assert result.code in (1, 2)
+    assert message in result.err
+    assert result.err.count("\n") == 1
+
+
+def test_yank(variants, published, place):
+    result = variants("storage", place, "demo", "--yank", "demo-1.0-*", "--reason", "broken")
+    assert (result.code, result.out) == (0, "demo: 4 files changed\n")
+    yanked = {name for name, file in listed(variants, place).items() if file["yanked"] == "broken"}
+    assert len(yanked) == 4
+    assert Reader(place).settled("demo")
+    html = Reader(place).page("demo", "index.html").files
+    assert {file.filename for file in html if file.yanked == "broken"} == yanked
+    result = variants("storage", place, "Demo", "--unyank", "demo-1.0-py3-none-any.whl")
+    assert result.out == "demo: 1 file changed\n"
+    assert listed(variants, place)["demo-1.0-py3-none-any.whl"]["yanked"] is None
+    again = variants("storage", place, "demo", "--unyank", "demo-1.0-py3-none-any.whl")
+    assert again.out == "demo: 0 files changed\n"
+
+
+def test_status(variants, published, place):
+    result = variants("storage", place, "demo", "--status", "deprecated", "--reason", "see other")
+    assert result.code == 0
+    page = Reader(place).page("demo")
+    assert (page.status, page.status_reason) == ("deprecated", "see other")
+
+
+def test_remove(variants, published, place, dist):
+    result = variants("storage", place, "demo", "--remove", "*-v4.whl", "--remove", "demo-0.9*")
+    assert (result.code, result.out) == (0, "demo: 3 files changed\n")
+    assert Reader(place).settled("demo") == {DOCUMENT: {"v3", "null"}}
+    assert (
+        variants("storage", place, "demo", "--remove", "*-v3.whl", "--remove", "*-null.whl").code
+        == 0
+    )
+    assert Reader(place).settled("demo") == {}
+    assert list(listed(variants, place)) == ["demo-1.0-py3-none-any.whl"]
+    # Published again, it is there again.
+    assert variants("publish", dist, "--to", place).code == 0
+    assert Reader(place).settled("demo") == {DOCUMENT: {"v3", "v4", "null"}}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["demo", "--yank", "demo-2.0*"], "'demo-2.0*': no file of demo has this name"),
+        (["demo", "--remove", DOCUMENT], f"'{DOCUMENT}': no file of demo has this name"),
+        (["other", "--yank", "x"], "there is no project 'other'"),
+        (["other"], "there is no project other"),
+        (["--yank", "x"], "which project?"),
+        (["demo", "--reason", "x"], "--reason is of --yank or --status"),
+    ],
+)
+def test_what_is_not_there(variants, published, place, arguments, message):
+    before = Reader(place).get("simple/demo/index.v1_json")
+    result = variants("storage", place, *arguments)
+    assert result.code in (1, 2)
+    assert message in result.err
+    assert Reader(place).get("simple/demo/index.v1_json") == before
+
+
+def test_lists(variants, published, place):
+    assert variants("storage", place).out.split() == [
+        "demo",
+        "6",
+        f"{sum(file.size for file in Reader(place).page('demo').files):,}",
+        "active",
+    ]
+    assert variants("storage", place, "--json").json == [{"name": "demo", "files": 6}]
+    assert variants("storage", place, "demo").out.count("\n") == 6
+
+
+def test_prune(variants, published, place):
+    assert variants("storage", place, "demo", "--remove", "*-v4.whl").code == 0
+    store = published.store
+    everything = {entry.path for entry in store.entries("")}
+    now = datetime.now(timezone.utc)
+    # Nothing at once: publishers and clients may need it.
+    assert unlisted(published, now).old == ()
+    result = variants("storage", place, "--prune")
+    assert "0 objects removed, 0 bytes; 3 objects that no page lists kept" in result.out
+    # A day later the document that was replaced, the wheel and its METADATA.
+    names = sorted(
+        entry.path.rpartition("/")[2]
+        for entry in unlisted(published, now + timedelta(hours=25)).old
+    )
+    wheel = "demo-1.0-py3-none-any-v4.whl"
+    assert names == [wheel, f"{wheel}.metadata", DOCUMENT]
+    tree = variants("storage", place, "--prune", "--older-than", "0", "--json").json
+    assert len(tree["removed"]) == 3
+    assert {entry.path for entry in store.entries("")} == everything - {
+        entry["path"] for entry in tree["removed"]
+    }
+    assert Reader(place).settled("demo") == {DOCUMENT: {"v3", "null"}}
+
+
+def test_prune_removes_only_what_publishers_write(variants, published, place):
+    from variants_cli.publishing.storage_layout import headers_of
+
+    store = published.store
+    own = [
+        "files/demo/readme.txt",
+        "files/notes/x/y",
+        "simple/extra.html",
+        "other/a.whl",
+        "demo.whl",
+    ]
+    left = ["files/gone/" + "0" * 32 + "/gone-1.0-py3-none-any.whl", ".publish-probe/0123"]
+    if "://" not in place:
+        left.append("files/demo/" + "0" * 32 + "/.demo.whl.0123456789ab.tmp")
+    for path in own + left:
+        store.put(path, b"x", headers_of(path))
+    tree = variants("storage", place, "--prune", "--older-than", "0", "--json").json
+    assert sorted(entry["path"] for entry in tree["removed"]) == sorted(left)
+    assert all(store.size(path) == 1 for path in own)
+
+
+def test_what_a_publisher_is_about_to_list_comes_back(
+    variants, published, place, dist, build_wheel
+):
+    """Files are removed while they are published: they are written again."""
+    build_wheel("demo-1.1-py3-none-any.whl", folder=dist)
+    from storage_publishers import releases_in
+
+    from variants_cli.publishing.places import open_target
+
+    target = open_target(place, os.environ)
+    releases = releases_in(dist)
+    for release in releases:
+        for file in release.files:
+            target.upload(file, lambda _: None)
+    assert variants("storage", place, "--prune", "--older-than", "0").code == 0
+    target.commit(releases)
+    Reader(place).settled("demo")
+
+
+def test_json_of_publish(variants, place, dist):
+    tree = json.loads(variants("publish", dist, "--to", place, "--json").out)
+    assert tree["target"] == place
+    assert [entry["filename"] for entry in tree["metadata"]] == [DOCUMENT]
+    assert {file["state"] for file in tree["files"]} == {"uploaded"}

@@ -156,79 +156,85 @@ def read_recipe(path: Path) -> Recipe:
         OSError: it cannot be read, or the pyproject.toml that it names.
     """
     data = path.read_bytes()
-    return _Reader(str(path)).read(data, path.parent)
+    return RecipeReader(str(path)).read(data, path.parent)
 
 
-class _Reader:
+class RecipeReader:
     """Reads one document; knows its name for errors."""
 
     def __init__(self, source: str) -> None:
         self._source = source
 
     def read(self, data: bytes, folder: Path) -> Recipe:
+        """Return the recipe in *data*; paths are relative to *folder*."""
         try:
             tree = loads(data.decode())
         except ValueError as error:
             raise RecipeError(f"{self._source}: not valid TOML: {error}") from None
-        self._check_keys(tree, {"pyproject", "project", "dependencies", "variant", "wheel"}, "")
-        pyproject = self._text(tree, "pyproject", "")
+        self.check_keys(tree, {"pyproject", "project", "dependencies", "variant", "wheel"}, "")
+        pyproject = self.text(tree, "pyproject", "")
         if pyproject is None:
             metadata = from_pyproject(data, self._source)
         elif "variant" in tree:
-            self._fail("pyproject", pyproject, "also has a [variant] table: remove one of the two")
+            self.fail("pyproject", pyproject, "also has a [variant] table: remove one of the two")
         else:
             path = folder / pyproject
             metadata = from_pyproject(path.read_bytes(), str(path))
 
-        project = self._table(tree, "project", "")
-        self._check_keys(project, {"name", "drop-local-version"}, "project")
-        name = self._text(project, "name", "project")
+        project = self.table(tree, "project", "")
+        self.check_keys(project, {"name", "drop-local-version"}, "project")
+        name = self.text(project, "name", "project")
         if name is not None:
             try:
                 canonicalize_name(name, validate=True)
             except InvalidName:
-                self._fail("project.name", name, "is not a valid project name")
+                self.fail("project.name", name, "is not a valid project name")
         drop = project.get("drop-local-version", False)
         if not isinstance(drop, bool):
-            self._fail("project.drop-local-version", drop, "must be true or false")
-        remove, add = self._dependencies(tree, "")
+            self.fail("project.drop-local-version", drop, "must be true or false")
+        remove, add = self.dependencies(tree, "")
 
         entries = tree.get("wheel")
         if not isinstance(entries, list) or not entries:
-            self._fail("wheel", entries, "list wheels, each with [[wheel]]")
+            self.fail("wheel", entries, "list wheels, each with [[wheel]]")
         wheels = []
         for number, entry in enumerate(entries):
             place = f"wheel[{number}]"
             if not isinstance(entry, dict):
-                self._fail(place, entry, "must be a table")
-            self._check_keys(entry, {"files", "label", "properties", "dependencies"}, place)
-            own_remove, own_add = self._dependencies(entry, f"{place}.")
+                self.fail(place, entry, "must be a table")
+            self.check_keys(entry, {"files", "label", "properties", "dependencies"}, place)
+            own_remove, own_add = self.dependencies(entry, f"{place}.")
             wheels.append(
-                self._wheel(entry, place, Edits(name, drop, remove + own_remove, add + own_add))
+                self.wheel(entry, place, Edits(name, drop, remove + own_remove, add + own_add))
             )
         return Recipe(self._source, metadata, tuple(wheels))
 
-    def _wheel(self, entry: dict[str, Any], place: str, edits: Edits) -> WheelRecipe:
-        patterns = self._texts(entry, "files", place)
+    def wheel(self, entry: dict[str, Any], place: str, edits: Edits) -> WheelRecipe:
+        """Return what an entry says of the wheels that match."""
+        patterns = self.texts(entry, "files", place)
         if not patterns:
-            self._fail(f"{place}.files", entry.get("files"), "name the wheels by filename patterns")
-        label = self._text(entry, "label", place)
+            self.fail(f"{place}.files", entry.get("files"), "name the wheels by filename patterns")
+        label = self.text(entry, "label", place)
         if label is not None and not LABEL.fullmatch(label):
-            self._fail(f"{place}.label", label, f"must match {LABEL.pattern}")
+            self.fail(f"{place}.label", label, f"must match {LABEL.pattern}")
         properties = []
-        for text in self._texts(entry, "properties", place):
+        for text in self.texts(entry, "properties", place):
             try:
                 properties.append(Property.parse(text))
             except InvalidProperty as error:
                 raise RecipeError(f"{self._source}: {place}.properties: {error}") from None
         if label is None and properties:
-            self._fail(f"{place}.label", label, "a wheel with properties needs a label")
+            self.fail(f"{place}.label", label, "a wheel with properties needs a label")
+        return self.checked(WheelRecipe(patterns, label, tuple(properties), edits, place))
+
+    def checked(self, item: WheelRecipe) -> WheelRecipe:
+        """Return *item* if the dependencies that it adds are valid for its variant."""
         values: dict[str, dict[str, tuple[str, ...]]] = {}
-        for item in properties:
-            features = values.setdefault(item.namespace, {})
-            features[item.feature] = (*features.get(item.feature, ()), item.value)
-        context = VariantContext(label or "", values)
-        for requirement in edits.add:
+        for each in item.properties:
+            features = values.setdefault(each.namespace, {})
+            features[each.feature] = (*features.get(each.feature, ()), each.value)
+        context = VariantContext(item.label or "", values)
+        for requirement in item.edits.add:
             try:
                 plain = reduce_requirement(requirement, context, publishing=True)
                 if plain is not None:
@@ -239,49 +245,55 @@ class _Reader:
                     f"{self._source}: dependencies.add: {shortened(requirement, 200)}: not "
                     f"a valid requirement: {problem}"
                 ) from None
-        return WheelRecipe(patterns, label, tuple(properties), edits, place)
+        return item
 
-    def _dependencies(
+    def dependencies(
         self, table: dict[str, Any], prefix: str
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the dependencies to remove and to add."""
         place = f"{prefix}dependencies"
-        dependencies = self._table(table, "dependencies", prefix.rstrip("."))
-        self._check_keys(dependencies, {"remove", "add"}, place)
+        dependencies = self.table(table, "dependencies", prefix.rstrip("."))
+        self.check_keys(dependencies, {"remove", "add"}, place)
         return (
-            self._texts(dependencies, "remove", place),
-            self._texts(dependencies, "add", place),
+            self.texts(dependencies, "remove", place),
+            self.texts(dependencies, "add", place),
         )
 
-    def _table(self, table: dict[str, Any], key: str, place: str) -> dict[str, Any]:
+    def table(self, table: dict[str, Any], key: str, place: str) -> dict[str, Any]:
+        """Return the table *key*, empty if it is missing."""
         value = table.get(key, {})
         if not isinstance(value, dict):
-            self._fail(_joined(place, key), value, "must be a table")
+            self.fail(_joined(place, key), value, "must be a table")
         return value
 
-    def _text(self, table: dict[str, Any], key: str, place: str) -> str | None:
+    def text(self, table: dict[str, Any], key: str, place: str) -> str | None:
+        """Return the string *key*, None if it is missing."""
         value = table.get(key)
         if value is not None and not isinstance(value, str):
-            self._fail(_joined(place, key), value, "must be a string")
+            self.fail(_joined(place, key), value, "must be a string")
         return value
 
-    def _texts(self, table: dict[str, Any], key: str, place: str) -> tuple[str, ...]:
+    def texts(self, table: dict[str, Any], key: str, place: str) -> tuple[str, ...]:
+        """Return the list of strings *key*, empty if it is missing."""
         value = table.get(key, [])
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            self._fail(_joined(place, key), value, "must be a list of strings")
+            self.fail(_joined(place, key), value, "must be a list of strings")
         if any("\n" in item or "\r" in item for item in value):
-            self._fail(_joined(place, key), value, "must not have line breaks in it")
+            self.fail(_joined(place, key), value, "must not have line breaks in it")
         return tuple(value)
 
-    def _check_keys(self, table: dict[str, Any], known: set[str], place: str) -> None:
+    def check_keys(self, table: dict[str, Any], known: set[str], place: str) -> None:
+        """Refuse keys of *table* that are not *known*."""
         for key in table:
             if key not in known:
-                self._fail(
+                self.fail(
                     _joined(place, key),
                     None,
                     f"is not a recipe key; {', '.join(sorted(known))}",
                 )
 
-    def _fail(self, place: str, value: object, problem: str) -> NoReturn:
+    def fail(self, place: str, value: object, problem: str) -> NoReturn:
+        """Raise the error for *value* at *place*."""
         shown = "" if value is None else f" {shortened(value)}:"
         raise RecipeError(f"{self._source}: {place}:{shown} {problem}")
 

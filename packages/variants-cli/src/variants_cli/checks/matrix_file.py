@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 
 
 def is_matrix(path: Path) -> bool:
-    """Return whether the TOML file *path* is a build matrix rather than a pyproject.toml."""
+    """Return whether the TOML file *path* has variants to build, rather than a pyproject.toml."""
     try:
         tree = loads(path.read_text("utf-8"))
     except (ValueError, OSError):
         return False
-    return isinstance(tree.get("axes"), dict) or isinstance(tree.get("extends"), str)
+    kinds = {"axes": dict, "variant_configs": dict, "extends": str}
+    return any(isinstance(tree.get(key), kind) for key, kind in kinds.items())
 
 
 def check_matrix_file(path: Path, runner_of: Callable[[], PluginRunner]) -> list[Finding]:

@@ -33,6 +33,12 @@ from ..matrix.combination import combine, metadata_of, select
 from ..matrix.labelling import label_wheels
 from ..matrix.reading import read_matrix
 from ..recipe import Job, plan, read_recipe, target_name, unused
+from ..variant_config import (
+    as_recipe,
+    is_variant_config,
+    project_of,
+    read_variant_config,
+)
 from .arguments import (
     check_targets,
     force_option,
@@ -111,7 +117,14 @@ def _parsed(
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Recipe: a TOML file with the variants of many wheels. Without WHEELs, "
-    "uses those beside the file that its patterns match.",
+    "uses those beside the file that its patterns match. Or a variant_config.toml of "
+    "variant-repack: wheels are the variant that --only names, or the local part of their version.",
+)
+@click.option(
+    "--metadata-config",
+    metavar="NAME",
+    help="With --config variant_config.toml: which of its metadata_configs. Default: the one named "
+    "like the project, or 'default'.",
 )
 @click.option(
     "--matrix",
@@ -125,7 +138,7 @@ def _parsed(
     metavar="WHICH",
     multiple=True,
     help="With --matrix: which variant the wheels are: a label, a pattern or AXIS=VALUE. "
-    "Repeatable.",
+    "Repeatable. With --config variant_config.toml: one of its variant_configs.",
 )
 @click.option(
     "--generation",
@@ -144,6 +157,7 @@ def make(
     providers: tuple[str, ...],
     pyproject: Path | None,
     config: Path | None,
+    metadata_config: str | None,
     matrix_file: Path | None,
     only: tuple[str, ...],
     generation: str | None,
@@ -168,8 +182,11 @@ def make(
             project, lambda: plugin_runner_of({"variant-allow-provider": variant_allow_provider})
         )
 
-    if only and matrix_file is None:
-        raise click.UsageError("--only needs --matrix")
+    repack = config is not None and is_variant_config(config)
+    if only and matrix_file is None and not repack:
+        raise click.UsageError("--only needs --matrix or --config variant_config.toml")
+    if metadata_config is not None and not repack:
+        raise click.UsageError("--metadata-config needs --config variant_config.toml")
     if matrix_file is not None:
         if label or properties or namespaces or providers or pyproject or config:
             raise click.UsageError(
@@ -178,6 +195,21 @@ def make(
         if not wheels:
             raise click.UsageError("Missing argument 'WHEEL...'.")
         jobs = _from_matrix(matrix_file, only, wheels, wanted, asked)
+    elif config is not None and repack:
+        if label or properties or namespaces or providers:
+            raise click.UsageError(
+                "--config cannot be combined with --label, --property and other options of variants"
+            )
+        if not wheels:
+            raise click.UsageError("Missing argument 'WHEEL...'.")
+        if len(only) > 1:
+            raise click.UsageError("--only names one variant of a variant_config.toml")
+        project = asked(project_of(config, pyproject))
+        recipe = as_recipe(
+            read_variant_config(config), project, wheels, only[0] if only else None, metadata_config
+        )
+        _tell_lost(project)
+        jobs = plan(recipe, wheels, wanted)
     elif config is not None:
         if label or properties or namespaces or providers or pyproject:
             raise click.UsageError(

@@ -17,10 +17,12 @@ from pep_variants.model.label import check_label
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.property import Property
 
+from ..variant_config import is_variant_config
 from .build_table import read_build
 from .flags import LANGUAGES
 from .known_variables import problem_of
 from .model import Condition, Matrix, MatrixError, Override, Settings, Value, Where
+from .repack_matrix import read_repack_matrix
 from .table_checks import TableChecks
 from .wheel_targets import read_platform, read_python
 
@@ -42,13 +44,15 @@ _SPECIFIER = re.compile(r"\s*(===|~=|==|!=|<=|>=|<|>)")
 
 
 def read_matrix(path: Path) -> Matrix:
-    """Read the matrix file *path* and those that it extends.
+    """Read the matrix file *path* and those that it extends, or a ``variant_config.toml``.
 
     Raises:
         MatrixError: it is not valid TOML, has unknown keys or wrong values, or is inconsistent.
         MetadataError: its ``variant`` table breaks the format.
         OSError: it, or what it extends, cannot be read.
     """
+    if is_variant_config(path):
+        return read_repack_matrix(path)
     return _Reader(str(path)).read(_load(path, ()), path)
 
 

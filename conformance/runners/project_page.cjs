@@ -21,6 +21,7 @@ function pairs(namespaces) {
 
 function answered(question) {
   const found = machine(question);
+  found.versions = new Map(question.versions || []);
   if (!question.data.releases) return { namespaces: pairs(found.namespaces) };
   const release = question.data.releases[question.release || 0];
   const { files, unknown } = select(question.data, release, found, question.target);

@@ -2,6 +2,8 @@
 
 import json
 import re
+from dataclasses import replace
+from types import MappingProxyType
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from conformance import FOLDER
 from conformance.runners.project_page import Script, embedded
-from pep_variants.choose.abi import supporting
+from pep_variants.choose.abi import AbiDependency, supporting
 from pep_variants.choose.explanation import why_not
 from pep_variants.choose.phrases import why_chosen
 from pep_variants.choose.preferences import Preferences
@@ -23,6 +25,7 @@ from pep_variants.formats.platform_file import load_platform, read_platform, wri
 from pep_variants.formats.reader import read_metadata
 from pep_variants.model.label import split_label
 from pep_variants.model.platform import Platform, Support
+from pep_variants.model.property import ABI_DEPENDENCY
 from variants_cli.project_pages import render
 from variants_cli.project_pages.choice_data import FILE
 from variants_cli.project_pages.devices import INTEL, NVIDIA
@@ -178,19 +181,35 @@ def platform_of(machine):
     )
 
 
-def expected(metadata, machine, names, target, *, is_file):
+def built_against(platform, metadata, versions):
+    """Return *platform* with the releases of other projects that agree with *versions*."""
+    found = supporting(platform, metadata)
+    releases = {
+        feature: tuple(value for value in values if _agree(value, versions.get(feature)))
+        for feature, values in found.support(ABI_DEPENDENCY).features.items()
+    }
+    support = Support({feature: values for feature, values in releases.items() if values})
+    return replace(platform, namespaces={**platform.namespaces, ABI_DEPENDENCY: support})
+
+
+def _agree(value, version):
+    one, other = (AbiDependency("other", (release,)) for release in (value, version or "0"))
+    return version is None or one.allows(version) or other.allows(value)
+
+
+def expected(metadata, machine, names, target, *, is_file, versions=MappingProxyType({})):
     """Return what the engine makes of it: verdicts and files."""
     if is_file:
         platform = Platform(platform_of(machine).namespaces, FILE)
         detector = Detector(environment=target.environment, platform=platform)
     else:
         detector = Detector(environment=target.environment, detected=platform_of(machine))
-    platform = supporting(detector.platform(metadata), metadata)
+    platform = built_against(detector.platform(metadata), metadata, versions)
     ranking = rank(metadata, platform)
     selection = select(
         [File(name, "index", place) for place, name in enumerate(names)],
         metadata=lambda _: metadata,
-        platform=lambda found: supporting(detector.platform(found), found),
+        platform=lambda found: built_against(detector.platform(found), found, versions),
         preferences=Preferences(),
         project="gpu",
         tags=target.tags,
@@ -208,14 +227,15 @@ def expected(metadata, machine, names, target, *, is_file):
     }
 
 
-def found(script, data, machine, shown, target, *, is_file):
+def found(script, data, machine, shown, target, *, is_file, versions=MappingProxyType({})):
     """Return the same from the script."""
+    given = {"target": target, "versions": list(versions.items())}
     if is_file:
         text = write_platform(platform_of(machine), "test")
-        answer = script.ask(data=data, file=text, target=target)
+        answer = script.ask(data=data, file=text, **given)
     else:
         more = [[namespace, tree_of(features)] for namespace, features in machine.items()]
-        answer = script.ask(data=data, facts={"more": more}, target=target)
+        answer = script.ask(data=data, facts={"more": more}, **given)
     assert "error" not in answer, answer
     return {
         "fitting": [{"label": it["label"], "why": it["why"]} for it in answer["fitting"]],
@@ -225,8 +245,8 @@ def found(script, data, machine, shown, target, *, is_file):
 
 
 @settings(max_examples=400, deadline=None)
-@given(documents(), platforms, files, st.sampled_from(SYSTEMS), st.booleans())
-def test_random(script, document, machine, named, system, is_file):
+@given(documents(), platforms, files, st.sampled_from(SYSTEMS), st.booleans(), st.integers(0, 3))
+def test_random(script, document, machine, named, system, is_file, number):
     names = [_filename(*parts) for parts in named]
     if not any(split_label(name)[1] for name in names):
         names.append("gpu-1.0-py3-none-any-null.whl")
@@ -242,11 +262,15 @@ def test_random(script, document, machine, named, system, is_file):
         python_version="3.12", platforms=[system], implementation="cpython", abi="cp312"
     )
     place = place_of(data, system, "3.12")
-    wanted = expected(metadata, machine, names, target, is_file=is_file)
+    # Of every project that variants are built against, one of the releases, or any.
+    releases = supporting(Platform(), metadata).support(ABI_DEPENDENCY).features
+    versions = {name: found[number] for name, found in releases.items() if number < len(found)}
+    wanted = expected(metadata, machine, names, target, is_file=is_file, versions=versions)
     if place is None:  # no wheel is for that system
         assert wanted["files"] == []
         return
-    assert found(script, data, machine, shown, place, is_file=is_file) == wanted
+    given_too = {"is_file": is_file, "versions": versions}
+    assert found(script, data, machine, shown, place, **given_too) == wanted
 
 
 def _published():

@@ -45,7 +45,8 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             wheel = Wheel("gpu", version, label, variant_json=single if label else None)
             (folder / wheel.filename).write_bytes(wheel.build())
             size = (folder / wheel.filename).stat().st_size
-            more = {"yanked": "broken <a href='x.whl'>"} if version == "2.0" and not label else {}
+            yanked = version == "2.0" and label in (None, "v3")
+            more = {"yanked": "broken <a href='x.whl'>"} if yanked else {}
             files.append(PageFile(wheel.filename, f"../../{wheel.filename}", size=size, **more))
         name = f"gpu-{version}-variants.json"
         (folder / name).write_text(json.dumps(DOCUMENT), "utf-8")
@@ -113,7 +114,8 @@ class TestBrowser:
         [
             ("machine=h100-sapphirerapids", "Chosen for gpu 2.0: cu130"),
             ("machine=h100-zen4", "needs CUDA driver 13.0 or newer, this one supports up to 12.8"),
-            ("machine=mi300x-rocm6.4", "Chosen for gpu 2.0: v3"),
+            ("machine=mi300x-rocm6.4", "Chosen for gpu 2.0: null"),
+            ("machine=mi300x-rocm6.4&version=1.0", "Chosen for gpu 1.0: v3"),
             ("machine=cpu-graviton3", "Chosen for gpu 2.0: null"),
             ("machine=apple-m1", "macOS, Apple silicon, Python 3.14"),
             ("machine=h100-zen4&version=1.0", "Chosen for gpu 1.0: cu126"),
@@ -132,6 +134,25 @@ class TestBrowser:
     )
     def test_no_choice(self, index, tmp_path, fragment):
         assert "Chosen" not in self.text(tmp_path, f"{index}gpu/{fragment}")
+
+    @pytest.mark.parametrize(
+        ("fragment", "said"),
+        [
+            ("cpu=x86_64_v3", "Chosen for gpu 1.0: t29"),
+            ("cpu=x86_64_v3&abi.torch=2.8", "Chosen for gpu 1.0: t28"),
+            ("cpu=x86_64_v3&abi.torch=2.8", "is built against torch 2.9, this machine has 2.8"),
+            ("cpu=x86_64_v3&abi.torch=2.7", "Chosen for gpu 1.0: t29"),
+        ],
+    )
+    def test_page_on_a_disk(self, tmp_path, fragment, said):
+        variants = {f"t{x}": {"abi_dependency": {"torch": [f"2.{x % 10}"]}} for x in (28, 29)}
+        document = json.dumps({**DOCUMENT, "variants": {**variants, "null": {}}}).encode()
+        names = [f"gpu-1.0-py3-none-any-{label}.whl" for label in (*variants, "null")]
+        files = (PageFile(name, name) for name in (*names, "gpu-1.0-variants.json"))
+        body = render(Page("gpu", tuple(files)), {"gpu-1.0-variants.json": document})
+        path = tmp_path / "index.html"
+        path.write_bytes(body)
+        assert said in self.text(tmp_path / "browser", f"{path.as_uri()}#{fragment}")
 
     def test_address_of_the_index(self, index, tmp_path):
         done = subprocess.run(

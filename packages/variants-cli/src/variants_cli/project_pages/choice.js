@@ -215,9 +215,19 @@ globalThis.variantChoice = (() => {
           : machine.namespaces.get(given.builtin) || new Map();
       found.set(namespace, { features, notice: given.notice || "" });
     }
-    // A condition between projects, which the resolver sees to: taken for met.
-    found.set(data.abi, { features: new Map(release.abi), notice: "" });
+    // Conditions between projects, which the resolver sees to: met, unless a version is given.
+    const abi = release.abi.map(([project, values]) => [
+      project,
+      values.filter((value) => agrees(value, machine.versions?.get(project))),
+    ]);
+    const met = new Map(abi.filter(([, values]) => values.length));
+    found.set(data.abi, { features: met, notice: "" });
     return found;
+  }
+
+  // Whether one of two releases contains the other: 2 and 2.9 do, 2.8 and 2.9 do not.
+  function agrees(one, other) {
+    return !other || `${one}.`.startsWith(`${other}.`) || `${other}.`.startsWith(`${one}.`);
   }
 
   const unique = (items) => [...new Set(items)];
@@ -372,15 +382,19 @@ globalThis.variantChoice = (() => {
     }
     const known = new Set((release.variants || []).map(([label]) => label));
     const last = order.size;
-    const files = [];
+    const yanked = new Set(release.yanked || []);
+    const all = [];
     release.files.forEach(([row, kind, ...build], place) => {
       const label = release.labels[row];
       let rankOf = label === null ? last + 1 : order.get(label);
       if (label === "null" && ranking) rankOf = last;
       const fit = kind < 0 ? Infinity : target === null ? 0 : data.kinds[kind][target];
       if (rankOf === undefined || fit < 0) return;
-      files.push({ place, label, rankOf, fit, build });
+      all.push({ place, label, rankOf, fit, build });
     });
+    // Yanked files are for those who ask for this very version (PEP 592).
+    const allowed = all.filter(({ place }) => !yanked.has(place));
+    const files = allowed.length ? allowed : all;
     files.sort(
       (a, b) => a.rankOf - b.rankOf || compared([a.fit], [b.fit]) || compared(b.build, a.build),
     );

@@ -113,6 +113,7 @@ class _Tables:
     def release(self, release: Release) -> dict[str, Any]:
         """Return *release* as data."""
         labels = [row.label for row in release.rows]
+        files = [item for row in release.rows for item in row.files]
         tree: dict[str, Any] = {
             "version": str(release.version),
             "labels": labels,
@@ -122,6 +123,8 @@ class _Tables:
                 for item in row.files
             ],
         }
+        if yanked := [place for place, item in enumerate(files) if item.file.yanked is not None]:
+            tree["yanked"] = yanked
         if release.is_late:
             tree["late"] = True
         if release.problem:

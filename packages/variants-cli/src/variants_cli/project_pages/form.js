@@ -6,6 +6,7 @@
   const said = document.getElementById("said"); // is read aloud when it changes
   const below = document.getElementById("verdicts");
   const field = (name) => form.elements.namedItem(name);
+  const MOST_OTHERS = 6;
   const touched = new Set(); // fields that the user set, which no longer follow the machine
   let file = null; // the platform file that was read: name, machine, target or problem
 
@@ -127,6 +128,21 @@
     field("python").selectedIndex = counts.indexOf(Math.max(...counts));
   }
 
+  // The fields for versions of projects that variants of a release are built against.
+  function others(release) {
+    const box = document.getElementById("others");
+    const key = JSON.stringify(release.abi || []);
+    if (box.dataset.key !== key) {
+      box.dataset.key = key;
+      const versions = (values) => values.map((value) => option(value, `${value}.*`));
+      box.replaceChildren(...(release.abi || []).slice(0, MOST_OTHERS).map(([project, values]) =>
+        element("label", {}, `${project.replace(/_/g, "-")} `,
+          element("select", { name: `abi.${project}` }, option("", "any version"),
+            ...versions(values)))));
+    }
+    return [...box.querySelectorAll("select")];
+  }
+
   const anchors = (place) =>
     document.querySelectorAll(`[data-release="${place}"] tr:not(.metadata) td.files li > a`);
 
@@ -143,9 +159,9 @@
   function choose() {
     show();
     const found = described();
-    remember();
     mark();
     if (!found || found.problem) {
+      remember();
       said.replaceChildren(...(found ? [notice(found.problem)] : []));
       below.replaceChildren();
       return;
@@ -153,6 +169,8 @@
     const place = field("version").selectedIndex;
     const release = data.releases[place];
     follow(found.system, release);
+    found.machine.versions = new Map(others(release).map(({ name, value }) => [name.slice(4), value]));
+    remember();
     const where = `${field("system").selectedOptions[0].text}, Python ${field("python").value}`;
     const { ranking, files, unknown } = select(data, release, found.machine, target());
     mark(place, files[0]);
@@ -175,7 +193,7 @@
       element("p", {}, `Chosen for ${project}: ${what}`,
         label === null ? null : element("strong", { className: "label", textContent: label })),
       element("p", {}, element("a", { href: anchor.href, textContent: anchor.textContent }),
-        ` ${anchor.nextElementSibling?.textContent || ""}`),
+        ...[...anchor.parentNode.querySelectorAll("span")].map((part) => ` ${part.textContent}`)),
       release.variants ? null : element("p", { className: "soft", textContent: plain() }));
   }
 
@@ -200,6 +218,7 @@
 
   function verdicts(release, ranking, files, unknown, where) {
     const chosen = files.length ? files[0].label : null;
+    const yanked = release.yanked ? ", or it is yanked" : "";
     const there = new Set(files.map(({ label }) => label));
     const listed = new Set(release.labels);
     const row = (label, state, verdict, why) => element("tr", { className: state },
@@ -210,7 +229,7 @@
     for (const { label, why } of ranking.fitting.filter((item) => listed.has(item.label))) {
       if (label === chosen) body.append(row(label, "chosen", "chosen", [why]));
       else if (there.has(label)) body.append(row(label, "fits", "fits as well", [why]));
-      else body.append(row(label, "absent", "no file", [why, `there is no file for ${where}`]));
+      else body.append(row(label, "absent", "no file", [why, `there is no file for ${where}${yanked}`]));
     }
     for (const { label, why } of ranking.rejected.filter((item) => listed.has(item.label))) {
       body.append(row(label, "rejected", "does not fit", why));
@@ -239,6 +258,9 @@
     }
     const isChosen = [...given].length > 0; // a file cannot be in a link
     for (const name of touched) given.set(name, field(name).value);
+    for (const { name, value } of document.querySelectorAll("#others select")) {
+      if (value) given.set(name, value);
+    }
     const fragment = isChosen ? `#${given}` : "#";
     if (fragment !== (location.hash || "#")) history.replaceState(null, "", fragment);
   }
@@ -260,6 +282,10 @@
       field(name).value = given.get(name);
       if (field(name).selectedIndex === -1) field(name).value = before; // no such entry
       else if (["system", "python", "version"].includes(name)) touched.add(name);
+    }
+    for (const select of others(data.releases[field("version").selectedIndex])) {
+      const value = given.get(select.name);
+      if ([...select.options].some((item) => item.value === value)) select.value = value;
     }
     choose();
   }

@@ -92,14 +92,23 @@ class Choice:
 
     @property
     def remark(self) -> str:
-        """Why nothing better, in words; empty if there is nothing better."""
+        """Why nothing better, in words; empty if there is nothing better.
+
+        Of a gap, what the variant lacks that comes nearest.
+        """
         if self.outcome == OTHER:
             devices = " or ".join(DEVICES[namespace] for namespace in self.idle)
             return f"no variant is for its {devices}"
-        if self.label is None:
-            nearest = nearest_labels(self.ranking, self.ranking.metadata.variants.keys())
-            return f"{nearest[0]} {'; '.join(why_not(self.ranking, nearest[0]))}" if nearest else ""
-        return self.better
+        if self.outcome not in (NOTHING, IDLE):
+            return self.better
+        variants = self.ranking.metadata.variants
+        meant = [
+            label
+            for label, properties in variants.items()
+            if self.label is None or any(namespace in properties for namespace in self.idle)
+        ]
+        nearest = nearest_labels(self.ranking, meant)
+        return f"{nearest[0]} {'; '.join(why_not(self.ranking, nearest[0]))}" if nearest else ""
 
     def verdict(self, label: str) -> Judgement:
         """Return the judgement of the variant *label*."""

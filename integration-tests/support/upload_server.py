@@ -20,6 +20,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .token_server import TokenServer
+
 JSON = "application/vnd.pypi.simple.v1+json"
 METADATA = "-variants.json"
 
@@ -80,6 +82,7 @@ class UploadIndex:
         files: what it has: filename to path.
         times: page reads, in order: name of the project.
         credentials: user name and password that an upload needs, None for none.
+        tokens: mints upload tokens, of which the newest counts; None: no trusted publishing.
         takes_metadata: accepts ``*-variants.json``.
         replaces: pattern of filenames that an upload replaces; others are refused if they differ.
         hashes: give hashes on pages.
@@ -96,6 +99,7 @@ class UploadIndex:
         self.files: dict[str, Path] = {}
         self.times: list[str] = []
         self.credentials: tuple[str, str] | None = None
+        self.tokens: TokenServer | None = None
         self.takes_metadata = True
         self.replaces = f"{re.escape(METADATA)}$"
         self.hashes = True
@@ -201,6 +205,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         index = self.index
+        if self._tokens():
+            return
         _Handler.number += 1
         body = index.folder / f"body-{_Handler.number}-{threading.get_ident()}"
         upload = Upload("", {}, self.headers.get("Authorization"))
@@ -252,11 +258,23 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                         raise ConnectionAbortedError
         return filename
 
+    def _tokens(self) -> bool:
+        """Answer a request of trusted publishing; return whether it is one."""
+        tokens = self.index.tokens
+        if tokens is None or not self.path.startswith(("/_/oidc/", "/github")):
+            return False
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        job = self.headers.get("Authorization", "")
+        status, tree = tokens.answer(self.command, self.path, job, body)
+        self._send(status, json.dumps(tree).encode(), {})
+        return True
+
     def _allowed(self, upload: Upload) -> bool:
-        if self.index.credentials is None:
-            return True
-        pair = b64encode(":".join(self.index.credentials).encode()).decode()
-        return upload.authorization == f"Basic {pair}"
+        credentials = self.index.credentials
+        if self.index.tokens is not None and self.index.tokens.minted:
+            credentials = "__token__", self.index.tokens.minted[-1]
+        pair = b64encode(":".join(credentials or ()).encode()).decode()
+        return credentials is None or upload.authorization == f"Basic {pair}"
 
     def _fail(self, upload: Upload, fault: Fault) -> None:
         if fault.status:
@@ -281,6 +299,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._send(status, body, {"Content-Type": "text/plain", **(headers or {})}, reason)
 
     def do_GET(self) -> None:
+        if self._tokens():
+            return
         if self.path == "/simple/":
             self._send(200, b"<html></html>", {"Content-Type": "text/html"})
         elif self.path.startswith("/simple/"):

@@ -1,0 +1,272 @@
+"""One set of credentials, and attestations, for everything that `variants publish` uploads."""
+
+import base64
+import json
+import os
+import sys
+from functools import partial
+
+import pytest
+
+from support.token_server import TokenServer
+from support.upload_server import upload_index
+
+V3 = {"x86_64": {"level": ["v3"]}}
+PLAIN = "example_pkg-1.0-py3-none-any.whl"
+WHEEL3 = "example_pkg-1.0-py3-none-any-x86_64_v3.whl"
+DOCUMENT = "example_pkg-1.0-variants.json"
+SECRET = "hunter2hunter2"
+
+
+@pytest.fixture
+def dist(tmp_path, build_wheel, variant_json):
+    folder = tmp_path / "dist"
+    build = partial(build_wheel, folder=folder)
+    build(PLAIN)
+    build(WHEEL3, variant=variant_json("x86_64_v3", V3))
+    return folder
+
+
+@pytest.fixture
+def index(tmp_path, monkeypatch):
+    """An index that takes the user me, and an environment without any credentials."""
+    for name in list(os.environ):
+        if name.startswith(("TWINE_", "UV_PUBLISH_", "GITHUB_", "GITLAB_", "ACTIONS_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    with upload_index(tmp_path / "index") as running:
+        running.credentials = ("me", SECRET)
+        yield running
+
+
+def authorized(index):
+    """The user names and passwords of all requests, and what was sent with them."""
+    found = {
+        base64.b64decode(upload.authorization.removeprefix("Basic ")).decode()
+        if upload.authorization
+        else None
+        for upload in index.uploads
+    }
+    return found, set(index.accepted)
+
+
+def everything(tmp_path):
+    """What a run has left in files."""
+    kept = [path for path in tmp_path.rglob("*") if path.is_file() and "publish" in str(path)]
+    return b"".join(path.read_bytes() for path in kept).decode("utf-8", "replace")
+
+
+def in_options(index, tmp_path, monkeypatch):
+    return ["--username", "me", "--password", SECRET]
+
+
+def in_twine_variables(index, tmp_path, monkeypatch):
+    monkeypatch.setenv("TWINE_USERNAME", "me")
+    monkeypatch.setenv("TWINE_PASSWORD", SECRET)
+    return []
+
+
+def in_uv_variables(index, tmp_path, monkeypatch):
+    monkeypatch.setenv("UV_PUBLISH_USERNAME", "me")
+    monkeypatch.setenv("UV_PUBLISH_PASSWORD", SECRET)
+    return []
+
+
+def as_token(index, tmp_path, monkeypatch):
+    index.credentials = ("__token__", SECRET)
+    monkeypatch.setenv("UV_PUBLISH_TOKEN", SECRET)
+    return []
+
+
+def in_url(index, tmp_path, monkeypatch):
+    monkeypatch.setenv("UV_PUBLISH_URL", index.url.replace("://", f"://me:{SECRET}@"))
+    return None
+
+
+def in_pypirc(index, tmp_path, monkeypatch):
+    (tmp_path / ".pypirc").write_text(
+        f"[internal]\nrepository = {index.url}\nusername = me\npassword = {SECRET}\n"
+    )
+    return None, "--repository", "internal"
+
+
+def in_netrc(index, tmp_path, monkeypatch):
+    (tmp_path / ".netrc").write_text(f"machine 127.0.0.1 login me password {SECRET}\n")
+    return []
+
+
+def in_keyring(index, tmp_path, monkeypatch):
+    command = tmp_path / "bin" / "keyring"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\n[ "$2 $3" = "{index.url} me" ] && echo {SECRET}\n')
+    command.chmod(0o755)
+    return ["--username", "me"]
+
+
+WAYS = [
+    in_options, in_twine_variables, in_uv_variables, as_token, in_url, in_pypirc, in_netrc,
+    pytest.param(in_keyring, marks=pytest.mark.skipif(os.name == "nt", reason="a shell script")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_one_set_of_credentials(variants, dist, index, tmp_path, monkeypatch, way):
+    more = way(index, tmp_path, monkeypatch)
+    place = ["--repository-url", index.url] if isinstance(more, list) else []
+    options = [option for option in more or () if option]
+    result = variants("publish", dist, *place, *options)
+    assert result.code == 0, result.err
+    user = "__token__" if way is as_token else "me"
+    assert authorized(index) == ({f"{user}:{SECRET}"}, {PLAIN, WHEEL3, DOCUMENT})
+    assert SECRET not in result.out + result.err
+    assert SECRET not in everything(tmp_path / "dist-publish")
+
+
+def test_refused_credentials(variants, dist, index, monkeypatch):
+    monkeypatch.setenv("TWINE_USERNAME", "me")
+    monkeypatch.setenv("TWINE_PASSWORD", "hunter1hunter1")
+    result = variants("publish", dist, "--repository-url", index.url)
+    assert result.code == 1
+    assert "with TWINE_PASSWORD" in result.err
+    assert "hunter1" not in result.out + result.err
+    assert index.accepted == []
+
+
+def test_no_index_is_named(variants, dist, index):
+    result = variants("publish", dist)
+    assert result.code == 2
+    assert "--repository-url URL" in result.err
+
+
+@pytest.mark.parametrize("system", ["github", "gitlab"])
+def test_trusted_publishing(variants, dist, index, monkeypatch, system):
+    index.tokens = TokenServer(index.url.removesuffix("/legacy/"))
+    for name, value in getattr(index.tokens, system).items():
+        monkeypatch.setenv(name, value)
+    result = variants("publish", dist, "--repository-url", index.url)
+    assert result.code == 0, result.err
+    assert index.tokens.minted == ["pypi-minted-1"]
+    assert authorized(index) == ({"__token__:pypi-minted-1"}, {PLAIN, WHEEL3, DOCUMENT})
+    masked = [line for line in result.err.splitlines() if "pypi-minted" in line]
+    assert masked == (["::add-mask::pypi-minted-1"] if system == "github" else [])
+    assert "pypi-minted" not in result.out
+
+
+def test_a_token_that_ends_is_replaced(variants, dist, index, monkeypatch):
+    """Each request has one that is good for as long as an upload may take."""
+    index.tokens = TokenServer(index.url.removesuffix("/legacy/"), lifetime=60)
+    for name, value in index.tokens.github.items():
+        monkeypatch.setenv(name, value)
+    result = variants("publish", dist, "--repository-url", index.url)
+    assert result.code == 0, result.err
+    assert set(index.accepted) == {PLAIN, WHEEL3, DOCUMENT}
+    assert len(index.tokens.minted) >= 4
+
+
+def test_trusted_publishing_fails(variants, dist, index, monkeypatch):
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    always = ("--trusted-publishing", "always")
+    index.tokens = TokenServer(index.url.removesuffix("/legacy/"))
+    result = variants("publish", dist, "--repository-url", index.url, *always)
+    assert result.code == 1
+    assert "permissions: {id-token: write}" in result.err
+    index.tokens = None
+    monkeypatch.delenv("GITHUB_ACTIONS")
+    monkeypatch.setenv("GITLAB_CI", "true")
+    monkeypatch.setenv("PYPI_ID_TOKEN", "x.y.z")
+    result = variants("publish", dist, "--repository-url", index.url)
+    assert result.code == 1
+    assert "note: no trusted publishing" in result.err
+    assert "does not support trusted publishing" in result.err
+    assert "with no credentials" in result.err
+    assert index.accepted == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
+def test_prompts_on_a_terminal(dist, index, tmp_path):
+    import pty
+    import subprocess
+
+    main, child = pty.openpty()
+    process = subprocess.Popen(
+        [
+            sys.executable, "-c", "from variants_cli.main import main; main()",
+            "publish", str(dist), "--repository-url", index.url,
+        ],
+        stdin=child, stdout=child, stderr=child, close_fds=True, start_new_session=True,
+    )  # fmt: skip
+    os.close(child)
+    shown = b""
+    for prompt, answer in ((b"empty for none): ", b"me\n"), (b"Password of me: ", SECRET.encode())):
+        while not shown.endswith(prompt):
+            shown += os.read(main, 1)
+        os.write(main, answer)
+    os.write(main, b"\n")
+    while True:
+        try:
+            chunk = os.read(main, 4096)
+        except OSError:  # on Linux, at the end
+            break
+        if not chunk:
+            break
+        shown += chunk
+    assert process.wait(60) == 0, shown
+    os.close(main)
+    assert authorized(index)[0] == {f"me:{SECRET}"}
+    assert SECRET.encode() not in shown
+
+
+class TestAttestations:
+    @pytest.fixture
+    def publish(self, variants, dist, index):
+        options = ("--username", "me", "--password", SECRET)
+        return lambda *more: variants(
+            "publish", dist, "--repository-url", index.url, *options, *more
+        )
+
+    @pytest.fixture
+    def attested(self, dist):
+        """The variant wheel has an attestation, the other one has none."""
+        from test_attestations import attestation_of, beside
+
+        path = dist / WHEEL3
+        beside(path).write_text(attestation_of(path))
+        return beside(path)
+
+    def fields(self, index):
+        return {
+            upload.filename: upload.fields.get("attestations")
+            for upload in index.uploads
+            if upload.filename
+        }
+
+    def test_those_that_are_there(self, publish, attested, index):
+        result = publish()
+        assert result.code == 0, result.err
+        found = self.fields(index)
+        (text,) = found.pop(WHEEL3)
+        assert json.loads(text) == [json.loads(attested.read_text())]
+        assert set(map(str, found.values())) == {"None"}
+        assert attested.name not in index.sent
+
+    def test_one_is_missing(self, publish, attested, index):
+        result = publish("--attestations")
+        assert result.code == 1
+        assert f"no attestations of {PLAIN}: make FILE.publish.attestation beside" in result.err
+        assert index.sent == []
+
+    def test_left_out(self, publish, attested, index):
+        assert publish("--no-attestations").code == 0
+        assert set(map(str, self.fields(index).values())) == {"None"}
+
+    def test_of_the_plain_wheel(self, publish, attested, dist, index):
+        from test_attestations import attestation_of
+
+        attested.write_text(attestation_of(dist / PLAIN))
+        result = publish()
+        assert result.code == 1
+        assert f"of the plain wheel {PLAIN}: attest the variant wheel itself" in result.err
+        assert index.sent == []
+        assert publish("--no-attestations").code == 0

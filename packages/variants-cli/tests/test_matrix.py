@@ -634,9 +634,23 @@ def test_documentation(variants, tmp_path, monkeypatch):
         assert f"`{name}`" in text or name == "pytorch.toml"
 
 
+def test_documentation_of_pythons_and_platforms(variants, tmp_path, monkeypatch):
+    text = (Path(__file__).parents[1] / "MATRIX.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    (matrix,) = (block for block in _blocks(text, "toml") if "[axes.platform.linux]" in block)
+    Path("targets.toml").write_text(matrix)
+    found = [block for block in _blocks(text, "console") if "targets.toml" in block]
+    assert len(found) == 3
+    for block in found:
+        command, *shown = block.splitlines()
+        result = variants(*command.split()[2:])
+        assert [*result.out.splitlines(), *result.err.splitlines()] == shown
+
+
 def test_documented_choice(variants, tmp_path):
     text = (Path(__file__).parents[1] / "MATRIX.md").read_text()
-    _, plan, rank, *shown = _blocks(text, "console")[2].splitlines()
+    (block,) = (block for block in _blocks(text, "console") if "variants rank" in block)
+    _, plan, rank, *shown = block.splitlines()
     path = tmp_path / "torch-2.10.0-variants.json"
     assert plan.split()[2:] == [
         "matrix",

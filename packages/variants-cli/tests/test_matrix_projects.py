@@ -373,6 +373,16 @@ def test_jobs_of_several(base, on_top, variants):
     ]
 
 
+def test_jobs_of_one_say_what_they_need(base, project, variants):
+    top = project("ontop", "1", ["base"], 'after.base = { matrix = "../base/matrix.toml" }')
+    tree = variants("matrix", top, "--format", "github", "--only", "v3").json
+    assert tree["include"][0]["after"] == {"base": "v3"}
+    (row,) = variants("matrix", top, "--format", "json", "--only", "v3").json
+    assert row["after"] == {"base": "v3"}
+    tree = variants("matrix", top, "--format", "gitlab", "--only", "v3").json
+    assert tree[".variants"]["parallel"]["matrix"][0]["VARIANT_AFTER_BASE"] == "v3"
+
+
 @pytest.mark.parametrize("form", ["shell", "metadata", "cibuildwheel"])
 def test_formats_for_one_project(base, on_top, variants, form):
     result = variants("matrix", on_top, base, "--format", form)

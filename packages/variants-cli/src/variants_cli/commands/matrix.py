@@ -27,7 +27,7 @@ from ..matrix.reading import read_matrix
 from ..pictures.documents import DOCUMENTS, SEVERAL, document
 from .arguments import preference_options
 from .index import index
-from .matrix_projects import as_text, build_projects, show_table
+from .matrix_projects import as_text, as_text_of_one, build_projects, show_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -320,7 +320,9 @@ def _show(
         _print(PARTS[form](grouped(chosen, group_by, LIMITS[form][1])), output)
     else:
         _warn_of_limit(form, chosen)
-        _print(TEXTS[form](chosen), output)
+        own = project.needs and form in TOGETHER
+        text = as_text_of_one(form, project, chosen) if own else TEXTS[form](chosen)
+        _print(text, output)
 
 
 def _warn_of_limit(form: str, chosen: Sequence[Variant]) -> None:

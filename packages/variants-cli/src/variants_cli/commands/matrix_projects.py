@@ -122,36 +122,58 @@ def show_table(projects: Sequence[Project], chosen: Chosen, *, complete: bool) -
 
 def as_text(form: str, projects: Sequence[Project], chosen: Chosen) -> str:
     """Return the output for *form*: ``json``, ``github`` or ``gitlab``."""
-    found: Any
-    if form == "json":
-        found = [
-            {"project": project.name, **tree(variant), "after": _after(project, variant)}
-            for project in projects
-            for variant in chosen.get(project.name, ())
-        ]
-        return json.dumps(found, indent=2)
     listed = [project for project in projects if project.name in chosen]
-    needs = {
-        project.name: [after.project for after in project.needs if after.project in chosen]
-        for project in listed
-    }
-    if form == "github":
-        found = {}
-        for project in listed:
-            jobs = github_jobs(chosen[project.name])
-            for job, variant in zip(jobs, chosen[project.name], strict=True):
-                job.update({"project": project.name, "after": _after(project, variant)})
-            found[project.name] = {"needs": needs[project.name], "matrix": {"include": jobs}}
-        return json.dumps(found, separators=(",", ":"))
-    found = {}
+    if form == "json":
+        rows = [row for project in listed for row in _rows(project, chosen[project.name])]
+        return json.dumps(rows, indent=2)
+    found: dict[str, Any] = {}
     for project in listed:
-        job = gitlab_job(chosen[project.name])
-        for entry, variant in zip(job["parallel"]["matrix"], chosen[project.name], strict=True):
-            entry["VARIANT_PROJECT"] = project.name
-            for other, name in _after(project, variant).items():
-                entry[f"VARIANT_AFTER_{other.replace('-', '_').upper()}"] = name
-        found[f".{project.name}"] = {"needs": needs[project.name], **job}
+        needs = [after.project for after in project.needs if after.project in chosen]
+        if form == "github":
+            jobs = _github_jobs(project, chosen[project.name])
+            found[project.name] = {"needs": needs, "matrix": {"include": jobs}}
+        else:
+            found[f".{project.name}"] = {
+                "needs": needs,
+                **_gitlab_job(project, chosen[project.name]),
+            }
+    return json.dumps(found, separators=(",", ":")) if form == "github" else _indented(found)
+
+
+def as_text_of_one(form: str, project: Project, chosen: Sequence[Variant]) -> str:
+    """Return the output for *form* of a project that is built against others."""
+    if form == "json":
+        return json.dumps(_rows(project, chosen), indent=2)
+    if form == "github":
+        return json.dumps({"include": _github_jobs(project, chosen)}, separators=(",", ":"))
+    return _indented({".variants": _gitlab_job(project, chosen)})
+
+
+def _indented(found: object) -> str:
     return json.dumps(found, indent=2)
+
+
+def _rows(project: Project, variants: Sequence[Variant]) -> list[dict[str, Any]]:
+    return [
+        {"project": project.name, **tree(variant), "after": _after(project, variant)}
+        for variant in variants
+    ]
+
+
+def _github_jobs(project: Project, variants: Sequence[Variant]) -> list[dict[str, Any]]:
+    jobs = github_jobs(variants)
+    for job, variant in zip(jobs, variants, strict=True):
+        job.update({"project": project.name, "after": _after(project, variant)})
+    return jobs
+
+
+def _gitlab_job(project: Project, variants: Sequence[Variant]) -> dict[str, Any]:
+    job = gitlab_job(variants)
+    for entry, variant in zip(job["parallel"]["matrix"], variants, strict=True):
+        entry["VARIANT_PROJECT"] = project.name
+        for other, name in _after(project, variant).items():
+            entry[f"VARIANT_AFTER_{other.replace('-', '_').upper()}"] = name
+    return job
 
 
 def _after(project: Project, variant: Variant) -> dict[str, str]:

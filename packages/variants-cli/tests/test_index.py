@@ -125,6 +125,21 @@ def test_html_page(dist, variants):
     }
 
 
+def test_plain_pages(dist, variants):
+    aged(dist)
+    page = dist / "simple" / "example-pkg" / "index.html"
+    variants("index", dist)
+    full = page.read_text("utf-8")
+    assert "Which variant is for your machine?" in full
+    result = variants("index", dist, "--plain-pages")
+    assert result.out.endswith("; 2 files changed\n")
+    plain = page.read_text("utf-8")
+    assert "<script" not in plain
+    assert Links(plain).found == Links(full).found
+    variants("index", dist)
+    assert page.read_text("utf-8") == full
+
+
 def test_json_page(dist, variants):
     variants("index", dist)
     folder = dist / "simple" / "example-pkg"

@@ -70,6 +70,11 @@ def _statuses(
     show_default=True,
     help="Write every wheel's METADATA to a separate file (PEP 658).",
 )
+@click.option(
+    "--plain-pages",
+    is_flag=True,
+    help="Write HTML pages with links alone, without what people read.",
+)
 @click.option("--fresh", is_flag=True, help="Read all files again, including unchanged ones.")
 @click.option(
     "--yank",
@@ -114,7 +119,8 @@ def index(
     if not isinstance(place, Path):
         if output is None:
             raise click.UsageError("a URL needs -o DIR for the output")
-        _index_url(place, output, fresh=options["fresh"], as_json=as_json)
+        plain, fresh = options["plain_pages"], options["fresh"]
+        _index_url(place, output, plain_pages=plain, fresh=fresh, as_json=as_json)
         return
     from ..indexing.directory_index import IndexSettings, write_index
     from ..indexing.directory_state import DirectoryProblems
@@ -152,14 +158,13 @@ def _tree(output: Path, written: WrittenIndex) -> dict[str, Any]:
     }
 
 
-def _index_url(url: str, output: Path, *, fresh: bool, as_json: bool) -> None:
+def _index_url(url: str, output: Path, *, plain_pages: bool, fresh: bool, as_json: bool) -> None:
     from pep_variants.sources import Sources
     from variants_index.errors import PackageIndexError
     from variants_index.http.session import Session
 
     from ..indexing.overlay import project_of, read_overlay, written_overlay
-    from ..indexing.static_index import HTML_PAGE, JSON_PAGE, read_own_page
-    from ..project_pages import render
+    from ..indexing.static_index import HTML_PAGE, JSON_PAGE, page_html, read_own_page
     from .index_options import progress
 
     project = project_of(url)
@@ -178,7 +183,7 @@ def _index_url(url: str, output: Path, *, fresh: bool, as_json: bool) -> None:
     written = [
         *((folder / name, data) for name, data in overlay.documents.items()),
         (folder / JSON_PAGE, json_page(page)),
-        (folder / HTML_PAGE, render(page, overlay.documents)),
+        (folder / HTML_PAGE, page_html(page, overlay.documents, plain=plain_pages)),
     ]
     changed = [path for path, data in written if write_if_changed(path, data)]
     names = sorted({path.parent.name for path in output.glob(f"*/{HTML_PAGE}")})

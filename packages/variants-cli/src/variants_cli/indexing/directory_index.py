@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pep_variants.errors import VariantError
 from pep_variants.model.label import METADATA_SUFFIX
 
+from ..project_pages import design
 from .directory_state import DirectoryProblems, DirectoryState, read_state
 from .inventory import FILENAME, Inventory, KnownProject, known_project
 from .page_state import matches, unyanked, with_status, yanked
@@ -34,6 +35,7 @@ class IndexSettings:
     Attributes:
         base_url: URL where the directory is served, None for relative links.
         core_metadata: write METADATA of every wheel beside it (PEP 658).
+        plain_pages: HTML pages have links alone, and nothing for people.
         fresh: read all files again.
         jobs: number of processes, None for one per core.
         yank: reasons by filename or pattern (PEP 592).
@@ -45,6 +47,7 @@ class IndexSettings:
 
     base_url: str | None = None
     core_metadata: bool = True
+    plain_pages: bool = False
     fresh: bool = False
     jobs: int | None = None
     yank: Mapping[str, str] = field(default_factory=dict)
@@ -89,7 +92,11 @@ def write_index(directory: Path, output: Path, settings: IndexSettings) -> Writt
         raise VariantError(f"{directory}: no wheels found")
     inventory = Inventory(
         output / FILENAME,
-        {"base-url": settings.base_url, "core-metadata": settings.core_metadata},
+        {
+            "base-url": settings.base_url,
+            "core-metadata": settings.core_metadata,
+            "pages": "plain" if settings.plain_pages else design(),
+        },
     )
     touched = _touched(found, settings)
     state = read_state(
@@ -102,7 +109,7 @@ def write_index(directory: Path, output: Path, settings: IndexSettings) -> Writt
         touched=touched,
         jobs=settings.jobs,
     )
-    files = IndexFiles(directory, output, settings.base_url)
+    files = IndexFiles(directory, output, settings.base_url, plain_pages=settings.plain_pages)
     notes = _attest(state, found, settings)
     pages = {name: read_own_page(output / name, name) for name in state.changed}
     updates = _updates(directory, state, pages, files, settings)

@@ -15,6 +15,7 @@ from variants_index.pages import (
     GENERATOR,
     JSON,
     Page,
+    html_page,
     html_projects,
     json_page,
     json_projects,
@@ -63,6 +64,11 @@ def read_own_page(folder: Path, project: str) -> Page | None:
         ) from None
 
 
+def page_html(page: Page, documents: Mapping[str, bytes], *, plain: bool) -> bytes:
+    """Return *page* in HTML: for people as well, or with links alone."""
+    return html_page(page) if plain else render(page, documents)
+
+
 class IndexFiles:
     """Writes and removes the files of an index, each atomically.
 
@@ -72,14 +78,23 @@ class IndexFiles:
         changed: paths of the files that were written or removed.
     """
 
-    def __init__(self, directory: Path, output: Path, base_url: str | None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        output: Path,
+        base_url: str | None,
+        *,
+        plain_pages: bool = False,
+    ) -> None:
         """Prepare to write.
 
         Args:
             directory: of the distributions.
             output: directory for the pages.
             base_url: URL where *directory* is served, None for relative links.
+            plain_pages: HTML pages have links alone, and nothing for people.
         """
+        self._plain_pages = plain_pages
         self._directory = directory
         self._output = output
         self._base_url = base_url
@@ -146,7 +161,7 @@ class IndexFiles:
         folder = self._output / update.page.project
         for name, data in (
             (JSON_PAGE, json_page(update.page)),
-            (HTML_PAGE, render(update.page, update.documents)),
+            (HTML_PAGE, page_html(update.page, update.documents, plain=self._plain_pages)),
         ):
             written.append(folder / name)
             self._write(written[-1], data)

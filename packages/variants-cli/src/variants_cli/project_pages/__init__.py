@@ -4,6 +4,6 @@ It is a page of the simple API in HTML (PEP 503). Around the links it shows the 
 and variants, and a script in it finds the variant for a machine, without a server.
 """
 
-from .page import render
+from .page import design, render
 
-__all__ = ["render"]
+__all__ = ["design", "render"]

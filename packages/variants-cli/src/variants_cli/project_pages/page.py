@@ -8,6 +8,7 @@ import html
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from importlib.metadata import version
 from importlib.resources import files as resources
 from typing import Any, NamedTuple
 
@@ -65,6 +66,13 @@ def render(page: Page, documents: Mapping[str, bytes], *, index_url: str | None 
 
 def _is_choice(releases: Sequence[Release]) -> bool:
     return any(release.has_variants or release.problem for release in releases)
+
+
+@cache
+def design() -> str:
+    """Return what tells pages of this release from those that another one wrote."""
+    text = "\n".join(map(_resource, ("style.css", "form.html", "choice.js", "form.js")))
+    return f"{version('variants-cli')} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 @cache

@@ -158,6 +158,7 @@ def plant_after_indexing(site):
     site.plant("identity-mismatch", path)
     site.plant("not-listed", path)
     wheel = site.wheel("twice", "x", V3)
+    site.plant("no-fallback", site.folder)
     site.plant("not-listed", wheel)
     wheel = site.wheel("twice", "x", V4, tags="py3-none-win_amd64")
     site.plant("inconsistent-wheels", wheel)

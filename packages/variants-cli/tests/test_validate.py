@@ -7,9 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pep_variants.wheelfile.record import digest_of
+from variants_cli.checks import directory
 from variants_cli.checks.document import check_document
+from variants_cli.processes import mapped
 
 V3 = {"x86_64": {"level": ["v3"]}}
+V4 = {"x86_64": {"level": ["v4"]}}
 LABELLED = "example_pkg-1.0-py3-none-any-x86_64_v3.whl"
 SCHEMAS = "https://variants-schema.wheelnext.dev/"
 
@@ -375,6 +378,7 @@ def test_index_of_another_generation_agrees(tmp_path, build_wheel, variant_json,
     )
     tree["$schema"] = f"{SCHEMAS}v0.0.3.json"
     build_wheel("p-1-py3-none-any-a.whl", variant=tree)
+    build_wheel("p-1-py3-none-any.whl")
     assert variants("index", tmp_path).code == 0
     written = json.loads((tmp_path / "p-1-variants.json").read_text())
     assert written["$schema"].endswith("v0.2.0.json")
@@ -434,3 +438,70 @@ namespaces = st.lists(st.sampled_from(["x86_64", "a"]), max_size=2, unique=True)
 def test_any_json_gets_findings_not_exceptions(tree):
     metadata, findings = check_document(json.dumps(tree).encode(), "x.json")
     assert metadata is not None or [item for item in findings if item.severity == "error"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "warned"),
+    [
+        ((), False),
+        ((None,), False),
+        (("null",), False),
+        (("x86_64_v3", "null"), False),
+        (("x86_64_v3", None), False),
+        (("x86_64_v3",), True),
+        (("x86_64_v3", "x86_64_v4"), True),
+    ],
+)
+def test_no_fallback(labels, warned, tmp_path, build_wheel, variant_json, variants):
+    """P11: nothing is left for machines that fit no variant."""
+    build_wheel("other-1-py3-none-any.whl")
+    for label in labels:
+        if label is None:
+            build_wheel("p-1-py3-none-any.whl")
+        else:
+            level = {"x86_64": {"level": [label[-2:]]}}
+            variant = variant_json(label, {} if label == "null" else level)
+            build_wheel(f"p-1-py3-none-any-{label}.whl", variant=variant)
+    assert variants("index", tmp_path).code == 0
+    for place in (tmp_path, (tmp_path / "simple" / "p" / "index.html").as_uri()):
+        if not labels and place != tmp_path:
+            continue
+        result = variants("validate", place, "--json")
+        assert result.code == 0
+        assert codes(result) == ["no-fallback"] * warned
+        if warned:
+            (finding,) = result.json["findings"]
+            assert finding["place"] == "p 1"
+            assert "variants make --label null" in finding["remedy"]
+
+
+def test_what_needs_a_preference_is_not_called_useless(tmp_path, variant_json, variants):
+    """P22: users choose it with --variant-prefer."""
+    path = tmp_path / "p-1-variants.json"
+    static = {"acme": {"static-properties": {"speed": ["fast", "slow"]}}}
+    tree = variant_json("fast", {"acme": {"speed": ["fast"]}}, ("acme",), providers=static)
+    tree["variants"]["slow"] = {"acme": {"speed": ["slow"]}}
+    tree["$schema"] = f"{SCHEMAS}v0.2.0.json"
+    path.write_text(json.dumps(tree))
+    (finding,) = variants("validate", path, "--json").json["findings"]
+    assert finding["code"] == "unreachable"
+    assert "not chosen by default" in finding["message"]
+    assert "--variant-prefer" in finding["message"]
+    chosen = variants("rank", path, "--variant-prefer", "acme :: speed :: slow", "--json").json
+    assert chosen["selected"] == "slow"
+
+
+def test_several_processes_find_the_same(dist, variants, monkeypatch, build_wheel, variant_json):
+    (dist / "broken-1-py3-none-any.whl").write_bytes(b"no wheel")
+    build_wheel("wrong-1-py3-none-any-a.whl", folder=dist, variant=variant_json("b", V3))
+    build_wheel("example_pkg-1.0-py3-none-win_amd64-x86_64_v3.whl", folder=dist,
+                variant=variant_json("x86_64_v3", V4))  # fmt: skip
+    next(dist.rglob("*.metadata")).write_bytes(b"changed")
+    alone = variants("validate", dist, "--json", "-j", "1")
+    assert len(alone.json["findings"]) >= 6
+    monkeypatch.setattr(directory, "mapped", several)
+    assert variants("validate", dist, "--json", "-j", "2") == alone
+
+
+def several(function, items, count, *, jobs, **_):
+    return mapped(function, items, count, jobs=jobs, enough=1, chunk=1)

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from pep_variants.errors import InconsistentMetadata
+from pep_variants.errors import InconsistentMetadata, VariantError
 from pep_variants.formats.merging import merge
 from pep_variants.model.filename import metadata_filename, parse_metadata_filename
-from pep_variants.model.label import METADATA_SUFFIX, NULL_LABEL
+from pep_variants.model.label import METADATA_SUFFIX, NULL_LABEL, ZERO_LABEL
 from pep_variants.model.metadata import Metadata
 
+from ..processes import ENOUGH, mapped
+from ..progress import tracked
 from .dependencies import check_markers
 from .document import check_index_metadata
 from .finding import Finding, error, warning
-from .index_pages import Digests, check_page, find_pages, path_of
+from .index_pages import (
+    Digests,
+    FileDigest,
+    check_listed,
+    digest_of_file,
+    find_pages,
+    read_listed,
+)
 from .wheel_file import CheckedWheel, check_wheel
 
 if TYPE_CHECKING:
@@ -29,15 +42,26 @@ if TYPE_CHECKING:
 
     Release = tuple[NormalizedName, Version]
 
+_MUCH = 5_000_000
+"""Bytes of pages that are worth starting processes for, of however few pages."""
 
-def check_directory(directory: Path) -> tuple[int, list[Finding]]:
+
+def check_directory(directory: Path, *, jobs: int | None = None) -> tuple[int, list[Finding]]:
     """Check everything in *directory* and below.
+
+    Args:
+        directory: of wheels, metadata and pages.
+        jobs: number of processes, None for one per core.
 
     Returns:
         The number of checked files, and the findings: first those of single files, then
         contradictions between files.
+
+    Raises:
+        OSError: a file cannot be read.
     """
-    wheels = [check_wheel(path) for path in _files(directory, ".whl")]
+    pages = find_pages(directory)
+    wheels, digests = _check_wheels(_files(directory, ".whl"), listed=bool(pages), jobs=jobs)
     findings = [finding for wheel in wheels for finding in wheel.findings]
     indexed: dict[Release, list[tuple[Path, Metadata | None]]] = {}
     paths = _files(directory, METADATA_SUFFIX)
@@ -77,10 +101,16 @@ def check_directory(directory: Path) -> tuple[int, list[Finding]]:
                 }
                 remedy = f"write it again: variants index {path.parent}"
                 findings += check_index(str(path), index, group, labels, remedy=remedy)
+    findings += check_fallbacks(str(directory), _labels(wheels))
     findings += _check_markers(wheels, indexed)
-    findings += _check_sidecars(wheels)
-    pages = find_pages(directory)
-    findings += _check_pages(directory, pages, [*(wheel.path for wheel in wheels), *paths])
+    findings += _check_pages(
+        directory,
+        pages,
+        [*(wheel.path for wheel in wheels), *paths],
+        digests=digests,
+        releases=releases.keys(),
+        jobs=jobs,
+    )
     return len(wheels) + len(paths) + len(pages), findings
 
 
@@ -95,7 +125,11 @@ def _check_markers(
             releases.setdefault((wheel.filename.name, wheel.filename.version), []).append(wheel)
     for release, group in sorted(releases.items()):
         merged = next((index for _, index in indexed.get(release, ()) if index is not None), None)
+        seen: set[bytes | None] = set()
         for wheel in group:
+            if wheel.variant_digest in seen:
+                continue
+            seen.add(wheel.variant_digest)
             if merged is None or wheel.metadata is not None:
                 with suppress(InconsistentMetadata):
                     merged = (
@@ -125,49 +159,152 @@ def check_release_markers(
         yield from check_markers(new, metadata, labels, str(wheel.path))
 
 
-def _check_sidecars(wheels: Sequence[CheckedWheel]) -> Iterator[Finding]:
+def _check_wheels(
+    paths: Sequence[Path], *, listed: bool, jobs: int | None
+) -> tuple[list[CheckedWheel], Digests]:
+    """Return the wheels at *paths*, and what pages have to say of them.
+
+    Args:
+        paths: of wheels.
+        listed: there are pages, which give the hashes of wheels.
+        jobs: number of processes, None for one per core.
+    """
+    digests = Digests()
+    wheels = []
+    requirements: dict[tuple[str, ...], tuple[str, ...]] = {}
+    results = mapped(partial(_check_one, listed=listed), paths, len(paths), jobs=jobs)
+    for wheel, known in tracked(results, len(paths), "checking wheels"):
+        if isinstance(known, str):
+            raise VariantError(known)
+        # Thousands of wheels have the same few.
+        wheel.requirements = requirements.setdefault(wheel.requirements, wheel.requirements)
+        for path, state in known.items():
+            digests.add(path, state)
+        wheels.append(wheel)
+    return wheels, digests
+
+
+def _check_one(path: Path, *, listed: bool) -> tuple[CheckedWheel, dict[str, FileDigest] | str]:
+    """Return a wheel without what only takes memory, and digests of it and its METADATA file."""
+    wheel = CheckedWheel(path)
+    known: dict[str, FileDigest] = {}
+    try:
+        wheel = check_wheel(path)
+        beside = path.with_name(f"{path.name}.metadata")
+        try:
+            data: bytes | None = beside.read_bytes()
+        except FileNotFoundError:
+            data = None
+        if data is not None:
+            known[os.fspath(beside)] = FileDigest(len(data), hashlib.sha256(data).hexdigest())
+            if wheel.core_metadata not in (None, data):
+                wheel.findings.append(_other_core_metadata(path, beside))
+        if listed:
+            known[os.fspath(path)] = digest_of_file(path)
+    except OSError as problem:
+        return wheel, f"{problem.filename or path}: {problem.strerror or problem}"
+    wheel.core_metadata = None
+    if wheel.filename is not None:
+        wheel.filename = replace(wheel.filename, tags=frozenset())
+    return wheel, known
+
+
+def _other_core_metadata(wheel: Path, beside: Path) -> Finding:
+    return error(
+        "core-metadata-mismatch",
+        str(beside),
+        "",
+        f"differs from METADATA in {wheel.name}: resolvers see other dependencies than are "
+        "installed",
+        f"write it again: variants index --fresh {wheel.parent}",
+    )
+
+
+def _labels(wheels: Sequence[CheckedWheel]) -> dict[Release, set[str | None]]:
+    labels: dict[Release, set[str | None]] = {}
     for wheel in wheels:
-        path = wheel.path.with_name(f"{wheel.path.name}.metadata")
-        if wheel.core_metadata is None or not path.is_file():
-            continue
-        if path.read_bytes() != wheel.core_metadata:
-            yield error(
-                "core-metadata-mismatch",
-                str(path),
-                "",
-                f"differs from METADATA in {wheel.path.name}: resolvers see other dependencies "
-                "than are installed",
-                f"write it again: variants index --fresh {wheel.path.parent}",
+        if wheel.filename is not None:
+            release = (wheel.filename.name, wheel.filename.version)
+            labels.setdefault(release, set()).add(wheel.filename.label)
+    return labels
+
+
+def check_fallbacks(
+    place: str, releases: Mapping[Release, Collection[str | None]]
+) -> Iterator[Finding]:
+    """Yield a warning for each version that has variants, and nothing for other machines.
+
+    Args:
+        place: path or URL.
+        releases: labels of the wheels of each version, None for a non-variant wheel.
+    """
+    for (project, version), labels in sorted(releases.items(), key=itemgetter(0)):
+        if not {None, NULL_LABEL, ZERO_LABEL} & set(labels):
+            yield warning(
+                "no-fallback",
+                place,
+                f"{project} {version}",
+                "all its wheels are variants: machines that fit none of them, and installers that "
+                "do not know variants, get no wheel",
+                f"add a null variant (variants make --label {NULL_LABEL}) or a non-variant wheel, "
+                "if it is not published elsewhere",
             )
 
 
 def _check_pages(
-    directory: Path, pages: Sequence[Path], files: Sequence[Path]
+    directory: Path,
+    pages: Sequence[Path],
+    files: Sequence[Path],
+    *,
+    digests: Digests,
+    releases: Collection[Release],
+    jobs: int | None,
 ) -> Iterator[Finding]:
+    """Yield contradictions between *pages* and files.
+
+    Args:
+        directory: with everything.
+        pages: of projects.
+        files: wheels and metadata documents, which have to be listed.
+        digests: of files that were read.
+        releases: versions with variant wheels.
+        jobs: number of processes, None for one per core.
+    """
     remedy = f"write the pages again: variants index --fresh {directory}"
-    digests = Digests()
-    listed: dict[str, set[Path]] = {}
+    listed: dict[str, set[str]] = {}
     unreadable = set()
-    for path in pages:
-        page, findings = check_page(path, remedy, digests)
-        yield from findings
-        if page is None:
+    much = sum(path.stat().st_size for path in pages) > _MUCH
+    results = mapped(
+        read_listed, pages, len(pages), jobs=jobs, enough=2 if much else ENOUGH, chunk=1
+    )
+    shown = tracked(results, len(pages), "checking pages")
+    for path, entries in zip(pages, shown, strict=True):
+        if isinstance(entries, str):
+            yield error("invalid-page", str(path), "", entries, remedy)
             unreadable.add((path.name, path.parent.name))
         else:
-            here = listed.setdefault(path.name, set())
-            here.update(place.resolve() for file in page.files if (place := path_of(file)))
+            yield from check_listed(str(path), entries, remedy, digests)
+            listed.setdefault(path.name, set()).update(file.path for file in entries)
     for name, places in sorted(listed.items()):
         # Pages of files that are elsewhere say nothing about those here.
-        for file in files if places else ():
+        missing = [file for file in files if os.path.abspath(file) not in places] if places else []  # noqa: PTH100
+        if missing:  # or their paths have links in them
+            resolved = set(map(os.path.realpath, places))
+            missing = [file for file in missing if os.path.realpath(file) not in resolved]
+        for file in missing:
             project = canonicalize_name(file.name.partition("-")[0])
-            if file.resolve() not in places and (name, project) not in unreadable:
-                yield error(
-                    "not-listed",
-                    str(file),
-                    "",
-                    f"no {name} lists it, so installers do not find it",
-                    remedy,
-                )
+            if (name, project) in unreadable:
+                continue
+            release = parse_metadata_filename(file.name)
+            yield error(
+                "not-listed",
+                str(file),
+                "",
+                f"no {name} lists it, so installers do not find it",
+                remedy
+                if release is None or release in releases
+                else "delete it, or add the wheels of its variants: no wheel here has one",
+            )
 
 
 def _files(directory: Path, suffix: str) -> list[Path]:
@@ -176,18 +313,18 @@ def _files(directory: Path, suffix: str) -> list[Path]:
 
 def check_each_other(wheels: Sequence[CheckedWheel]) -> Iterator[Finding]:
     """Yield one finding per wheel that contradicts one before it."""
-    agreed: list[Metadata] = []
+    agreed: dict[bytes | None, Metadata] = {}
     merged: Metadata | None = None
     for wheel in wheels:
-        if wheel.metadata is None:
+        if wheel.metadata is None or wheel.variant_digest in agreed:
             continue
         try:
             merged = merge(merged, wheel.metadata) if merged else wheel.metadata
-            agreed.append(wheel.metadata)
+            agreed[wheel.variant_digest] = wheel.metadata
             continue
         except InconsistentMetadata:
             pass
-        for other in agreed:
+        for other in agreed.values():
             try:
                 merge(other, wheel.metadata)
             except InconsistentMetadata as problem:
@@ -224,10 +361,11 @@ def check_index(
                 "installers treat it as incompatible",
                 remedy,
             )
+    agreed: set[bytes | None] = set()
     for wheel in wheels:
         if wheel.filename is None or wheel.filename.label is None or wheel.metadata is None:
             continue
-        if not wheel.metadata.lists_only(wheel.filename.label):
+        if not wheel.metadata.lists_only(wheel.filename.label) or wheel.variant_digest in agreed:
             continue
         first, second = index, wheel.metadata
         if index.schema != wheel.metadata.schema:
@@ -235,6 +373,7 @@ def check_index(
             first, second = _without_providers(index), _without_providers(wheel.metadata)
         try:
             merge(first, second)
+            agreed.add(wheel.variant_digest)
         except InconsistentMetadata as problem:
             yield _contradiction("index-mismatch", place, problem, remedy)
     for label in sorted(index.variants.keys() - set(map(index.label_of, labels))):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from packaging.markers import InvalidMarker, Marker
 from packaging.requirements import InvalidRequirement, Requirement
 
-from pep_variants.errors import MetadataError, UnsupportedSchema, shortened
+from pep_variants.errors import MetadataError, UnsupportedSchema, redacted, shortened
 from pep_variants.formats.reader import read_metadata, read_pyproject
 from pep_variants.limits import DOCUMENT_BYTES
 from pep_variants.model.filename import metadata_filename, parse_metadata_filename
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pep_variants.model.metadata import Metadata
+
+_SMALL = 64 * 1024
+"""Bytes of a document that is worth remembering."""
 
 _WRITE_CURRENT = "write format 0.1.1, or 0.2.0 if there are providers"
 
@@ -61,6 +66,31 @@ def check_document(
         file: the file it is or is in.
         prefix: put before every place, for a document inside a wheel.
     """
+    if len(data) > _SMALL:
+        metadata, findings = _check(data)
+    else:
+        metadata, findings = _check_once(data)
+    if metadata is not None:
+        metadata = replace(metadata, source=redacted(file))
+    return metadata, [
+        replace(
+            finding,
+            file=file,
+            place=f"{prefix}{finding.place}" if finding.place else prefix.rstrip(". "),
+        )
+        for finding in findings
+    ]
+
+
+# Thousands of wheels, of several Pythons and versions, have the same few documents.
+@lru_cache(maxsize=500)
+def _check_once(data: bytes) -> tuple[Metadata | None, list[Finding]]:
+    return _check(data)
+
+
+def _check(data: bytes) -> tuple[Metadata | None, list[Finding]]:
+    """Return the document, and findings without the name of the file."""
+    file = prefix = ""
     try:
         metadata = read_metadata(data, file)
     except MetadataError as problem:

@@ -17,13 +17,13 @@ from variants_index.http.ranges import opened
 from variants_index.pages import PageFile
 
 from ..indexing.update import release_of
-from .directory import check_each_other, check_index, check_release_markers
+from .directory import check_each_other, check_fallbacks, check_index, check_release_markers
 from .document import check_document
 from .finding import Finding, error, warning
 from .wheel_file import CheckedWheel, check_wheel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -115,6 +115,7 @@ class _Live:
                 findings += wheel.findings
                 wheels.setdefault(release, []).append(wheel)
             labels.add(label)
+        findings += check_fallbacks(self._place, self._labels(listed))
         for release in sorted(listed):
             group = wheels[release]
             findings += check_each_other(group)
@@ -164,6 +165,18 @@ class _Live:
                         str(problem),
                         "correct the name of the file",
                     )
+
+    def _labels(self, releases: Mapping[Release, set[str]]) -> dict[Release, set[str | None]]:
+        """Return the labels of the wheels of each version, None for a non-variant wheel."""
+        labels: dict[Release, set[str | None]] = {
+            release: {*found} for release, found in releases.items()
+        }
+        for file in self._files:
+            if file.filename.endswith(".whl") and split_label(file.filename)[1] is None:
+                found = release_of(file.filename)
+                if found is not None:
+                    labels.setdefault(found[0], set()).add(None)
+        return labels
 
     def _variant_wheels(self) -> Iterator[tuple[Release, str, PageFile]]:
         for file in self._files:

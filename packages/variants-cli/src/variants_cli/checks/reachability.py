@@ -1,4 +1,4 @@
-"""Variants that no machine chooses, because another one always comes first."""
+"""Variants that no machine chooses by default, because another one always comes first."""
 
 from __future__ import annotations
 

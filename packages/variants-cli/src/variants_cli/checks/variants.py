@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from packaging.utils import canonicalize_name
@@ -112,8 +113,13 @@ def _offered(metadata: Metadata) -> dict[str, Mapping[str, tuple[str, ...]]]:
         if provider is not None and provider.static:
             offered[namespace] = provider.static
         elif (stand_in := _known_provider(namespace, metadata)) is not None:
-            offered[namespace] = stand_in.factory().known()
+            offered[namespace] = _known_values(stand_in)
     return offered
+
+
+@cache
+def _known_values(provider: KnownProvider) -> Mapping[str, tuple[str, ...]]:
+    return provider.factory().known()
 
 
 def _known_provider(namespace: str, metadata: Metadata) -> KnownProvider | None:
@@ -175,6 +181,7 @@ def _check_reachable(metadata: Metadata, file: str, prefix: str) -> Iterator[Fin
                 "unreachable",
                 file,
                 f"{prefix}variants.{label}",
-                f"is never chosen: wherever it is compatible, {other!r} is too and comes first",
-                "remove it, or give it a property that distinguishes it",
+                f"is not chosen by default: wherever it is compatible, {other!r} is too and "
+                "comes first; users get it with --variant-prefer or --variant only",
+                "remove it, or give it a property that distinguishes it, unless that is meant",
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
 
@@ -43,6 +44,8 @@ class CheckedWheel:
         metadata: its variant metadata, None if missing or not readable.
         requirements: its dependencies.
         core_metadata: its METADATA, None if missing.
+        variant_digest: SHA-256 of its ``variant.json``: wheels with the same one say the same of
+            variants. None if missing.
         findings: what is wrong.
     """
 
@@ -51,6 +54,7 @@ class CheckedWheel:
     metadata: Metadata | None = None
     requirements: tuple[str, ...] = ()
     core_metadata: bytes | None = None
+    variant_digest: bytes | None = None
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -80,6 +84,7 @@ def check_wheel(
             data = contents.read(VARIANT_FILE)
             if data is not None:
                 place = f"{contents.dist_info}/{VARIANT_FILE}"
+                checked.variant_digest = hashlib.sha256(data).digest()
                 checked.metadata, findings = check_document(data, file, f"{place}: ")
                 checked.findings += findings
             checked.core_metadata = contents.read(METADATA_FILE)

@@ -17,7 +17,7 @@ from ..checks.report import report
 from ..checks.wheel_file import check_wheel
 from ..console import note
 from ..detection import plugin_runner_of
-from .arguments import PathOrURL, json_option, preference_options
+from .arguments import PathOrURL, jobs_option, json_option, preference_options
 from .index_options import progress
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     help="Look at the instructions in the libraries of wheels that are named.",
 )
 @preference_options("variant-allow-provider")
+@jobs_option
 @json_option
 @click.pass_context
 def validate(
@@ -48,6 +49,7 @@ def validate(
     files: tuple[Path | str, ...],
     every_wheel: bool,
     audit: bool,
+    jobs: int | None,
     variant_allow_provider: list[str],
     as_json: bool,
 ) -> None:
@@ -63,7 +65,7 @@ def validate(
     findings: list[Finding] = []
     for target in files:
         count, found = (
-            _check(target, variant_allow_provider, audit=audit)
+            _check(target, variant_allow_provider, audit=audit, jobs=jobs)
             if isinstance(target, Path)
             else _check_url(target, every_wheel=every_wheel)
         )
@@ -89,12 +91,14 @@ def _check_url(url: str, *, every_wheel: bool) -> tuple[int, list[Finding]]:
         session.close()
 
 
-def _check(path: Path, allowed: list[str], *, audit: bool) -> tuple[int, list[Finding]]:
+def _check(
+    path: Path, allowed: list[str], *, audit: bool, jobs: int | None
+) -> tuple[int, list[Finding]]:
     def runner_of() -> PluginRunner:
         return plugin_runner_of({"variant-allow-provider": allowed})
 
     if path.is_dir():
-        return check_directory(path)
+        return check_directory(path, jobs=jobs)
     if path.suffix == ".whl":
         checked = check_wheel(path)
         if audit and checked.filename is not None:

@@ -17,6 +17,7 @@ from variants_cli.pictures import decision_tree
 from variants_cli.pictures.coverage import cover, optional_namespaces
 from variants_cli.pictures.decision_tree import Leaf, Question, TreeTooLarge, grow, questions
 from variants_cli.pictures.machines import read_machines
+from variants_cli.pictures.outline import outline
 from variants_cli.pictures.provider_order import Chain, ProviderOrder, learn_order
 
 FOLDER = Path(matrices.__path__[0])
@@ -43,6 +44,21 @@ def test_every_named_machine_gets_what_the_engine_chooses(name):
         for choice in cover(metadata, MACHINES, enabled).choices:
             assert small.decide(choice.ranking.platform) == choice.label, choice.machine.name
             assert tree.decide(choice.ranking.platform) == choice.label, choice.machine.name
+            assert read(outline(small), choice.ranking.platform) == choice.label
+
+
+def read(step, platform):
+    """The end to which an outline leads: from top to bottom, the first branch that holds."""
+    while not isinstance(step, Leaf):
+        step = next(
+            branch.to
+            for branch in step.branches
+            if all(
+                set(values) & set(platform.support(namespace).features.get(feature, ()))
+                for namespace, feature, values in branch.conditions
+            )
+        )
+    return step.label
 
 
 VALUES = st.sampled_from(("a", "b", "c", "d"))
@@ -127,7 +143,7 @@ def with_static(metadata, namespaces, enabled):
 
 
 @given(st.data())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_the_leaf_is_what_the_engine_chooses(data):
     metadata = data.draw(metadata_of_random_variants())
     several = data.draw(st.booleans())
@@ -140,11 +156,12 @@ def test_the_leaf_is_what_the_engine_chooses(data):
         platform = with_static(metadata, namespaces, enabled)
         labels = rank(metadata, platform).labels
         assert tree.decide(platform) == (labels[0] if labels else None)
+        assert read(outline(tree), platform) == (labels[0] if labels else None)
 
 
 @pytest.mark.parametrize("name", FILES)
 @given(st.data())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_random_machines_of_the_shipped_matrices(name, data):
     metadata = RELEASES[name]
     order = learn_order(metadata, PLATFORMS)
@@ -165,6 +182,7 @@ def test_random_machines_of_the_shipped_matrices(name, data):
         found[namespace] = Support(features)
     labels = rank(metadata, Platform(found)).labels
     assert tree.decide(Platform(found)) == (labels[0] if labels else None)
+    assert read(outline(tree), Platform(found)) == (labels[0] if labels else None)
 
 
 def variants(**properties):

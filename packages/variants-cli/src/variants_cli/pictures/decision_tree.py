@@ -38,7 +38,7 @@ class Leaf:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """An answer to a question: the best value that is supported, one of *values*."""
+    """An answer to a question: the best value that is supported is one of *values*."""
 
     values: tuple[str, ...]
     node: Node
@@ -51,7 +51,8 @@ class Question:
     Attributes:
         namespace, feature: of what is asked for.
         considered: all values that are asked for, the best first.
-        answers: what follows from some of them.
+        answers: what follows from them, the best first: the first answer of which a value is
+            supported holds.
         otherwise: what follows from the others, and if none is supported.
     """
 
@@ -234,18 +235,22 @@ class _Grower:
         item = known[feature]
         considered = tuple(v for v in self._steps(feature) if v in asked and v in item.unsettled)
         without = self._without_other_families(feature[0], known)
-        answers: dict[int, Answer] = {}
+        answers: list[Answer] = []
         for place, value in enumerate(considered):
             answered = self._answered(feature, item, value, considered[:place])
             node = self._solve({**without, feature: answered}, variants)
-            same = answers.get(id(node))
-            answers[id(node)] = Answer((*(same.values if same else ()), value), node)
+            if answers and answers[-1].node is node:
+                # Neighbours alone: whoever supports a value may support those behind it, too.
+                answers[-1] = Answer((*answers[-1].values, value), node)
+            else:
+                answers.append(Answer((value,), node))
         none = self._denied(feature, item, considered)
         otherwise = self._solve({**known, feature: none}, variants)
-        kept = [answer for answer in answers.values() if answer.node is not otherwise]
-        if not kept:
+        while answers and answers[-1].node is otherwise:
+            answers.pop()
+        if not answers:
             return otherwise
-        return self._shared(Question(*feature, considered, tuple(kept), otherwise))
+        return self._shared(Question(*feature, considered, tuple(answers), otherwise))
 
     def _without_other_families(self, namespace: str, known: _State) -> _State:
         """Return *known* without CPUs of other families, if *namespace* is that of one."""

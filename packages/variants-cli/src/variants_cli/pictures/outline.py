@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pep_variants.choose.phrases import answered, asked, listed
 
@@ -16,16 +17,26 @@ from .provider_order import CPU_FAMILIES
 _MAX_VALUES = 12
 
 
+class Condition(NamedTuple):
+    """One of *values* of a feature is supported."""
+
+    namespace: str
+    feature: str
+    values: tuple[str, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Branch:
     """An answer, and where it leads.
 
     Attributes:
         text: the answer in words.
+        conditions: what has to be supported: of each, one of the values.
         to: the next step, or the end.
     """
 
     text: str
+    conditions: tuple[Condition, ...]
     to: Step | Leaf
 
 
@@ -62,21 +73,26 @@ class _Outliner:
 
     def _step(self, question: Question) -> Step:
         branches = [
-            Branch(_answer(question, answer), self.step(answer.node)) for answer in question.answers
+            Branch(
+                _answer(question, answer),
+                (_condition(question, answer),),
+                self.step(answer.node),
+            )
+            for answer in question.answers
         ]
-        branches.append(Branch(self._otherwise(question), self.step(question.otherwise)))
+        branches.append(Branch(self._otherwise(question), (), self.step(question.otherwise)))
         return Step(asked(question.namespace, question.feature), tuple(branches))
 
     def _cpu_step(self, question: Question) -> Step:
         found = list(_cpu_paths(question, ()))
         branches = []
-        for place, (words, node) in enumerate(found):
-            following = found[place + 1 :]
+        for place, path in enumerate(found):
+            following = found[place + 1] if place + 1 < len(found) else None
             # What leads to the same as the next answer, which is about less, need not be said.
-            if following and following[0][1] is node and words[-1:] == ("",):
+            if following is not None and following.to is path.to and path.is_rest:
                 continue
-            text = " with ".join(filter(None, words)) or "another CPU"
-            branches.append(Branch(text, self.step(node)))
+            text = " with ".join(path.words) or "another CPU"
+            branches.append(Branch(text, path.conditions, self.step(path.to)))
         return Step("CPU", tuple(branches))
 
     def _otherwise(self, question: Question) -> str:
@@ -86,24 +102,43 @@ class _Outliner:
         return "older, or none" if is_chain else "another, or none"
 
 
-def _cpu_paths(
-    question: Question, before: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], Node]]:
-    """Yield the answers to questions about the CPU, one after another, and what follows.
+class _Path(NamedTuple):
+    """Answers to questions about the CPU, one after another, and what follows from all of them.
 
-    An answer has a text for each of its parts; the last one is empty where what remains is meant.
+    `is_rest` where what none of the last question's answers holds for is meant.
+    """
+
+    words: tuple[str, ...]
+    conditions: tuple[Condition, ...]
+    to: Node
+    is_rest: bool
+
+
+def _cpu_paths(question: Question, before: tuple[tuple[str, Condition], ...]) -> Iterator[_Path]:
+    """Yield the paths from *question* on, to be tried in this order.
+
+    Args:
+        question: about the CPU.
+        before: answers on the way to it, in words and as conditions.
     """
     for answer in question.answers:
-        words = (*before, _cpu_answer(question, answer))
-        if isinstance(answer.node, Question) and answer.node.namespace in CPU_FAMILIES:
-            yield from _cpu_paths(answer.node, words)
-        else:
-            yield words, answer.node
-    rest = question.otherwise
-    if isinstance(rest, Question) and rest.namespace in CPU_FAMILIES:
-        yield from _cpu_paths(rest, before)
+        said = (*before, (_cpu_answer(question, answer), _condition(question, answer)))
+        yield from _cpu_ways(answer.node, said, is_rest=False)
+    yield from _cpu_ways(question.otherwise, before, is_rest=True)
+
+
+def _cpu_ways(
+    node: Node, said: tuple[tuple[str, Condition], ...], *, is_rest: bool
+) -> Iterator[_Path]:
+    if isinstance(node, Question) and node.namespace in CPU_FAMILIES:
+        yield from _cpu_paths(node, said)
     else:
-        yield (*before, ""), rest
+        words = tuple(text for text, _ in said)
+        yield _Path(words, tuple(condition for _, condition in said), node, is_rest)
+
+
+def _condition(question: Question, answer: Answer) -> Condition:
+    return Condition(question.namespace, question.feature, answer.values)
 
 
 def _cpu_answer(question: Question, answer: Answer) -> str:

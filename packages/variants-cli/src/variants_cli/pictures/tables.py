@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..matrix.model import Value, Variant
+from ..matrix.model import Value
 from .coverage import IDLE, NOTHING, NULL, OTHER, Choice, optional_namespaces
 from .release import Release
 from .wording import (
@@ -17,6 +17,8 @@ from .wording import (
 )
 
 GAPS = (NOTHING, IDLE, NULL, OTHER)
+
+_MOST_NAMES = 4
 
 
 @dataclass(frozen=True)
@@ -106,25 +108,27 @@ def variant_table(release: Release) -> Table:
             same = names[: place + 1] == list(before[: place + 1]) and place + 1 < len(axes)
             cells.append("" if same else _value_text(variant.values[axis]))
         before = names
-        machines = list(default[variant.label]) or _machines_if_enabled(release, variant)
+        machines = _some(default[variant.label]) or "; ".join(
+            f"{workload.added}: {_some(getting)}"
+            for workload in release.workloads[1:]
+            if (getting := workload.coverage.machines_by_label[variant.label])
+        )
         rows.append(
             (
                 *cells,
                 variant.label,
                 needs_text(variant.settings.properties, optional) or "any machine",
-                ", ".join(machines) or "-",
+                machines or "-",
             )
         )
     columns = (*axes, "label", "needs", "machines that get it")
     return Table("Variants", columns, tuple(rows), frozenset(("label",)))
 
 
-def _machines_if_enabled(release: Release, variant: Variant) -> list[str]:
-    return [
-        f"{name} ({workload.added})"
-        for workload in release.workloads[1:]
-        for name in workload.coverage.machines_by_label[variant.label]
-    ]
+def _some(names: Sequence[str]) -> str:
+    """Return the first of *names*, and the number of the others, which the machines' table has."""
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def machine_table(release: Release) -> Table:

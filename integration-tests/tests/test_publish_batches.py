@@ -19,6 +19,8 @@ import pytest
 from pep_variants.formats.reader import read_metadata
 from pep_variants.model.label import split_label
 from support.field_releases import AARCH64, FLASH_ATTN, VLLM, X86_64, FieldRelease, dependencies
+from support.loopback import served_folder
+from support.object_storage import object_storage
 from support.publishers import Machine, Publishers, chosen
 from support.upload_server import STORED, upload_index
 from support.wheels import Wheel
@@ -81,12 +83,14 @@ class Place:
         index: URL of its pages.
         environ: variables of the publishers.
         on_request: sets what is called at each request to it; None where there are none.
+        kills: which request, or else which rename, is the last one of each run.
     """
 
     options: tuple[str, ...]
     index: str
     environ: dict[str, str]
     on_request: Callable[[Callable[[], None]], None] | None = None
+    kills: tuple[int, ...] = (2, 7, 9, 6, 11)
 
 
 @contextmanager
@@ -99,7 +103,28 @@ def upload_api(folder):
         yield Place(("--repository-url", server.url), server.simple, {}, set_hook)
 
 
-PLACES = {"upload API": upload_api}
+@contextmanager
+def directory(folder):
+    with served_folder(folder) as url:
+        yield Place(("--to", str(folder)), f"{url}simple/", {}, kills=(2, 3, 5, 4, 3))
+
+
+@contextmanager
+def bucket(_folder):
+    with object_storage("wheels") as server:
+
+        def set_hook(call):
+            def faults(_method, _path, _number):
+                call()
+
+            server.faults = faults
+
+        yield Place(
+            ("--to", "s3://wheels"), f"{server.url}/wheels/simple/", server.environ(), set_hook
+        )
+
+
+PLACES = {"upload API": upload_api, "directory": directory, "S3": bucket}
 
 
 @pytest.fixture(scope="session")
@@ -177,21 +202,14 @@ def test_killed_five_times(tmp_path, batches, patched, name, kind):
         journals = tmp_path / "journals"
 
         def command(dist):
-            return (
-                "publish",
-                dist,
-                *place.options,
-                "--journal",
-                journals / dist.name,
-                "--no-verify",
-            )
+            return ("publish", dist, *place.options, "--journal", journals / dist.name)
 
         assert publishers.run([command(old)]) == [0]
         commands = [command(dist) for dist in dists]
         known: set[str] = set()
         done: set[Machine] = set()
         kills = 0
-        for number in (2, 7, 9, 6, 11, 0):
+        for number in (*place.kills, 0):
             variables = {}
             if place.on_request is None:
                 variables["KILL_AT_RENAME"] = str(number)

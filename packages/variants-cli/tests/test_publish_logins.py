@@ -270,3 +270,15 @@ class TestAttestations:
         assert f"of the plain wheel {PLAIN}: attest the variant wheel itself" in result.err
         assert index.sent == []
         assert publish("--no-attestations").code == 0
+
+    def test_in_a_directory(self, variants, attested, dist, tmp_path):
+        """As a provenance object, which the page names."""
+        place = tmp_path / "place"
+        assert variants("publish", dist, "--to", place).code == 0
+        path = place / "simple" / "example-pkg" / "index.v1_json"
+        files = {item["filename"]: item for item in json.loads(path.read_text())["files"]}
+        found = json.loads((path.parent / files[WHEEL3]["provenance"]).resolve().read_text())
+        (bundle,) = found["attestation_bundles"]
+        assert bundle["publisher"]["kind"] == "Sigstore"
+        assert bundle["attestations"] == [json.loads(attested.read_text())]
+        assert files[PLAIN].get("provenance") is None

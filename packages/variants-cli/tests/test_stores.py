@@ -278,3 +278,13 @@ def test_keys_of_a_profile(storage, tmp_path, monkeypatch, name):
 def test_profile_that_is_not_there(tmp_path):
     with pytest.raises(StoreError, match="the AWS profile 'none'"):
         RemoteStore("s3://bucket/x", {"HOME": str(tmp_path), "AWS_PROFILE": "none"})
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [("az://container/x", "no credentials were found: AZURE_STORAGE_ACCOUNT_NAME and")],
+)
+def test_no_credentials(url, message, monkeypatch):
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
+    with pytest.raises(StoreError, match=message):
+        RemoteStore(url, {})

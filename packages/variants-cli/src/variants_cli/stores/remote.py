@@ -40,6 +40,8 @@ _HINTS = {
     "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_TOKEN",
 }
 _REFUSED = re.compile(r"status code: 40[13]")
+_NO_CREDENTIALS = ("169.254.", "metadata.google", "Account must be specified")
+"""In errors of looking for them, last at addresses that only machines in clouds have."""
 _CODE = re.compile(r"<Code>([^<]{1,60})</")
 _MESSAGE = re.compile(r"<Message>([^<]{1,200})</")
 _DETAILS = re.compile(r" in [\d.]+(?:ns|µs|ms|s)(?:, after \d+ retries[^-]*)?")
@@ -222,6 +224,10 @@ class RemoteStore:
         if _no_bucket(error):
             bucket = urlsplit(self._url).hostname
             return StoreError(f"{self._url}: there is no bucket {bucket}: create it first")
+        if any(word in reason for word in _NO_CREDENTIALS):
+            return StoreError(
+                f"{place}: no credentials were found: {_HINTS[self._scheme]} ({reason})"
+            )
         if isinstance(
             error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError
         ) or _REFUSED.search(reason):
@@ -233,10 +239,6 @@ class RemoteStore:
             return StoreError(
                 f"{place}: the storage does not support conditional writes (If-Match), which "
                 f"keep two publishers from losing each other's files ({reason})"
-            )
-        if "credential" in reason.lower() or "169.254." in reason or "metadata.google" in reason:
-            return StoreError(
-                f"{place}: no credentials were found: {_HINTS[self._scheme]} ({reason})"
             )
         return StoreError(f"{place}: {reason}")
 

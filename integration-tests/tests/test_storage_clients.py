@@ -1,0 +1,160 @@
+"""What `variants publish --to` writes, read by pip with the shim, pip as it is, and uv."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from support.environments import ROOT, Environment, clean_environ, uv_command
+from support.github_server import github_server
+from support.loopback import served_folder
+from support.object_storage import object_storage
+from support.servers import nginx
+from support.wheels import Wheel
+
+INSTALL = ("pip", "install", "--python", sys.executable, "--no-cache")
+ARCH = {"NV_VARIANT_PROVIDER_FORCE_SM_ARCH": "9.0"}
+DOCUMENT = ROOT / "docs" / "publishing-storage.md"
+
+
+def variants(*arguments: str | Path, environ: dict[str, str] | None = None) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", "from variants_cli.main import main; main()", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=clean_environ(environ),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def batches(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two batches of one release: plain and null, then a variant that needs another project."""
+    folder = tmp_path_factory.mktemp("batches")
+    first, second = folder / "first", folder / "second"
+    for path in (first, second):
+        path.mkdir()
+    for wheel in (
+        Wheel("demo", "1.0+local", files={"demo.py": "plain"}),
+        Wheel("fast", "2.0"),
+    ):
+        (first / wheel.filename).write_bytes(wheel.build())
+    for path, label, needed in (
+        (first, "null", None),
+        (second, "cu12", "12.0"),
+        (second, "cu13", "13.0"),
+    ):
+        requires = ("fast",) if needed else ()
+        wheel = Wheel("demo", "1.0+local", requires=requires, files={"demo.py": label})
+        build = folder / wheel.filename
+        build.write_bytes(wheel.build())
+        options = [f"--property=nvidia :: cuda_version_lower_bound :: {needed}"] if needed else []
+        variants("make", build, "--namespace", "nvidia", "--label", label, *options, "-o", path)
+    return [first, second]
+
+
+@pytest.fixture(params=["directory", "nginx", "s3", "releases"])
+def index(request: pytest.FixtureRequest, tmp_path: Path, batches: list[Path]) -> Iterator[str]:
+    """Both batches published to each kind of place; the URL of the index."""
+    with ExitStack() as stack:
+        environ: dict[str, str] = {}
+        to, pages = str(tmp_path / "place"), None
+        if request.param == "s3":
+            storage = stack.enter_context(object_storage("bucket"))
+            environ, to = storage.environ(), "s3://bucket/wheels/nightly"
+            url = f"{storage.url}/bucket/wheels/nightly/"
+        elif request.param == "nginx":
+            if shutil.which("nginx") is None:
+                pytest.skip("nginx is missing")
+            url = stack.enter_context(nginx(tmp_path / "place", tmp_path / "nginx"))
+        else:
+            (tmp_path / "place").mkdir()
+            url = stack.enter_context(served_folder(tmp_path / "place"))
+        if request.param == "releases":
+            github = stack.enter_context(github_server())
+            environ, pages = github.environ(), f"github-pages:{to}"
+            to = "github-releases:octo/demo@v1"
+        for batch in batches:
+            options = ["--pages", pages] if pages else []
+            options += ["--index-url", f"{url}simple/"] if request.param != "nginx" else []
+            variants("publish", batch, "--to", to, *options, environ=environ)
+        yield f"{url.rstrip('/')}/simple/"
+
+
+@pytest.mark.one
+def test_pip_with_the_shim(patched: Environment, index: str) -> None:
+    for driver, expected in (
+        ("12.8", ["demo-1.0+local-cu12", "fast-2.0"]),
+        ("11.0", ["demo-1.0+local-null"]),
+    ):
+        machine = {"NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION": driver, **ARCH}
+        done = patched.pip("install", "--dry-run", "--index-url", index, "demo", env=machine)
+        (line,) = (line for line in done.out.splitlines() if line.startswith("Would install"))
+        assert sorted(line.split()[2:]) == sorted(expected), done
+
+
+@pytest.mark.one
+def test_pip_as_it_is(plain: Environment, index: str, tmp_path: Path) -> None:
+    done = plain.pip("install", "--target", str(tmp_path / "target"), "--index-url", index, "demo")
+    assert "Successfully installed demo-1.0+local" in done.out
+    assert (tmp_path / "target" / "demo.py").read_text() == "plain"
+
+
+@pytest.mark.one
+def test_uv(index: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [
+            *uv_command(),
+            *INSTALL,
+            "--target",
+            tmp_path / "target",
+            "--default-index",
+            index,
+            "demo",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=clean_environ(),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "demo==1.0+local" in done.stderr
+    assert (tmp_path / "target" / "demo.py").read_text() == "plain"
+
+
+REQUESTS = [
+    ("/simple/demo/", "text/html", "/simple/demo/index.html"),
+    ("/simple/demo/", "*/*", "/simple/demo/index.html"),
+    ("/simple/", "text/html", "/simple/index.html"),
+    (
+        "/wheels/simple/demo/",
+        "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html; q=0.1",
+        "/wheels/simple/demo/index.v1_json",
+    ),
+    ("/simple/demo/index.html", "*/*", "/simple/demo/index.html"),
+    ("/files/demo/0/demo.whl", "*/*", "/files/demo/0/demo.whl"),
+]
+
+
+@pytest.mark.one
+@pytest.mark.parametrize(("path", "accept", "expected"), REQUESTS)
+def test_function_of_cloudfront(path: str, accept: str, expected: str) -> None:
+    """The function in the documents gives the object for each request."""
+    node = shutil.which("node") or shutil.which("node", path=str(Path(sys.executable).parent))
+    if node is None:
+        pytest.skip("node is missing")
+    (code,) = re.findall(r"```javascript\n(.*?)```", DOCUMENT.read_text("utf-8"), re.DOTALL)
+    event = {"request": {"uri": path, "headers": {"accept": {"value": accept}}}}
+    script = f"{code}\nconsole.log(handler({json.dumps(event)}).uri)"
+    done = subprocess.run([node, "-e", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == expected

@@ -244,7 +244,7 @@ def found(script, data, machine, shown, target, *, is_file, versions=MappingProx
     }
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(documents(), platforms, files, st.sampled_from(SYSTEMS), st.booleans(), st.integers(0, 3))
 def test_random(script, document, machine, named, system, is_file, number):
     names = [_filename(*parts) for parts in named]

@@ -12,12 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pip._internal.index.collector import IndexContent, parse_links
 
+from conformance.field.standin import pages
 from support.environments import clean_environ
 from support.loopback import served_folder
 from support.wheels import Wheel
 from variants_cli.project_pages import render
-from variants_index.pages import Page, PageFile, html_projects
+from variants_index.pages import HTML, Page, PageFile, html_page, html_projects, read_page
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), None
@@ -85,6 +87,29 @@ def test_uv(index, tmp_path, asked, found):
 def test_pip(index, tmp_path, asked, found):
     command = ("pip", "install", "--no-cache-dir", "--index-url", index, asked)
     assert installed(tmp_path, *command) == [found]
+
+
+@pytest.mark.parametrize("project", sorted(pages()))
+def test_published(project):
+    found = pages()[project]
+    documents = {name: path.read_bytes() for name, path in found.documents.items()}
+    files = tuple(
+        PageFile(name, f"../../{name}", {"sha256": "0" * 64})
+        for name in (*found.wheels, *documents)
+    )
+    page = Page(project, files)
+    url = f"https://index.example/simple/{project}/"
+    body = render(page, documents)
+    # Ours, then that of pip: the same links as of a page of links.
+    one, other = (read_page(each, HTML, url, project) for each in (body, html_page(page)))
+    assert sorted(one.files, key=str) == sorted(other.files, key=str)
+    links = [
+        {(link.url, link.hash) for link in parse_links(IndexContent(each, HTML, "utf-8", url))}
+        for each in (body, html_page(page))
+    ]
+    assert links[0] == links[1]
+    assert len(links[0]) == len(files)
+    assert len(body) < 2 * len(html_page(page)) + 80_000
 
 
 @pytest.mark.skipif(BROWSER is None, reason="needs Chromium")

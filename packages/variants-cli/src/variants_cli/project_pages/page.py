@@ -12,9 +12,10 @@ from importlib.metadata import version
 from importlib.resources import files as resources
 from typing import Any, NamedTuple
 
+from pep_variants import limits
 from pep_variants.model.label import NULL_LABEL
 from pep_variants.model.metadata import Metadata
-from variants_index.pages import Page, html_link, html_metas
+from variants_index.pages import Page, html_link, html_metas, html_page
 
 from ..console import counted
 from .choice_data import choice_tree
@@ -51,7 +52,8 @@ def render(page: Page, documents: Mapping[str, bytes], *, index_url: str | None 
     """Return the page of a project in HTML (PEP 503). Equal arguments give equal bytes.
 
     Every file is one link, with the attributes of `variants_index.pages.html_page`; there are no
-    other links.
+    other links. Where that would be more than readers of pages take (`limits.PAGE_BYTES`), the page
+    has the links alone.
 
     Args:
         page: the files of the project, and its status.
@@ -61,7 +63,9 @@ def render(page: Page, documents: Mapping[str, bytes], *, index_url: str | None 
     """
     releases = releases_of(page, documents)
     data = choice_tree(page.project, releases) if _is_choice(releases) else None
-    return "\n".join([*_head(page), *_body(page, releases, index_url), *_script(data), ""]).encode()
+    lines = [*_head(page), *_body(page, releases, index_url), *_script(data), ""]
+    body = "\n".join(lines).encode()
+    return body if len(body) <= limits.PAGE_BYTES else html_page(page)
 
 
 def _is_choice(releases: Sequence[Release]) -> bool:

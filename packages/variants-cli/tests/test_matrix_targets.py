@@ -9,7 +9,7 @@ import pytest
 from packaging.tags import Tag
 
 from variants_cli.matrix.combination import combine, distinct, select
-from variants_cli.matrix.interpreters import RUNNING, find_interpreter
+from variants_cli.matrix.interpreters import RUNNING, find_interpreter, forget_interpreters
 from variants_cli.matrix.reading import read_matrix
 from variants_cli.matrix.wheel_targets import is_built_for, read_platform, read_python
 
@@ -290,7 +290,7 @@ def test_an_interpreter_on_the_path(tmp_path, monkeypatch):
 
     if sys.platform == "win32":
         pytest.skip("a script is no program there")
-    find_interpreter.cache_clear()
+    forget_interpreters()
     program = tmp_path / "python3.99"
     answer = [str(program), "3.99.0", "linux-x86_64", "x86_64", "-O3", "cpython", [3, 99], False]
     program.write_text(
@@ -300,11 +300,11 @@ def test_an_interpreter_on_the_path(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(interpreters, "find_uv", lambda: None)
     assert find_interpreter(read_python("3.99"), "build").version == "3.99.0"
-    find_interpreter.cache_clear()
+    forget_interpreters()
 
 
 def test_missing_interpreter(write, variants, tmp_path, monkeypatch):
-    find_interpreter.cache_clear()
+    forget_interpreters()
     monkeypatch.setenv("UV_PYTHON_DOWNLOADS", "never")
     monkeypatch.setenv("UV_OFFLINE", "1")
     (tmp_path / "pyproject.toml").write_text(
@@ -328,4 +328,4 @@ def test_missing_interpreter(write, variants, tmp_path, monkeypatch):
         )  # fmt: skip
         assert result.code == 1
         assert f"error: {message}" in result.err
-    find_interpreter.cache_clear()
+    forget_interpreters()

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,6 +26,7 @@ print(json.dumps([
     bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
 ]))
 """
+_LOCK = threading.Lock()
 _SECONDS = 60
 _FETCH_SECONDS = 1800
 
@@ -58,7 +60,6 @@ RUNNING = Interpreter(
 """The interpreter of this process."""
 
 
-@lru_cache(maxsize=64)
 def find_interpreter(python: Python | None, frontend: str) -> Interpreter:
     """Return the interpreter for *python*, the running one for None.
 
@@ -70,6 +71,27 @@ def find_interpreter(python: Python | None, frontend: str) -> Interpreter:
     """
     if python is None:
         return RUNNING
+    with _LOCK:  # what many builds want is looked for once
+        found = _found(python, frontend)
+    if isinstance(found, BuildError):
+        raise found
+    return found
+
+
+@lru_cache(maxsize=64)
+def _found(python: Python, frontend: str) -> Interpreter | BuildError:
+    try:
+        return _find(python, frontend)
+    except BuildError as error:
+        return error
+
+
+def forget_interpreters() -> None:
+    """Forget what was found, for programs that change what there is."""
+    _found.cache_clear()
+
+
+def _find(python: Python, frontend: str) -> Interpreter:
     for program in _candidates(python, frontend):
         found = _queried(program, python)
         if found is not None:

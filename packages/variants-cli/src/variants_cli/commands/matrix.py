@@ -142,6 +142,12 @@ def _share(
 )
 @click.option("--fresh", is_flag=True, help="Rebuild wheels that are up to date.")
 @click.option(
+    "--gate/--no-gate",
+    default=True,
+    show_default=True,
+    help="Refuse variants that 'build.benchmark' finds slower than the null variant.",
+)
+@click.option(
     "--index/--no-index", "indexed", default=True, show_default=True, help="Index the built wheels."
 )
 def matrix(
@@ -162,6 +168,7 @@ def matrix(
     isolation: bool,
     against: Path | None,
     fresh: bool,
+    gate: bool,
     indexed: bool,
 ) -> None:
     """Show, plan or build the variants of build matrices.
@@ -209,7 +216,7 @@ def matrix(
 
         def plan_of(matrix: Matrix, folder: str) -> Plan:
             tool = find_frontend(frontend)
-            return Plan(matrix, target, tool, isolation, jobs, fresh, subfolder=folder)
+            return Plan(matrix, target, tool, isolation, jobs, fresh, subfolder=folder, gate=gate)
 
         build_projects(projects, chosen, plan_of, against)
         if indexed:

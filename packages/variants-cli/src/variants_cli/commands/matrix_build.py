@@ -22,6 +22,7 @@ from ..matrix.build_results import (
 from ..matrix.building import build_all, for_this_machine, locked
 from ..matrix.model import Variant
 from ..matrix.source_archive import make_sdist
+from .matrix_checks import check_built
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,8 +74,14 @@ def build_variants(
                         click.echo(f"{place} {event.name} FAILED", err=True)
                         fail(str(event.error))
                         _show_log(event.error)
-    order = {variant.name: number for number, variant in enumerate(here)}
-    built.sort(key=lambda item: order[item.name])
+        order = {variant.name: number for number, variant in enumerate(here)}
+        built.sort(key=lambda item: order[item.name])
+        if plan.has_checks and built:
+            with progress.paused():
+                refused = check_built(plan, variants, built, sdist)
+            failed += refused
+            left = {item.name for item in refused}
+            built = [item for item in built if item.name not in left]
     for labels in same_contents(built):
         warn(
             f"{' and '.join(labels)} install the same files: "

@@ -51,6 +51,7 @@ class Plan:
         fresh: rebuild wheels that are up to date.
         against: what variants are built against, by name; nothing for others.
         subfolder: folder below `folder` for what belongs to this project alone; empty for none.
+        gate: refuse variants that are slower than the null variant.
     """
 
     matrix: Matrix
@@ -61,9 +62,30 @@ class Plan:
     fresh: bool = False
     against: Mapping[str, Foundation] = field(default_factory=dict)
     subfolder: str = ""
+    gate: bool = True
 
     @property
     def folder(self) -> Path:
         """Folder for logs, results and source trees, beside the one for wheels."""
         output = self.output.absolute()
         return output.with_name(f"{output.name}-build") / self.subfolder
+
+    @property
+    def has_checks(self) -> bool:
+        """Whether built wheels are tested or measured before they are put into `output`."""
+        return bool(self.matrix.build.tests) or self.matrix.build.benchmark is not None
+
+    @property
+    def unchecked(self) -> Path:
+        """Folder for wheels that were not checked yet, or failed."""
+        return self.folder / "unchecked"
+
+    @property
+    def target(self) -> Path:
+        """Folder that wheels are written to when they are built."""
+        return self.unchecked if self.has_checks else self.output
+
+    def place(self, wheel: str) -> Path:
+        """Return the path of the wheel with this name: checked, else unchecked."""
+        places = (self.output / wheel, self.unchecked / wheel)
+        return next((path for path in places if path.exists()), self.target / wheel)

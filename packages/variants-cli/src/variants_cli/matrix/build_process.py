@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -11,15 +12,31 @@ from contextlib import suppress
 from pathlib import Path
 
 from .build_plan import BuildError
+from .memory import MemoryWatch
 
 _SHOWN_LINES = 12
+_STEP, _LOOK_EVERY = 0.02, 0.3
+"""Seconds after which a process is asked whether it has ended, and its memory is looked at."""
+_KILLED = -9
+_OUT_OF_MEMORY = re.compile(
+    r"Killed signal terminated program|\bOut of memory\b|cannot allocate memory|signal: 9, SIGKILL",
+    re.IGNORECASE,
+)
+"""What compilers and build tools print when the kernel ends one of them."""
 
 
 class CommandRunner:
     """Runs one command at a time, and terminates it when the build is stopped."""
 
-    def __init__(self, stop: threading.Event) -> None:
+    def __init__(self, stop: threading.Event, memory: int = 0) -> None:
+        """Set up.
+
+        Args:
+            stop: set to stop the build.
+            memory: bytes that a command may take, with its children; 0 for no limit.
+        """
         self._stop = stop
+        self._memory = memory
 
     def run(
         self,
@@ -28,6 +45,7 @@ class CommandRunner:
         environment: Mapping[str, str],
         what: str,
         otherwise: str = "choose another --frontend",
+        folder: Path | None = None,
     ) -> None:
         """Run the command *line*.
 
@@ -36,6 +54,7 @@ class CommandRunner:
             log: file for its output.
             environment: its environment variables.
             what: what the command makes, for messages.
+            folder: working directory, by default that of this process.
             otherwise: what to do other than installing a missing command, for messages.
 
         Raises:
@@ -53,6 +72,7 @@ class CommandRunner:
                     stdout=stream,
                     stderr=subprocess.STDOUT,
                     env=dict(environment),
+                    cwd=folder,
                     # Compilers are grandchildren: terminate the whole process group.
                     start_new_session=os.name == "posix",
                 )
@@ -60,19 +80,26 @@ class CommandRunner:
                 raise BuildError(
                     f"{what}: {line[0]} not found: install it, or {otherwise}"
                 ) from None
+            watch, looked = MemoryWatch(self._memory), 0.0
             try:
-                while process.poll() is None and not self._stop.wait(0.02):
-                    pass
+                while process.poll() is None and not self._stop.wait(_STEP):
+                    looked += _STEP
+                    if looked >= _LOOK_EVERY:
+                        looked = 0.0
+                        if watch.exceeded(process.pid):
+                            break
             finally:
                 if process.poll() is None:
                     _terminate(process)
         if process.returncode:
             if self._stop.is_set():
                 raise BuildError(f"{what}: stopped")
+            watch.check(what)
             lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-            raise BuildError(
-                f"{what}: exit code {process.returncode}: see {log}", lines[-_SHOWN_LINES:]
-            )
+            ended = f"exit code {process.returncode}"
+            if process.returncode == _KILLED or _OUT_OF_MEMORY.search("\n".join(lines[-200:])):
+                ended += " (killed, perhaps for lack of memory: build.memory limits it)"
+            raise BuildError(f"{what}: {ended}: see {log}", lines[-_SHOWN_LINES:])
 
 
 def _terminate(process: subprocess.Popen[bytes]) -> None:

@@ -62,7 +62,7 @@ def read_result(plan: Plan, path: Path) -> Built | None:
     """Return the result in *path*, None if it is missing or the wheel has changed since."""
     try:
         built = Built(**json.loads(path.read_text(encoding="utf-8")))
-        wheel = plan.output / Path(built.wheel).name
+        wheel = plan.place(Path(built.wheel).name)
         unchanged = file_digest(wheel) == built.sha256
     except (OSError, ValueError, TypeError):  # missing, or not written by us
         return None
@@ -79,7 +79,7 @@ def remove_former(plan: Plan, path: Path, wheel: Path) -> None:
     """Remove the wheel of the result in *path* if only its tags differ from those of *wheel*."""
     former = read_result(plan, path)
     if former is not None and former.wheel != wheel.name:
-        other = plan.output / Path(former.wheel).name
+        other = plan.place(Path(former.wheel).name)
         if same_release(other, wheel):
             other.unlink()
 

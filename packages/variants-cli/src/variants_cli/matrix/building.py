@@ -13,6 +13,7 @@ from pathlib import Path
 
 from .build_plan import BuildError, Plan
 from .build_results import Built, Failed
+from .memory import machine_memory, parallel_builds
 from .model import Variant
 from .source_archive import SourceArchive
 from .variant_build import build_variant
@@ -45,6 +46,7 @@ def locked(plan: Plan) -> Iterator[None]:
 
     plan.folder.mkdir(parents=True, exist_ok=True)
     plan.output.mkdir(parents=True, exist_ok=True)
+    plan.target.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(plan.folder / "lock", timeout=0):
             for left in plan.folder.glob("tree-*"):
@@ -65,12 +67,13 @@ def build_all(
     """
     source = SourceArchive.read(sdist)
     stop = threading.Event()
+    jobs = parallel_builds(plan.jobs, plan.matrix.build.memory, machine_memory())
     pending = list(variants)
     running: dict[Future[Built | Failed], Variant] = {}
-    with ThreadPoolExecutor(plan.jobs) as executor:
+    with ThreadPoolExecutor(jobs) as executor:
         try:
             while pending or running:
-                while pending and len(running) < plan.jobs:
+                while pending and len(running) < jobs:
                     variant = pending.pop(0)
                     yield variant
                     running[executor.submit(build_variant, plan, variant, source, stop)] = variant

@@ -14,6 +14,7 @@ from pep_variants.errors import VariantError, redacted
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.property import Property
 
+from .checked_commands import Benchmark, Test
 from .wheel_targets import Platform, Python
 
 
@@ -154,12 +155,18 @@ class Build:
         repair: words of the command that repairs a wheel before it is packed, by `sys.platform`,
             see `repairing`.
         after: projects that are built first.
+        tests: what tests built wheels.
+        benchmark: what compares them with the null variant, None for nothing.
+        memory: bytes that one build may take, 0 for no limit.
     """
 
     source: Path
     backend: str = ""
     repair: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     after: tuple[After, ...] = ()
+    tests: tuple[Test, ...] = ()
+    benchmark: Benchmark | None = None
+    memory: int = 0
 
 
 @dataclass(frozen=True)

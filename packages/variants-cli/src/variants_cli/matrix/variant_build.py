@@ -112,7 +112,7 @@ def _build_or_reuse(
     if done is not None and done.metadata == metadata:
         return replace(done, how=KEPT)
     if done is not None:
-        wheel = plan.output / done.wheel
+        wheel = plan.place(done.wheel)
         with replacing(wheel) as stream, open_source(wheel) as old:
             old.write(stream, variant_json)
         built = replace(done, sha256=file_digest(wheel), metadata=metadata, how=PACKED)
@@ -135,14 +135,17 @@ def _build_or_reuse(
                 plan.frontend, "wheel", tree, target, settings, isolated=plan.isolated,
                 python=interpreter.executable, constraints=constraints,
             )  # fmt: skip
-            CommandRunner(stop).run(line, log, environment, variant.name)
+            runner = CommandRunner(stop, plan.matrix.build.memory)
+            runner.run(line, log, environment, variant.name)
             _only_wheel(target, variant.name, log)
             target.rename(kept)
         wheel = _only_wheel(kept, variant.name, log)
         if repair:
             wheel = _repaired(plan, variant, repair, wheel, Path(folder), environment, stop)
         _check_target(variant, wheel, repaired=bool(repair))
-        wheel, contents = _pack(wheel, plan.output, variant, variant_json)
+        wheel, contents = _pack(wheel, plan.target, variant, variant_json)
+    if plan.has_checks:  # until it is checked, no former one takes its place
+        (plan.output / wheel.name).unlink(missing_ok=True)
     seconds = round(time.monotonic() - start, 1)
     built = Built(
         variant.name,

@@ -52,6 +52,7 @@ def build_variants(
         raise click.ClickException("none of the selected variants can be built on this machine")
     built: list[Built] = []
     failed: list[Failed] = []
+    refused: list[Failed] = []
     note(f"building with {plan.frontend} from {plan.matrix.build.source}")
     with locked(plan), _Progress(len(here)) as progress:
         try:
@@ -101,8 +102,9 @@ def build_variants(
         click.echo(plan.output / item.wheel)
     if failed:
         left_out = ", ".join(sorted((item.name for item in failed), key=order.__getitem__))
+        how = "could not be built or did not pass" if refused else "could not be built"
         raise click.ClickException(
-            f"{len(failed)} of {counted(len(here), 'variant')} could not be built: {left_out}; "
+            f"{len(failed)} of {counted(len(here), 'variant')} {how}: {left_out}; "
             "no index was written; run the same command again to continue"
         )
     return built

@@ -11,6 +11,7 @@ import click
 from ..console import fail, note, one_line, warn
 from ..matrix.build_plan import BuildError
 from ..matrix.build_results import Failed
+from ..matrix.checked_commands import FASTER
 from ..matrix.checking import Checked, Checker
 from ..matrix.performance_gate import shown
 
@@ -62,6 +63,8 @@ def check_built(
                 )
             if item.is_slower and not plan.gate:
                 warn(f"{item.name} is slower than {benchmark.baseline}: kept, as --no-gate says")
+            elif not (item.is_slower or item.is_faster or benchmark.require == FASTER):
+                note(f"{item.name} is not faster than {benchmark.baseline}: is it worth a wheel?")
     return failed
 
 

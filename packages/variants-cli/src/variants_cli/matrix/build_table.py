@@ -12,7 +12,7 @@ from pep_variants.errors import shortened
 
 from .after_table import read_after
 from .backends import BACKENDS
-from .checked_commands import AUTO, MEASURES, ROUNDS, Benchmark, Test
+from .checked_commands import AS_FAST, AUTO, MEASURES, REQUIRED, ROUNDS, Benchmark, Test
 from .memory import read_size
 from .model import Build
 from .repairing import PLACEHOLDERS, SYSTEMS
@@ -20,7 +20,7 @@ from .table_checks import TableChecks
 
 _KEYS = ("source", "backend", "repair", "test", "benchmark", "memory", "after")
 _TEST = ("command", "requires", "only")
-_BENCHMARK = ("command", "requires", "rounds", "measure", "tolerance", "baseline")
+_BENCHMARK = ("command", "requires", "rounds", "measure", "tolerance", "baseline", "require")
 _MOST_ROUNDS = 1000
 
 
@@ -88,6 +88,11 @@ def _benchmark(value: object, checks: TableChecks) -> Benchmark | None:
             f"{path}.measure",
             f"{shortened(measure)} is not a measure; there are {', '.join(MEASURES)}",
         )
+    require = checks.string(table, "require", path, AS_FAST)
+    if require not in REQUIRED:
+        raise checks.error(
+            f"{path}.require", f"expected one of {', '.join(REQUIRED)}, found {shortened(require)}"
+        )
     rounds = table.get("rounds", ROUNDS)
     if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= _MOST_ROUNDS:
         raise checks.error(
@@ -106,6 +111,7 @@ def _benchmark(value: object, checks: TableChecks) -> Benchmark | None:
         measure,
         float(tolerance),
         checks.string(table, "baseline", path, Benchmark.baseline),
+        require,
     )
 
 

@@ -14,6 +14,10 @@ MEASURES = (AUTO, PRINTED, CPU, WALL)
 """What a benchmark measures: the number on its last line, its CPU time, or its duration; by default
 the number if there is one, else CPU time."""
 
+AS_FAST, FASTER = "as-fast", "faster"
+REQUIRED = (AS_FAST, FASTER)
+"""What a variant has to be to pass: not slower than the baseline, or faster than it."""
+
 ROUNDS = 9
 """Rounds of a benchmark: the second least and the second greatest of nine ratios are an interval
 that has the median with 96 % confidence, whatever the distribution."""
@@ -49,6 +53,7 @@ class Benchmark:
         measure: one of `MEASURES`.
         tolerance: how much slower than the baseline is no harm, as a share.
         baseline: label of the variant that others are compared with.
+        require: one of `REQUIRED`.
     """
 
     words: tuple[str, ...]
@@ -57,6 +62,7 @@ class Benchmark:
     measure: str = AUTO
     tolerance: float = 0.01
     baseline: str = "null"
+    require: str = AS_FAST
 
 
 def filled(words: Sequence[str], values: Mapping[str, str]) -> list[str]:

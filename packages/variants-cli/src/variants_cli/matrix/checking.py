@@ -24,8 +24,8 @@ from pep_variants.files import replacing
 
 from .build_plan import BuildError, Plan
 from .build_process import CommandRunner
-from .build_results import Built, fingerprint, read_result
-from .checked_commands import AUTO, CPU, PRINTED, WALL, Benchmark, filled
+from .build_results import Built, file_digest, fingerprint, read_result
+from .checked_commands import AUTO, CPU, FASTER, PRINTED, WALL, Benchmark, filled
 from .fresh_environment import Environment, make_environment
 from .interpreters import find_interpreter
 from .model import Variant
@@ -104,7 +104,10 @@ class Checker:
             return Checked(built)
         if built.label in reasons:
             return Checked(built, untested=f"not tested here: {reasons[built.label]}")
-        inputs = fingerprint([built.fingerprint, built.contents, [asdict(test) for test in tests]])
+        inputs = fingerprint(
+            [built.fingerprint, built.contents, [asdict(test) for test in tests],
+             _scripts([word for test in tests for word in test.words], project)]
+        )  # fmt: skip
         if self._known(built, "test").get("inputs") == inputs:
             return Checked(built, tested=True)
         try:
@@ -163,15 +166,17 @@ class Checker:
             comparison = self._comparison(built, baseline, benchmark, project, folder)
         except VariantError as error:
             return replace(checked, error=error)
-        refused = comparison.is_slower and self._plan.gate
+        wanted = benchmark.require == FASTER and not comparison.is_faster
+        refused = (comparison.is_slower or wanted) and self._plan.gate
         refusal = self._refusal(comparison, benchmark) if refused else None
         return replace(checked, comparison=comparison, error=refusal)
 
     @staticmethod
     def _refusal(found: Comparison, benchmark: Benchmark) -> BuildError:
         own, other = (shown(value, found.unit) for value in (found.time, found.baseline_time))
+        how = "slower" if found.is_slower else "not faster"
         return BuildError(
-            f"{found.name}: refused, as it is slower than {benchmark.baseline}: {own} against "
+            f"{found.name}: refused, as it is {how} than {benchmark.baseline}: {own} against "
             f"{other}, {found.ratio:.3f} times as long ({found.low:.3f} to {found.high:.3f}): "
             "correct its flags, leave it out, or pass --no-gate"
         )
@@ -190,7 +195,8 @@ class Checker:
         cpu = detected_cpu(platform.machine())
         inputs = fingerprint(
             [built.contents, baseline.contents, baseline.fingerprint, benchmark.words,
-             benchmark.requires, benchmark.rounds, benchmark.measure, cpu.name if cpu else ""]
+             benchmark.requires, benchmark.rounds, benchmark.measure, cpu.name if cpu else "",
+             _scripts(benchmark.words, project)]
         )  # fmt: skip
         known = self._known(built, "benchmark")
         if known.get("inputs") == inputs:
@@ -305,6 +311,12 @@ class _Run:
     def _output(self) -> str:
         # The first line is the command.
         return self.log.read_text(encoding="utf-8", errors="replace").partition("\n")[2]
+
+
+def _scripts(words: Sequence[str], project: Path) -> list[str]:
+    """Return the digests of the files that the words of a command name."""
+    paths = (Path(word) for word in filled(words, {"project": str(project)}))
+    return [file_digest(path) for path in paths if path.is_file()]
 
 
 def _cpu_seconds() -> float:

@@ -9,17 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from packaging.requirements import InvalidRequirement, Requirement
-
 from pep_variants.choose.markers import VariantContext, reduce_requirement
 from pep_variants.formats.reader import read_metadata
 from pep_variants.model.filename import parse_filename
 from pep_variants.model.label import NULL_LABEL, split_label
-from pep_variants.wheelfile.core_metadata import METADATA_FILE, read_fields
+from pep_variants.wheelfile.core_metadata import METADATA_FILE, requirements_of
+from pep_variants.wheelfile.metadata_edits import Edits
 from pep_variants.wheelfile.rewriting import open_source
-from pep_variants.wheelfile.wheel import VARIANT_FILE
+from pep_variants.wheelfile.wheel import VARIANT_FILE, WheelContents
 
-from .build_plan import BuildError
 from .build_process import CommandRunner
 from .frontends import find_uv
 
@@ -86,17 +84,10 @@ def make_environment(
     label = parse_filename(wheel.name).label or NULL_LABEL
     environment = Environment(folder / "environment", label)
     plain = folder / split_label(wheel.name)[0]
-    with open_source(wheel) as source:
-        dependencies = _dependencies(
-            source.contents.read(METADATA_FILE) or b"",
-            source.contents.read(VARIANT_FILE) or b"{}",
-            label,
-        )
-        with plain.open("wb") as stream:
-            source.write(stream, None)
+    with open_source(wheel) as source, plain.open("wb") as stream:
+        source.write(stream, None, _reduced(source.contents, label))
     uv = find_uv()
     target = str(environment.folder)
-    installed = [*dependencies, *requires]
     program = str(environment.programs / ("python.exe" if sys.platform == "win32" else "python"))
     if uv is not None:
         lines = [[uv, "venv", "--quiet", "--python", python, target]]
@@ -104,33 +95,19 @@ def make_environment(
     else:
         lines = [[python, "-m", "venv", target]]
         install = [program, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    lines.append([*install, "--no-deps", str(plain)])
-    lines += [[*install, *installed]] if installed else []
+    lines.append([*install, str(plain), *requires])
     hidden: Mapping[str, str] = {k: v for k, v in os.environ.items() if k not in _HIDDEN}
     for line in lines:
         runner.run(line, log, hidden, what, "install uv or pip")
     return environment
 
 
-def _dependencies(metadata: bytes, variant_json: bytes, label: str) -> list[str]:
-    """Return the dependencies of a variant that apply here, without extras.
-
-    Raises:
-        BuildError: one is not valid.
-    """
+def _reduced(contents: WheelContents, label: str) -> Edits:
+    """Return the edits after which a wheel has the dependencies of its variant alone."""
+    variant_json = contents.read(VARIANT_FILE) or b"{}"
     properties = read_metadata(variant_json, label).properties_of(label) or {}
     context = VariantContext(label, properties)
-    found = []
-    for text in read_fields(metadata).get("requires-dist", ()):
-        reduced = reduce_requirement(text, context)
-        if reduced is None:
-            continue
-        try:
-            requirement = Requirement(reduced)
-        except InvalidRequirement as error:
-            raise BuildError(f"{label}: Requires-Dist: {error}") from None
-        marker = requirement.marker
-        # Others are left to the installer, which knows the interpreter.
-        if marker is None or "extra" not in str(marker) or marker.evaluate({"extra": ""}):
-            found.append(reduced)
-    return found
+    given = requirements_of(contents.read(METADATA_FILE) or b"")
+    reduced = (reduce_requirement(text, context) for text in given)
+    kept = tuple(text for text in reduced if text is not None)
+    return Edits(remove=("*",), add=kept) if kept != given else Edits()

@@ -48,11 +48,16 @@ class Comparison:
         return self.low > 1 and self.ratio > 1 + self.tolerance
 
     @property
+    def is_faster(self) -> bool:
+        """Whether the variant is faster than the baseline by more than noise."""
+        return self.high < 1
+
+    @property
     def verdict(self) -> str:
         """One of ``faster``, ``as fast`` and ``slower``."""
         if self.is_slower:
             return "slower"
-        return "faster" if self.high < 1 else "as fast"
+        return "faster" if self.is_faster else "as fast"
 
 
 def compare(

@@ -131,10 +131,12 @@ class Checker:
     ) -> Environment:
         variant = self._variants[built.name]
         python = find_interpreter(variant.python, self._plan.frontend).executable
+        against = self._plan.against.get(built.name)
         return make_environment(
             folder / f"{kind}-{built.name}", self._plan.place(built.wheel), requires, python,
             self._runner, self._plan.folder / f"{built.name}-install.log",
             f"{built.name}: the environment of its {kind}",
+            against.constraints(folder) if against is not None else None,
         )  # fmt: skip
 
     def _line(

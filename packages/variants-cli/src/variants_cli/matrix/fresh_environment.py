@@ -61,6 +61,7 @@ def make_environment(
     runner: CommandRunner,
     log: Path,
     what: str,
+    constraints: Path | None = None,
 ) -> Environment:
     """Make an environment, and install *wheel* with its dependencies and *requires*.
 
@@ -75,6 +76,7 @@ def make_environment(
         runner: runs the commands.
         log: file for their output.
         what: what it is for, for messages.
+        constraints: file with constraints, such as the wheels that it was built against.
 
     Raises:
         BuildError: something cannot be installed.
@@ -95,7 +97,8 @@ def make_environment(
     else:
         lines = [[python, "-m", "venv", target]]
         install = [program, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    lines.append([*install, str(plain), *requires])
+    options = ["--constraint", str(constraints)] if constraints is not None else []
+    lines.append([*install, *options, str(plain), *requires])
     hidden: Mapping[str, str] = {k: v for k, v in os.environ.items() if k not in _HIDDEN}
     for line in lines:
         runner.run(line, log, hidden, what, "install uv or pip")

@@ -1,5 +1,7 @@
 """Which credentials an upload has, by options, variables, files and keyrings."""
 
+from contextlib import nullcontext
+
 import pytest
 
 from variants_cli.publishing.credentials import CredentialsError
@@ -179,7 +181,8 @@ def test_project_pages(upload, pages):
 
 def test_project_pages_that_are_named(home):
     options = UploadOptions(repository_url=URL, index_url="https://me:pw@pages.example/all")
-    assert found(home, options).index_url == "https://pages.example/all/"
+    assert found(home, options).index_url == "https://me:pw@pages.example/all/"
+    assert "pw" not in repr(found(home, options))
     assert not found(home, options).guessed
     destination = found(home, UploadOptions(repository_url=URL), UV_PUBLISH_CHECK_URL="http://c/s/")
     assert destination.index_url == "http://c/s/"
@@ -203,6 +206,9 @@ def test_prompts(home, url, typed, expected):
 
     pair, _source = login(home, UploadOptions(repository_url=url), ask=ask)
     assert pair == expected
+    assert len(asked) == len(typed)
+    with pytest.raises(CredentialsError) if url == PYPI else nullcontext():
+        login(home, UploadOptions(repository_url=url), ask=ask, TWINE_NON_INTERACTIVE="true")
     assert len(asked) == len(typed)
     assert [hidden for _, hidden in asked] == [len(typed) == 1 and url == PYPI, True][: len(typed)]
 

@@ -109,15 +109,30 @@ def read_attestation(path: Path, filename: str, sha256: str) -> Attestation:
     Raises:
         AttestationError: it is no attestation object of version 1, or of another file.
     """
-
-    def problem(place: str, words: str) -> AttestationError:
-        return AttestationError(": ".join(filter(None, (path.name, place, words))))
-
     try:
         with path.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
     except OSError as error:
-        raise problem("", error.strerror or str(error)) from None
+        raise AttestationError(f"{path.name}: {error.strerror or error}") from None
+    predicate_type, text = check_attestation(data, path.name, (filename, sha256))
+    return Attestation(path, predicate_type, text)
+
+
+def check_attestation(data: bytes, source: str, file: tuple[str, str]) -> tuple[str, str]:
+    """Check an attestation object; return its predicate type, and the object on one line.
+
+    Args:
+        data: JSON.
+        source: its name, for messages.
+        file: name and SHA-256 (hexadecimal) of what it has to be of.
+
+    Raises:
+        AttestationError: it is no attestation object of version 1, or of another file.
+    """
+
+    def problem(place: str, words: str) -> AttestationError:
+        return AttestationError(": ".join(filter(None, (source, place, words))))
+
     if len(data) > MAX_BYTES:
         raise problem("", f"larger than {MAX_BYTES:,} bytes")
     tree = Tree(problem, "object")
@@ -145,11 +160,11 @@ def read_attestation(path: Path, filename: str, sha256: str) -> Attestation:
         )
     name = tree.string(subjects[0], "name", f"{place}.subject") or ""
     digest = tree.table(subjects[0], "digest", f"{place}.subject").get("sha256")
-    _compare(problem, (name, digest), (filename, sha256))
+    _compare(problem, (name, digest), file)
     predicate_type = tree.string(statement, "predicateType", place)
     if not predicate_type:
         raise problem(f"{place}.predicateType", "missing")
-    return Attestation(path, predicate_type, json.dumps(whole, separators=(",", ":")))
+    return predicate_type, json.dumps(whole, separators=(",", ":"))
 
 
 def form_value(attestations: Sequence[str]) -> str:

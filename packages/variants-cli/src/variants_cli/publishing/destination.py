@@ -58,8 +58,8 @@ class Destination:
 
     Attributes:
         upload_url: without user information.
-        index_url: of the project pages, without user information, with a slash at its end. If the
-            user does not say it, it follows from the upload URL, see `simple_urls`.
+        index_url: of the project pages, with a slash at its end; may hold user information. If
+            the user does not say it, it follows from the upload URL, see `simple_urls`.
         login: the credentials, to be asked for before each request.
         cert: path of a bundle of certificate authorities, None for the system's.
         client_cert: path of a client certificate with its key.
@@ -67,7 +67,7 @@ class Destination:
     """
 
     upload_url: str
-    index_url: str
+    index_url: str = field(repr=False)
     login: Login
     cert: str | None = None
     client_cert: str | None = None
@@ -104,11 +104,13 @@ def destination_of(
     found = _repository(options, environ)
     if found is None:
         return None
+    if environ.get("TWINE_NON_INTERACTIVE", "").lower() in ("1", "true", "yes", "on"):
+        ask = None
     try:
         url, in_url = split_credentials(found.url)
-        index_url = split_credentials(_index_url(options, environ) or "")[0]
     except InvalidUrl as error:
         raise RepositoryError(str(error)) from None
+    index_url = _index_url(options, environ)
     cert = options.cert or environ.get("TWINE_CERT") or found.ca_cert
     client_cert = options.client_cert or found.client_cert
     login = login_for(

@@ -14,7 +14,7 @@ import pytest
 from variants_cli import matrices
 from variants_cli.matrix.combination import combine
 from variants_cli.matrix.reading import read_matrix
-from variants_cli.pictures import coverage, tables
+from variants_cli.pictures import coverage, mermaid, tables
 from variants_cli.pictures.decision_tree import Leaf
 from variants_cli.pictures.machines import read_machines
 from variants_cli.pictures.mermaid import flowchart
@@ -412,3 +412,14 @@ def test_pythons_and_platforms_are_no_columns(tmp_path, run):
     data = page_data(run(path, "--format", "html").out)
     assert data["variants"] == ["v3", "null"]
     assert "| cpu | label |" in run(path, "--format", "markdown").out
+
+
+def test_tree_that_mermaid_does_not_draw(monkeypatch, run):
+    monkeypatch.setattr(mermaid, "MAXIMUM_ARROWS", 20)
+    result = run(TORCH, "--format", "mermaid")
+    assert result.out.startswith("flowchart LR")
+    assert "warning: Mermaid draws at most 20 arrows" in result.err
+    text = run(TORCH, "--format", "markdown").out
+    assert "```mermaid" not in text
+    assert "- CUDA driver 13.0 or newer: Compute capability?\n" in text
+    assert "  - Compute capability 9.0: CPU?\n    - CPU x86-64-v4: `cuda13_0_sm90_avx512`\n" in text

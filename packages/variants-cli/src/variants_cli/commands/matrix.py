@@ -24,7 +24,7 @@ from ..matrix.output import LIMITS, PARTS, TEXTS, metadata, table
 from ..matrix.parts import counts, grouped, read_share, share
 from ..matrix.project_order import Project, read_projects, select_lenient
 from ..matrix.reading import read_matrix
-from ..pictures.documents import DOCUMENTS, SEVERAL, document
+from ..pictures.documents import DOCUMENTS, SEVERAL, document, problem_of
 from .arguments import preference_options
 from .index import index
 from .matrix_projects import as_text, as_text_of_one, build_projects, show_table
@@ -196,7 +196,10 @@ def matrix(
     if form in DOCUMENTS and not build:
         examined = [_read(file, source, only, part, variant_allow_provider) for file in files]
         releases = _releases(examined, machines, variant_enable)
-        _print(document(form, releases), output)
+        text = document(form, releases)
+        _print(text, output)
+        if problem := problem_of(form, text):
+            warn(problem)
         return
     projects = read_projects(files)
     if source is not None:

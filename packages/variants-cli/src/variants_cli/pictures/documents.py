@@ -37,6 +37,20 @@ def document(form: str, releases: Sequence[Release]) -> str:
     return _ONE[form](release)
 
 
+def problem_of(form: str, text: str) -> str:
+    """Return what programs that show *text*, a document, will not do with it; mostly empty."""
+    if form != MERMAID:
+        return ""
+    from .mermaid import MAXIMUM_ARROWS, MAXIMUM_TEXT, is_drawn
+
+    if is_drawn(text):
+        return ""
+    return (
+        f"Mermaid draws at most {MAXIMUM_ARROWS} arrows and {MAXIMUM_TEXT:,} characters "
+        "by default: select variants with --only, or use --format html"
+    )
+
+
 def _html(release: Release) -> str:
     from .html import page
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from .mermaid import flowchart
+from .decision_tree import DecisionTree, Leaf
+from .mermaid import flowchart, is_drawn
+from .outline import Step, outline
 from .overview import overview_tables
 from .release import Release
 from .tables import (
@@ -59,7 +61,7 @@ def _release(release: Release) -> Iterator[str]:
         if len(release.workloads) > 1:
             yield from (f"### {_text(workload_text(workload.added).capitalize())}", "")
         if workload.tree is not None:
-            yield from ("```mermaid", flowchart(workload.tree).rstrip("\n"), "```", "")
+            yield from _tree(workload.tree)
         if workload.problem:
             yield from (_text(workload.problem), "")
     yield from ("## Axes", "")
@@ -67,6 +69,32 @@ def _release(release: Release) -> Iterator[str]:
         yield from _table(table, 3)
         for reference in references(release, table.title):
             yield from _reference(reference)
+
+
+def _tree(tree: DecisionTree) -> Iterator[str]:
+    chart = flowchart(tree)
+    if is_drawn(chart):
+        yield from ("```mermaid", chart.rstrip("\n"), "```")
+    else:  # a picture of that size could not be read, either
+        yield from _steps(outline(tree), "", set())
+    yield ""
+
+
+def _steps(node: Step | Leaf, indent: str, seen: set[int]) -> Iterator[str]:
+    """Yield *node* as a nested list; a step that came before is only named."""
+    if isinstance(node, Leaf):
+        yield f"{indent}- {_code(node.label or NO_VARIANT)}"
+        return
+    for branch in node.branches:
+        answer = f"{indent}- {_text(node.title)} {_text(branch.text)}: "
+        if isinstance(branch.to, Leaf):
+            yield answer + _code(branch.to.label or NO_VARIANT)
+        elif id(branch.to) in seen and not branch.to.is_last:
+            yield f"{answer}{_text(branch.to.title)}, as above"
+        else:
+            seen.add(id(branch.to))
+            yield f"{answer}{_text(branch.to.title)}?"
+            yield from _steps(branch.to, f"{indent}  ", seen)
 
 
 def _table(table: Table, level: int) -> Iterator[str]:

@@ -17,6 +17,17 @@ _STYLES = (
 )
 """Colours that can be read on light and on dark pages."""
 
+MAXIMUM_ARROWS, MAXIMUM_TEXT = 499, 50_000
+"""What Mermaid draws by default (``maxEdges``, ``maxTextSize``), and GitHub with it: the number of
+arrows, and of characters."""
+
+_ARROW = " -- "
+
+
+def is_drawn(chart: str) -> bool:
+    """Return whether *chart* is within the limits that Mermaid has by default."""
+    return chart.count(_ARROW) <= MAXIMUM_ARROWS and len(chart) <= MAXIMUM_TEXT
+
 
 def flowchart(tree: DecisionTree) -> str:
     """Return *tree* as the text of a flowchart, which ends with a line break."""
@@ -45,7 +56,7 @@ class _Flowchart:
             self.lines.append(f'{name}{{{{"{_text(node.title)}?"}}}}:::question')
             for branch in node.branches:
                 target = self.add(branch.to)
-                self.lines.append(f'{name} -- "{_text(branch.text)}" --> {target}')
+                self.lines.append(f'{name}{_ARROW}"{_text(branch.text)}" --> {target}')
         return self._steps[id(node)]
 
     def _name(self) -> str:

@@ -124,6 +124,16 @@
     });
   }
 
+  // On paper nothing can be unfolded.
+  let folded = [];
+  window.addEventListener("beforeprint", () => {
+    folded = [...document.querySelectorAll("details:not([open])")];
+    for (const details of folded) details.open = true;
+  });
+  window.addEventListener("afterprint", () => {
+    for (const details of folded) details.open = false;
+  });
+
   for (const line of cells) for (const cell of line) cell.tabIndex = -1;
   if (cells.length && cells[0].length) cells[0][0].tabIndex = 0;
   for (const input of [machineFilter, variantFilter]) input.addEventListener("input", filter);

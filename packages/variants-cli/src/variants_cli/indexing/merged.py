@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from pep_variants.model.metadata import Metadata
 
 
+_WRITTEN: dict[frozenset[bytes], bytes] = {}
+"""Documents by the files that they were merged from."""
+
+_SMALL = 64 * 1024
+_KEPT = 500
+
+
 def write_merged(files: Sequence[VariantFile]) -> bytes:
     """Return the ``*-variants.json`` of *files*.
 
@@ -31,8 +38,20 @@ def write_merged(files: Sequence[VariantFile]) -> bytes:
         InconsistentMetadata: two of them contradict each other.
         MetadataError: no generation can represent the metadata of wheels of several generations.
     """
-    # Wheels for several Pythons have the same metadata: read it once.
+    # Wheels for several Pythons have the same metadata, versions often the same variants.
     files = list({file.data: file for file in files}.values())
+    key = frozenset(file.data for file in files)
+    if (known := _WRITTEN.get(key)) is not None:
+        return known
+    data = _write(files)
+    if sum(map(len, key)) <= _SMALL:
+        if len(_WRITTEN) >= _KEPT:
+            _WRITTEN.clear()
+        _WRITTEN[key] = data
+    return data
+
+
+def _write(files: Sequence[VariantFile]) -> bytes:
     merged = merge_all(file.metadata for file in files)
     lost = lost_priorities(merged)
     if any(map(_in_zeros, files)):

@@ -1,6 +1,7 @@
 """Matrices with axes for Pythons and platforms: several wheels of one label."""
 
 import json
+import os
 import shlex
 import sys
 import time
@@ -297,7 +298,11 @@ def test_an_interpreter_on_the_path(tmp_path, monkeypatch):
         f"#!/bin/sh\ncase \"$2\" in *build*) echo build;; *) echo '{json.dumps(answer)}';; esac\n"
     )
     program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
+    other = tmp_path / "first"
+    other.mkdir()
+    (other / "python3.99").write_text("#!/bin/sh\nexit 127\n")
+    (other / "python3.99").chmod(0o755)
+    monkeypatch.setenv("PATH", os.pathsep.join([str(other), str(tmp_path)]))
     monkeypatch.setattr(interpreters, "find_uv", lambda: None)
     assert find_interpreter(read_python("3.99"), "build").version == "3.99.0"
     forget_interpreters()

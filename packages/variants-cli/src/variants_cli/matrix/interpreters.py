@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import shutil
 import subprocess
@@ -122,9 +123,11 @@ def _candidates(python: Python, frontend: str) -> Iterator[str]:
             )
             if found:
                 yield found
-    program = shutil.which(python.program)
-    if program is not None:
-        yield program
+    # The first one on the path may be pyenv's, which is no Python unless it is chosen.
+    for folder in os.get_exec_path():
+        program = shutil.which(python.program, path=folder)
+        if program is not None:
+            yield program
 
 
 def _queried(program: str, python: Python) -> Interpreter | None:

@@ -321,14 +321,16 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if not path.is_file():
             self._send(404, b"", {})
             return
-        data, status, headers = path.read_bytes(), 200, {}
+        size, start, status, headers = path.stat().st_size, 0, 200, {}
+        end = size - 1
         if span := re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", "")):
-            size = len(data)
             start = int(span[1]) if span[1] else max(0, size - int(span[2]))
-            end = min(int(span[2]), size - 1) if span[1] and span[2] else size - 1
+            end = min(int(span[2]), end) if span[1] and span[2] else end
             headers["Content-Range"] = f"bytes {start}-{end}/{size}"
-            status, data = 206, data[start : end + 1]
-        self._send(status, data, headers)
+            status = 206
+        with path.open("rb") as stream:
+            stream.seek(start)
+            self._send(status, stream.read(end + 1 - start), headers)
 
     def _send(
         self, status: int, body: bytes, headers: dict[str, str], reason: str | None = None

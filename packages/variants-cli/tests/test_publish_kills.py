@@ -1,5 +1,6 @@
 """`variants publish` is killed at every step, and the same command brings it to its end."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import zipfile
 from functools import partial
 
 import pytest
@@ -149,3 +151,51 @@ def test_the_same_twice_at_once(dist, index):
     _, err = first.communicate(timeout=60)
     assert first.returncode == 0, err
     assert sorted(index.sent) == sorted(FILES)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
+def test_progress_bars(dist, index):
+    """On stderr, where a person looks; stdout stays JSON."""
+    import pty
+
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, str(dist), "--repository-url", index.url, "--json"],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=slave, text=True,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "200", "TWINE_USERNAME": ""},
+    )  # fmt: skip
+    os.close(slave)
+    seen = []
+
+    def read():
+        with contextlib.suppress(OSError):  # the other end is closed
+            while data := os.read(master, 65536):
+                seen.append(data)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    out, _ = process.communicate(timeout=60)
+    reader.join()
+    os.close(master)
+    shown = b"".join(seen).decode()
+    assert process.returncode == 0, shown
+    assert json.loads(out)["verified"]
+    assert "all files" in shown
+    assert f"note: {DOCUMENT}: published" in shown
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts memory as Linux does")
+def test_memory_is_constant(tmp_path, index, build_wheel, variant_json):
+    """A wheel of 200 MB is never in memory."""
+    folder = tmp_path / "large"
+    data = bytes(200_000_000)
+    build_wheel(
+        V3_WHEEL, folder=folder, files={"data": data}, method=zipfile.ZIP_STORED,
+        variant=variant_json("x86_64_v3", V3),
+    )  # fmt: skip
+    process = started(folder, index, "--no-verify")
+    err = process.stderr.read()
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, err
+    assert used.ru_maxrss < 120_000  # in KiB; about 45,000, whatever the size

@@ -80,7 +80,6 @@ class UploadIndex:
         simple: base URL of the pages.
         uploads: all requests, in order.
         files: what it has: filename to path.
-        times: page reads, in order: name of the project.
         credentials: user name and password that an upload needs, None for none.
         tokens: mints upload tokens, of which the newest counts; None: no trusted publishing.
         takes_metadata: accepts ``*-variants.json``.
@@ -97,7 +96,6 @@ class UploadIndex:
         self.url = self.simple = ""
         self.uploads: list[Upload] = []
         self.files: dict[str, Path] = {}
-        self.times: list[str] = []
         self.credentials: tuple[str, str] | None = None
         self.tokens: TokenServer | None = None
         self.takes_metadata = True
@@ -158,7 +156,6 @@ class UploadIndex:
     def page(self, project: str, *, as_json: bool) -> bytes | None:
         """Return the page of *project*, None if it has no files of it."""
         with self._lock:
-            self.times.append(project)
             files = self.files
             if self.stale:
                 self.stale -= 1

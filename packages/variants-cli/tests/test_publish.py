@@ -92,6 +92,7 @@ class TestOneRelease:
             "[1/4] variant wheels: 1 file",
             f"  {WHEEL3}: {in_bytes((dist / WHEEL3).stat().st_size)}, uploaded",
             "[2/4] index-level metadata: 1 file",
+            f"  {DOCUMENT}: published",
             "[3/4] null variants: 1 file",
             f"  {NULL}: {in_bytes((dist / NULL).stat().st_size)}, uploaded",
             "[4/4] non-variant wheels: 1 file",
@@ -265,7 +266,7 @@ class TestMerging:
         assert result.code == 0, result.err
         assert index.sent == [DOCUMENT, WHEEL4]  # before the wheels: it could be refused
         assert index.labels(DOCUMENT) == {"null", "x86_64_v3", "x86_64_v4"}
-        assert "merged with what was there" in result.err
+        assert f"  {DOCUMENT}: published, with what others published" in result.out
         (document,) = publish(second, "--json").json["metadata"]
         assert document["merged"]
 
@@ -373,7 +374,7 @@ class TestFaults:
         index.faults[NULL] = [Fault(503)]
         result = publish(dist, "--retries", "0")
         assert result.code == 1
-        assert "status 503; tried once: run the command again later" in result.err
+        assert f"{NULL}: status 503; tried once: run the command again later" in result.err
         assert set(index.files) == {DOCUMENT, WHEEL3}
         index.uploads.clear()
         result = publish(dist)

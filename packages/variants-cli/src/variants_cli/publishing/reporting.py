@@ -31,6 +31,9 @@ class Reporter(Protocol):
     def done(self, filename: str, size: int, state: str) -> None:
         """Show that the target has a file."""
 
+    def published(self, filename: str, state: str) -> None:
+        """Show that metadata is visible."""
+
     def note(self, text: str) -> None:
         """Show that something takes longer, or goes another way."""
 
@@ -61,6 +64,10 @@ class Lines:
     def done(self, filename: str, size: int, state: str) -> None:
         """Print the file."""
         self._print(f"  {filename}: {in_bytes(size)}, {state}")
+
+    def published(self, filename: str, state: str) -> None:
+        """Print the name of the metadata."""
+        self._print(f"  {filename}: {state}")
 
     def note(self, text: str) -> None:
         """Print a note."""

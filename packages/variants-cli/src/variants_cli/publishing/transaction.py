@@ -191,8 +191,8 @@ class Transaction:
             committed = self._target.commit(self._releases)
             for name, digest in sorted(committed.documents.items()):
                 journal.commit(name, digest)
-                merged = ", merged with what was there" if name in committed.merged else ""
-                self.reporter.note(f"{name}: published{merged}")
+                merged = ", with what others published" if name in committed.merged else ""
+                self.reporter.published(name, f"published{merged}")
         return Published(states, committed)
 
     def _upload(

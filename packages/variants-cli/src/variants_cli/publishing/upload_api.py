@@ -149,11 +149,18 @@ class UploadApi:
         """Upload *file*; after an answer that was lost, look whether it has arrived."""
         item = file.distribution
         fields = distribution_fields(file)
+        sent = 0
+
+        def count(size: int) -> None:
+            nonlocal sent
+            sent += size
+            progress(size)
 
         def attempt(number: int) -> None:
             if number and self._presence(file) is Presence.SAME:
                 return
-            with closing(FileContent(item.path, item.size, item.sha256, progress)) as content:
+            count(-sent)
+            with closing(FileContent(item.path, item.size, item.sha256, count)) as content:
                 answer = self._client.post(fields, file.filename, content)
             if answer.is_success:
                 return

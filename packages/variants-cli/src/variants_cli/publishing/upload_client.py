@@ -122,6 +122,7 @@ class UploadClient:
         """
         url = self.url
         headers, secrets = _authorization(self._login.credentials())
+        where = f"{self.place}: {filename}" if filename else self.place
         for _ in range(_MAX_REDIRECTS + 1):
             files: list[tuple[str, tuple[str | None, IO[bytes] | str, str | None]]]
             if filename is None or content is None:
@@ -137,8 +138,10 @@ class UploadClient:
                     if response.status_code not in (*_REDIRECTS, *_MOVED):
                         return read_answer(response, _beginning(response), secrets)
                     url = self._following(url, response)
+            except Temporary as problem:
+                raise Temporary(f"{where}: {problem}", problem.asked) from None
             except (httpx.TimeoutException, httpx.NetworkError, httpx.ProtocolError) as error:
-                raise Temporary(f"{self.place}: {describe(error)}") from None
+                raise Temporary(f"{where}: {describe(error)}") from None
             except ForbiddenAddress as error:
                 raise Refused(f"{self.place}: {error}") from None
             except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:

@@ -85,15 +85,17 @@ class ProjectPage:
 
     def refuses(self, case: Case) -> str:
         """Refuse what a page does not do: it resolves nothing and has no options."""
+        if "options" in case.tree or "settings" in case.tree:
+            return "has no options"
         if _is_field(case):
+            if len(case.tree["install"]) > 1:
+                return "resolves nothing"
             kind = case.expect.get("error", {}).get("kind", "unfit")
             return "" if kind == "unfit" else "resolves nothing"
         if case.form != "document":
             return "needs an index" if case.form in ("index", "lock") else "parses no filenames"
         if "target" in case.tree:
             return "needs a target"
-        if "options" in case.tree or "settings" in case.tree:
-            return "has no options"
         if any(name.startswith("VARIANTS_") for name in case.tree.get("environ", {})):
             return "has no options"
         if case.expect.get("error", {}).get("kind") == "dependency":

@@ -421,5 +421,5 @@ def test_tree_that_mermaid_does_not_draw(monkeypatch, run):
     assert "warning: Mermaid draws at most 20 arrows" in result.err
     text = run(TORCH, "--format", "markdown").out
     assert "```mermaid" not in text
-    assert "- CUDA driver 13.0 or newer: Compute capability?\n" in text
-    assert "  - Compute capability 9.0: CPU?\n    - CPU x86-64-v4: `cuda13_0_sm90_avx512`\n" in text
+    assert "CUDA driver?\n\n- 13.0 or newer: Compute capability?\n" in text
+    assert "  - 9.0: CPU?\n    - x86-64-v4: `cuda13_0_sm90_avx512`\n" in text

@@ -76,7 +76,10 @@ def _tree(tree: DecisionTree) -> Iterator[str]:
     if is_drawn(chart):
         yield from ("```mermaid", chart.rstrip("\n"), "```")
     else:  # a picture of that size could not be read, either
-        yield from _steps(outline(tree), "", set())
+        first = outline(tree)
+        if isinstance(first, Step):
+            yield from (f"{_text(first.title)}?", "")
+        yield from _steps(first, "", set())
     yield ""
 
 
@@ -86,7 +89,7 @@ def _steps(node: Step | Leaf, indent: str, seen: set[int]) -> Iterator[str]:
         yield f"{indent}- {_code(node.label or NO_VARIANT)}"
         return
     for branch in node.branches:
-        answer = f"{indent}- {_text(node.title)} {_text(branch.text)}: "
+        answer = f"{indent}- {_text(branch.text)}: "
         if isinstance(branch.to, Leaf):
             yield answer + _code(branch.to.label or NO_VARIANT)
         elif id(branch.to) in seen and not branch.to.is_last:

@@ -50,6 +50,16 @@ def test_it_takes_the_variant_that_fits(every_machine: Machine, index: Index) ->
     assert installed_labels(environment.path) == {"app": "cu128"}
 
 
+def test_another_python_is_no_other_machine(machine: Machine, index: Index) -> None:
+    """What overrides detection counts with --python-version, too."""
+    gpu = machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": index.url})
+    (gpu.work / "requirements.in").write_text("app\n")
+    for python in ("3.10", "3.13"):
+        done = gpu.run("pip", "compile", "--python-version", python, "requirements.in")
+        assert done.code == 0, done
+        assert {line.split("==")[0] for line in done.out.splitlines() if "==" in line} == GPU
+
+
 @pytest.mark.everywhere
 def test_another_machine_with_the_same_cache_gets_its_own(
     every_machine: Machine, index: Index

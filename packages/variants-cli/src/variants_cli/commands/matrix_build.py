@@ -22,7 +22,7 @@ from ..matrix.build_results import (
 from ..matrix.building import build_all, for_this_machine, locked
 from ..matrix.model import Variant
 from ..matrix.source_archive import make_sdist
-from .matrix_checks import check_built
+from .matrix_checks import audit_built, check_built
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -77,6 +77,7 @@ def build_variants(
                         _show_log(event.error)
         order = {variant.name: number for number, variant in enumerate(here)}
         built.sort(key=lambda item: order[item.name])
+        audit_built(plan, variants, built)
         if plan.has_checks and built:
             with progress.paused():
                 refused = check_built(plan, variants, built, sdist)

@@ -10,9 +10,10 @@ import click
 
 from ..console import fail, note, one_line, warn
 from ..matrix.build_plan import BuildError
-from ..matrix.build_results import Failed
+from ..matrix.build_results import KEPT, Failed
 from ..matrix.checked_commands import FASTER
 from ..matrix.checking import Checked, Checker
+from ..matrix.combination import metadata_of
 from ..matrix.performance_gate import shown
 
 if TYPE_CHECKING:
@@ -66,6 +67,25 @@ def check_built(
             elif not (item.is_slower or item.is_faster or benchmark.require == FASTER):
                 note(f"{item.name} is not faster than {benchmark.baseline}: is it worth a wheel?")
     return failed
+
+
+def audit_built(plan: Plan, variants: Sequence[Variant], built: Sequence[Built]) -> None:
+    """Warn where the libraries of wheels that were built now disagree with their labels."""
+    from ..audit.audit_findings import check_instructions
+    from ..audit.wheel_audit import AuditUnavailable
+
+    by_name = {variant.name: variant for variant in variants}
+    for item in built:
+        if item.how == KEPT:
+            continue
+        metadata = metadata_of(plan.matrix, [by_name[item.name]])
+        try:
+            findings = check_instructions(plan.place(item.wheel), metadata)
+        except AuditUnavailable as problem:
+            note(f"instructions are not audited: {problem}")
+            return
+        for finding in findings:
+            warn(f"{item.name}: {finding.place}: {finding.message} [{finding.code}]")
 
 
 def _show(checked: Checked) -> None:

@@ -210,6 +210,10 @@ def test_overlay_of_broken_wheels(tmp_path, dist, url, variants):
     assert "example_pkg-1.0-py3-none-any-null.whl: not a usable zip archive" in result.err
     assert not (tmp_path / "overlay").exists()
     assert variants("index", url).code == 2
+    for option in (("--yank", "x"), ("--status", "x=archived"), ("--base-url", "https://x/")):
+        result = variants("index", url, "-o", tmp_path / "overlay", *option)
+        assert (result.code, result.out) == (2, "")
+        assert f"{option[0]} is for a directory" in result.err
 
 
 def test_recipe(tmp_path, variants):

@@ -382,7 +382,7 @@ def check_index(
             place,
             f"variants.{label}",
             "no wheel here has this label",
-            "add the wheel, or leave out the label if it is not published elsewhere",
+            f"add the wheel, if it is not published elsewhere, or {remedy}",
         )
 
 

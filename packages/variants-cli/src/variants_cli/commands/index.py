@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 
     from ..indexing.directory_index import WrittenIndex
 
+_OF_DIRECTORIES = {
+    "base_url": "--base-url",
+    "yank": "--yank",
+    "unyank": "--unyank",
+    "statuses": "--status",
+}
+
 
 def _yanked(
     _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
@@ -119,6 +126,9 @@ def index(
     if not isinstance(place, Path):
         if output is None:
             raise click.UsageError("a URL needs -o DIR for the output")
+        for name, option in _OF_DIRECTORIES.items():
+            if options[name]:
+                raise click.UsageError(f"{option} is for a directory: a URL lists what it lists")
         plain, fresh = options["plain_pages"], options["fresh"]
         _index_url(place, output, plain_pages=plain, fresh=fresh, as_json=as_json)
         return
@@ -127,7 +137,6 @@ def index(
     from ..publishing.attestations import provenances
 
     output = output or place / "simple"
-    options["yank"] = options["yank"] or {}
     try:
         written = write_index(place, output, IndexSettings(**options, provenances=provenances))
     except DirectoryProblems as error:

@@ -165,7 +165,7 @@ class IndexFiles:
         ):
             written.append(folder / name)
             self._write(written[-1], data)
-        return {os.path.relpath(path, self._output): state_of(path) for path in written}
+        return {_relative(path, self._output): state_of(path) for path in written}
 
     def write_projects(self, names: Sequence[str]) -> None:
         """Write the pages that list all projects."""
@@ -233,3 +233,10 @@ def metadata_path(wheel: Path) -> Path:
 
 def _beside(path: Path, suffix: str) -> Path:
     return path.with_name(path.name + suffix)
+
+
+def _relative(path: Path, start: Path) -> str:
+    try:
+        return os.path.relpath(path, start)
+    except ValueError:  # on another drive of Windows
+        return os.fspath(path.absolute())

@@ -5,9 +5,11 @@ import json
 import os
 import sys
 from functools import partial
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
+from support.loopback import serving
 from support.token_server import TokenServer
 from support.upload_server import upload_index
 
@@ -132,6 +134,31 @@ def test_refused_credentials(variants, dist, index, monkeypatch):
     assert "with TWINE_PASSWORD" in result.err
     assert "hunter1" not in result.out + result.err
     assert index.accepted == []
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_no_redirect_to_another_host(variants, dist, index, status):
+    """Neither files nor credentials are sent there."""
+    received = []
+
+    class Elsewhere(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(status)
+            self.send_header("Location", index.url)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *arguments):
+            received.append(arguments)
+
+    with serving(Elsewhere) as url:
+        options = ("--username", "me", "--password", SECRET)
+        result = variants("publish", dist, "--repository-url", f"{url}/legacy/", *options)
+    assert result.code == 1
+    assert f"redirects to {index.url}" in result.err
+    assert len(received) == 1
+    assert index.uploads == []
 
 
 def test_no_index_is_named(variants, dist, index):

@@ -1,4 +1,4 @@
-"""The commands of docs/build-documents.md: each one that needs no project, index or GPU runs as it stands."""
+"""The commands of docs/build-documents.md that need no project, index or GPU run as they stand."""
 
 from __future__ import annotations
 

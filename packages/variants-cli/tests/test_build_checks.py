@@ -2,6 +2,9 @@
 
 import json
 import os
+import platform
+import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -44,6 +47,8 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
         "Requires-Dist: never-there; 'other' in variant_namespaces\\n",
         INFO + "WHEEL": "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n",
     }
+    if "LIBRARY" in os.environ:
+        files["sample.so"] = pathlib.Path(os.environ["LIBRARY"]).read_bytes()
     files[INFO + "RECORD"] = "".join(
         "%s,sha256=%d,\\n" % (name, hash(text)) for name, text in files.items()
     ) + INFO + "RECORD,,\\n"
@@ -444,7 +449,9 @@ def test_fewer_builds_at_a_time(build, project, tmp_path, monkeypatch):
         f"lock = {str(tmp_path / 'running')!r}\nimport time\n"
         "os.mkdir(lock)\ntime.sleep(0.3)\nos.rmdir(lock)\n"
     )
-    assert build("memory = '900TB'\n", "-j", "3").code == 0
+    result = build("memory = '900TB'\n", "-j", "3")
+    assert result.code == 0
+    assert "note: building 1 at a time: each may take 900000.0 GB, and there is " in result.err
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of Windows are others")
@@ -457,6 +464,23 @@ def test_killed_by_the_kernel(build, project):
     assert build_process._OUT_OF_MEMORY.search(
         "g++: fatal error: Killed signal terminated program cc1plus"
     )
+
+
+@pytest.mark.skipif(
+    shutil.which("cc") is None or sys.platform != "linux" or platform.machine() != "x86_64",
+    reason="there is no C compiler for Linux on x86-64 here",
+)
+def test_libraries_are_audited(build, tmp_path, monkeypatch):
+    source, library = tmp_path / "x.c", tmp_path / "x.so"
+    source.write_text("void f(float *x) { for (int i = 0; i < 999; i++) x[i] *= 3; }\n")
+    command = ["cc", "-O3", "-march=x86-64-v3", "-shared", "-fPIC", "-o", library, source]
+    subprocess.run(command, check=True)
+    monkeypatch.setenv("LIBRARY", str(library))
+    result = build("", only=("null",))
+    assert result.code == 0
+    assert "warning: null: sample.so: has " in result.err
+    assert " in functions such as f; the label declares x86-64-v1 [" in result.err
+    assert "above-label" not in build("", only=("null",)).err  # it is up to date
 
 
 # The file.

@@ -20,6 +20,7 @@ from ..matrix.build_results import (
     unrelated_wheels,
 )
 from ..matrix.building import build_all, for_this_machine, locked
+from ..matrix.memory import machine_memory, parallel_builds, shown_size
 from ..matrix.model import Variant
 from ..matrix.source_archive import make_sdist
 from .matrix_checks import audit_built, check_built
@@ -53,6 +54,13 @@ def build_variants(
     built: list[Built] = []
     failed: list[Failed] = []
     refused: list[Failed] = []
+    memory = plan.matrix.build.memory
+    at_once = parallel_builds(plan.jobs, memory, machine_memory())
+    if at_once < min(plan.jobs, len(here)):
+        note(
+            f"building {at_once} at a time: each may take {shown_size(memory)}, and there is "
+            f"{shown_size(machine_memory() or 0)}"
+        )
     note(f"building with {plan.frontend} from {plan.matrix.build.source}")
     with locked(plan), _Progress(len(here)) as progress:
         try:

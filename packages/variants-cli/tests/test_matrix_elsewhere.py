@@ -107,6 +107,31 @@ def test_matrix_without_pythons_leaves_them_to_cibuildwheel(variants, tmp_path):
     assert cibuildwheel(variants, path) == {"CIBW_ENVIRONMENT": 'A="1"'}
 
 
+def test_tests_of_the_variant(variants, tmp_path):
+    path = tmp_path / "matrix.toml"
+    path.write_text(
+        VARIANT
+        + """
+[axes.cpu.v3]
+properties = ["x86_64 :: level :: v3"]
+[[build.test]]
+command = "python -m pytest '{project}/my tests' -k {label}"
+requires = ["pytest>=8", "numpy"]
+[[build.test]]
+command = "python -c 'import sample'"
+[[build.test]]
+command = "other"
+only = ["v4"]
+"""
+    )
+    assert cibuildwheel(variants, path) == {
+        "CIBW_TEST_REQUIRES": "'pytest>=8' numpy",
+        "CIBW_TEST_COMMAND": (
+            "python -m pytest '{project}/my tests' -k v3 && python -c 'import sample'"
+        ),
+    }
+
+
 @pytest.mark.parametrize(
     ("only", "what"),
     [

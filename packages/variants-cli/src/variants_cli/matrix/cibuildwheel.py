@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from pep_variants.errors import VariantError
 
 from .build_plan import BuildError
+from .checked_commands import filled
 from .flags import Additions, additions
 from .model import Build, Variant
 from .repairing import PLACEHOLDERS
@@ -67,6 +68,14 @@ def cibuildwheel(build: Build, variants: Sequence[Variant]) -> dict[str, str]:
     for system, words in build.repair.items():
         name = f"CIBW_REPAIR_WHEEL_COMMAND_{_SYSTEMS[system].upper()}"
         found[name] = " ".join(_quoted(word) for word in words)
+    tests = [test for test in build.tests if test.is_for(first.label)]
+    found["CIBW_TEST_REQUIRES"] = " ".join(
+        dict.fromkeys(shlex.quote(text) for test in tests for text in test.requires)
+    )
+    found["CIBW_TEST_COMMAND"] = " && ".join(
+        " ".join(_quoted(word) for word in filled(test.words, {"label": first.label}))
+        for test in tests
+    )
     return {name: text for name, text in found.items() if text}
 
 
@@ -192,6 +201,6 @@ def _config_settings(variant: Variant, source: SourceProject) -> str:
 def _quoted(word: str) -> str:
     """Return *word* quoted if it has to be; its placeholders alone do not need it."""
     plain = word
-    for placeholder in PLACEHOLDERS:
+    for placeholder in (*PLACEHOLDERS, "{project}"):
         plain = plain.replace(placeholder, "")
     return word if not plain or shlex.quote(plain) == plain else shlex.quote(word)

@@ -246,3 +246,15 @@ def test_options_that_do_not_go_together(variants, matrix, monkeypatch, options,
     result = variants("make", *options)
     assert result.code == 2
     assert message in result.err
+
+
+def test_abi_dependency_is_not_guessed(variants, build_wheel, tmp_path):
+    path = tmp_path / "matrix.toml"
+    path.write_text(
+        VARIANT
+        + '[axes.cpu.v3]\nproperties = ["x86_64 :: level :: v3"]\n[build]\nafter = ["torch"]'
+    )
+    result = variants("make", "--matrix", path, "--only", "v3", build_wheel())
+    assert result.code == 0
+    assert "warning: " in result.err
+    assert "no abi_dependency on torch is written" in result.err

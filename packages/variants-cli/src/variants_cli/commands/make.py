@@ -289,6 +289,12 @@ def _from_matrix(
     matrix = read_matrix(file)
     matrix = replace(matrix, project=asked(matrix.project))
     variants = combine(matrix)
+    for after in matrix.build.after:
+        if after.abi:
+            warn(
+                f"{file}: build.after: no abi_dependency on {after.project} is written, as the "
+                "release that the wheels were built against is not known: add it as a property"
+            )
     documents: dict[str, bytes] = {}
     jobs = []
     edits = Edits()

@@ -243,3 +243,29 @@ def test_json_of_publish(variants, place, dist):
     assert tree["target"] == place
     assert [entry["filename"] for entry in tree["metadata"]] == [DOCUMENT]
     assert {file["state"] for file in tree["files"]} == {"uploaded"}
+
+
+def test_validate_passes_over_what_is_not_listed_any_more(variants, tmp_path, dist, build_wheel):
+    place = tmp_path / "place"
+    assert variants("publish", dist, "--to", place).code == 0
+    tree = make_variant_json("v2", {"x86_64": {"level": ["v2"]}})
+    build_wheel("demo-1.0-py3-none-any-v2.whl", folder=tmp_path / "more", variant=tree)
+    assert variants("publish", tmp_path / "more", "--to", place).code == 0
+    assert variants("storage", place, "demo", "--remove", "*-v4.whl").code == 0
+    result = variants("validate", place)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.endswith(": 0 errors, 0 warnings\n")
+
+
+def test_an_index_that_was_made_before_is_continued(variants, tmp_path, dist, build_wheel):
+    assert variants("index", dist).code == 0
+    before = Reader(dist).page("demo")
+    tree = make_variant_json("v2", {"x86_64": {"level": ["v2"]}})
+    build_wheel("demo-1.0-py3-none-any-v2.whl", folder=tmp_path / "more", variant=tree)
+    assert variants("publish", tmp_path / "more", "--to", dist).code == 0
+    assert Reader(dist).settled("demo") == {DOCUMENT: {"v2", "v3", "v4", "null"}}
+    after = {file.filename: file for file in Reader(dist).page("demo").files}
+    assert all(after[file.filename] == file for file in before.files if file.filename != DOCUMENT)
+    result = variants("validate", dist)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.endswith(": 0 errors, 0 warnings\n")

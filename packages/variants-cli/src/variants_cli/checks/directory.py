@@ -46,12 +46,15 @@ _MUCH = 5_000_000
 """Bytes of pages that are worth starting processes for, of however few pages."""
 
 
-def check_directory(directory: Path, *, jobs: int | None = None) -> tuple[int, list[Finding]]:
+def check_directory(
+    directory: Path, *, jobs: int | None = None, leave_out: Collection[Path] = ()
+) -> tuple[int, list[Finding]]:
     """Check everything in *directory* and below.
 
     Args:
         directory: of wheels, metadata and pages.
         jobs: number of processes, None for one per core.
+        leave_out: wheels and metadata that are not checked.
 
     Returns:
         The number of checked files, and the findings: first those of single files, then
@@ -61,10 +64,11 @@ def check_directory(directory: Path, *, jobs: int | None = None) -> tuple[int, l
         OSError: a file cannot be read.
     """
     pages = find_pages(directory)
-    wheels, digests = _check_wheels(_files(directory, ".whl"), listed=bool(pages), jobs=jobs)
+    found_wheels = [path for path in _files(directory, ".whl") if path not in leave_out]
+    wheels, digests = _check_wheels(found_wheels, listed=bool(pages), jobs=jobs)
     findings = [finding for wheel in wheels for finding in wheel.findings]
     indexed: dict[Release, list[tuple[Path, Metadata | None]]] = {}
-    paths = _files(directory, METADATA_SUFFIX)
+    paths = [path for path in _files(directory, METADATA_SUFFIX) if path not in leave_out]
     for path in paths:
         metadata, found = check_index_metadata(path)
         findings += found

@@ -98,7 +98,7 @@ def _check(
         return plugin_runner_of({"variant-allow-provider": allowed})
 
     if path.is_dir():
-        return check_directory(path, jobs=jobs)
+        return check_directory(path, jobs=jobs, leave_out=_left_over(path))
     if path.suffix == ".whl":
         checked = check_wheel(path)
         if audit and checked.filename is not None:
@@ -124,3 +124,12 @@ def _audit(path: Path, metadata: Metadata | None) -> list[Finding]:
     except AuditUnavailable as problem:
         note(f"instructions are not audited: {problem}")
         return []
+
+
+def _left_over(directory: Path) -> frozenset[Path]:
+    """Return what `variants publish --to` has left in *directory* for clients of older pages."""
+    if not (directory / "files").is_dir():
+        return frozenset()
+    from ..publishing.maintenance import left_over  # loads more than most checks need
+
+    return left_over(directory)

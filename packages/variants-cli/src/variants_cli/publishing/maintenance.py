@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 from pep_variants.errors import shortened
 from pep_variants.model.filename import metadata_filename
+from pep_variants.model.label import METADATA_SUFFIX
 
 from ..indexing.page_state import matches, unyanked, with_status, yanked
 from ..indexing.update import Update, UpdateError, release_of, updated
+from ..stores.directory import DirectoryStore
+from ..stores.store import StoreError
 from .errors import PublishError
 from .storage_layout import (
     CORE_METADATA_SUFFIX,
@@ -24,15 +27,15 @@ from .storage_layout import (
     path_at,
 )
 from .storage_target import PROBES
+from .stored_index import StoredIndex
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime
+    from pathlib import Path
 
     from variants_index.pages import Page
 
     from ..stores.store import Entry
-    from .stored_index import StoredIndex
 
 KEPT = timedelta(hours=24)
 """How long files that no page lists are kept: a publisher may be about to list them."""
@@ -134,6 +137,38 @@ def unlisted(index: StoredIndex, now: datetime, kept: timedelta = KEPT) -> Unlis
                 is_old = now - entry.modified > kept and not is_held
                 (old if is_old else young).append(entry)
     return Unlisted(tuple(old), tuple(young))
+
+
+def left_over(directory: Path) -> frozenset[Path]:
+    """Return the files of a published directory that only clients with an older page still need.
+
+    Those are what no page lists (`unlisted`), and copies of what a page lists in its layout: the
+    metadata before the last change, and files of the index that was there before. None for a
+    directory that nothing was published to, or with a page that cannot be read.
+    """
+    if not (directory / FILES).is_dir() or not (directory / PAGES).is_dir():
+        return frozenset()
+    index = StoredIndex(DirectoryStore(directory))
+    try:
+        found = unlisted(index, datetime.now(timezone.utc))
+        listed: dict[str, Path] = {}
+        for project in index.projects():
+            page = index.read(project).page
+            for file in page.files if page is not None else ():
+                path = path_at(file.url)
+                if path is not None and is_file_path(path):
+                    listed[file.filename] = directory / path
+    except (PublishError, StoreError):
+        return frozenset()
+    left = {directory / entry.path for entry in (*found.old, *found.young)}
+    copies = (
+        path
+        for name in listed
+        if name.endswith((".whl", METADATA_SUFFIX))
+        for path in (directory / name,)
+        if path != listed[name] and path.is_file()
+    )
+    return frozenset({*left, *copies})
 
 
 def _removed(page: Page, patterns: Sequence[str]) -> set[str]:

@@ -231,5 +231,5 @@ def test_lists_that_set_cflags_are_warned_of(tmp_path):
     done = subprocess.run(
         [*command, str(path)], env=clean_environ(), capture_output=True, text=True, check=True
     )
-    assert f"warning: {path}: fast: CFLAGS takes the place of" in done.stderr
+    assert "fast: CFLAGS takes the place of" in done.stderr
     assert 'write flags.c = ["-mavx2"]' in done.stderr

@@ -4,14 +4,13 @@ import json
 import re
 import shutil
 from functools import partial
-from pathlib import Path
 
 import pytest
 
 from support.upload_server import RECEIVED, RECEIVING, STORED, Fault, upload_index
 from variants_cli.publishing import retries, verification
 from variants_cli.publishing.reporting import in_bytes
-from variants_cli.publishing.steps import steps_of
+from variants_cli.publishing.steps import Kind, kind_of
 
 V3 = {"x86_64": {"level": ["v3"]}}
 V4 = {"x86_64": {"level": ["v4"]}}
@@ -63,23 +62,16 @@ def publish(variants, index):
 
 
 def test_order():
-    names = [
-        "a-1-py3-none-any.whl",
-        "a-1.tar.gz",
-        "a-1-py3-none-any-null.whl",
-        "a-1-variants.json",
-        "a-1-py3-none-any-x.whl",
-        "a-1-py3-none-any-x.whl.metadata",
-        "index.html",
-    ]
-    steps = steps_of(map(Path, names))
-    assert [(step.kind.value, [path.name for path in step.files]) for step in steps] == [
-        ("variant wheels", ["a-1-py3-none-any-x.whl"]),
-        ("index-level metadata", ["a-1-variants.json"]),
-        ("null variants", ["a-1-py3-none-any-null.whl"]),
-        ("non-variant wheels", ["a-1-py3-none-any.whl"]),
-        ("source distributions", ["a-1.tar.gz"]),
-    ]
+    kinds = {
+        "a-1-py3-none-any-x.whl": Kind.VARIANTS,
+        "a-1-variants.json": Kind.METADATA,
+        "a-1-py3-none-any-null.whl": Kind.NULL,
+        "a-1-py3-none-any.whl": Kind.WHEELS,
+        "a-1.tar.gz": Kind.SOURCES,
+    }
+    assert list(kinds.values()) == list(Kind)
+    assert {name: kind_of(name) for name in kinds} == kinds
+    assert kind_of("a-1-py3-none-any-x.whl.metadata") is kind_of("index.html") is None
 
 
 class TestOneRelease:

@@ -181,7 +181,7 @@ _SVE = re.compile(r"\bz\d+(?:\.[bhsdq])?\b|\bp\d+[./]")
 def arm_extension(mnemonic: str, operands: str) -> str:
     """Return the extension of an instruction of AArch64, empty for ARMv8.0.
 
-    SVE and SVE2 are not told apart: both are ``sve``.
+    SVE and SVE2 are not distinguished: both are ``sve``.
     """
     if _SVE.search(operands):
         return "sve"

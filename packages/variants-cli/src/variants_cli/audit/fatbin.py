@@ -2,7 +2,7 @@
 
 nvcc leaves it in "fat binaries": a header, then entries that are either a cubin (machine code of
 one compute capability) or PTX. NVIDIA does not document the layout; only the headers are read, and
-those of CUDA 13.0 were compared with what nvcc was told. ``90a`` is ``90`` there.
+those of CUDA 13.0 were compared with the options of nvcc. ``90a`` is ``90`` there.
 """
 
 from __future__ import annotations

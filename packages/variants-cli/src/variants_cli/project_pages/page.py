@@ -278,8 +278,8 @@ def _item(item: ReleaseFile, common: str | None) -> str:
         f"Python {file.requires_python}" if file.requires_python not in (None, common) else "",
         "attested" if file.provenance is not None else "",
     ]
-    told = html.escape(" · ".join(filter(None, notes)))
-    shown = f' <span class="soft">{told}</span>' if told else ""
+    about = html.escape(" · ".join(filter(None, notes)))
+    shown = f' <span class="soft">{about}</span>' if about else ""
     if file.yanked is None:
         return f"<li>{html_link(file)}{shown}</li>"
     reason = f": {file.yanked}" if file.yanked else ""

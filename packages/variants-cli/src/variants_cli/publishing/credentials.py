@@ -158,7 +158,7 @@ def login_for(
         environ: environment variables.
         trusted_publishing: ``auto``, ``always`` or ``never``.
         client: opens a client for requests to the index.
-        note: tells the user why trusted publishing is not used.
+        note: shows the user why trusted publishing is not used.
         ask: asks on a terminal, None without one.
 
     Raises:

@@ -93,7 +93,7 @@ def destination_of(
     Args:
         options: what the user says.
         environ: environment variables.
-        note: tells the user why trusted publishing is not used.
+        note: shows the user why trusted publishing is not used.
         ask: asks on a terminal, None without one.
 
     Raises:

@@ -19,7 +19,7 @@ class PagesFiles(StoredFiles):
     """`StoredFiles` that refuse what GitHub refuses."""
 
     def __init__(self, store: GithubPagesStore, note: Callable[[str], None]) -> None:
-        """Keep files in *store*; *note* tells the user what may not work."""
+        """Keep files in *store*; *note* shows the user what may not work."""
         super().__init__(store, 1)
         self._pages = store
         self._note = note

@@ -69,7 +69,7 @@ def open_target(
         environ: environment variables.
         pages: where the pages are if *place* keeps the files only, written as *place*.
         index_url: where the pages are served, None if not known.
-        note: tells the user what may not work.
+        note: shows the user what may not work.
 
     Raises:
         PublishError: *place* or *pages* is not usable.

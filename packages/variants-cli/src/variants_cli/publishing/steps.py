@@ -8,17 +8,11 @@ before the source distribution.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from pep_variants.model.label import METADATA_SUFFIX, NULL_LABEL, ZERO_LABEL, split_label
 
 from ..indexing.wheelhouse import SDIST_SUFFIXES, sdist_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 
 class Kind(Enum):
@@ -29,19 +23,6 @@ class Kind(Enum):
     NULL = "null variants"
     WHEELS = "non-variant wheels"
     SOURCES = "source distributions"
-
-
-@dataclass(frozen=True)
-class Step:
-    """Files that are uploaded together, after those of the steps before.
-
-    Attributes:
-        kind: of the files.
-        files: sorted by name.
-    """
-
-    kind: Kind
-    files: tuple[Path, ...]
 
 
 def kind_of(filename: str) -> Kind | None:
@@ -56,13 +37,3 @@ def kind_of(filename: str) -> Kind | None:
     if filename.endswith(SDIST_SUFFIXES) and sdist_name(filename) is not None:
         return Kind.SOURCES
     return None
-
-
-def steps_of(files: Iterable[Path]) -> list[Step]:
-    """Return the distributions and metadata among *files* in the order of their upload."""
-    groups: dict[Kind, list[Path]] = {kind: [] for kind in Kind}
-    for path in sorted(files, key=lambda path: (path.name, path)):
-        kind = kind_of(path.name)
-        if kind is not None:
-            groups[kind].append(path)
-    return [Step(kind, tuple(found)) for kind, found in groups.items() if found]

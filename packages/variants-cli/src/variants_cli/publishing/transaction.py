@@ -91,7 +91,7 @@ class Transaction:
     """Publishes *releases* to *target*.
 
     Attributes:
-        reporter: is told what happens.
+        reporter: gets each event.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Transaction:
         Args:
             target: where to.
             releases: from `release_files`.
-            reporter: is told what happens.
+            reporter: gets each event.
             skip_existing: take files that the target has and gives no hash of as the same ones.
         """
         self._target = target

@@ -92,7 +92,7 @@ class UploadApi:
             environ: environment variables.
             index_url: base URL of its simple API; None to derive it from *url*.
             retries: how often to try again.
-            note: tells the user what is waited for.
+            note: shows the user what is waited for.
 
         Raises:
             PublishError: *url* is not usable.

@@ -46,7 +46,7 @@ def verify(
         target: that was published to.
         releases: that were published.
         committed: their metadata.
-        reporter: is told what is waited for.
+        reporter: shows what is waited for.
         seconds: how long to wait for pages that do not show them yet; None for `SECONDS`.
         sleep: waits.
 

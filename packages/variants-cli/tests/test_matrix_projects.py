@@ -4,7 +4,10 @@ import json
 import zipfile
 
 import pytest
+from wheel_files import check_record, contents
 
+from pep_variants.wheelfile.core_metadata import requirements_of
+from variants_cli.matrix.plain_wheels import PlainWheels
 from variants_cli.matrix.project_order import read_projects
 
 BACKEND = '''
@@ -35,7 +38,8 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
     info = NAME + ".dist-info/"
     files = {{
         "{name}.py": "TOLD = " + repr(told),
-        info + "METADATA": "Metadata-Version: 2.1\\nName: {name}\\nVersion: {version}\\n",
+        info + "METADATA": "Metadata-Version: 2.1\\nName: {name}\\nVersion: {version}\\n"
+        + "".join("Requires-Dist: " + line + "\\n" for line in {dependencies}),
         info + "WHEEL": "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n",
     }}
     files[info + "RECORD"] = "".join(
@@ -79,10 +83,12 @@ ALL = ["null", "v3", "cu129_v3"]
 def project(tmp_path):
     """Write a project with a matrix file."""
 
-    def project(name, version="2.9.1", requires=(), after="", matrix=MATRIX):
+    def project(name, version="2.9.1", requires=(), after="", matrix=MATRIX, dependencies=()):
         folder = tmp_path / name
         folder.mkdir()
-        (folder / "backend.py").write_text(BACKEND.format(name=name, version=version))
+        (folder / "backend.py").write_text(
+            BACKEND.format(name=name, version=version, dependencies=list(dependencies))
+        )
         (folder / "pyproject.toml").write_text(
             PYPROJECT.format(name=name, version=version, requires=json.dumps(list(requires)))
         )
@@ -148,6 +154,58 @@ def test_each_variant_is_built_against_the_one_that_agrees(
     assert not (tmp_path / "dist-build" / "ontop" / "against").exists()
     document = json.loads((dist / "ontop-0.24.0-variants.json").read_text())
     assert document["variants"]["v3"]["abi_dependency"] == {"base": ["2.9"]}
+
+
+@pytest.mark.parametrize("options", [[], ["--no-isolation"]])
+@pytest.mark.parametrize("frontend", ["uv", "build"])
+def test_variant_markers_in_what_is_built_against(
+    project, on_top, build, variants, tmp_path, options, frontend
+):
+    """Installers without variants refuse them; `build` reads them without isolation, too."""
+    marked = [
+        "not-there-1; 'amd' in variant_namespaces",
+        "not-there-2; 'x86_64 :: level :: v4' in variant_properties",
+        "pluggy>=0.1; python_version >= '3' and 'x86_64' not in variant_namespaces",
+    ]
+    base = project("base", dependencies=marked)
+    result = build(on_top, base, "--only", "v3", *options, frontend=frontend)
+    assert result.code == 0, result.err
+    found, _ = told(wheel_of(tmp_path / "dist", "ontop", "v3"), "ontop")
+    assert found["base"]["cpu"] == "v3"
+    with zipfile.ZipFile(wheel_of(tmp_path / "dist", "base", "v3")) as archive:
+        metadata = archive.read("base-2.9.1.dist-info/METADATA").decode()
+    assert all(f"Requires-Dist: {line}\n" in metadata for line in marked)
+
+
+@pytest.mark.parametrize(
+    ("filename", "expected"),
+    [
+        ("base-1-py3-none-any-v3.whl", ["a", "c>=1"]),
+        ("base-1-py3-none-any-null.whl", ["b", "c>=1"]),
+        ("base-1-py3-none-any.whl", ["b", "c>=1"]),
+    ],
+)
+def test_plain_wheels(build_wheel, tmp_path, filename, expected):
+    marked = ["a; 'x86_64' in variant_namespaces", "b; 'x86_64' not in variant_namespaces", "c>=1"]
+    label = filename.removesuffix(".whl").split("-")[-1]
+    variant = None
+    if label != "any":
+        properties = {"x86_64": {"level": ["v3"]}} if label == "v3" else {}
+        priorities = {"namespace": ["x86_64"]}
+        variant = {"default-priorities": priorities, "variants": {label: properties}}
+    wheel = build_wheel(filename, requires=marked, variant=variant)
+    wheels = PlainWheels(tmp_path / "against", isolated=True)
+    unpacked = wheels.unpacked(wheel) / "base-1.dist-info"
+    assert wheels.unpacked(wheel) == unpacked.parent
+    assert not (unpacked / "variant.json").exists()
+    plain = wheels.plain(wheel)
+    assert plain.name == "base-1-py3-none-any.whl"
+    check_record(plain)
+    metadata = contents(plain)["base-1.dist-info/METADATA"]
+    assert list(requirements_of(metadata)) == expected
+    assert (unpacked / "METADATA").read_bytes() == metadata
+    wheels.clear()
+    assert not plain.parent.exists()
 
 
 def test_what_is_needed_is_built_and_kept(base, on_top, build, tmp_path):

@@ -11,13 +11,13 @@ from ..matrix.build_plan import BuildError
 from ..matrix.building import for_this_machine
 from ..matrix.built_against import (
     Against,
-    Shelf,
     check_build_requires,
     find_wheel,
     with_abi_dependency,
 )
 from ..matrix.output import github_jobs, gitlab_job, table, tree
 from ..matrix.parts import counts
+from ..matrix.plain_wheels import PlainWheels
 from ..matrix.project_order import with_needed
 from .matrix_build import build_variants
 
@@ -67,10 +67,10 @@ def build_projects(
         if not missing:
             continue
         plan = plan_of(project.matrix, project.name if len(projects) > 1 else "")
-        shelf = Shelf(plan.folder / "against", isolated=plan.isolated)
+        plain_wheels = PlainWheels(plan.folder / "against", isolated=plan.isolated)
         variants, prepared = [], {}
         for variant in missing:
-            complete, found_against = _prepared(project, variant, wheels, shelf)
+            complete, found_against = _prepared(project, variant, wheels, plain_wheels)
             variants.append(complete)
             if found_against is not None:
                 prepared[variant.name] = found_against
@@ -81,11 +81,14 @@ def build_projects(
             for built in build_variants(plan, variants, project.variants):
                 wheels[project.name, built.name] = plan.output / built.wheel
         finally:
-            shelf.clear()
+            plain_wheels.clear()
 
 
 def _prepared(
-    project: Project, variant: Variant, wheels: Mapping[tuple[str, str], Path], shelf: Shelf
+    project: Project,
+    variant: Variant,
+    wheels: Mapping[tuple[str, str], Path],
+    plain_wheels: PlainWheels,
 ) -> tuple[Variant, Against | None]:
     paths = []
     for after, needs in project.needs.items():
@@ -100,7 +103,7 @@ def _prepared(
             )
         paths.append(wheel)
         variant = with_abi_dependency(variant, after, wheel)
-    return variant, Against(tuple(paths), shelf) if paths else None
+    return variant, Against(tuple(paths), plain_wheels) if paths else None
 
 
 def show_table(projects: Sequence[Project], chosen: Chosen, *, complete: bool) -> None:

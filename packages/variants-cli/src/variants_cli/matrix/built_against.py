@@ -2,15 +2,12 @@
 
 Installers that know nothing of variants install them in the build environment: so they get plain
 wheels, named by a constraint with the URL of the file, which no other wheel of the index meets.
-Without isolation nothing is installed: there the wheel is unpacked, and first on ``PYTHONPATH``.
+Without isolation nothing is installed: there it is unpacked, and first on ``PYTHONPATH``.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
-import threading
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,61 +15,16 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 
 from pep_variants.errors import InvalidWheelFilename
-from pep_variants.files import replacing
 from pep_variants.model.filename import parse_filename
-from pep_variants.model.label import NULL_LABEL, split_label
+from pep_variants.model.label import NULL_LABEL
 from pep_variants.model.property import ABI_DEPENDENCY, Property
-from pep_variants.wheelfile.rewriting import open_source
 
 from .build_plan import BuildError
-from .build_results import file_digest, fingerprint
+from .build_results import fingerprint
 from .model import After, Matrix, Variant
+from .plain_wheels import PlainWheels
 from .source_project import read_source
 from .wheel_targets import is_built_for
-
-
-class Shelf:
-    """A folder with what builds are made against, each wheel prepared once, when it is needed."""
-
-    def __init__(self, folder: Path, *, isolated: bool) -> None:
-        self.isolated = isolated
-        self._folder = folder
-        self._lock = threading.Lock()
-        self._digests: dict[Path, str] = {}
-
-    def digest(self, wheel: Path) -> str:
-        """Return the digest of *wheel*."""
-        if wheel not in self._digests:
-            self._digests[wheel] = file_digest(wheel)
-        return self._digests[wheel]
-
-    def plain(self, wheel: Path) -> Path:
-        """Return the plain wheel of *wheel*, a variant wheel or a plain one."""
-        folder = self._folder / self.digest(wheel)[:16]
-        plain = folder / split_label(wheel.name)[0]
-        with self._lock:
-            if not plain.exists():
-                folder.mkdir(parents=True, exist_ok=True)
-                with replacing(plain) as stream, open_source(wheel) as source:
-                    source.write(stream, None)
-        return plain
-
-    def unpacked(self, wheel: Path) -> Path:
-        """Return the folder that *wheel* is unpacked in."""
-        folder = self._folder / self.digest(wheel)[:16]
-        unpacked, partial = folder / "unpacked", folder / "unpacking"
-        with self._lock:
-            if not unpacked.exists():
-                shutil.rmtree(partial, ignore_errors=True)
-                partial.mkdir(parents=True)
-                with zipfile.ZipFile(wheel) as archive:
-                    archive.extractall(partial)
-                partial.rename(unpacked)
-        return unpacked
-
-    def clear(self) -> None:
-        """Remove everything: wheels of PyTorch take gigabytes."""
-        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -81,26 +33,24 @@ class Against:
 
     Attributes:
         wheels: variant wheels, or plain ones.
-        shelf: where they are prepared.
+        plain_wheels: their plain wheels.
     """
 
     wheels: tuple[Path, ...]
-    shelf: Shelf
+    plain_wheels: PlainWheels
 
     @property
     def digest(self) -> str:
         """Digest of the wheels."""
-        return fingerprint([self.shelf.digest(wheel) for wheel in self.wheels])
+        return fingerprint([self.plain_wheels.digest(wheel) for wheel in self.wheels])
 
     def constraints(self, folder: Path) -> Path | None:
         """Write a file with the constraints to *folder* and return it; None without isolation."""
-        if not self.shelf.isolated:
+        if not self.plain_wheels.isolated:
             return None
         path = folder / "built-against.txt"
-        lines = [
-            f"{parse_filename(wheel.name).name} @ {self.shelf.plain(wheel).absolute().as_uri()}\n"
-            for wheel in self.wheels
-        ]
+        plain = [self.plain_wheels.plain(wheel).absolute() for wheel in self.wheels]
+        lines = [f"{parse_filename(wheel.name).name} @ {wheel.as_uri()}\n" for wheel in plain]
         path.write_text("".join(lines), encoding="utf-8")
         return path
 
@@ -112,7 +62,7 @@ class Against:
             constraints: the file.
         """
         if constraints is None:
-            folders = [str(self.shelf.unpacked(wheel)) for wheel in self.wheels]
+            folders = [str(self.plain_wheels.unpacked(wheel)) for wheel in self.wheels]
             before = filter(None, [environ.get("PYTHONPATH", "")])
             return {"PYTHONPATH": os.pathsep.join([*folders, *before])}
         url = constraints.absolute().as_uri()  # pip splits these variables at spaces

@@ -9,17 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pep_variants.choose.markers import VariantContext, reduce_requirement
-from pep_variants.formats.reader import read_metadata
 from pep_variants.model.filename import parse_filename
 from pep_variants.model.label import NULL_LABEL, split_label
-from pep_variants.wheelfile.core_metadata import METADATA_FILE, requirements_of
-from pep_variants.wheelfile.metadata_edits import Edits
-from pep_variants.wheelfile.rewriting import open_source
-from pep_variants.wheelfile.wheel import VARIANT_FILE, WheelContents
 
 from .build_process import CommandRunner
 from .frontends import find_uv
+from .plain_wheels import write_plain
 
 _HIDDEN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_TARGET", "PIP_PREFIX", "PIP_USER")
 
@@ -86,8 +81,8 @@ def make_environment(
     label = parse_filename(wheel.name).label or NULL_LABEL
     environment = Environment(folder / "environment", label)
     plain = folder / split_label(wheel.name)[0]
-    with open_source(wheel) as source, plain.open("wb") as stream:
-        source.write(stream, None, _reduced(source.contents, label))
+    with plain.open("wb") as stream:
+        write_plain(wheel, stream)
     uv = find_uv()
     target = str(environment.folder)
     program = str(environment.programs / ("python.exe" if sys.platform == "win32" else "python"))
@@ -103,14 +98,3 @@ def make_environment(
     for line in lines:
         runner.run(line, log, hidden, what, "install uv or pip")
     return environment
-
-
-def _reduced(contents: WheelContents, label: str) -> Edits:
-    """Return the edits after which a wheel has the dependencies of its variant alone."""
-    variant_json = contents.read(VARIANT_FILE) or b"{}"
-    properties = read_metadata(variant_json, label).properties_of(label) or {}
-    context = VariantContext(label, properties)
-    given = requirements_of(contents.read(METADATA_FILE) or b"")
-    reduced = (reduce_requirement(text, context) for text in given)
-    kept = tuple(text for text in reduced if text is not None)
-    return Edits(remove=("*",), add=kept) if kept != given else Edits()

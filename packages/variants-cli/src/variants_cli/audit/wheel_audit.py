@@ -16,7 +16,7 @@ from .library import Library
 from .other_formats import read_other
 
 SECONDS = 30.0
-"""Time for one wheel, by default; about 60 megabytes of code."""
+"""Time for one wheel, by default: for 40 to 70 megabytes of code, at 1.3 to 2.4 a second."""
 _HEAD = 512
 _MAGICS = frozenset(
     bytes.fromhex(text)

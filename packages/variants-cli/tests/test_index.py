@@ -12,6 +12,7 @@ from functools import partial
 from urllib.parse import unquote, urljoin
 
 import pytest
+from filelock import FileLock
 from packaging.version import Version
 
 from pep_variants.formats.reader import read_metadata
@@ -62,8 +63,9 @@ def sha256(path):
 
 
 def snapshot(folder):
-    # The inventory says when files were changed, too.
-    files = (path for path in folder.rglob("*") if path.is_file() and path.name != INVENTORY)
+    # The inventory says when files were changed, too; its lock stays, empty.
+    own = (INVENTORY, f"{INVENTORY}.lock")
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name not in own)
     return {path: path.read_bytes() for path in files}
 
 
@@ -507,3 +509,25 @@ def test_zeros_beside_another_format_version(tmp_path, build_wheel, variant_json
     assert result.code == 1
     assert "variants.00000000: wheels of several format versions" in result.err
     assert "label null" in result.err
+
+
+def test_one_run_at_a_time(dist, variants):
+    lock = dist / "simple" / f"{INVENTORY}.lock"
+    lock.parent.mkdir()
+    with FileLock(lock):
+        result = variants("index", dist)
+    assert result.code == 1
+    assert result.err == (
+        f"error: {dist / 'simple'}: another variants index is writing it: wait for its end\n"
+    )
+    assert variants("index", dist).code == 0
+
+
+def test_a_published_directory_is_left_alone(dist, variants, tmp_path):
+    place = tmp_path / "place"
+    assert variants("publish", dist, "--to", place).code == 0
+    before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    result = variants("index", place)
+    assert result.code == 1
+    assert f"change them with variants storage {place}" in result.err
+    assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before

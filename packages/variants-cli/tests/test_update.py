@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import make_variant_json
+from pep_variants import limits
 from pep_variants.errors import InconsistentMetadata
 from pep_variants.formats.reader import read_metadata
 from variants_cli.indexing.page_state import unyanked, with_status, yanked
@@ -265,6 +266,19 @@ def test_variant_wheels_that_never_had_a_document():
 def test_without_core_metadata():
     index = Index().update(wheel(), core_metadata=False)
     assert index.files[wheel().path.name].core_metadata is None
+
+
+def test_a_page_larger_than_clients_read():
+    index = Index()
+    index.update(wheel())
+    old = index.page.files[0]
+    many = tuple(replace(old, filename=f"demo-1.{n}.tar.gz") for n in range(limits.PAGE_FILES))
+    for files, longer in ((many, ""), (many[:6_000], "x" * 5_000)):
+        files = tuple(replace(file, url=file.url + longer) for file in files)
+        with pytest.raises(UpdateError, match=r"its page would list [\d,]+ files, more than"):
+            updated(
+                replace(index.page, files=(old, *files)), {}, [wheel("any")], url_of=url_of, now=T0
+            )
 
 
 def test_of_one_project():

@@ -135,7 +135,13 @@ def index(
     from ..indexing.directory_index import IndexSettings, write_index
     from ..indexing.directory_state import DirectoryProblems
     from ..publishing.attestations import provenances
+    from ..publishing.storage_layout import is_published
 
+    if is_published(place):
+        raise click.ClickException(
+            f"{place} was published with variants publish --to, which keeps its pages: change "
+            f"them with variants storage {place}"
+        )
     output = output or place / "simple"
     try:
         written = write_index(place, output, IndexSettings(**options, provenances=provenances))

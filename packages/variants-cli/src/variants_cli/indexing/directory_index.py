@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
+from filelock import FileLock, Timeout
+
 from pep_variants.errors import VariantError
 from pep_variants.model.label import METADATA_SUFFIX
 
@@ -84,12 +86,24 @@ def write_index(directory: Path, output: Path, settings: IndexSettings) -> Writt
 
     Raises:
         DirectoryProblems: files are not usable, or contradict each other.
-        VariantError: there is nothing to index, or a page of the last run is damaged.
+        VariantError: there is nothing to index, a page of the last run is damaged, or another
+            run has the lock.
         OSError: a file cannot be read or written.
     """
     found = scan(directory, output)
     if not found.distributions:
         raise VariantError(f"{directory}: no wheels found")
+    output.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(output / f"{FILENAME}.lock", timeout=0):
+            return _written(directory, output, settings, found)
+    except Timeout:
+        raise VariantError(
+            f"{output}: another variants index is writing it: wait for its end"
+        ) from None
+
+
+def _written(directory: Path, output: Path, settings: IndexSettings, found: Scan) -> WrittenIndex:
     inventory = Inventory(
         output / FILENAME,
         {

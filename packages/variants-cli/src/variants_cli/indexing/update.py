@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
+from pep_variants import limits
 from pep_variants.errors import InvalidWheelFilename, VariantError, redacted
 from pep_variants.model.filename import metadata_filename, parse_metadata_filename
 from pep_variants.model.label import METADATA_SUFFIX
-from variants_index.pages import Page, PageFile
+from variants_index.pages import Page, PageFile, json_page
 
 from .merged import same_meaning, without_labels, write_merged
 from .wheelhouse import VariantFile, identified
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
     Release = tuple[NormalizedName, Version]
     UrlOf = Callable[[str, str], str]
+
+_SMALL_PAGE = 5_000
+"""A page of this many files is never too large: no entry takes 5 kB."""
 
 PROVENANCE_SUFFIX = ".provenance"
 """Added to a filename, the name of the file with its attestations."""
@@ -89,7 +93,7 @@ def updated(
 
     Raises:
         UpdateError: the index has, or *new* has twice, a file of the same name with other
-            contents; or a document is missing.
+            contents; a document is missing; or the page is larger than what clients read.
         InconsistentMetadata: variant metadata of two sources contradict each other.
         MetadataError: it is not valid, or no format can represent it.
         ValueError: *new* is of several projects, or there is neither a page nor anything new.
@@ -127,6 +131,7 @@ def updated(
     ordered = sorted(after.values(), key=lambda file: places[file.filename])
     versions = sorted({place[1] for place in places.values() if place[1] is not None})
     page = replace(before, files=tuple(ordered), versions=tuple(map(str, versions)))
+    _check_size(page)
     changed = {name for name, file in after.items() if entries.get(name) != file}
     return Update(page, contents, frozenset(changed | (entries.keys() - after.keys())))
 
@@ -174,6 +179,19 @@ def _entry(
         provenance=provenance,
         gpg_sig=old.gpg_sig if old else None,
     )
+
+
+def _check_size(page: Page) -> None:
+    """Raise `UpdateError` for a page that clients, and the next update, refuse to read."""
+    count = len(page.files)
+    if count > limits.PAGE_FILES or (
+        count > _SMALL_PAGE and len(json_page(page)) > limits.PAGE_BYTES
+    ):
+        raise UpdateError(
+            f"{page.project}: its page would list {count:,} files, more than clients read "
+            f"({limits.PAGE_FILES:,} files, {limits.PAGE_BYTES:,} bytes): remove old versions, or "
+            "publish them as another index"
+        )
 
 
 def _conflict(place: str, sha256: str | None, item: Distribution) -> UpdateError:

@@ -28,6 +28,8 @@ from variants_index.pages import JSON
 from ..stores.store import Headers
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from variants_index.pages import Page, PageFile
 
 BASE = "https://place.invalid/"
@@ -60,6 +62,12 @@ def file_path(project: str, filename: str, sha256: str) -> str:
 def is_file_path(path: str) -> bool:
     """Return whether *path* is one that `file_path` returns."""
     return _FILE.fullmatch(path) is not None
+
+
+def is_published(directory: Path) -> bool:
+    """Return whether *directory* has files that `variants publish --to` put there."""
+    folders = directory.glob(f"{FILES}/*/{'[0-9a-f]' * _DIGEST_CHARACTERS}")
+    return next(folders, None) is not None
 
 
 def url_at(path: str) -> str:

@@ -23,8 +23,10 @@ from pep_variants.formats.platform_file import load_platform
 from pep_variants.formats.reader import read_metadata
 from variants_cli import matrices
 from variants_cli.matrix.combination import combine
+from variants_cli.matrix.flags import additions
 from variants_cli.matrix.output import metadata
 from variants_cli.matrix.reading import read_matrix
+from variants_cli.matrix.source_project import SourceProject
 from variants_index import named_platforms
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -171,10 +173,11 @@ def test_flags_are_those_of_the_recipe():
     flags = "-mavx512f -mavx512dq -mavx512vl -mavx512bw -mfma"
     for name in ALL:
         settings = BUILDS[name].variants[BUILDS[name].label("sm89-avx512")].settings
-        assert {key: " ".join(words) for key, words in settings.flags.items()} == {
-            "CFLAGS": flags,
-            "CXXFLAGS": flags,
-        }
+        is_torch = name.startswith("torch-")  # the others are built by setuptools
+        found = settings.flags if is_torch else settings.compiler_flags
+        assert {key: " ".join(words) for key, words in found.items()} == dict.fromkeys(
+            ("CFLAGS", "CXXFLAGS") if is_torch else ("c", "cxx"), flags
+        )
 
 
 # GPU, its compute capability, the architecture, and one of its own kind of CPU: "Which GPU do you
@@ -514,6 +517,33 @@ def test_torchvision_of_cuda_12_9_agrees_where_torch_has_the_build(workload):
         "quadro-rtx-8000-skylake-avx512",
         "rtx-2080-ti-zen2",
     ]
+
+
+@pytest.mark.parametrize(
+    ("vision", "torch"), [(VISION_12_8, TORCH_12_8), (VISION_12_9, TORCH_13_0)]
+)
+def test_torchvision_has_the_flags_of_torch_behind_those_of_the_interpreter(vision, torch):
+    """It is built by setuptools, where CFLAGS would take the place of ``-O3``."""
+
+    def cpus(name, of):
+        return {
+            variant.values["cpu"].name: of(variant.settings)
+            for variant in BUILDS[name].variants.values()
+        }
+
+    words = cpus(torch, lambda settings: (settings.flags["CFLAGS"], settings.flags["CXXFLAGS"]))
+    added = cpus(
+        vision, lambda settings: (settings.compiler_flags["c"], settings.compiler_flags["cxx"])
+    )
+    assert added == {cpu: words[cpu] for cpu in added}
+    for variant in BUILDS[vision].variants.values():
+        assert not variant.settings.flags
+        assert variant.settings.environment["MAX_JOBS"] == "32"
+    some = next(v for v in BUILDS[vision].variants.values() if v.values["cpu"].name == "avx2")
+    found = additions(
+        some.settings.compiler_flags, SourceProject(), {}, {}, system="linux", interpreter="-O3"
+    )
+    assert found.environment == dict.fromkeys(("CFLAGS", "CXXFLAGS"), "-O3 -mavx2 -mfma")
 
 
 def test_selection_from_files():

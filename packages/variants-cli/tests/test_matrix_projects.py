@@ -161,7 +161,7 @@ def test_each_variant_is_built_against_the_one_that_agrees(
 def test_variant_markers_in_what_is_built_against(
     project, on_top, build, variants, tmp_path, options, frontend
 ):
-    """Installers without variants refuse them; `build` reads them without isolation, too."""
+    """Installers without variants refuse them."""
     marked = [
         "not-there-1; 'amd' in variant_namespaces",
         "not-there-2; 'x86_64 :: level :: v4' in variant_properties",

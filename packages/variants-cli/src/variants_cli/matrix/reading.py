@@ -302,10 +302,10 @@ class _Reader:
                 if problem := problem_of(name, value):
                     raise self._checks.error(f"{place}.{name}", problem)
                 environment[name] = value
-            else:
-                flags[name] = self._checks.strings(
-                    value, f"{place}.{name}", "a string to set, or a list"
-                )
+            elif words := self._checks.strings(
+                value, f"{place}.{name}", "a string to set, or a list"
+            ):  # an empty list, which takes the place of an extended file's, leaves it unset
+                flags[name] = words
         config_settings = {
             key: (value,)
             if isinstance(value, str)

@@ -81,10 +81,11 @@ def requires_text(value: Value) -> str:
 
 
 def build_text(value: Value) -> str:
-    """Return the environment of a value's builds as words of a shell."""
+    """Return the environment and the flags of a value's builds, in the manner of a shell."""
     settings = value.settings
     words = [f"{name}={text}" for name, text in settings.environment.items()]
     words += [f"{name}+={' '.join(flags)}" for name, flags in settings.flags.items()]
+    words += [f"flags.{name}+={' '.join(flags)}" for name, flags in settings.compiler_flags.items()]
     return "; ".join(words)
 
 

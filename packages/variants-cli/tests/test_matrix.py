@@ -15,6 +15,7 @@ from variants_cli.matrix.combination import combine, select
 from variants_cli.matrix.model import Condition, MatrixError, Settings, Variant
 from variants_cli.matrix.output import GITHUB_JOBS, TEXTS, shell
 from variants_cli.matrix.reading import read_matrix
+from variants_cli.matrix.source_project import SourceProject
 from variants_index.named_platforms import named_platforms
 
 FOLDER = Path(matrices.__path__[0])
@@ -507,12 +508,108 @@ def test_shell(write, variants, only, before, after):
     assert done.stdout.splitlines() == [after, "-DSM=90 -mavx2 -DNAME='x y'", "1"]
 
 
+FLAGS = """
+[axes.cpu.v3]
+properties = ["x86_64 :: level :: v3"]
+environment = { LDFLAGS = "-s", FFLAGS = ["-g"] }
+[axes.cpu.v3.flags]
+c = ["-mavx2", "-DNAME=x y"]
+cuda = ["--use_fast_math"]
+fortran = ["-mavx2"]
+link = ["-Wl,-O1"]
+"""
+CONSTANT = {
+    "LDFLAGS": "-s -Wl,-O1",
+    "FFLAGS": "-g -mavx2",
+    "NVCC_APPEND_FLAGS": "--use_fast_math",
+}
+
+
+@pytest.fixture
+def with_backend(write, tmp_path):
+    """Write a matrix with flags beside a project of a backend."""
+
+    def with_backend(backend):
+        system = f'[build-system]\nrequires = []\nbuild-backend = "{backend}"\n'
+        (tmp_path / "pyproject.toml").write_text(system)
+        return write(FLAGS)
+
+    return with_backend
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
+@pytest.mark.parametrize(
+    ("backend", "before", "expected"),
+    [
+        ("setuptools.build_meta", None, "-DNDEBUG  -O3 -mavx2 '-DNAME=x y'"),
+        ("setuptools.build_meta", "-O1", "-O1 -mavx2 '-DNAME=x y'"),
+        ("setuptools.build_meta", "", " -mavx2 '-DNAME=x y'"),
+        ("scikit_build_core.build", None, "-mavx2 '-DNAME=x y'"),
+        ("scikit_build_core.build", "-O1", "-O1 -mavx2 '-DNAME=x y'"),
+    ],
+)
+def test_flags_in_a_shell(with_backend, variants, tmp_path, backend, before, expected):
+    """They are added to the flags of the interpreter that is there, as in a build."""
+    script = variants("matrix", with_backend(backend), "--format", "shell").out
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text(
+        "#!/bin/sh\n[ \"$1\" = -c ] && case $2 in *'(\"CFLAGS\")'*) echo '-DNDEBUG  -O3';; esac\n"
+    )
+    python.chmod(0o755)
+    environ = {"PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}"}
+    if before is not None:
+        environ["CFLAGS"] = before
+    names = ["CFLAGS", *CONSTANT]
+    printed = "".join(f'printf "%s\\n" "${name}"\n' for name in names)
+    done = subprocess.run(
+        ["sh", "-euc", f"{script}\n{printed}"],
+        env=environ, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert dict(zip(names, done.stdout.splitlines(), strict=True)) == {
+        "CFLAGS": expected,
+        **CONSTANT,
+    }
+
+
+@pytest.mark.parametrize(
+    ("backend", "more"),
+    [
+        # Only the machine that builds knows what the variable has to begin with.
+        ("setuptools.build_meta", {}),
+        ("scikit_build_core.build", {"CFLAGS": "-mavx2 '-DNAME=x y'"}),
+    ],
+)
+def test_flags_in_jobs(with_backend, variants, backend, more):
+    path = with_backend(backend)
+    (job,) = variants("matrix", path, "--format", "github").json["include"]
+    assert job["environment"] == {**CONSTANT, **more}
+    for options in ([], ["--group-by", "cpu"]):
+        found = variants("matrix", path, "--format", "gitlab", *options).json
+        (jobs,) = found.values()
+        assert jobs["parallel"]["matrix"] == [
+            {"VARIANT": "v3", "VARIANT_BUILD": "v3", "VARIANT_CPU": "v3", **CONSTANT, **more}
+        ]
+
+
+def test_empty_list_takes_the_place_of_the_extended_one(write, tmp_path):
+    write(FLAGS, name="base.toml")
+    child = tmp_path / "child.toml"
+    child.write_text(
+        'extends = "base.toml"\n[axes.cpu.v3]\nenvironment.FFLAGS = []\nflags.c = []\n'
+    )
+    (variant,) = combine(read_matrix(child))
+    assert variant.settings.flags == {}
+    assert variant.settings.environment == {"LDFLAGS": "-s"}
+    assert variant.settings.compiler_flags["c"] == ()
+
+
 @pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
 @settings(max_examples=50, deadline=None, derandomize=True)
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))
 def test_shell_takes_nothing_for_itself(text):
     variant = Variant("v3", {}, Settings(environment={"SET": text}, flags={"ADDED": (text, text)}))
-    script = shell([variant]) + '\nprintf "%s" "$SET|$ADDED"'
+    script = shell([variant], SourceProject()) + '\nprintf "%s" "$SET|$ADDED"'
     environ = {"PATH": os.environ["PATH"], "ADDED": text}
     done = subprocess.run(["sh", "-euc", script], env=environ, capture_output=True, check=True)
     added = f"{text} {text} {text}" if text else f"{text} {text}"

@@ -22,6 +22,7 @@ from ..matrix.frontends import AUTO, FRONTENDS, find_frontend
 from ..matrix.model import Matrix, Variant
 from ..matrix.output import LIMITS, PARTS, TEXTS, metadata, table
 from ..matrix.parts import counts, grouped, read_share, share
+from ..matrix.planned_flags import planned_source
 from ..matrix.project_order import Project, read_projects, select_lenient
 from ..matrix.reading import read_matrix
 from ..pictures.documents import DOCUMENTS, SEVERAL, document, problem_of
@@ -327,11 +328,15 @@ def _show(
     elif form in CIBUILDWHEEL:
         _print(CIBUILDWHEEL[form](project.matrix.build, chosen), output)
     elif group_by:
-        _print(PARTS[form](grouped(chosen, group_by, LIMITS[form][1])), output)
+        source = planned_source(project.matrix.build, chosen)
+        _print(PARTS[form](grouped(chosen, group_by, LIMITS[form][1]), source), output)
     else:
         _warn_of_limit(form, chosen)
         own = project.needs and form in TOGETHER
-        text = as_text_of_one(form, project, chosen) if own else TEXTS[form](chosen)
+        if own:
+            text = as_text_of_one(form, project, chosen)
+        else:
+            text = TEXTS[form](chosen, planned_source(project.matrix.build, chosen))
         _print(text, output)
 
 

@@ -18,6 +18,7 @@ from ..matrix.built_against import (
 from ..matrix.output import github_jobs, gitlab_job, table, tree
 from ..matrix.parts import counts
 from ..matrix.plain_wheels import PlainWheels
+from ..matrix.planned_flags import planned_source
 from ..matrix.project_order import with_needed
 from .matrix_build import build_variants
 
@@ -164,14 +165,14 @@ def _rows(project: Project, variants: Sequence[Variant]) -> list[dict[str, Any]]
 
 
 def _github_jobs(project: Project, variants: Sequence[Variant]) -> list[dict[str, Any]]:
-    jobs = github_jobs(variants)
+    jobs = github_jobs(variants, planned_source(project.matrix.build, variants))
     for job, variant in zip(jobs, variants, strict=True):
         job.update({"project": project.name, "after": _after(project, variant)})
     return jobs
 
 
 def _gitlab_job(project: Project, variants: Sequence[Variant]) -> dict[str, Any]:
-    job = gitlab_job(variants)
+    job = gitlab_job(variants, planned_source(project.matrix.build, variants))
     for entry, variant in zip(job["parallel"]["matrix"], variants, strict=True):
         entry["VARIANT_PROJECT"] = project.name
         for other, name in _after(project, variant).items():

@@ -13,20 +13,16 @@ from collections.abc import Iterable, Sequence
 
 from pep_variants.errors import VariantError
 
-from .build_plan import BuildError
 from .checked_commands import filled
-from .flags import Additions, additions
 from .model import Build, Variant
+from .planned_flags import COMMAND, INTERPRETER, planned_additions, planned_source
 from .repairing import PLACEHOLDERS
-from .source_project import SourceProject, read_source
+from .source_project import SourceProject
 from .wheel_targets import Platform
 
 _SYSTEMS = {"linux": "linux", "darwin": "macos", "win32": "windows"}
 _ARCHITECTURES = {"win_amd64": "AMD64", "win_arm64": "ARM64", "win32": "x86"}
 _GLIBC_2014 = (2, 17)
-_INTERPRETER = "\0"
-"""Stands for the flags of the interpreter that builds, which only cibuildwheel's machine knows."""
-_COMMAND = '$(python -c \'import sysconfig; print(sysconfig.get_config_var("CFLAGS") or "")\')'
 
 
 def cibuildwheel(build: Build, variants: Sequence[Variant]) -> dict[str, str]:
@@ -39,7 +35,7 @@ def cibuildwheel(build: Build, variants: Sequence[Variant]) -> dict[str, str]:
     Raises:
         VariantError: one run cannot build all of them.
     """
-    first, source = variants[0], _source(build)
+    first, source = variants[0], planned_source(build, variants)
     environment = _environment(first, source)
     config_settings = _config_settings(first, source)
     for variant in variants[1:]:
@@ -117,13 +113,6 @@ def _exports(found: dict[str, str]) -> list[str]:
     return [f"export {name}={shlex.quote(text)}" for name, text in found.items()] or [":"]
 
 
-def _source(build: Build) -> SourceProject:
-    try:
-        return read_source(build.source)
-    except (BuildError, OSError):  # there may be no source here, only a plan
-        return SourceProject()
-
-
 def _system(variant: Variant) -> str:
     return variant.platform.system if variant.platform is not None else ""
 
@@ -160,12 +149,12 @@ def _environment(variant: Variant, source: SourceProject) -> str:
         **settings.environment,
         **{name: " ".join(words) for name, words in settings.flags.items()},
     }
-    added = _added(variant, source)
+    added = planned_additions(variant, source)
     texts = []
     for name, text in {**own, **added.environment}.items():
         # In pieces: escaping must not reach the reference and the command.
-        before, marked, words = text.rpartition(_INTERPRETER)
-        before, words = (f"{_escaped(before)}{_COMMAND}" if marked else ""), _escaped(words)
+        before, marked, words = text.rpartition(INTERPRETER)
+        before, words = (f"{_escaped(before)}{COMMAND}" if marked else ""), _escaped(words)
         reference = "" if name in settings.environment else f"${name} "
         texts.append(f'{name}="{reference}{before}{words}"')
     target = variant.platform
@@ -174,27 +163,16 @@ def _environment(variant: Variant, source: SourceProject) -> str:
     return " ".join(texts)
 
 
-def _added(variant: Variant, source: SourceProject) -> Additions:
-    settings = variant.settings
-    words = {name: " ".join(text) for name, text in settings.flags.items()}
-    target = variant.platform
-    return additions(
-        settings.compiler_flags,
-        source,
-        {**settings.environment, **words},
-        settings.config_settings,
-        system=target.system if target is not None else "linux",
-        interpreter=_INTERPRETER,
-    )
-
-
 def _escaped(text: str) -> str:
     """Return *text* for between double quotes, the only ones that cibuildwheel reads correctly."""
     return re.sub(r'([\\"$`])', r"\\\1", text)
 
 
 def _config_settings(variant: Variant, source: SourceProject) -> str:
-    found = {**variant.settings.config_settings, **_added(variant, source).config_settings}
+    found = {
+        **variant.settings.config_settings,
+        **planned_additions(variant, source).config_settings,
+    }
     return " ".join(shlex.quote(f"{key}={text}") for key, texts in found.items() for text in texts)
 
 

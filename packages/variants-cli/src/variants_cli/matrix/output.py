@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ from ..description import write_description
 from .combination import distinct, metadata_of
 from .model import Matrix, Variant
 from .parts import Part
+from .planned_flags import COMMAND, INTERPRETER, planned_additions
+from .source_project import SourceProject
 
 GITHUB_JOBS = 256
 """Maximum number of jobs of a matrix on GitHub Actions."""
@@ -88,31 +91,36 @@ def metadata(matrix: Matrix, variants: Sequence[Variant]) -> str:
     return write_description(metadata_of(matrix, variants), None).decode()
 
 
-def github(variants: Sequence[Variant]) -> str:
+def github(variants: Sequence[Variant], source: SourceProject) -> str:
     """Return the ``strategy.matrix`` of a GitHub Actions job, on one line."""
-    return json.dumps({"include": github_jobs(variants)}, separators=(",", ":"))
+    return json.dumps({"include": github_jobs(variants, source)}, separators=(",", ":"))
 
 
-def github_jobs(variants: Sequence[Variant]) -> list[dict[str, Any]]:
-    """Return the variables of each job."""
+def github_jobs(variants: Sequence[Variant], source: SourceProject) -> list[dict[str, Any]]:
+    """Return the variables of each job.
+
+    Args:
+        variants: one for each job.
+        source: the project that they build.
+    """
     return [
         {
             **{axis: value.name for axis, value in variant.values.items()},
             "variant": variant.label,
             "build": variant.name,
-            "environment": _environment(variant),
+            "environment": _environment(variant, source),
             **variant.settings.ci,
         }
         for variant in variants
     ]
 
 
-def gitlab(variants: Sequence[Variant]) -> str:
+def gitlab(variants: Sequence[Variant], source: SourceProject) -> str:
     """Return a hidden GitLab job ``.variants`` to extend, as JSON, which is also YAML."""
-    return json.dumps({".variants": gitlab_job(variants)}, indent=2)
+    return json.dumps({".variants": gitlab_job(variants, source)}, indent=2)
 
 
-def github_parts(parts: Sequence[Part]) -> str:
+def github_parts(parts: Sequence[Part], _: SourceProject) -> str:
     """Return the ``strategy.matrix`` of a job that calls another workflow for each of *parts*."""
     jobs = [
         {"group": part.name, "jobs": len(part.variants), "options": shlex.join(part.options)}
@@ -121,20 +129,20 @@ def github_parts(parts: Sequence[Part]) -> str:
     return json.dumps({"include": jobs}, separators=(",", ":"))
 
 
-def gitlab_parts(parts: Sequence[Part]) -> str:
+def gitlab_parts(parts: Sequence[Part], source: SourceProject) -> str:
     """Return a hidden GitLab job for each of *parts*, as JSON."""
-    jobs = {f".variants {part.name}".strip(): gitlab_job(part.variants) for part in parts}
+    jobs = {f".variants {part.name}".strip(): gitlab_job(part.variants, source) for part in parts}
     return json.dumps(jobs, indent=2)
 
 
-def gitlab_job(variants: Sequence[Variant]) -> dict[str, Any]:
-    """Return what a job for *variants* has."""
+def gitlab_job(variants: Sequence[Variant], source: SourceProject) -> dict[str, Any]:
+    """Return what a job for *variants* of the project *source* has."""
     jobs = [
         {
             "VARIANT": variant.label,
             "VARIANT_BUILD": variant.name,
             **{f"VARIANT_{_variable(axis)}": v.name for axis, v in variant.values.items()},
-            **_environment(variant),
+            **_environment(variant, source),
             **{_variable(key): text for key, text in variant.settings.ci.items()},
         }
         for variant in variants
@@ -142,33 +150,33 @@ def gitlab_job(variants: Sequence[Variant]) -> dict[str, Any]:
     return {"parallel": {"matrix": jobs}}
 
 
-def shell(variants: Sequence[Variant]) -> str:
+def shell(variants: Sequence[Variant], source: SourceProject) -> str:
     """Return commands of a POSIX shell that set the build environment.
 
     That of the one variant, or else that of the variant whose name is in ``$VARIANT``.
     """
     if len(variants) == 1:
-        return "\n".join(_exports(variants[0]))
+        return "\n".join(_exports(variants[0], source))
     lines = ['case "${VARIANT:?is to be one of the variants}" in']
     for variant in variants:
         lines.append(
             f"{shlex.quote(variant.name)})" + (f" # {variant.title}" * bool(variant.title))
         )
-        lines += (f"    {line}" for line in _exports(variant))
+        lines += (f"    {line}" for line in _exports(variant, source))
         lines.append("    ;;")
     lines += ["*)", '    echo "no variant $VARIANT" >&2', "    false", "    ;;", "esac"]
     return "\n".join(lines)
 
 
-TEXTS: Mapping[str, Callable[[Sequence[Variant]], str]] = {
-    "json": lambda variants: json.dumps([tree(variant) for variant in variants], indent=2),
+TEXTS: Mapping[str, Callable[[Sequence[Variant], SourceProject], str]] = {
+    "json": lambda variants, _: json.dumps([tree(variant) for variant in variants], indent=2),
     "shell": shell,
     "github": github,
     "gitlab": gitlab,
 }
-"""Functions that make the output, by format."""
+"""Functions that make the output of variants of a project, by format."""
 
-PARTS: Mapping[str, Callable[[Sequence[Part]], str]] = {
+PARTS: Mapping[str, Callable[[Sequence[Part], SourceProject], str]] = {
     "github": github_parts,
     "gitlab": gitlab_parts,
 }
@@ -178,18 +186,30 @@ LIMITS = {"github": ("GitHub Actions", GITHUB_JOBS), "gitlab": ("GitLab", GITLAB
 """Service and its maximum number of jobs of a matrix, by format."""
 
 
-def _exports(variant: Variant) -> list[str]:
+def _exports(variant: Variant, source: SourceProject) -> list[str]:
     settings = variant.settings
-    lines = [f"export {name}={shlex.quote(text)}" for name, text in settings.environment.items()]
-    for name, words in settings.flags.items():
-        added = shlex.quote(" ".join(words))
-        lines.append(f'export {name}="${{{name}:+${name} }}"{added}')
+    added = planned_additions(variant, source, sys.platform).environment
+    lines = []
+    for name, text in {**settings.environment, **_flags(variant), **added}.items():
+        if name in settings.environment:
+            lines.append(f"export {name}={shlex.quote(text)}")
+        elif text.startswith(INTERPRETER):
+            lines.append(f'[ -n "${{{name}+set}}" ] || {name}={COMMAND}')
+            lines.append(f'export {name}="${name}"{shlex.quote(text[len(INTERPRETER) :])}')
+        else:
+            lines.append(f'export {name}="${{{name}:+${name} }}"{shlex.quote(text)}')
     return lines or [":"]
 
 
-def _environment(variant: Variant) -> dict[str, str]:
-    flags = {name: " ".join(words) for name, words in variant.settings.flags.items()}
-    return {**variant.settings.environment, **flags}
+def _environment(variant: Variant, source: SourceProject) -> dict[str, str]:
+    """Return the variables of a job, without those that need flags of its interpreter."""
+    added = planned_additions(variant, source).environment
+    constant = {name: text for name, text in added.items() if INTERPRETER not in text}
+    return {**variant.settings.environment, **_flags(variant), **constant}
+
+
+def _flags(variant: Variant) -> dict[str, str]:
+    return {name: " ".join(words) for name, words in variant.settings.flags.items()}
 
 
 def _variable(name: str) -> str:

@@ -20,7 +20,7 @@ DISTRIBUTIONS = packages/pep-variants packages/variants-plugins packages/variant
 # PYTHONPATH and the like are meant for other programs of the user.
 unexport $(filter PYTHON%,$(.VARIABLES)) UV_PROJECT_ENVIRONMENT VIRTUAL_ENV
 
-.PHONY: help demo test test-matrix conformance lint format fuzz bench wheels release patched-pip clean
+.PHONY: help demo docs test test-matrix conformance lint format fuzz bench wheels release patched-pip clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -28,6 +28,10 @@ help: ## list the targets
 
 demo: $(VENV)/.done wheels ## numpy from PyPI as variants, by pip and by uv; the PyTorch tutorial; builds of PyPI by the catalogue
 	$(RUN)/python integration-tests/demo/demo.py
+
+docs: $(VENV)/.done ## the documentation site, in build/site; needs Python 3.11 or newer
+	$(RUN)/python -m sphinx -q -E -W --keep-going -c docs -d build/doctrees . build/site
+	@echo build/site/index.html
 
 test: $(VENV)/.done ## run all tests
 	$(RUN)/pytest -n auto --dist worksteal $(ARGS)
@@ -80,7 +84,7 @@ patched-pip: $(VENV)/.done ## wheel of a pip with variants built in, PIP=26.3, i
 
 clean: ## remove everything that make created
 	find $(DISTRIBUTIONS) integration-tests -name __pycache__ -prune -exec rm -rf {} +
-	rm -rf $(TOOLS) $(VENV) dist .demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(TOOLS) $(VENV) build dist .demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(UV):
 	$(PYTHON) -m venv $(TOOLS)

@@ -12,7 +12,7 @@ From files to a choice, one step after another:
    the same from a platform file.
 4. `rank` judges and orders the variants, with the `Preferences` of the user; `verdicts` puts the
    result into words.
-5. `select` does all of this for the `File`s of one version.
+5. `select` does all of this for each `File` of one version.
 6. `reduce_requirement` evaluates the variant markers of the chosen wheel's dependencies.
 
 Every error is a `VariantError`.

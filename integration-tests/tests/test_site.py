@@ -1,0 +1,189 @@
+"""The documentation site: `make docs` without a warning, and every link and anchor of its pages."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import click
+import pytest
+
+from support.environments import ROOT
+
+pytestmark = pytest.mark.skipif(
+    find_spec("sphinx") is None, reason="Sphinx is installed on Python 3.11 and newer"
+)
+
+# Styles, scripts and pages that Sphinx makes without our text.
+MADE = {"genindex", "py-modindex", "search", "index"}
+
+
+class Page(HTMLParser):
+    """Links, anchors and text of a page."""
+
+    def __init__(self, path: Path):
+        super().__init__()
+        self.path = path
+        self.links: list[str] = []
+        self.anchors: set[str] = set()
+        self.words: list[str] = []
+        self.feed(path.read_text("utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        self.anchors.update(given[key] for key in ("id", "name") if given.get(key))
+        self.links += [given[key] for key in ("href", "src") if given.get(key)]
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join("".join(self.words).split())
+
+
+def build(source: Path, output: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-c", source / "docs"]
+    return subprocess.run(
+        [*command, "-b", "html", "-d", output / "doctrees", *options, source, output / "html"],
+        capture_output=True,
+        text=True,
+        # As CI has it: no colours, and no settings of whoever runs the tests.
+        env={key: value for key, value in os.environ.items() if key != "FORCE_COLOR"}
+        | {"NO_COLOR": "1"},
+    )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    output = tmp_path_factory.mktemp("site")
+    done = build(ROOT, output)
+    assert (done.returncode, done.stderr) == (0, "")
+    return output / "html"
+
+
+@pytest.fixture(scope="module")
+def pages(site):
+    found = {path: Page(path) for path in site.rglob("*.html") if "_static" not in path.parts}
+    assert len(found) > 30
+    return found
+
+
+def test_links_and_anchors(site, pages):
+    wrong = []
+    for path, page in pages.items():
+        for link in page.links:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            if not target.is_file():
+                wrong.append(f"{path.relative_to(site)}: {link}: no such file")
+            elif parts.fragment and target in pages:
+                if unquote(parts.fragment) not in pages[target].anchors:
+                    wrong.append(f"{path.relative_to(site)}: {link}: no such anchor")
+    assert wrong == []
+
+
+def test_a_wrong_link_is_a_warning(tmp_path):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    for name in ("_ext", "_templates"):
+        shutil.copytree(ROOT / "docs" / name, docs / name)
+    (docs / "conf.py").write_bytes((ROOT / "docs/conf.py").read_bytes())
+    (tmp_path / "VERSION").write_text("1\n")
+    (tmp_path / "here").mkdir()
+    (docs / "index.md").write_text(
+        "# Title\n\n[a](gone.md) [b](#nowhere) [c](../here) [d](../here#part) [e](index.md#gone)\n"
+    )
+    done = build(tmp_path, tmp_path / "out")
+    assert done.returncode == 1
+    assert done.stderr.count("WARNING") == 4, done.stderr
+    for wrong in ("gone.md", "nowhere", "../here#part", "'gone'"):
+        assert wrong in done.stderr
+
+
+def test_every_page_is_in_the_navigation(site, pages):
+    start = site / "docs" / "index.html"
+    listed = {(start.parent / urlsplit(link).path).resolve() for link in pages[start].links}
+    assert {
+        str(path.relative_to(site))
+        for path in pages
+        if path not in listed and path.stem not in MADE
+    } == set()
+
+
+def test_the_first_page_leads_to_the_root_document(site, pages):
+    assert "docs/index.html" in pages[site / "index.html"].links
+
+
+def commands(group: click.Group, name: str):
+    context = click.Context(group, info_name=name)
+    for each in group.list_commands(context):
+        command = group.get_command(context, each)
+        if command is None or command.hidden:
+            continue
+        yield f"{name} {each}", command
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{name} {each}")
+
+
+@pytest.mark.parametrize("program", ["variants", "uv-variants", "variants-proxy"])
+def test_every_option_of_every_command_is_in_the_reference(site, pages, program):
+    from uv_variants.own_commands import cli as uv_cli
+    from variants_cli.main import cli
+    from variants_proxy.cli import cli as proxy_cli
+
+    group = {"variants": cli, "uv-variants": uv_cli, "variants-proxy": proxy_cli}[program]
+    page = pages[site / "docs" / "commands" / f"{program}.html"]
+    found = dict(commands(group, program))
+    assert len(found) > 2
+    for path, command in found.items():
+        place = path.replace(" ", "-")
+        assert place in page.anchors
+        for option in command.params:
+            if isinstance(option, click.Option) and not option.hidden:
+                longest = max(option.opts, key=lambda name: len(name) - len(name.lstrip("-")))
+                assert f"{place}-{longest.lstrip('-')}" in page.anchors, (path, longest)
+                assert " ".join((option.help or "").split()) in page.text
+
+
+def test_the_options_of_uv_variants(site, pages):
+    from uv_variants.own_options import OPTIONS
+
+    page = pages[site / "docs" / "commands" / "uv-variants.html"]
+    for option in OPTIONS:
+        assert f"uv-variants-{option.name}" in page.anchors
+        assert option.help in page.text
+
+
+def test_every_public_name_is_in_the_reference(site, pages):
+    import pep_variants
+
+    page = pages[site / "docs" / "api.html"]
+    expected = {f"pep_variants.{name}" for name in pep_variants.__all__ if name != "__version__"}
+    assert expected <= page.anchors
+
+
+def test_search_finds_words_of_pages_and_of_the_reference(site):
+    text = (site / "searchindex.js").read_text("utf-8")
+    index = json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
+
+    def documents(word: str) -> set[str]:
+        found: set[str] = set()
+        for kind in ("terms", "titleterms"):
+            numbers = index[kind].get(word, [])
+            numbers = [numbers] if isinstance(numbers, int) else numbers
+            found.update(index["docnames"][number] for number in numbers)
+        return found
+
+    assert "packages/variants-proxy/README" in documents("nginx")
+    assert "docs/commands/variants" in documents("gitlab")
+    assert "docs/api" in documents("platform")

@@ -30,6 +30,7 @@ COMMANDS = (
     "catalog",
     "check",
     "detect",
+    "doctor",
     "explain",
     "index",
     "inspect",

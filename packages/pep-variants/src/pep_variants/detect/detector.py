@@ -25,6 +25,7 @@ from .registry import BUILTIN_NAMESPACES, KnownProvider, find_known
 
 if TYPE_CHECKING:
     from ..model.metadata import Metadata, ProviderInfo
+    from .providers.base import Provider
 
 PROVIDER_ID_LENGTH = 24
 """Hexadecimal digits of a `provider_id`: enough that none can be made to equal another one."""
@@ -193,7 +194,7 @@ class Detector:
         if key not in self._answers:
             if isinstance(provider, KnownProvider):
                 self._answers[key] = (
-                    _ask_known(provider)
+                    ask_known(provider)
                     if self._detected is None
                     else self._detected.support(provider.namespace)
                 )
@@ -269,10 +270,16 @@ def _identity(provider: ProviderInfo) -> tuple[object, ...]:
     return provider.requires, provider.plugin_api, provider.builtin
 
 
-def _ask_known(known: KnownProvider) -> Support:
+def ask_known(known: KnownProvider, implementation: Provider | None = None) -> Support:
+    """Return what a built-in provider answers.
+
+    Args:
+        known: the provider.
+        implementation: to ask, a new one for this machine by default.
+    """
     resolved = (f"{known.package}=={known.stands_for}",)
     plugin_api = known.plugin_apis[0] if known.plugin_apis else None
-    implementation = known.factory()
+    implementation = implementation or known.factory()
     try:
         features = implementation.supported()
         return Support(features, resolved, plugin_api, facts=implementation.facts())

@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shlex
-import subprocess
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..comparison import compare
 from ..console import counted, print_json, print_table, warn
+from ..environment import find_environment
 from .arguments import json_option, option_values
 from .index_options import index_options, places, progress, repeated_options, resolving
 
 if TYPE_CHECKING:
     from pep_variants.choose.advice import Advice
     from pep_variants.wheelfile.installed import Installed
-
-_PROBE = (
-    "import json, sys, sysconfig; "
-    "print(json.dumps([sys.version.split()[0], sysconfig.get_path('purelib'), "
-    "sysconfig.get_path('platlib')]))"
-)
-
-
-class _Environment(NamedTuple):
-    """Python version of an environment, and its package folders."""
-
-    version: str
-    paths: tuple[str, ...]
 
 
 @click.command(short_help="List installed packages that have a better variant.")
@@ -63,7 +48,7 @@ def check(
     """
     from pep_variants.wheelfile.installed import find_installed
 
-    environment = _environment(python)
+    environment = find_environment(python)
     found = list(find_installed(environment.paths))
     for item in found:
         if item.problem:
@@ -94,7 +79,7 @@ def check(
                 for item, advice in advices
             ],
         )
-        click.echo(f"To switch: {_command(python, repeated, [item for item, _ in advices])}")
+        click.echo(f"To switch: {switch_command(python, repeated, [item for item, _ in advices])}")
     click.get_current_context().exit(1 if advices else 0)
 
 
@@ -102,39 +87,26 @@ def _advices(
     found: list[Installed], options: dict[str, Any], *, every: bool
 ) -> tuple[list[Installed], list[tuple[Installed, Advice]]]:
     """Return what was looked at, and what of it has a better variant."""
-    from pep_variants.choose.advice import advise
-    from resolvelib_variants.resolution.errors import NoSolution
-    from resolvelib_variants.resolution.explanation import explain
-    from resolvelib_variants.resolution.requirements import parse_requirement
-
     where = places(options)
-    target = where.targets[0]
     looked_at, advices = [], []
     with resolving(where, option_values(options)) as resolver, progress() as tell:
-        for item in found:
-            entry = resolver.finder.entry(item.project)
-            if item.label is None and entry is None and not every:
-                continue
-            looked_at.append(item)
-            # The catalogue knows builds with another local version.
-            version = item.version if entry is None else item.version.public
-            wanted = parse_requirement(f"{item.project}=={version}")
-            try:
-                explanation = explain(resolver, wanted, target, pre=True, progress=tell)
-            except NoSolution:
-                continue  # no index has that version: from elsewhere, or of one's own
-            for text in explanation.warnings:
+        for compared in compare(resolver, where.targets[0], found, every=every, progress=tell):
+            looked_at.append(compared.item)
+            for text in compared.explanation.warnings if compared.explanation else ():
                 warn(text)
-            if explanation.selection is not None:
-                installed = item.label or explanation.label_of(item.version)
-                advice = advise(explanation.selection, installed)
-                if advice is not None and not explanation.is_extra(advice.better):
-                    advices.append((item, advice))
+            if compared.advice is not None:
+                advices.append((compared.item, compared.advice))
     return looked_at, advices
 
 
-def _command(python: Path | None, options: list[str], items: list[Installed]) -> str:
-    """Return pip's command that switches *items*, with *options*, in the environment *python*."""
+def switch_command(python: Path | None, options: list[str], items: list[Installed]) -> str:
+    """Return pip's command that switches what is installed.
+
+    Args:
+        python: of the environment, None for the active one.
+        options: of the command, in pip's words.
+        items: what to switch.
+    """
     words = ["pip", "install", "--variant-switch", *options, *(item.project for item in items)]
     if python is not None:
         words[1:1] = ["--python", str(python)]
@@ -156,23 +128,3 @@ def _tree(item: Installed, advice: Advice) -> dict[str, Any]:
         "why": advice.why,
         "unfit": list(advice.unfit),
     }
-
-
-def _environment(python: Path | None) -> _Environment:
-    """Return the environment of *python*, an interpreter or a virtual environment."""
-    if python is None:
-        active = os.environ.get("VIRTUAL_ENV")
-        python = Path(active or sys.executable)
-    if python.is_dir():
-        folders = (python / "bin" / "python", python / "Scripts" / "python.exe")
-        python = next((path for path in folders if path.exists()), python)
-    try:
-        done = subprocess.run(
-            [str(python), "-I", "-c", _PROBE],
-            capture_output=True, text=True, timeout=60, check=True,
-        )  # fmt: skip
-        version, *paths = json.loads(done.stdout)
-    except (OSError, ValueError, subprocess.SubprocessError) as error:
-        reason = getattr(error, "stderr", None) or str(error)
-        raise click.ClickException(f"{python} is not a working Python: {reason}") from None
-    return _Environment(version, tuple(dict.fromkeys(paths)))

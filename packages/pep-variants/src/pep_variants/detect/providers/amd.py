@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from ...model.platform import Fact
 from ...model.property import Features
+from ..attempts import tried
 from .base import DriverProvider
 from .commands import TIME_LIMIT, LimitExceeded, command_folders, command_output, find_command
 
@@ -200,9 +201,16 @@ class AmdProvider(DriverProvider):
         nodes = self.root / "sys/class/kfd/kfd/topology/nodes"
         try:
             numbers = sorted(int(node.name) for node in nodes.iterdir() if node.name.isdecimal())
-        except OSError:
+        except OSError as error:
+            tried(str(nodes), f"cannot be read: {error.strerror}")
             drivers = (self.root / "dev/kfd", self.root / "dev/dxg")  # the latter in WSL
-            return None if any(driver.exists() for driver in drivers) else []
+            for driver in drivers:
+                there = driver.exists()
+                tried(str(driver), "exists" if there else "does not exist", found=there)
+                if there:
+                    return None
+            return []
+        tried(str(nodes), f"lists {len(numbers)} devices, CPUs included", found=True)
         gpus = []
         for number in numbers:
             path = nodes / str(number) / "properties"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-logger = logging.getLogger(__name__)
+from ..attempts import tried
 
 TIME_LIMIT = 10.0
 """Seconds that a command may take."""
@@ -26,6 +25,7 @@ def find_command(name: str, folders: Iterable[Path]) -> Path | None:
         path = folder / name
         if folder.is_absolute() and path.is_file() and os.access(path, os.X_OK):
             return path
+    tried(name, "is not on PATH, nor where its driver puts it")
     return None
 
 
@@ -52,11 +52,13 @@ def command_output(
     try:
         outcome = run([path, *arguments], environ=environ, cwd=path.parent, time_limit=time_limit)
     except OSError as error:
-        logger.debug("%s cannot be started: %s", path, error)
+        tried(str(path), f"cannot be started: {error}")
         return None
     if outcome.exceeded:
+        tried(str(path), outcome.exceeded)
         raise LimitExceeded(f"{path} {outcome.exceeded}")
     if outcome.status:
-        logger.debug("%s fails with status %s: %s", path, outcome.status, outcome.errors)
+        tried(str(path), f"fails with status {outcome.status}: {outcome.errors}")
         return None
+    tried(str(path), "answers", found=True)
     return outcome.output.decode(errors="replace")

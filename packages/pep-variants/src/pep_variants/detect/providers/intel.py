@@ -16,6 +16,7 @@ from ...model.intel_gpus import BY_IP, KNOWN_DEVICES, titled
 from ...model.platform import Fact
 from ...model.property import Features
 from ...timeouts import within
+from ..attempts import tried
 from .base import DriverProvider
 from .libraries import TIME_LIMIT, load
 
@@ -101,14 +102,18 @@ class IntelProvider(DriverProvider):
         if self.system != "linux":
             return self.system == "win32"
         if (self.root / "dev/dxg").exists():  # WSL
+            tried(str(self.root / "dev/dxg"), "exists", found=True)
             return True
+        folder = self.root / "dev/dri"
         try:
-            nodes = [node.name for node in (self.root / "dev/dri").iterdir()]
-        except OSError:
+            nodes = [node.name for node in folder.iterdir() if node.name.startswith("renderD")]
+        except OSError as error:
+            tried(str(folder), f"cannot be read: {error.strerror}")
             return False
-        return any(
-            self._vendor(node) in ("0x8086", "") for node in nodes if node.startswith("renderD")
-        )
+        found = any(self._vendor(node) in ("0x8086", "") for node in nodes)
+        answer = "has a render node" if found else "has no render node of an Intel GPU"
+        tried(str(folder), answer, found=found)
+        return found
 
     def _vendor(self, node: str) -> str:
         """Return the PCI vendor of a render node, empty if the kernel does not tell."""

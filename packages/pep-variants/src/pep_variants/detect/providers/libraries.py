@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ..attempts import tried
+
 if TYPE_CHECKING:
     from ctypes import CDLL
-
-logger = logging.getLogger(__name__)
 
 TIME_LIMIT = 30.0
 """Seconds that a driver has to answer. That long because a driver without persistent state starts
@@ -25,7 +24,10 @@ def load(names: Iterable[str]) -> CDLL | None:
 
     for name in names:
         try:
-            return CDLL(name)
+            library = CDLL(name)
         except OSError as error:
-            logger.debug("%s cannot be loaded: %s", name, error)
+            tried(name, f"cannot be loaded: {str(error).removeprefix(f'{name}: ')}")
+        else:
+            tried(name, "is loaded", found=True)
+            return library
     return None

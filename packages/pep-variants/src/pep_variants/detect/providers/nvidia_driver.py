@@ -16,6 +16,7 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import NamedTuple
 
+from ..attempts import tried
 from .libraries import load
 
 logger = logging.getLogger(__name__)
@@ -61,6 +62,8 @@ def read_nvml(root: Path, system: str, environ: Mapping[str, str]) -> Reading | 
         libraries = _windows_nvml(environ)
         # pynvml looks for them by itself, but importing it costs tens of milliseconds.
         if not any(path.exists() for path in libraries):
+            for path in libraries:
+                tried(os.fspath(path), "does not exist")
             return None
         source = "nvml.dll"
     elif system == "linux":
@@ -79,12 +82,14 @@ def read_nvml(root: Path, system: str, environ: Mapping[str, str]) -> Reading | 
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
-        logger.debug("NVML cannot be initialized: %s", error)
+        tried(source, f"cannot be initialized: {error}")
         absent = (pynvml.NVML_ERROR_DRIVER_NOT_LOADED, pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
         return None if error.value in absent else Reading(source, problem=f"NVML: {error}")
     try:
         gpus = _nvml_gpus(pynvml)
-        return Reading(source, _nvml_driver(pynvml), gpus, _nvml_capabilities(pynvml, gpus))
+        return _report(
+            Reading(source, _nvml_driver(pynvml), gpus, _nvml_capabilities(pynvml, gpus))
+        )
     finally:
         with contextlib.suppress(pynvml.NVMLError):
             pynvml.nvmlShutdown()
@@ -146,15 +151,15 @@ def read_cuda(root: Path, system: str, environ: Mapping[str, str]) -> Reading | 
     try:
         status = library.cuInit(c_uint(0))
         if status not in (0, _CUDA_NO_DEVICE):
-            logger.debug("CUDA cannot be initialized: error %d", status)
+            tried(source, f"cannot be initialized: error {status} of cuInit")
             return None
         version, count = c_int(), c_int()
         known = library.cuDriverGetVersion(byref(version)) == 0
         driver = _cuda_version(version.value) if known else None
         if status == _CUDA_NO_DEVICE:
-            return Reading(source, driver, 0)
+            return _report(Reading(source, driver, 0))
         if library.cuDeviceGetCount(byref(count)) or not 0 <= count.value <= _MAX_GPUS:
-            return Reading(source, driver)
+            return _report(Reading(source, driver))
         capabilities: dict[int, Pair] = {}
         for index in range(count.value):
             device, major, minor = c_int(), c_int(), c_int()
@@ -164,10 +169,18 @@ def read_cuda(root: Path, system: str, environ: Mapping[str, str]) -> Reading | 
                 and library.cuDeviceGetAttribute(byref(minor), _CUDA_MINOR, device) == 0
             ):
                 _take(capabilities, index, (major.value, minor.value))
-        return Reading(source, driver, count.value, capabilities)
+        return _report(Reading(source, driver, count.value, capabilities))
     except AttributeError as error:  # a function is missing
-        logger.debug("%s is not usable: %s", source, error)
+        tried(source, f"is not usable: {error}")
         return None
+
+
+def _report(reading: Reading) -> Reading:
+    driver = f"CUDA {reading.driver[0]}.{reading.driver[1]}" if reading.driver else "no version"
+    gpus = "an unknown number of" if reading.gpus is None else reading.gpus or "no"
+    plural = "" if reading.gpus == 1 else "s"
+    tried(reading.source, f"reports {driver} and {gpus} GPU{plural}", found=True)
+    return reading
 
 
 _CUDA_NO_DEVICE = 100

@@ -1,0 +1,39 @@
+"""What detection tried is collected, from all threads, and leaves logging as it was."""
+
+import logging
+import threading
+
+from pep_variants.detect.attempts import Attempt, recorded, tried
+from pep_variants.detect.examination import examine_host
+from pep_variants.detect.registry import BUILTIN_NAMESPACES
+
+
+def test_recorded(caplog):
+    package = logging.getLogger("pep_variants.detect")
+    before = package.level, package.propagate, list(package.handlers)
+    with recorded() as trail:
+        thread = threading.Thread(
+            target=tried, args=("lib.so", "is loaded"), kwargs={"found": True}
+        )
+        thread.start()
+        thread.join()
+        tried("/dev/kfd", "does not exist")
+        logging.getLogger("pep_variants.detect.providers.amd").warning("slow: %s", 3)
+    assert trail.attempts == [
+        Attempt("lib.so", "is loaded", True),
+        Attempt("/dev/kfd", "does not exist"),
+    ]
+    assert trail.warnings == ["slow: 3"]
+    assert caplog.text == ""
+    assert (package.level, package.propagate, list(package.handlers)) == before
+    tried("later", "is not recorded")
+    assert len(trail.attempts) == 2
+
+
+def test_a_tool_that_fails(tmp_path):
+    path = tmp_path / "npu-smi"
+    path.write_text("#!/bin/sh\nexit 3\n")
+    path.chmod(0o755)
+    found = examine_host({"PATH": str(tmp_path)}, tmp_path)
+    assert found.keys() == BUILTIN_NAMESPACES.keys()
+    assert all(not attempt.found for attempt in found["ascend"].attempts)

@@ -1,0 +1,77 @@
+"""What is installed, against what would be chosen now for the same version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pep_variants.choose.advice import Advice
+    from pep_variants.wheelfile.installed import Installed
+    from resolvelib_variants.resolution.explanation import Explanation
+    from resolvelib_variants.resolution.resolver import IndexResolver
+    from variants_index.target import Target
+
+
+class Compared(NamedTuple):
+    """One installed distribution, and what an index has of its version.
+
+    Attributes:
+        item: what is installed.
+        explanation: the decision about its version, None where no index has that version.
+        advice: what would be better, None for nothing.
+        problem: why there is no explanation, empty if there is one.
+    """
+
+    item: Installed
+    explanation: Explanation | None
+    advice: Advice | None = None
+    problem: str = ""
+
+
+def compare(
+    resolver: IndexResolver,
+    target: Target,
+    found: Iterable[Installed],
+    *,
+    every: bool = False,
+    named: Collection[str] = (),
+    progress: Callable[[str], None] | None = None,
+) -> Iterator[Compared]:
+    """Yield the comparison of every distribution that has or could have variants.
+
+    Args:
+        resolver: of the indexes.
+        target: the machine.
+        found: what is installed.
+        every: also look at those without a variant, which takes one page for each.
+        named: normalized names of projects to look at in any case.
+        progress: called with what is looked at.
+
+    Raises:
+        PackageIndexError: an index does not answer.
+    """
+    from pep_variants.choose.advice import advise
+    from resolvelib_variants.resolution.errors import NoSolution
+    from resolvelib_variants.resolution.explanation import explain
+    from resolvelib_variants.resolution.requirements import parse_requirement
+
+    for item in found:
+        entry = resolver.finder.entry(item.project)
+        if item.label is None and entry is None and not every and item.project not in named:
+            continue
+        # The catalogue knows builds with another local version.
+        version = item.version if entry is None else item.version.public
+        wanted = parse_requirement(f"{item.project}=={version}")
+        try:
+            explanation = explain(resolver, wanted, target, pre=True, progress=progress)
+        except NoSolution as error:  # from elsewhere, or of one's own
+            yield Compared(item, None, problem=str(error))
+            continue
+        advice = None
+        if explanation.selection is not None:
+            installed = item.label or explanation.label_of(item.version)
+            advice = advise(explanation.selection, installed)
+            if advice is not None and explanation.is_extra(advice.better):
+                advice = None
+        yield Compared(item, explanation, advice)

@@ -1,0 +1,101 @@
+"""The examination: one part after the other; a part that fails is a problem among others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from packaging.utils import canonicalize_name
+
+from pep_variants.errors import VariantError, redacted
+from pep_variants.sources import Sources
+
+from .configuration import configuration_part, settings_of
+from .findings import Findings, Part, Problem
+from .installers import installers_part
+from .machine import machine_part
+from .packages import packages_part
+from .surroundings import surroundings_part
+
+if TYPE_CHECKING:
+    from pep_variants.wheelfile.installed import Installed
+
+    from ..comparison import Compared
+    from ..environment import Environment
+
+_VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "ascend": "Ascend"}
+
+Lookup = Callable[[Iterable["Installed"], Collection[str]], Iterable["Compared"]]
+"""Compares what is installed with indexes, also without a variant for the projects named."""
+
+
+@dataclass(frozen=True)
+class Inquiry:
+    """What is asked.
+
+    Attributes:
+        environment: to look at.
+        sources: the indexes.
+        options: values by the names of `OPTIONS`.
+        projects: to look at even if installed without a variant.
+        lookup: asks the indexes, None to ask none.
+        switch: gives the command that installs what fits in place of a distribution.
+    """
+
+    environment: Environment
+    sources: Sources = field(default_factory=Sources)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    projects: tuple[str, ...] = ()
+    lookup: Lookup | None = None
+    switch: Callable[[Installed], str] = lambda item: f"pip install --variant-switch {item.project}"
+
+
+def examine(inquiry: Inquiry, environ: Mapping[str, str], root: Path = Path("/")) -> Findings:
+    """Return everything that is found.
+
+    Args:
+        inquiry: what is asked.
+        environ: environment variables.
+        root: of the file system in which drivers and device files are looked for.
+    """
+    settings, problems = settings_of(inquiry.options, environ)
+    machine = machine_part(environ, root)
+    drivers = {
+        vendor: bool(machine.tree[namespace]["facts"]) for namespace, vendor in _VENDORS.items()
+    }
+    parts = {
+        "machine": machine,
+        "surroundings": surroundings_part(environ, root, drivers),
+        "configuration": configuration_part(settings, problems, environ, inquiry.sources),
+        "installers": installers_part(environ, inquiry.environment.python),
+    }
+    unreadable = any(problem.code == "configuration" for problem in problems)
+    if inquiry.lookup is not None and not unreadable:
+        parts["packages"] = _packages(inquiry, inquiry.lookup)
+    return Findings(parts)
+
+
+def _packages(inquiry: Inquiry, lookup: Lookup) -> Part:
+    from pep_variants.wheelfile.installed import find_installed
+
+    python = inquiry.environment.python
+    found = list(find_installed(inquiry.environment.paths))
+    named = {str(canonicalize_name(name)) for name in inquiry.projects}
+    missing = sorted(named - {item.project for item in found})
+    problems = [
+        Problem("not-installed", f"{name} is not installed in {python}", fails=False)
+        for name in missing
+    ]
+    compared: list[Compared] = []
+    try:
+        compared.extend(lookup(found, named))
+    except (VariantError, click.ClickException) as error:
+        message = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        problems.append(Problem("lookup", message))
+    indexes = ", ".join(map(redacted, inquiry.sources.indexes)) or "PyPI"
+    part = packages_part(compared, inquiry.switch, indexes)
+    rows = part.rows or (("variants", f"none to compare in {python}"),)
+    return Part(rows, (*part.problems, *problems), part.tree)

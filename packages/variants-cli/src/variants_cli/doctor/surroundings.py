@@ -1,0 +1,225 @@
+"""Where this runs: container, WSL, login node; GPUs on the bus, MIG, rights on device files."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from .findings import Part, Problem
+
+_VENDORS = {"0x10de": "NVIDIA", "0x1002": "AMD"}
+_DISPLAY = "0x03"
+"""Class of PCI devices that are GPUs: display controllers; ``0x12`` are accelerators."""
+_ACCELERATOR = "0x12"
+_FILES = ("nvidia[0-9]*", "nvidiactl", "nvidia-uvm", "kfd", "dri/renderD*", "dxg", "davinci*")
+_SCHEDULERS = {
+    "sbatch": ("Slurm", "srun --gpus=1 variants detect -o platform.toml"),
+    "qsub": ("PBS or Grid Engine", "qsub -I  # and there: variants detect -o platform.toml"),
+    "bsub": ("LSF", "bsub -I -gpu num=1 variants detect -o platform.toml"),
+}
+_JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")
+_CONTAINERS = re.compile(r"docker|containerd|kubepods|libpod|lxc")
+_SMALL = 1 << 16
+
+
+def surroundings_part(environ: Mapping[str, str], root: Path, drivers: Mapping[str, bool]) -> Part:
+    """Return what ``/proc``, ``/sys``, ``/dev`` and the environment tell.
+
+    Args:
+        environ: environment variables.
+        root: of the file system.
+        drivers: by name of the vendor, whether detection found a driver.
+    """
+    container = _container(environ, root)
+    wsl = "microsoft" in _text(root / "proc/sys/kernel/osrelease").lower()
+    gpus = list(_gpus(root))
+    devices = list(_devices(root))
+    closed = [path for path in devices if not os.access(path, os.R_OK | os.W_OK)]
+    mig = sorted(path.name for path in _glob(root, "proc/driver/nvidia/capabilities/*/mig/*"))
+    scheduler = _scheduler(environ)
+    facts = {
+        "container": container or "none found",
+        "WSL": "yes" if wsl else "no",
+        "GPUs on the bus": ", ".join(f"{vendor} at {place}" for vendor, place in gpus) or "none",
+        "device files": ", ".join(map(str, devices)) or "none",
+        "MIG": ", ".join(mig) or "none",
+        "job scheduler": _SCHEDULERS[scheduler][0] if scheduler else "none found",
+    }
+    limits = {
+        name: environ[name]
+        for name in ("NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
+                     "HIP_VISIBLE_DEVICES")
+        if name in environ
+    }  # fmt: skip
+    problems = [
+        *(_closed(path) for path in closed),
+        *_missing(container, wsl, environ, gpus, drivers, closed, root),
+    ]
+    in_job = any(name in environ for name in _JOBS)
+    if scheduler and not in_job and not any(drivers.values()) and not gpus:
+        name, command = _SCHEDULERS[scheduler]
+        problems.append(
+            Problem(
+                "login-node",
+                f"{name} is here and no GPU is: a login node, whose variants are not those of the "
+                "compute nodes. Write a platform file there, and choose with --variant-platform "
+                "platform.toml",
+                command,
+                fails=False,
+            )
+        )
+    if mig:
+        problems.append(
+            Problem(
+                "mig",
+                "MIG is on: a slice has the compute capability of its GPU, so variants are the "
+                "same; its memory is smaller",
+                fails=False,
+            )
+        )
+    rows = [*facts.items(), *limits.items()]
+    return Part(tuple(rows), tuple(problems), {**facts, "variables": limits})
+
+
+def _missing(
+    container: str,
+    wsl: bool,
+    environ: Mapping[str, str],
+    gpus: list[tuple[str, str]],
+    drivers: Mapping[str, bool],
+    closed: list[Path],
+    root: Path,
+) -> Iterator[Problem]:
+    """Yield why a vendor's driver was not found although something speaks for its GPU."""
+    if wsl and not (root / "dev/dxg").exists():
+        yield Problem(
+            "wsl",
+            "this is WSL, and /dev/dxg is missing: WSL 1 has no GPUs, and WSL 2 needs a driver "
+            "of the GPU on Windows. In PowerShell:",
+            "wsl --update; wsl --set-version <distribution> 2",
+        )
+        return
+    wanted = environ.get("NVIDIA_VISIBLE_DEVICES", "void").strip()
+    asked = wanted not in ("", "void", "none")
+    nvidia = [place for vendor, place in gpus if vendor == "NVIDIA"]
+    if not drivers.get("NVIDIA") and (nvidia or asked) and not closed:
+        why = f"a GPU at {nvidia[0]}" if nvidia else f"NVIDIA_VISIBLE_DEVICES={wanted}"
+        if container:
+            yield Problem(
+                "container-driver",
+                f"this container ({container}) has no NVIDIA driver, although there is {why}: the "
+                "driver comes from the host. Install the NVIDIA Container Toolkit there and start "
+                "the container with GPUs",
+                "docker run --gpus all …",
+            )
+        elif nvidia:
+            yield Problem(
+                "driver-missing",
+                f"there is {why} and no NVIDIA driver that answers: install it, or load it",
+                "sudo modprobe nvidia && nvidia-smi",
+            )
+    amd = [place for vendor, place in gpus if vendor == "AMD"]
+    if not drivers.get("AMD") and amd and not (root / "dev/kfd").exists():
+        remedy = "docker run --device=/dev/kfd --device=/dev/dri …"
+        yield Problem(
+            "amd-driver",
+            f"there is an AMD GPU at {amd[0]} and no /dev/kfd: "
+            + (
+                f"this container ({container}) was started without it"
+                if container
+                else "the driver amdgpu is not loaded, or the GPU is one without compute"
+            ),
+            remedy if container else "sudo modprobe amdgpu",
+            fails=False,
+        )
+    if container and not any(drivers.values()) and not gpus and not asked:
+        yield Problem(
+            "container-without-gpu",
+            f"this container ({container}) sees no GPU. Where an image is built that is usual: "
+            "choose for the machine that will run it, with a platform file from there",
+            "variants detect -o platform.toml  # there; here: --variant-platform platform.toml",
+            fails=False,
+        )
+
+
+def _container(environ: Mapping[str, str], root: Path) -> str:
+    """Return the kind of container this is in, empty if none is seen."""
+    if (root / ".dockerenv").exists():
+        return "Docker"
+    if (root / "run/.containerenv").exists():
+        return "Podman"
+    if "APPTAINER_CONTAINER" in environ or "SINGULARITY_CONTAINER" in environ:
+        return "Apptainer"
+    if "KUBERNETES_SERVICE_HOST" in environ:
+        return "Kubernetes"
+    for name in ("proc/1/cgroup", "proc/self/mountinfo"):
+        text = _text(root / name)
+        if name.endswith("mountinfo"):  # with control groups v2 only the layers of the root tell
+            text = next((line for line in text.splitlines() if " / / " in line), "")
+        if match := _CONTAINERS.search(text):
+            return match[0]
+    return environ.get("container", "")
+
+
+def _gpus(root: Path) -> Iterator[tuple[str, str]]:
+    """Yield vendor and address of GPUs on the PCI bus."""
+    for device in _glob(root, "sys/bus/pci/devices/*"):
+        vendor = _VENDORS.get(_text(device / "vendor").strip())
+        kind = _text(device / "class").strip()
+        if vendor and kind.startswith((_DISPLAY, _ACCELERATOR)):
+            yield vendor, device.name
+
+
+def _devices(root: Path) -> Iterator[Path]:
+    for pattern in _FILES:
+        yield from _glob(root, f"dev/{pattern}")
+
+
+def _closed(path: Path) -> Problem:
+    try:
+        status = path.stat()
+        owner = f"owner {status.st_uid}, group {_group(status.st_gid)}"
+        group = _group(status.st_gid)
+        mode = f"mode {status.st_mode & 0o777:o}"
+    except OSError:
+        owner, group, mode = "owner unknown", "video", "mode unknown"
+    command = f'sudo usermod -aG {group} "$USER"  # then log in again'
+    if group in ("root", "0"):
+        command = f"ls -l {path}  # and ask the administrator for a group that may use it"
+    return Problem(
+        "permissions",
+        f"you may not read and write {path} ({owner}, {mode}), so its driver finds no GPU for you",
+        command,
+    )
+
+
+def _group(number: int) -> str:
+    try:
+        import grp
+
+        return grp.getgrgid(number).gr_name  # type: ignore[attr-defined,unused-ignore]
+    except (ImportError, KeyError):
+        return str(number)
+
+
+def _scheduler(environ: Mapping[str, str]) -> str:
+    path = environ.get("PATH")
+    return next((name for name in _SCHEDULERS if path and shutil.which(name, path=path)), "")
+
+
+def _glob(root: Path, pattern: str) -> list[Path]:
+    try:
+        return sorted(root.glob(pattern))
+    except OSError:
+        return []
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open(errors="replace") as file:
+            return file.read(_SMALL)
+    except OSError:
+        return ""

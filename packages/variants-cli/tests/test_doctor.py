@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -22,6 +23,7 @@ from variants_cli.environment import Environment
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc, /sys and /dev are Linux's")
 
 PATCHED = "pip 26.3 with pep-variants-shim 0.1.0 from /opt/patched/pip (python 3.12)"
+FAKES = Path(__file__).parents[2] / "pep-variants" / "tests" / "providers"
 PLAIN = "pip 26.3 from /opt/plain/pip (python 3.12)"
 
 
@@ -115,6 +117,8 @@ WSL = {"proc/sys/kernel/osrelease": "5.15.167.4-microsoft-standard-WSL2\n"}
          "a platform file replaces detection of this machine: old.toml", "unset VARIANTS_PLATFORM"),
         ({}, {"VARIANTS_VARIANT": "torch=cu126"}, "setting",
          "variants are named, whatever fits: torch=cu126", "unset VARIANTS_VARIANT"),
+        ({}, {"UV_TORCH_BACKEND": "cpu"}, "torch-backend", "UV_TORCH_BACKEND=cpu makes uv take",
+         "unset UV_TORCH_BACKEND"),
         ({}, {"VARIANTS_PREFER": "::"}, "configuration", "VARIANTS_PREFER", ""),
     ],
 )  # fmt: skip
@@ -125,7 +129,7 @@ def test_machine_and_settings(found, files, environ, code, cause, remedy):
     assert remedy in f"{problem.text} {problem.command}"
     assert problem.text in page
     assert problem.command.split("  #")[0] in page
-    hints = {"amd-driver", "container-without-gpu", "mig", "setting"}
+    hints = {"amd-driver", "container-without-gpu", "mig", "setting", "torch-backend"}
     assert problem.fails == (code not in hints and environ != {DRIVER: "12.8"})
 
 
@@ -209,6 +213,25 @@ def test_a_shim_that_does_nothing(found, tool, tmp_path, version, environ, cause
     assert cause in page
     assert remedy in page
     assert not result.is_well
+
+
+def test_an_index_of_a_configuration_file(found, tool, tmp_path):
+    """pip reads it, and variants does not."""
+    file = tmp_path / "pip.conf"
+    folder = tool("pip", "", "configured")
+    (folder / "pip").write_text(
+        f"#!/bin/sh\nif [ $1 = config ]; then echo 'env_var:\nenv:\nuser:\n"
+        f"  {file}, exists: True\n    global.index-url: https://me:secret@example.org/simple/\n"
+        f"    global.timeout: 5'; else echo '{PATCHED}'; fi\n"
+    )
+    result, page = found(path=folder)
+    assert f"@example.org/simple/, which {file} says" in page
+    assert "are compared with PyPI" in page
+    assert "    variants doctor --index-url " in page
+    assert result.is_well
+    assert "secret" not in page + json.dumps(result.as_tree())
+    _, page = found(environ={"PIP_INDEX_URL": "https://pypi.org/simple"}, path=folder)
+    assert "pip takes packages" not in page
 
 
 def test_a_pip_that_does_not_work(found, tmp_path):
@@ -390,3 +413,51 @@ def test_no_python(variants, tmp_path):
     done = variants("doctor", "--python", tmp_path)
     assert (done.code, done.out) == (1, "")
     assert "is not a working Python" in done.err
+
+
+@pytest.fixture(scope="session")
+def driver(tmp_path_factory):
+    """Build the fake of NVIDIA's library; return its folder."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("needs a C compiler to build a fake driver library")
+    folder = tmp_path_factory.mktemp("driver")
+    name = "libnvidia-ml.so.1"
+    command = [compiler, "-shared", "-fPIC", f"-Wl,-soname,{name}", "-o", folder / name]
+    subprocess.run([*command, FAKES / "fake_nvml.c"], check=True)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("environ", "code", "cause", "remedy"),
+    [
+        ({DRIVER: "12.8"}, "override",
+         f"{DRIVER} says that CUDA driver is 12.8, but this machine has 12.4", f"unset {DRIVER}"),
+        ({"FAKE_NVML_INIT": "18"}, "driver", "NVIDIA driver cannot be queried (NVML:", "Repair it"),
+        ({"FAKE_NVML_CUDA_V2": "10020"}, "driver", "version 10.2 is outside", f"Set {DRIVER}"),
+        ({}, "", "", ""),
+    ],
+)  # fmt: skip
+def test_a_driver(driver, tool, environ, code, cause, remedy):
+    """A library that the loader finds, so in a process of its own."""
+    variables = {
+        "FAKE_NVML_CUDA_V2": "12040", "FAKE_NVML_DEVICES": "9.0",
+        "LD_LIBRARY_PATH": str(driver), "PATH": str(tool("pip", PATCHED)), **environ,
+    }  # fmt: skip
+    done = subprocess.run(
+        [Path(sys.executable).with_name("variants"), "doctor", "--offline", "--json"],
+        env={**os.environ, **variables}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stderr == ""
+    tree = json.loads(done.stdout)
+    assert done.returncode == (0 if tree["well"] else 1)
+    tried = {each["place"]: each["answer"] for each in tree["machine"]["nvidia"]["tried"]}
+    if not code:
+        assert tried == {"libnvidia-ml.so.1": "reports CUDA 12.4 and 1 GPU"}
+        facts = [fact["value"] for fact in tree["machine"]["nvidia"]["facts"]]
+        assert facts == ["12.4", "9.0"]
+        return
+    problem = of(tree, code)
+    assert cause in problem["text"]
+    assert remedy in f"{problem['text']} {problem['command']}"
+    assert problem["fails"]

@@ -21,9 +21,10 @@ _EXPLAINED = {
     "exclude": "variants are excluded",
     "platform_file": "a platform file replaces detection of this machine",
 }
+_TORCH = "UV_TORCH_BACKEND"
 _REPLACED = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX",
              "PIP_CONFIG_FILE", "UV_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX",
-             "UV_EXTRA_INDEX_URL", "UV_TORCH_BACKEND")  # fmt: skip
+             "UV_EXTRA_INDEX_URL", _TORCH)  # fmt: skip
 """Variables that decide where pip and uv find packages."""
 
 
@@ -74,6 +75,12 @@ def configuration_part(
         if environ.get(name):
             tree["variables"][name] = redacted(environ[name])
             rows.append((name, redacted(environ[name])))
+    if environ.get(_TORCH):
+        text = (
+            f"{_TORCH}={environ[_TORCH]} makes uv take PyTorch's packages from the index of that "
+            "backend, where builds are not variants"
+        )
+        problems.append(Problem("torch-backend", text, f"unset {_TORCH}", fails=False))
     return Part(tuple(rows), tuple(problems), tree)
 
 

@@ -70,7 +70,7 @@ def examine(inquiry: Inquiry, environ: Mapping[str, str], root: Path = Path("/")
         "machine": machine,
         "surroundings": surroundings_part(environ, root, drivers),
         "configuration": configuration_part(settings, problems, environ, inquiry.sources),
-        "installers": installers_part(environ, inquiry.environment.python),
+        "installers": installers_part(environ, inquiry.environment.python, inquiry.sources.indexes),
     }
     unreadable = any(problem.code == "configuration" for problem in problems)
     if inquiry.lookup is not None and not unreadable:

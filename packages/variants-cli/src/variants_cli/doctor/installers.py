@@ -6,9 +6,11 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from pep_variants.errors import redacted
 
 from .findings import Part, Problem
 
@@ -16,6 +18,9 @@ _SECONDS = 30
 _PIP = re.compile(
     r"pip (?P<version>\S+)(?P<shim> with pep-variants-shim \S+)? from (?P<path>.+) \("
 )
+_CONFIGURATION_FILE = re.compile(r"  (\S.*), exists: (?:True|False)")
+_CONFIGURED_INDEX = re.compile(r" {4}(?:global|install)\.(?:extra-)?index-url: (.+)")
+_PYPI = "https://pypi.org/simple"
 _BUILT_IN = "+variants."
 _SWITCH = "PEP_VARIANTS_SHIM"
 
@@ -29,6 +34,7 @@ class _Pip(NamedTuple):
         patched: it knows variants.
         shim: the shim is installed beside it.
         problem: why it does not work.
+        indexes: URL and configuration file of each index that its files name.
     """
 
     path: Path
@@ -36,22 +42,32 @@ class _Pip(NamedTuple):
     patched: bool = False
     shim: bool = False
     problem: str = ""
+    indexes: tuple[tuple[str, str], ...] = ()
 
 
-def installers_part(environ: Mapping[str, str], python: Path) -> Part:
+def installers_part(
+    environ: Mapping[str, str], python: Path, indexes: Collection[str] = ()
+) -> Part:
     """Return the installers that commands would start.
 
     Args:
         environ: environment variables.
         python: interpreter of the environment that is looked at.
+        indexes: URLs of the indexes that installed variants are compared with, none for PyPI.
     """
     pips = [_pip(path, environ) for path in _on_path(("pip",), environ)]
+    if pips and pips[0].version:
+        pips[0] = pips[0]._replace(indexes=tuple(_configured_indexes(pips[0].path, environ)))
     rows = [(str(pip.path), _described(pip)) for pip in pips] or [("pip", "not on PATH")]
+    rows += ((file, f"pip's index {redacted(url)}") for pip in pips for url, file in pip.indexes)
     uvs = {path: _version(path, environ) for path in _on_path(("uv",), environ)}
     wrappers = list(_on_path(("uv-variants",), environ))
     rows += ((str(path), f"{version}: does not know variants") for path, version in uvs.items())
     rows += ((str(path), "uv with variants") for path in wrappers)
-    problems = [*_pip_problems(pips, environ, python, other=bool(wrappers))]
+    problems = [
+        *_pip_problems(pips, environ, python, other=bool(wrappers)),
+        *(_index_problem(*each, indexes) for each in _other_indexes(pips, environ, indexes)),
+    ]
     if uvs and not wrappers:
         problems.append(
             Problem(
@@ -63,7 +79,7 @@ def installers_part(environ: Mapping[str, str], python: Path) -> Part:
             )
         )
     tree = {
-        "pip": [{**pip._asdict(), "path": str(pip.path)} for pip in pips],
+        "pip": [_tree(pip) for pip in pips],
         "uv": [{"path": str(path), "version": version} for path, version in uvs.items()],
         "uv-variants": list(map(str, wrappers)),
     }
@@ -110,6 +126,43 @@ def _pip_problems(
         )
 
 
+def _other_indexes(
+    pips: list[_Pip], environ: Mapping[str, str], indexes: Collection[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the indexes of pip's configuration files that nothing was compared with."""
+    asked = {url.rstrip("/") for url in indexes or (_PYPI,)}
+    for url, file in pips[0].indexes if pips and "PIP_INDEX_URL" not in environ else ():
+        if url.rstrip("/") not in asked:
+            yield url, file
+
+
+def _index_problem(url: str, file: str, indexes: Collection[str]) -> Problem:
+    asked = ", ".join(map(redacted, indexes)) or "PyPI"
+    return Problem(
+        "pip-configuration",
+        f"pip takes packages from {redacted(url)}, which {file} says; installed variants are "
+        f"compared with {asked}",
+        f"variants doctor --index-url {shlex.quote(redacted(url))}",
+        fails=False,
+    )
+
+
+def _configured_indexes(path: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield what the files that this pip reads say of indexes, and which file does."""
+    output, _ = _output(path, environ, "config", "debug")
+    file = ""
+    for line in output.splitlines():
+        if match := _CONFIGURATION_FILE.fullmatch(line):
+            file = match[1]
+        elif file and (match := _CONFIGURED_INDEX.fullmatch(line)):
+            yield from ((url, file) for url in match[1].split())
+
+
+def _tree(pip: _Pip) -> dict[str, Any]:
+    indexes = [{"url": redacted(url), "file": file} for url, file in pip.indexes]
+    return {**pip._asdict(), "path": str(pip.path), "indexes": indexes}
+
+
 def _on_path(names: tuple[str, ...], environ: Mapping[str, str]) -> Iterator[Path]:
     """Yield the commands of these names, first those that a shell would start."""
     seen = set()
@@ -126,7 +179,7 @@ def _on_path(names: tuple[str, ...], environ: Mapping[str, str]) -> Iterator[Pat
 
 
 def _pip(path: Path, environ: Mapping[str, str]) -> _Pip:
-    output, problem = _output(path, environ)
+    output, problem = _output(path, environ, "--version")
     match = _PIP.search(output)
     if match is None:
         return _Pip(path, problem=problem or f"prints no version: {output.strip()[:200]}")
@@ -142,15 +195,15 @@ def _pip(path: Path, environ: Mapping[str, str]) -> _Pip:
 
 
 def _version(path: Path, environ: Mapping[str, str]) -> str:
-    output, problem = _output(path, environ)
+    output, problem = _output(path, environ, "--version")
     return output.strip() or f"does not work: {problem}"
 
 
-def _output(path: Path, environ: Mapping[str, str]) -> tuple[str, str]:
-    """Return what ``--version`` prints, and why it fails."""
+def _output(path: Path, environ: Mapping[str, str], *arguments: str) -> tuple[str, str]:
+    """Return what the command prints, and why it fails."""
     try:
         done = subprocess.run(
-            [str(path), "--version"],
+            [str(path), *arguments],
             capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False,
             stdin=subprocess.DEVNULL, env=dict(environ),
         )  # fmt: skip

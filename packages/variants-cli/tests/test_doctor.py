@@ -22,7 +22,7 @@ from variants_cli.environment import Environment
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc, /sys and /dev are Linux's")
 
-PATCHED = "pip 26.3 with pep-variants-shim 0.1.0 from /opt/patched/pip (python 3.12)"
+PATCHED = "pip 26.3 from /opt/patched/pip (python 3.12) with pep-variants-shim 0.1.0"
 FAKES = Path(__file__).parents[2] / "pep-variants" / "tests" / "providers"
 PLAIN = "pip 26.3 from /opt/plain/pip (python 3.12)"
 

@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from .findings import Part, Problem
 
 _SECONDS = 30
 _PIP = re.compile(
-    r"pip (?P<version>\S+)(?P<shim> with pep-variants-shim \S+)? from (?P<path>.+) \("
+    r"pip (?P<version>\S+) from (?P<path>.+) \(python [^)]*\)(?P<shim> with pep-variants-shim)?"
 )
 _CONFIGURATION_FILE = re.compile(r"  (\S.*), exists: (?:True|False)")
 _CONFIGURED_INDEX = re.compile(r" {4}(?:global|install)\.(?:extra-)?index-url: (.+)")
@@ -29,7 +29,8 @@ class _Pip(NamedTuple):
     """A pip that was run.
 
     Attributes:
-        path: of the command.
+        command: that starts it.
+        location: of its package.
         version: what it says; empty if it does not work.
         patched: it knows variants.
         shim: the shim is installed beside it.
@@ -37,12 +38,18 @@ class _Pip(NamedTuple):
         indexes: URL and configuration file of each index that its files name.
     """
 
-    path: Path
+    command: tuple[str, ...]
+    location: str = ""
     version: str = ""
     patched: bool = False
     shim: bool = False
     problem: str = ""
     indexes: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What to type for it."""
+        return shlex.join(self.command)
 
 
 def installers_part(
@@ -55,10 +62,10 @@ def installers_part(
         python: interpreter of the environment that is looked at.
         indexes: URLs of the indexes that installed variants are compared with, none for PyPI.
     """
-    pips = [_pip(path, environ) for path in _on_path(("pip",), environ)]
+    pips = _pips(environ, python)
     if pips and pips[0].version:
-        pips[0] = pips[0]._replace(indexes=tuple(_configured_indexes(pips[0].path, environ)))
-    rows = [(str(pip.path), _described(pip)) for pip in pips] or [("pip", "not on PATH")]
+        pips[0] = pips[0]._replace(indexes=tuple(_configured_indexes(pips[0], environ)))
+    rows = [(pip.name, _described(pip)) for pip in pips] or [("pip", "not on PATH")]
     rows += ((file, f"pip's index {redacted(url)}") for pip in pips for url, file in pip.indexes)
     uvs = {path: _version(path, environ) for path in _on_path(("uv",), environ)}
     wrappers = list(_on_path(("uv-variants",), environ))
@@ -95,31 +102,33 @@ def _pip_problems(
     quoted = shlex.quote(str(python))
     patched = next((pip for pip in pips if pip.patched), None)
     if first.problem:
-        yield Problem("broken-pip", f"{first.path} does not work: {first.problem}")
+        yield Problem("broken-pip", f"{first.name} does not work: {first.problem}")
     elif first.shim and _SWITCH in environ:
         yield Problem(
             "shim-off",
-            f"{first.path} has pep-variants-shim, which {_SWITCH}={environ[_SWITCH]} switches off",
+            f"{first.name} has pep-variants-shim, which {_SWITCH}={environ[_SWITCH]} switches off",
             f"unset {_SWITCH}",
         )
     elif first.shim:
         yield Problem(
             "old-pip",
-            f"{first.path} is pip {first.version}, which pep-variants-shim beside it does not "
+            f"{first.name} is pip {first.version}, which pep-variants-shim beside it does not "
             "support",
-            f"{_interpreter(first.path) or quoted} -m pip install --upgrade pip",
+            f"{_interpreter(first) or quoted} -m pip install --upgrade pip",
         )
     elif patched is not None:
         yield Problem(
             "plain-pip-first",
-            f"{first.path} is first on PATH and does not know variants; {patched.path} does, and "
-            "comes later",
-            f'export PATH={shlex.quote(str(patched.path.parent))}:"$PATH"',
+            f"{first.name} is first on PATH and does not know variants; {patched.name} does"
+            + (", and comes later" if len(patched.command) == 1 else ""),
+            f'export PATH={shlex.quote(str(Path(patched.command[0]).parent))}:"$PATH"'
+            if len(patched.command) == 1
+            else f"{patched.name} install …",
         )
     else:
         yield Problem(
             "plain-pip",
-            f"{first.path} is pip {first.version} without pep-variants-shim: it takes the wheel "
+            f"{first.name} is pip {first.version} without pep-variants-shim: it takes the wheel "
             "without a variant",
             f"{quoted} -m pip install pep-variants-shim",
             fails=not other,
@@ -147,9 +156,9 @@ def _index_problem(url: str, file: str, indexes: Collection[str]) -> Problem:
     )
 
 
-def _configured_indexes(path: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _configured_indexes(pip: _Pip, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield what the files that this pip reads say of indexes, and which file does."""
-    output, _ = _output(path, environ, "config", "debug")
+    output, _ = _output([*pip.command, "config", "debug"], environ)
     file = ""
     for line in output.splitlines():
         if match := _CONFIGURATION_FILE.fullmatch(line):
@@ -160,7 +169,7 @@ def _configured_indexes(path: Path, environ: Mapping[str, str]) -> Iterator[tupl
 
 def _tree(pip: _Pip) -> dict[str, Any]:
     indexes = [{"url": redacted(url), "file": file} for url, file in pip.indexes]
-    return {**pip._asdict(), "path": str(pip.path), "indexes": indexes}
+    return {**pip._asdict(), "command": list(pip.command), "indexes": indexes}
 
 
 def _on_path(names: tuple[str, ...], environ: Mapping[str, str]) -> Iterator[Path]:
@@ -178,32 +187,40 @@ def _on_path(names: tuple[str, ...], environ: Mapping[str, str]) -> Iterator[Pat
                     yield path
 
 
-def _pip(path: Path, environ: Mapping[str, str]) -> _Pip:
-    output, problem = _output(path, environ, "--version")
+def _pips(environ: Mapping[str, str], python: Path) -> list[_Pip]:
+    """Return the pips on ``PATH``, then that of *python* where it is another one."""
+    pips = [_pip((str(path),), environ) for path in _on_path(("pip",), environ)]
+    own = _pip((str(python), "-m", "pip"), environ)
+    if own.version and own.location not in [pip.location for pip in pips]:
+        pips.append(own)
+    return pips
+
+
+def _pip(command: tuple[str, ...], environ: Mapping[str, str]) -> _Pip:
+    output, problem = _output([*command, "--version"], environ)
     match = _PIP.search(output)
     if match is None:
-        return _Pip(path, problem=problem or f"prints no version: {output.strip()[:200]}")
-    version = match["version"]
+        return _Pip(command, problem=problem or f"prints no version: {output.strip()[:200]}")
+    version, location = match["version"], match["path"]
     patched = match["shim"] is not None or _BUILT_IN in version
     # An older pip, or one that is switched off, does not show it.
-    packages = Path(match["path"]).parent
     try:
-        shim = any(packages.glob("pep_variants_shim-*.dist-info"))
+        shim = any(Path(location).parent.glob("pep_variants_shim-*.dist-info"))
     except OSError:
         shim = False
-    return _Pip(path, version, patched, shim or patched)
+    return _Pip(command, location, version, patched, shim or patched)
 
 
 def _version(path: Path, environ: Mapping[str, str]) -> str:
-    output, problem = _output(path, environ, "--version")
+    output, problem = _output([str(path), "--version"], environ)
     return output.strip() or f"does not work: {problem}"
 
 
-def _output(path: Path, environ: Mapping[str, str], *arguments: str) -> tuple[str, str]:
+def _output(command: Sequence[str], environ: Mapping[str, str]) -> tuple[str, str]:
     """Return what the command prints, and why it fails."""
     try:
         done = subprocess.run(
-            [str(path), *arguments],
+            list(command),
             capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False,
             stdin=subprocess.DEVNULL, env=dict(environ),
         )  # fmt: skip
@@ -212,10 +229,12 @@ def _output(path: Path, environ: Mapping[str, str], *arguments: str) -> tuple[st
     return done.stdout, done.stderr.strip()[:200] if done.returncode else ""
 
 
-def _interpreter(script: Path) -> str:
-    """Return the interpreter that the script names, empty for a program."""
+def _interpreter(pip: _Pip) -> str:
+    """Return the interpreter of *pip*, empty if it is a program that does not tell."""
+    if len(pip.command) > 1:
+        return shlex.quote(pip.command[0])
     try:
-        with script.open("rb") as file:
+        with Path(pip.command[0]).open("rb") as file:
             line = file.readline(400)
     except OSError:
         return ""

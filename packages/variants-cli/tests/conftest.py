@@ -16,26 +16,17 @@ from variants_cli.main import main
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[3] / "integration-tests"))  # for `support`
 
-SCHEMA = "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json"
-
 
 def row(path, data):
     digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
     return f"{path},sha256={digest},{len(data)}\n"
 
 
-def make_variant_json(label, properties=None, namespaces=("x86_64",), **keys):
-    return {
-        "$schema": SCHEMA,
-        "default-priorities": {"namespace": list(namespaces)},
-        "variants": {label: properties or {}},
-        **keys,
-    }
-
-
 @pytest.fixture
 def variant_json():
     """Return the function that gives the tree of a variant.json."""
+    from wheel_files import make_variant_json
+
     return make_variant_json
 
 

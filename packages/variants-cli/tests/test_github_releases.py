@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import storage_publishers
 from storage_publishers import Reader, publish, releases_in
+from wheel_files import make_variant_json
 
-from conftest import make_variant_json
 from support.github_server import TOKEN, add_release, github_server
 from variants_cli.publishing.errors import Conflict, PublishError
 from variants_cli.publishing.places import open_target

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 from storage_publishers import Reader
+from wheel_files import make_variant_json
 
-from conftest import make_variant_json
 from support.object_storage import object_storage
 from variants_cli.publishing.maintenance import unlisted
 from variants_cli.publishing.places import open_store

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import storage_publishers
 from storage_publishers import Reader, publish, releases_in
+from wheel_files import make_variant_json
 
-from conftest import make_variant_json
 from support.object_storage import object_storage
 from variants_cli.publishing.errors import Conflict, PublishError, Refused
 from variants_cli.publishing.maintenance import unlisted

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from wheel_files import make_variant_json
 
-from conftest import make_variant_json
 from pep_variants import limits
 from pep_variants.errors import InconsistentMetadata
 from pep_variants.formats.reader import read_metadata

@@ -1,8 +1,19 @@
-"""Looking into wheels that were made."""
+"""Variant metadata of wheels to make, and looking into wheels that were made."""
 
 import zipfile
 
 from pep_variants.wheelfile.record import digest_of, read_record
+
+SCHEMA = "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json"
+
+
+def make_variant_json(label, properties=None, namespaces=("x86_64",), **keys):
+    return {
+        "$schema": SCHEMA,
+        "default-priorities": {"namespace": list(namespaces)},
+        "variants": {label: properties or {}},
+        **keys,
+    }
 
 
 def contents(path):

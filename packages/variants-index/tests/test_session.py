@@ -117,7 +117,7 @@ class TestLimits:
         server.resources["/a"] = Resource.redirect(f"{elsewhere}/b")
         server.resources["/b"] = Resource(b"here")
         server.resources["/c"] = Resource.redirect("/b")
-        asking = session()
+        asking = session(server)
         with pytest.raises(NotFound, match="/a: redirects to localhost"):
             asking.fetch(f"{server.url}/a", limit=10, same_host=True)
         assert server.paths == ["/a"]

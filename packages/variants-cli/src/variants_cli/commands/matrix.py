@@ -358,6 +358,7 @@ def _asked(read: Matrix, allowed: Sequence[str]) -> Matrix:
 
 def _check(read: Matrix, variants: Sequence[Variant]) -> None:
     for finding in check_matrix(read, variants):
+        message = ": ".join(filter(None, (finding.file, finding.place, finding.message)))
         if finding.severity == ERROR:
-            raise click.ClickException(f"{finding.place}: {finding.message}")
-        warn(f"{finding.place}: {finding.message}")
+            raise click.ClickException(message)
+        warn(message)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from pep_variants.model.label import METADATA_SUFFIX
 
+from ..indexing.scanning import CORE_METADATA_SUFFIX
 from ..indexing.update import PROVENANCE_SUFFIX
 from ..stores.github_releases import MOST_ASSETS, AssetConflict
 from .attestations import provenance
 from .errors import Conflict, Refused
-from .storage_layout import CORE_METADATA_SUFFIX, file_path, headers_of, url_at
+from .storage_layout import file_path, headers_of, url_at
 from .stored_files import metadata_of
 
 if TYPE_CHECKING:

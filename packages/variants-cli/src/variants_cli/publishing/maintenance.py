@@ -13,14 +13,14 @@ from pep_variants.model.filename import metadata_filename
 from pep_variants.model.label import METADATA_SUFFIX
 
 from ..indexing.page_state import matches, unyanked, with_status, yanked
+from ..indexing.scanning import CORE_METADATA_SUFFIX
+from ..indexing.static_index import JSON_PAGE
 from ..indexing.update import Update, UpdateError, release_of, updated
 from ..stores.directory import DirectoryStore
 from ..stores.store import StoreError
 from .errors import PublishError
 from .storage_layout import (
-    CORE_METADATA_SUFFIX,
     FILES,
-    JSON_PAGE,
     PAGES,
     is_file_path,
     page_path,

@@ -25,6 +25,9 @@ from urllib.parse import quote, unquote
 from pep_variants.model.label import METADATA_SUFFIX
 from variants_index.pages import JSON
 
+from ..indexing.scanning import CORE_METADATA_SUFFIX
+from ..indexing.static_index import HTML_PAGE, JSON_PAGE
+from ..indexing.update import PROVENANCE_SUFFIX
 from ..stores.store import Headers
 
 if TYPE_CHECKING:
@@ -37,9 +40,6 @@ BASE = "https://place.invalid/"
 
 PAGES = "simple"
 FILES = "files"
-HTML_PAGE = "index.html"
-JSON_PAGE = "index.v1_json"
-CORE_METADATA_SUFFIX = ".metadata"
 
 _DIGEST_CHARACTERS = 32
 """128 bits; a whole SHA-256 makes paths too long for Windows."""
@@ -106,7 +106,7 @@ def headers_of(path: str) -> Headers:
         return Headers(JSON, _CHANGING)
     if name == HTML_PAGE:
         return Headers("text/html; charset=utf-8", _CHANGING)
-    if name.endswith((METADATA_SUFFIX, ".provenance")):
+    if name.endswith((METADATA_SUFFIX, PROVENANCE_SUFFIX)):
         return Headers("application/json", _IMMUTABLE)
     if name.endswith(CORE_METADATA_SUFFIX):
         return Headers("text/plain; charset=utf-8", _IMMUTABLE)

@@ -6,10 +6,11 @@ import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol
 
+from ..indexing.scanning import CORE_METADATA_SUFFIX
 from ..indexing.update import PROVENANCE_SUFFIX
 from .attestations import provenance
 from .errors import PublishError
-from .storage_layout import CORE_METADATA_SUFFIX, file_path, headers_of, url_at
+from .storage_layout import file_path, headers_of, url_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -24,12 +24,11 @@ from variants_index.pages import HTML, JSON, html_projects, json_page, json_proj
 from variants_index.pages import read_page as page_of
 from variants_index.pages import read_projects as projects_of
 
+from ..indexing.static_index import HTML_PAGE, JSON_PAGE
 from ..project_pages import render
 from ..stores.store import Changed, StoreError
 from .errors import Conflict, PublishError, Unfinished
 from .storage_layout import (
-    HTML_PAGE,
-    JSON_PAGE,
     file_path,
     headers_of,
     is_file_path,

@@ -126,3 +126,25 @@ def nothing_half_written(tmp_path):
     """Check after every test that no temporary file is left."""
     yield
     assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".tmp")]
+
+
+@pytest.fixture(scope="module")
+def storage():
+    """A server of object storage with a bucket."""
+    from support.object_storage import object_storage
+
+    with object_storage("bucket") as running:
+        yield running
+
+
+@pytest.fixture(params=["directory", "s3"])
+def place(request, tmp_path, monkeypatch):
+    """A place to publish to: a directory, and S3."""
+    if request.param == "directory":
+        yield str(tmp_path / "place")
+        return
+    running = request.getfixturevalue("storage")
+    for name, value in running.environ().items():
+        monkeypatch.setenv(name, value)
+    yield f"s3://bucket/{tmp_path.name}"
+    running.faults = None

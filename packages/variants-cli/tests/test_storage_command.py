@@ -8,27 +8,11 @@ import pytest
 from storage_publishers import Reader
 from wheel_files import make_variant_json
 
-from support.object_storage import object_storage
 from variants_cli.publishing.maintenance import unlisted
 from variants_cli.publishing.places import open_store
 from variants_cli.publishing.stored_index import StoredIndex
 
 DOCUMENT = "demo-1.0-variants.json"
-
-
-@pytest.fixture(scope="module")
-def storage():
-    with object_storage("bucket") as running:
-        yield running
-
-
-@pytest.fixture(params=["directory", "s3"])
-def place(request, tmp_path, monkeypatch):
-    if request.param == "directory":
-        return str(tmp_path / "place")
-    for name, value in request.getfixturevalue("storage").environ().items():
-        monkeypatch.setenv(name, value)
-    return f"s3://bucket/{tmp_path.name}"
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ import storage_publishers
 from storage_publishers import Reader, publish, releases_in
 from wheel_files import make_variant_json
 
-from support.object_storage import object_storage
 from variants_cli.publishing.errors import Conflict, PublishError, Refused
 from variants_cli.publishing.maintenance import unlisted
 from variants_cli.publishing.places import open_store, open_target
@@ -26,24 +25,6 @@ from variants_cli.publishing.stored_files import StoredFiles
 from variants_cli.publishing.stored_index import StoredIndex
 
 DOCUMENT = "demo-1.0-variants.json"
-
-
-@pytest.fixture(scope="module")
-def storage():
-    with object_storage("bucket") as running:
-        yield running
-
-
-@pytest.fixture(params=["directory", "s3"])
-def place(request, tmp_path, monkeypatch):
-    if request.param == "directory":
-        yield str(tmp_path / "place")
-        return
-    running = request.getfixturevalue("storage")
-    for name, value in running.environ().items():
-        monkeypatch.setenv(name, value)
-    yield f"s3://bucket/{tmp_path.name}"
-    running.faults = None
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """A stand-in for the two sides of trusted publishing: a CI system and an index that mints tokens.
 
 As GitHub's ``ACTIONS_ID_TOKEN_REQUEST_URL`` and PyPI's ``/_/oidc/`` answer. Identity tokens are
-signed by nobody: the index takes those that this CI system made.
+without a signature: the index takes those that this CI system made.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def build(source: Path, output: Path, *options: str) -> subprocess.CompletedProc
         [*command, "-b", "html", "-d", output / "doctrees", *options, source, output / "html"],
         capture_output=True,
         text=True,
-        # As CI has it: no colours, and no settings of whoever runs the tests.
+        # As CI has it: no colours, and none of the settings of the user.
         env={key: value for key, value in os.environ.items() if key != "FORCE_COLOR"}
         | {"NO_COLOR": "1"},
     )

@@ -188,7 +188,7 @@ class IndexFiles:
             self._remove(_beside(gone, PROVENANCE_SUFFIX))
 
     def others(self, projects: Iterable[str]) -> list[str]:
-        """Return the names of projects with a page of ours besides *projects*."""
+        """Return the names of projects with a page that this command wrote, besides *projects*."""
         kept = set(projects)
         return sorted(
             page.parent.name

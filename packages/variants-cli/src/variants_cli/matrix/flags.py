@@ -49,7 +49,7 @@ _ROUTES: Mapping[str, Route] = {
     "c": Route("CFLAGS"),
     "cxx": Route("CXXFLAGS"),
     "fortran": Route("FFLAGS"),
-    "cuda": Route("NVCC_APPEND_FLAGS"),  # read by nvcc itself, whoever runs it
+    "cuda": Route("NVCC_APPEND_FLAGS"),  # read by nvcc itself, whatever runs it
     "rust": Route("RUSTFLAGS"),
     "link": Route("LDFLAGS"),
     MSVC: Route("_CL_"),  # read by cl itself

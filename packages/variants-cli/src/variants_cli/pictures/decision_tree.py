@@ -240,7 +240,7 @@ class _Grower:
             answered = self._answered(feature, item, value, considered[:place])
             node = self._solve({**without, feature: answered}, variants)
             if answers and answers[-1].node is node:
-                # Neighbours alone: whoever supports a value may support those behind it, too.
+                # Neighbours alone: a machine with one value may have those behind it, too.
                 answers[-1] = Answer((*answers[-1].values, value), node)
             else:
                 answers.append(Answer((value,), node))

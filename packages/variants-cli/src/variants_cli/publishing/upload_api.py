@@ -14,7 +14,7 @@ one's variants. An index that does not replace files says so at that point, befo
 Uploads are not conditional, so of two publishers who merge at the same time one overwrites the
 other. Each uploads its variant wheels first, or looks again after its document: labels of wheels
 that the page lists and the document does not are read from those wheels and merged again, by
-whoever is last.
+the last one.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ import archspec.cpu
 import archspec.cpu.detect
 import pytest
 
+from pep_variants.detect.attempts import recorded
 from pep_variants.detect.providers.aarch64 import AArch64Provider
 from pep_variants.detect.providers.cpu import Cpu, detected_cpu
 from pep_variants.detect.providers.x86_64 import X8664Provider
@@ -240,6 +241,58 @@ def test_unreadable_cpuinfo_leaves_the_baseline(
         Fact("CPU level", summary, "the machine type that Python reports"),
     )
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("namespace", "name", "place", "answer"),
+    [
+        ("x86_64", "linux-rhel7-haswell", "/proc/cpuinfo",
+         "shows GenuineIntel, 101 features; archspec takes it for haswell; "
+         "for x86_64_v4 it lacks avx512bw, avx512cd, avx512dq, avx512f, avx512vl"),
+        ("x86_64", "linux-rhel7-x86_64_v3", "/proc/cpuinfo", "takes it for x86_64_v3"),
+        ("x86_64", "linux-rocky8.5-zen4", "/proc/cpuinfo", "archspec takes it for zen4"),
+        ("x86_64", "darwin-mojave-haswell", "sysctl", "archspec takes it for haswell"),
+        ("x86_64", "windows-cpuid-icelake", "cpuid", "archspec takes it for icelake"),
+        ("aarch64", "linux-ubuntu22.04-neoverse_v2", "/proc/cpuinfo",
+         "shows ARM, part 0xd4f, 47 features; archspec takes it for neoverse_v2"),
+        ("aarch64", "darwin-monterey-m1", "sysctl", "shows Apple; archspec takes it for m1"),
+    ],
+)  # fmt: skip
+def test_what_was_tried(machine, capfd, namespace, name, place, answer):
+    machine(name, namespace)
+    other = next(key for key in PROVIDERS if key != namespace)
+    with recorded() as trail:
+        PROVIDERS[namespace][0]().supported()
+        PROVIDERS[other][0]().supported()
+    first, second = trail.attempts
+    assert (first.place, first.found) == (place, True)
+    assert answer in first.answer
+    assert not second.found
+    assert second.answer in (
+        f"is {namespace}, not {other}", f"shows a CPU of the family {namespace}"
+    )  # fmt: skip
+    assert trail.warnings == []
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        (None, "cannot be read: No such file or directory"),
+        ("", "shows neither model nor features of the CPU"),
+    ],
+)
+def test_what_was_tried_without_cpuinfo(machine, monkeypatch, tmp_path, text, answer):
+    machine("linux-rhel7-haswell", "x86_64")
+    if text is not None:
+        (tmp_path / "cpuinfo").write_text(text)
+    replace_file(monkeypatch, "/proc/cpuinfo", tmp_path / "cpuinfo")
+    with recorded() as trail:
+        X8664Provider().supported()
+    assert trail.attempts == [
+        ("/proc/cpuinfo", answer, False),
+        ("the machine type that Python reports", "is x86_64, all that is known", True),
+    ]
 
 
 def test_windows_on_arm_has_the_baseline(monkeypatch, machine):

@@ -50,8 +50,9 @@ def doctor(
     those that fit now. PROJECTs are also looked at if installed without a variant.
     Changes nothing. Exits with 1 if something is wrong.
     """
+    from variants_index.doctor.text import lines
+
     from ..doctor.examination import examine
-    from ..doctor.text import lines
 
     found = examine(_inquiry(projects, python, options, offline=offline), os.environ)
     if as_json:

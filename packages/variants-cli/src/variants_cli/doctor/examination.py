@@ -12,13 +12,13 @@ from packaging.utils import canonicalize_name
 
 from pep_variants.errors import VariantError, redacted
 from pep_variants.sources import Sources
+from variants_index.doctor.configuration import configuration_part, settings_of
+from variants_index.doctor.findings import Findings, Part, Problem
+from variants_index.doctor.installers import installers_part
+from variants_index.doctor.machine import machine_part
+from variants_index.doctor.surroundings import surroundings_part
 
-from .configuration import configuration_part, settings_of
-from .findings import Findings, Part, Problem
-from .installers import installers_part
-from .machine import machine_part
 from .packages import packages_part
-from .surroundings import surroundings_part
 
 if TYPE_CHECKING:
     from pep_variants.wheelfile.installed import Installed

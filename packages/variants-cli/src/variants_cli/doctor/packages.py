@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pep_variants.errors import redacted
-
-from .findings import Part, Problem
+from variants_index.doctor.findings import Part, Problem
 
 if TYPE_CHECKING:
     from pep_variants.wheelfile.installed import Installed

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from ...model.platform import Fact
 from ...model.property import NAME, Features
+from ..attempts import are_recorded, tried
 
 if TYPE_CHECKING:
     from archspec.cpu import Microarchitecture
@@ -25,6 +26,10 @@ logger = logging.getLogger(__name__)
 
 ON = ("on",)
 """The only value of a feature that stands for a CPU extension."""
+
+_SOURCES = {"Linux": "/proc/cpuinfo", "Darwin": "sysctl", "Windows": "cpuid"}
+"""What archspec reads, by `platform.system`."""
+_MACHINE_TYPE = "the machine type that Python reports"
 
 
 class Cpu(NamedTuple):
@@ -62,17 +67,71 @@ def detected_cpu(family: str) -> Cpu | None:
     import platform
 
     if platform.system() not in ("Darwin", "Windows") and platform.machine() != family:
+        tried(_MACHINE_TYPE, f"is {platform.machine()}, not {family}")
         return None  # as archspec would say, tens of milliseconds later
     try:
         with _quiet():
             import archspec.cpu
 
             cpu = Cpu.of(archspec.cpu.host())
+            if are_recorded():
+                _report(cpu, family)
     except Exception as error:  # archspec lets errors of files, tools and instructions through
         logger.warning("The CPU cannot be identified, so no CPU variant is considered: %s", error)
         logger.debug("archspec failed", exc_info=True)
         return None
     return cpu if cpu.family == family else None
+
+
+def _report(cpu: Cpu, family: str) -> None:
+    """Report what archspec read, and what it takes the CPU for."""
+    import platform
+
+    from archspec.cpu import detect
+
+    place = _SOURCES.get(platform.system(), _MACHINE_TYPE)
+    if cpu.family != family:
+        tried(place, f"shows a CPU of the family {cpu.family}")
+        return
+    try:
+        # The first is all there is of every system; `detected_info` would hide its failure.
+        read = next(iter(detect.INFO_FACTORY[platform.system()]), None)
+        info = read() if read is not None else None
+    except Exception as error:  # as above
+        tried(place, f"cannot be read: {getattr(error, 'strerror', None) or error}")
+        tried(_MACHINE_TYPE, f"is {platform.machine()}, all that is known", found=True)
+        return
+    if info is None or not (info.features or info.name or info.cpu_part):
+        tried(place, "shows neither model nor features of the CPU")
+        tried(_MACHINE_TYPE, f"is {platform.machine()}, all that is known", found=True)
+        return
+    shown = [info.vendor or "no vendor"]
+    shown += [f"part {info.cpu_part}"] if info.cpu_part else []
+    shown += [f"{len(info.features)} features"] if info.features else []
+    text = f"shows {', '.join(shown)}; archspec takes it for {cpu.name}"
+    if lacking := _lacking(cpu, info):
+        text += f"; {lacking}"
+    tried(place, text, found=True)
+
+
+def _lacking(cpu: Cpu, info: Microarchitecture) -> str:
+    """Return which features the CPU lacks of the next generic level, empty at the highest."""
+    from archspec.cpu import TARGETS
+
+    above = [
+        target
+        for target in TARGETS.values()
+        if target.vendor == "generic"
+        and target.family.name == cpu.family
+        and target.name not in cpu.generics
+        and {parent.name for parent in target.parents} & cpu.generics
+    ]
+    # Of aarch64, levels branch: what lacks least is next.
+    missing = sorted((len(target.features - info.features), target.name) for target in above)
+    if not missing or not missing[0][0]:
+        return ""
+    target = TARGETS[missing[0][1]]
+    return f"for {target.name} it lacks {', '.join(sorted(target.features - info.features))}"
 
 
 def cpu_source(cpu: Cpu) -> str:
@@ -81,9 +140,8 @@ def cpu_source(cpu: Cpu) -> str:
 
     # That a CPU belongs to its family is known without looking at it, and all that remains
     # where looking fails.
-    sources = {"Linux": "/proc/cpuinfo", "Darwin": "sysctl", "Windows": "cpuid"}
-    source = "" if cpu.name == cpu.family else sources.get(platform.system(), "")
-    return source or "the machine type that Python reports"
+    source = "" if cpu.name == cpu.family else _SOURCES.get(platform.system(), "")
+    return source or _MACHINE_TYPE
 
 
 def known_cpus(family: str) -> list[Cpu]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..console import counted, one_line
+from pep_variants.errors import printable
+
 from .findings import Findings
 
 
@@ -12,12 +13,12 @@ def lines(found: Findings) -> Iterator[str]:
     """Yield the lines of the page."""
     failing = [problem for problem in found.problems if problem.fails]
     hints = len(found.problems) - len(failing)
-    summary = counted(len(failing), "problem") if failing else "Nothing is wrong"
-    yield f"{summary}; {counted(hints, 'hint')}" if hints else summary
+    summary = _counted(len(failing), "problem") if failing else "Nothing is wrong"
+    yield f"{summary}; {_counted(hints, 'hint')}" if hints else summary
     for problem in found.problems:
-        yield f"{'problem' if problem.fails else 'hint'}: {one_line(problem.text)}"
+        yield f"{'problem' if problem.fails else 'hint'}: {_one_line(problem.text)}"
         if problem.command:
-            yield f"    {one_line(problem.command)}"
+            yield f"    {_one_line(problem.command)}"
     for title, part in found.parts.items():
         if not part.rows:
             continue
@@ -26,6 +27,14 @@ def lines(found: Findings) -> Iterator[str]:
         width = min(max(len(subject) for subject, _ in part.rows), 40)
         before = None
         for subject, text in part.rows:
-            shown = "" if subject == before else one_line(subject)
-            yield f"  {shown:<{width}}  {one_line(text)}".rstrip()
+            shown = "" if subject == before else _one_line(subject)
+            yield f"  {shown:<{width}}  {_one_line(text)}".rstrip()
             before = subject
+
+
+def _one_line(text: str) -> str:
+    return printable(" ".join(text.split()))
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

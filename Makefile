@@ -39,7 +39,7 @@ test: $(VENV)/.done ## run all tests
 test-matrix: $(VENV)/.done ## tests marked matrix, everywhere or load, on every pip and Python; takes long
 	$(RUN)/pytest -n auto --full-matrix integration-tests/tests $(ARGS)
 
-conformance: $(VENV)/.done ## every client on the corpus, and docs/conformance.md; SAMPLE=1 for all generated cases
+conformance: $(VENV)/.done ## every client on the corpus, and docs/reference/conformance.md; SAMPLE=1 for all generated cases
 	$(RUN)/python -m conformance run --page --sample $(SAMPLE) $(ARGS)
 
 lint: $(VENV)/.done ## ruff, formatting, mypy --strict, imports, declared dependencies, sizes of modules

@@ -18,7 +18,7 @@ from .indexes import serving
 from .table import page, summary, text_table
 from .verdict import Verdict, play_all, read_results, sampled, write_results
 
-PAGE = FOLDER.parent / "docs" / "conformance.md"
+PAGE = FOLDER.parent / "docs" / "reference" / "conformance.md"
 
 
 def main() -> int:

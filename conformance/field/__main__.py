@@ -12,7 +12,7 @@ from .. import FOLDER
 from .standin import Standin
 from .table import page
 
-PAGE = FOLDER.parent / "docs" / "field.md"
+PAGE = FOLDER.parent / "docs" / "reference" / "field.md"
 
 
 def main() -> int:

@@ -292,3 +292,29 @@ class Environments:
         path = self._folder / f"python{python}-pip{pip}-shim"
         wheel = str(self.shim_wheel)
         return Environment(once(path, lambda new: plain.copied(new).install(wheel)))
+
+    def programs(self) -> Environment:
+        """Return an environment with all commands, from built wheels; do not change it."""
+        folder = self._folder / "programs"
+
+        def install(mark: Path) -> None:
+            command = [*uv_command(), "venv", "--quiet", "--clear", "--python", sys.executable]
+            subprocess.run([*command, str(folder)], check=True)
+            wheels = once(self._folder / "programs-dist", _build_all)
+            add = [*uv_command(), "pip", "install", "--quiet", "--python", str(folder)]
+            found = [
+                f"{wheel}[publish]" if wheel.name.startswith("variants_cli-") else str(wheel)
+                for wheel in wheels.rglob("*.whl")
+            ]
+            subprocess.run([*add, *found], check=True, env=outside())
+            mark.touch()
+
+        # Made in its place: scripts have the path of their interpreter in them.
+        once(self._folder / "programs.made", install)
+        return Environment(folder)
+
+
+def _build_all(path: Path) -> None:
+    for distribution in DISTRIBUTIONS:
+        if distribution != "pip-patch":
+            built_wheel(distribution, path / distribution)

@@ -14,6 +14,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from support.documents import Reader
 from support.environments import PIPS, PYTHONS, Environment, Environments, Result, find_python
 from support.index import Index, served
 from support.pip_commands import PipCommands
@@ -214,3 +215,11 @@ def _machine(environments: Environments, folder: Path, uv: str) -> Machine:
     work.mkdir(exist_ok=True)
     program = downloaded_uv(uv, environments.wheelhouse)
     return Machine(program, uv_variants(environments.folder), home, work)
+
+
+@pytest.fixture
+def reader(environments: Environments, tmp_path: Path) -> Reader:
+    """A person who reads a document, with a home and a folder to work in."""
+    home, work = tmp_path / "home", tmp_path / "home" / "work"
+    work.mkdir(parents=True)
+    return Reader(home, work, environments)

@@ -1,4 +1,4 @@
-"""The commands of docs/build-documents.md that need no project, index or GPU run as they stand."""
+"""The commands of docs/how-to/build-documents.md that need no project, index or GPU."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RUN = "from variants_cli.main import main; main()"
 
 def commands() -> list[str]:
     """Return the commands of the page that can run anywhere, in order."""
-    text = (ROOT / "docs" / "build-documents.md").read_text("utf-8")
+    text = (ROOT / "docs" / "how-to" / "build-documents.md").read_text("utf-8")
     found = COMMAND.findall(text)
     return [command for command in dict.fromkeys(found) if not ELSEWHERE.search(command)]
 
@@ -65,7 +65,9 @@ def test_command_runs_as_it_stands(command: str, folder: Path) -> None:
 def test_each_row_has_a_state() -> None:
     rows = [
         line
-        for line in (ROOT / "docs" / "build-documents.md").read_text("utf-8").splitlines()
+        for line in (ROOT / "docs" / "how-to" / "build-documents.md")
+        .read_text("utf-8")
+        .splitlines()
         if line.startswith("| ") and not line.startswith("| the document has")
     ]
     assert len(rows) > 50

@@ -1,4 +1,4 @@
-"""Links between the documents of the repository."""
+"""Links between the documents of the repository, and the rules of those whose commands are run."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from support.documents import Command, File, Page, expression
 from support.environments import ROOT
 
 LINK = re.compile(r"\[[^\]]*\]\((?![a-z]+:)([^)#\s]*)(?:#([^)\s]+))?\)")
@@ -33,3 +34,74 @@ def test_links(document):
         if anchor:
             target = target / "README.md" if target.is_dir() else target
             assert anchor in anchors(target), f"{place}#{anchor}"
+
+
+# Read by people who work on the project, or run by tests of their own that do not name the file.
+NOT_RUN = {
+    "CONTRIBUTING.md",
+    "README.md",
+    "conformance/README.md",
+    "conformance/field/README.md",
+    "docs/how-to/publishing-credentials.md",
+    "docs/how-to/publishing-storage.md",
+    "docs/how-to/publishing.md",
+    "docs/reference/matrix.md",
+    "integration-tests/hostile/README.md",
+    "packages/uv-variants/README.md",
+    "packages/variants-cli/README.md",
+    "packages/variants-proxy/README.md",
+    "pip-patch/README.md",
+}
+
+
+def test_the_commands_of_every_document_are_run():
+    tests = "".join(
+        path.read_text("utf-8") for path in Path(__file__).parent.glob("test_*.py")
+    ).replace('" / "', "/")
+    shown = {name for name in DOCUMENTS if "```console" in (ROOT / name).read_text("utf-8")}
+    assert {name for name in shown - NOT_RUN if f'{name}"' not in tests} == set()
+    assert NOT_RUN <= shown
+
+
+def test_steps(tmp_path):
+    path = tmp_path / "page.md"
+    path.write_text(
+        "Write `a/b.toml`:\n\n```toml\nx = 1\n```\n\n```console\n$ one \\\n> two\nprinted\n"
+        "$ three\n```\n\n```text\nno file\n```\n"
+    )
+    assert Page(path).steps == [
+        File("a/b.toml", "x = 1\n"),
+        Command("one \\\ntwo", ("printed",)),
+        Command("three", ()),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lines", "output", "fits"),
+    [
+        ([], "", True),
+        ([], "more\n", False),
+        (["a…c"], "abc\n", True),
+        (["a…c"], "ab\nc\n", False),
+        (["…", "last"], "first\nsecond\nlast\n", True),
+        (["…", "last"], "last\nmore\n", False),
+        (["a.c"], "abc\n", False),
+    ],
+)
+def test_comparison(lines, output, fits):
+    assert (expression(lines).fullmatch(output) is not None) is fits
+
+
+def test_a_page_that_shows_something_else(reader):
+    page = reader.home / "page.md"
+    page.write_text("`x.txt`:\n\n```text\nhere\n```\n\n```console\n$ cat x.txt\nthere\n```\n")
+    with pytest.raises(AssertionError, match=r"cat x\.txt\nhere"):
+        reader.follow(Page(page))
+
+
+@pytest.mark.parametrize(("command", "failing"), [("false", ()), ("true", ("true",))])
+def test_a_command_that_ends_otherwise(reader, command, failing):
+    page = reader.home / "page.md"
+    page.write_text(f"```console\n$ {command}\n```\n")
+    with pytest.raises(AssertionError):
+        reader.follow(Page(page), failing=failing)

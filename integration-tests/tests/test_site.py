@@ -142,7 +142,7 @@ def test_every_option_of_every_command_is_in_the_reference(site, pages, program)
     from variants_proxy.cli import cli as proxy_cli
 
     group = {"variants": cli, "uv-variants": uv_cli, "variants-proxy": proxy_cli}[program]
-    page = pages[site / "docs" / "commands" / f"{program}.html"]
+    page = pages[site / "docs" / "reference" / "commands" / f"{program}.html"]
     found = dict(commands(group, program))
     assert len(found) > 2
     for path, command in found.items():
@@ -158,7 +158,7 @@ def test_every_option_of_every_command_is_in_the_reference(site, pages, program)
 def test_the_options_of_uv_variants(site, pages):
     from uv_variants.own_options import OPTIONS
 
-    page = pages[site / "docs" / "commands" / "uv-variants.html"]
+    page = pages[site / "docs" / "reference" / "commands" / "uv-variants.html"]
     for option in OPTIONS:
         assert f"uv-variants-{option.name}" in page.anchors
         assert option.help in page.text
@@ -167,7 +167,7 @@ def test_the_options_of_uv_variants(site, pages):
 def test_every_public_name_is_in_the_reference(site, pages):
     import pep_variants
 
-    page = pages[site / "docs" / "api.html"]
+    page = pages[site / "docs" / "reference" / "api.html"]
     expected = {f"pep_variants.{name}" for name in pep_variants.__all__ if name != "__version__"}
     assert expected <= page.anchors
 
@@ -185,5 +185,5 @@ def test_search_finds_words_of_pages_and_of_the_reference(site):
         return found
 
     assert "packages/variants-proxy/README" in documents("nginx")
-    assert "docs/commands/variants" in documents("gitlab")
-    assert "docs/api" in documents("platform")
+    assert "docs/reference/commands/variants" in documents("gitlab")
+    assert "docs/reference/api" in documents("platform")

@@ -22,7 +22,7 @@ from support.wheels import Wheel
 
 INSTALL = ("pip", "install", "--python", sys.executable, "--no-cache")
 ARCH = {"NV_VARIANT_PROVIDER_FORCE_SM_ARCH": "9.0"}
-DOCUMENT = ROOT / "docs" / "publishing-storage.md"
+DOCUMENT = ROOT / "docs" / "how-to" / "publishing-storage.md"
 
 
 def variants(*arguments: str | Path, environ: dict[str, str] | None = None) -> str:

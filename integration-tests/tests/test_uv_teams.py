@@ -1,4 +1,4 @@
-"""The transcripts of docs/uv-locks.md, run in fresh folders: what the document shows, happens.
+"""The transcripts of docs/how-to/uv-locks.md, run in fresh folders.
 
 A prompt names the machine: a home of its own and a platform file. All work on one project, as a
 team does with a repository; environments are not shared.
@@ -31,7 +31,7 @@ MACHINES = {
     "ci": "cpu-haswell.toml",
     "build": "cpu-haswell.toml",
 }
-DOCUMENT = (ROOT / "docs" / "uv-locks.md").read_text("utf-8")
+DOCUMENT = (ROOT / "docs" / "how-to" / "uv-locks.md").read_text("utf-8")
 LINUX, MAC = "py3-none-manylinux_2_17_x86_64", "py3-none-macosx_11_0_arm64"
 
 

@@ -1,4 +1,4 @@
-"""`docs/stability.md` lists the public names of every package, and no others."""
+"""`docs/reference/stability.md` lists the public names of every package, and no others."""
 
 import ast
 import re
@@ -33,7 +33,7 @@ def public_names(package):
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_page(package):
-    page = (ROOT / "docs" / "stability.md").read_text("utf-8")
+    page = (ROOT / "docs" / "reference" / "stability.md").read_text("utf-8")
     section = page.split(f"\n## `{package}`\n")[1].split("\n## ")[0]
     rows = re.findall(r"^\| (`.*`) \|", section, re.MULTILINE)
     listed = [name for row in rows for name in re.findall(r"`(\w+)`", row)]

@@ -716,7 +716,7 @@ def _blocks(text, kind):
 
 
 def test_documentation(variants, tmp_path, monkeypatch):
-    text = (Path(__file__).parents[1] / "MATRIX.md").read_text()
+    text = (Path(__file__).parents[3] / "docs" / "reference" / "matrix.md").read_text()
     monkeypatch.chdir(tmp_path)
     first, override, *_ = _blocks(text, "toml")
     Path("matrix.toml").write_text(first)
@@ -732,7 +732,7 @@ def test_documentation(variants, tmp_path, monkeypatch):
 
 
 def test_documentation_of_pythons_and_platforms(variants, tmp_path, monkeypatch):
-    text = (Path(__file__).parents[1] / "MATRIX.md").read_text()
+    text = (Path(__file__).parents[3] / "docs" / "reference" / "matrix.md").read_text()
     monkeypatch.chdir(tmp_path)
     (matrix,) = (block for block in _blocks(text, "toml") if "[axes.platform.linux]" in block)
     Path("targets.toml").write_text(matrix)
@@ -745,7 +745,7 @@ def test_documentation_of_pythons_and_platforms(variants, tmp_path, monkeypatch)
 
 
 def test_documented_choice(variants, tmp_path):
-    text = (Path(__file__).parents[1] / "MATRIX.md").read_text()
+    text = (Path(__file__).parents[3] / "docs" / "reference" / "matrix.md").read_text()
     (block,) = (block for block in _blocks(text, "console") if "variants rank" in block)
     _, plan, rank, *shown = block.splitlines()
     path = tmp_path / "torch-2.10.0-variants.json"

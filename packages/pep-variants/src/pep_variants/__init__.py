@@ -1,6 +1,6 @@
 """The compatibility engine for wheel variants (PEP 817, PEP 825): no network, no installer.
 
-The names of ``__all__`` are the public interface, described in ``docs/stability.md``; every other
+The names of ``__all__`` are the public interface (``docs/reference/stability.md``); every other
 module and name is internal and may change in any release. They are imported on first access:
 installers import this package at every start.
 

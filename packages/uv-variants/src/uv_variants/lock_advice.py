@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 MOST_ASKED = 8
 """Most projects of a lock without variants that the index is asked about."""
 
-_PAGE = "docs/uv-locks.md"
+_PAGE = "docs/how-to/uv-locks.md"
 
 
 def unfit(state: InstalledState) -> Iterator[str]:

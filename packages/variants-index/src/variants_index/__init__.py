@@ -1,6 +1,6 @@
 """Package indexes with wheel variants: pages, files, targets, lock files and caches.
 
-The names of ``__all__`` are the public interface, described in ``docs/stability.md``; every other
+The names of ``__all__`` are the public interface (``docs/reference/stability.md``); every other
 module and name is internal and may change in any release. They are imported on first access.
 
 From an index to files on disk, one step after another:

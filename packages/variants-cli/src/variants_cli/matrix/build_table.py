@@ -1,4 +1,4 @@
-"""Reading the ``[build]`` table of a matrix file (see MATRIX.md)."""
+"""Reading the ``[build]`` table of a matrix file (see docs/reference/matrix.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading matrix files (see MATRIX.md for the format)."""
+"""Reading matrix files (see docs/reference/matrix.md for the format)."""
 
 from __future__ import annotations
 

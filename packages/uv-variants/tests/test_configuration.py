@@ -4,8 +4,9 @@ import os
 
 import pytest
 
-from uv_variants.configuration import Configuration, project_table, read_configuration
+from uv_variants.configuration import Configuration, read_configuration
 from uv_variants.locked_variants import Lock
+from variants_index.uv_files import project_table
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no such files")
 

@@ -5,9 +5,7 @@ Files are only read, and what is not valid is skipped: uv reports it itself.
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +13,15 @@ from typing import Any
 
 from pep_variants.files import read_text
 from pep_variants.formats import toml
-from pep_variants.limits import LOCK_BYTES, PYPROJECT_BYTES, REQUIREMENTS_BYTES
+from pep_variants.limits import LOCK_BYTES, REQUIREMENTS_BYTES
+from variants_index.uv_files import (
+    UvTable,
+    project_settings,
+    read_toml,
+    settings_tables,
+    table_of,
+    workspace_root,
+)
 
 from .indexes import UserIndex, index_at
 from .project_names import normalized
@@ -57,14 +63,6 @@ class Configuration:
         return next((index for index in self.indexes if index.default), None)
 
 
-@dataclass(frozen=True)
-class _Table:
-    """The settings of one file, and the directory that its paths are relative to."""
-
-    base: Path
-    settings: Mapping[str, Any]
-
-
 def read_configuration(
     *,
     start: Path,
@@ -94,17 +92,14 @@ def read_configuration(
     if script is not None:
         tables += _script(script)
     own = _ancestors_pyprojects(start) if project else []
-    if config_file is not None:
-        tables += _toml_table(Path(config_file))
-    elif not no_config:
-        tables += _project(start) if project else []
-        for path in (_user_path(environ), _system_path(environ)):
-            tables += _toml_table(path) if path is not None else []
+    tables += settings_tables(
+        start, environ, config_file=config_file, no_config=no_config, project=project
+    )
     found: list[UserIndex] = []
     scalars: dict[str, Any] = {}
     for table in tables:
         settings = table.settings
-        levels = [_table(settings.get("pip")), settings] if pip else [settings]
+        levels = [table_of(settings.get("pip")), settings] if pip else [settings]
         for level in levels:
             found += _indexes(level, table.base, environ)
         for level in reversed(levels):
@@ -143,83 +138,26 @@ def read_configuration(
     )
 
 
-def configuration_files(start: Path, environ: Mapping[str, str]) -> list[tuple[str, Path]]:
-    """Return the files that uv may read settings from, with what they are; they need not exist.
-
-    Args:
-        start: directory from which the project is looked for.
-        environ: environment variables.
-    """
-    found = []
-    root = workspace_root(start)
-    for folder in (start, *start.parents):
-        found += [("project", folder / name) for name in ("uv.toml", "pyproject.toml")]
-        if folder == root or (folder / "pyproject.toml").exists():
-            break
-    named = environ.get("UV_CONFIG_FILE")
-    users = [("UV_CONFIG_FILE", Path(named))] if named else []
-    for what, path in (("user", _user_path(environ)), ("system", _system_path(environ))):
-        users += [(what, path)] if path is not None and not named else []
-    return found + users
-
-
-def workspace_root(start: Path) -> Path | None:
-    """Return the directory of the project or workspace around *start*, None without one."""
-    nearest: Path | None = None
-    for folder in (start, *start.parents):
-        tree = _toml(folder / "pyproject.toml")
-        if tree is None:
-            continue
-        nearest = nearest or folder
-        if "workspace" in _table(_table(tree.get("tool")).get("uv")):
-            return folder
-    return nearest
-
-
-def project_table(root: Path) -> Mapping[str, Any]:
-    """Return the table ``[project]`` of the project in *root*, empty without one."""
-    tree = _toml(root / "pyproject.toml")
-    return _table(tree.get("project")) if tree else {}
-
-
-def _project(start: Path) -> list[_Table]:
-    for folder in (start, *start.parents):
-        found = _toml_table(folder / "uv.toml")
-        if found:
-            return found
-        tree = _toml(folder / "pyproject.toml")
-        settings = _table(_table(tree.get("tool")).get("uv")) if tree else {}
-        if "workspace" in settings or (settings and workspace_root(folder) in (None, folder)):
-            return [_Table(folder, settings)]
-    return []
-
-
-def _ancestors_pyprojects(start: Path) -> list[_Table]:
+def _ancestors_pyprojects(start: Path) -> list[UvTable]:
     """Return ``[tool.uv]`` of the project, its workspace and all members."""
     root = workspace_root(start)
     if root is None:
         return []
     folders = dict.fromkeys((start, *start.parents))
     paths = [folder for folder in folders if folder == root or root in folder.parents]
-    settings = _uv_settings(root)
-    members = _table(settings.get("workspace")).get("members", [])
+    members = table_of(project_settings(root).settings.get("workspace")).get("members", [])
     for pattern in members if isinstance(members, list) else []:
         if isinstance(pattern, str) and not Path(pattern).is_absolute():
             paths += [path for path in root.glob(pattern) if path.is_dir()]
     tables = []
     for folder in list(dict.fromkeys(paths))[:_MAX_FILES]:
-        found = _uv_settings(folder)
-        if found:
-            tables.append(_Table(folder, found))
+        found = project_settings(folder)
+        if found.settings:
+            tables.append(found)
     return tables
 
 
-def _uv_settings(folder: Path) -> Mapping[str, Any]:
-    tree = _toml(folder / "pyproject.toml")
-    return _table(_table(tree.get("tool")).get("uv")) if tree else {}
-
-
-def _script(path: Path) -> list[_Table]:
+def _script(path: Path) -> list[UvTable]:
     try:
         text = read_text(path, LOCK_BYTES, errors="replace")
     except (OSError, ValueError):
@@ -233,13 +171,13 @@ def _script(path: Path) -> list[_Table]:
         tree = toml.loads(content)
     except (ValueError, RecursionError):
         return []
-    return [_Table(path.absolute().parent, _table(_table(tree.get("tool")).get("uv")))]
+    return [UvTable(path, table_of(table_of(tree.get("tool")).get("uv")))]
 
 
-def _receipt(path: Path) -> list[_Table]:
-    tree = _toml(path)
-    options = _table(_table(tree.get("tool")).get("options")) if tree else {}
-    return [_Table(path.absolute().parent, options)] if options else []
+def _receipt(path: Path) -> list[UvTable]:
+    tree = read_toml(path)
+    options = table_of(table_of(tree.get("tool")).get("options")) if tree else {}
+    return [UvTable(path, options)] if options else []
 
 
 def _indexes(
@@ -268,9 +206,9 @@ def _indexes(
 
 def _sources(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield index name and project of every source that names an index."""
-    for project, source in _table(settings.get("sources")).items():
+    for project, source in table_of(settings.get("sources")).items():
         for each in source if isinstance(source, list) else [source]:
-            name = _table(each).get("index")
+            name = table_of(each).get("index")
             if isinstance(name, str):
                 yield name, normalized(project)
 
@@ -310,44 +248,6 @@ def _requirements(paths: Iterable[Path], environ: Mapping[str, str]) -> list[Use
     return found
 
 
-def _toml_table(path: Path) -> list[_Table]:
-    tree = _toml(path)
-    return [] if tree is None else [_Table(path.absolute().parent, tree)]
-
-
-def _toml(path: Path) -> Mapping[str, Any] | None:
-    try:
-        # In a checkout it may be a device, which never ends, or a pipe, which uv has to read.
-        return toml.loads(read_text(path, PYPROJECT_BYTES))
-    except (OSError, ValueError, RecursionError):
-        return None
-
-
-def _table(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
 def _texts(value: object) -> list[str]:
     items = value if isinstance(value, list) else [value]
     return [item for item in items if isinstance(item, str)]
-
-
-def _user_path(environ: Mapping[str, str]) -> Path | None:
-    if sys.platform == "win32":
-        folder = environ.get("APPDATA")
-        return Path(folder, "uv", "uv.toml") if folder else None
-    folder = environ.get("XDG_CONFIG_HOME")
-    if folder:
-        return Path(folder, "uv", "uv.toml")
-    home = environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111
-    return Path(home, ".config", "uv", "uv.toml")
-
-
-def _system_path(environ: Mapping[str, str]) -> Path | None:
-    if sys.platform == "win32":
-        folder = environ.get("PROGRAMDATA", environ.get("SYSTEMDRIVE", "C:") + "\\ProgramData")
-        return Path(folder, "uv", "uv.toml")
-    folders = [folder for folder in environ.get("XDG_CONFIG_DIRS", "").split(":") if folder]
-    candidates = [Path(folder, "uv", "uv.toml") for folder in folders or ["/etc/xdg"]]
-    candidates.append(Path("/etc/uv/uv.toml"))
-    return next((path for path in candidates if path.is_file()), None)

@@ -8,8 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from variants_index.uv_files import workspace_root
+
 from .command_scope import Scope
-from .configuration import workspace_root
 from .environments import Search
 from .local_links import shown_directories
 from .locked_variants import Lock, Names, kept_names

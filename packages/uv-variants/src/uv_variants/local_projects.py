@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pep_variants.choose.markers import uses_variant_terms
-
-from .configuration import project_table, workspace_root
+from variants_index.uv_files import project_table, workspace_root
 
 if TYPE_CHECKING:
     from .invocation import Invocation

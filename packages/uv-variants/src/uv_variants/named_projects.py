@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from .configuration import project_table, workspace_root
+from variants_index.uv_files import project_table, workspace_root
+
 from .project_names import name_of, normalized
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from variants_index.uv_files import configuration_files
+
 from .command_note import PROXY_URL, SECONDS, Note, note_path, state_of
-from .configuration import configuration_files
 from .daemon.record import idle_seconds
 from .programs import program_run
 from .report import has_warned

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pep_variants.choose.preferences import Preferences
 from pep_variants.errors import PreferenceError, redacted
 from pep_variants.settings.cache_directory import cache_directory
+from variants_index.uv_files import workspace_root
 from variants_proxy.in_place_names import HERE
 from variants_proxy.key import host_target
 from variants_proxy.upstream_options import bare_url
 
 from ..command_scope import Scope
-from ..configuration import workspace_root
 from ..environments import Search
 from ..errors import USER_ERRORS, UvNotFound
 from ..invocation import parse

@@ -13,9 +13,9 @@ from pep_variants.formats import toml
 from pep_variants.limits import LOCK_TEXT_BYTES
 from pep_variants.settings.cache_directory import cache_directory
 from pep_variants.settings.places import places as variants_places
+from variants_index.uv_files import configuration_files
 
 from .. import uv_directories
-from ..configuration import configuration_files
 from .findings import File, Problem
 
 if TYPE_CHECKING:

@@ -1,0 +1,177 @@
+"""uv's configuration files: which it reads, in its order, and what is in them.
+
+Files are only read, and what is not valid is skipped: uv reports it itself.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pep_variants.files import read_text
+from pep_variants.formats import toml
+from pep_variants.limits import PYPROJECT_BYTES
+
+
+@dataclass(frozen=True)
+class UvTable:
+    """The settings of uv in one file.
+
+    Attributes:
+        path: of the file.
+        settings: its tables and keys, of ``pyproject.toml`` those below ``[tool.uv]``.
+    """
+
+    path: Path
+    settings: Mapping[str, Any]
+
+    @property
+    def base(self) -> Path:
+        """The directory that paths in it are relative to."""
+        return self.path.absolute().parent
+
+
+class UvFile(NamedTuple):
+    """A file that uv may read settings from; it need not exist.
+
+    Attributes:
+        role: ``project``, ``user``, ``system`` or ``UV_CONFIG_FILE``.
+        path: where it is.
+    """
+
+    role: str
+    path: Path
+
+
+def settings_tables(
+    start: Path,
+    environ: Mapping[str, str],
+    *,
+    config_file: str | None = None,
+    no_config: bool = False,
+    project: bool = True,
+) -> list[UvTable]:
+    """Return the settings that uv reads, those that come first in it first.
+
+    Args:
+        start: directory from which the project is looked for.
+        environ: environment variables.
+        config_file: the only file to read, as ``--config-file`` has it.
+        no_config: read no file.
+        project: read the project's file, which uv does not do for tools.
+    """
+    if config_file is not None:
+        return _uv_toml(Path(config_file))
+    if no_config:
+        return []
+    tables = _project(start) if project else []
+    for path in (_user_path(environ), _system_path(environ)):
+        tables += _uv_toml(path) if path is not None else []
+    return tables
+
+
+def configuration_files(start: Path, environ: Mapping[str, str]) -> list[UvFile]:
+    """Return the files that uv may read settings from.
+
+    Args:
+        start: directory from which the project is looked for.
+        environ: environment variables.
+    """
+    found = []
+    root = workspace_root(start)
+    for folder in (start, *start.parents):
+        found += [UvFile("project", folder / name) for name in ("uv.toml", "pyproject.toml")]
+        if folder == root or (folder / "pyproject.toml").exists():
+            break
+    named = environ.get("UV_CONFIG_FILE")
+    users = [UvFile("UV_CONFIG_FILE", Path(named))] if named else []
+    for role, path in (("user", _user_path(environ)), ("system", _system_path(environ))):
+        users += [UvFile(role, path)] if path is not None and not named else []
+    return found + users
+
+
+def workspace_root(start: Path) -> Path | None:
+    """Return the directory of the project or workspace around *start*, None without one."""
+    nearest: Path | None = None
+    for folder in (start, *start.parents):
+        tree = read_toml(folder / "pyproject.toml")
+        if tree is None:
+            continue
+        nearest = nearest or folder
+        if "workspace" in _uv_settings(tree):
+            return folder
+    return nearest
+
+
+def project_table(root: Path) -> Mapping[str, Any]:
+    """Return the table ``[project]`` of the project in *root*, empty without one."""
+    tree = read_toml(root / "pyproject.toml")
+    return table_of(tree.get("project")) if tree else {}
+
+
+def project_settings(folder: Path) -> UvTable:
+    """Return ``[tool.uv]`` of the project in *folder*, empty without one."""
+    path = folder / "pyproject.toml"
+    tree = read_toml(path)
+    return UvTable(path, _uv_settings(tree) if tree else {})
+
+
+def read_toml(path: Path) -> Mapping[str, Any] | None:
+    """Return the content of the file, None where it is absent or not valid TOML."""
+    try:
+        # In a checkout it may be a device, which never ends, or a pipe, which uv has to read.
+        return toml.loads(read_text(path, PYPROJECT_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def table_of(value: object) -> Mapping[str, Any]:
+    """Return *value* if it is a table, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def _project(start: Path) -> list[UvTable]:
+    for folder in (start, *start.parents):
+        found = _uv_toml(folder / "uv.toml")
+        if found:
+            return found
+        table = project_settings(folder)
+        if "workspace" in table.settings or (
+            table.settings and workspace_root(folder) in (None, folder)
+        ):
+            return [table]
+    return []
+
+
+def _uv_toml(path: Path) -> list[UvTable]:
+    tree = read_toml(path)
+    return [] if tree is None else [UvTable(path, tree)]
+
+
+def _uv_settings(tree: Mapping[str, Any]) -> Mapping[str, Any]:
+    return table_of(table_of(tree.get("tool")).get("uv"))
+
+
+def _user_path(environ: Mapping[str, str]) -> Path | None:
+    if sys.platform == "win32":
+        folder = environ.get("APPDATA")
+        return Path(folder, "uv", "uv.toml") if folder else None
+    folder = environ.get("XDG_CONFIG_HOME")
+    if folder:
+        return Path(folder, "uv", "uv.toml")
+    home = environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111
+    return Path(home, ".config", "uv", "uv.toml")
+
+
+def _system_path(environ: Mapping[str, str]) -> Path | None:
+    if sys.platform == "win32":
+        folder = environ.get("PROGRAMDATA", environ.get("SYSTEMDRIVE", "C:") + "\\ProgramData")
+        return Path(folder, "uv", "uv.toml")
+    folders = [folder for folder in environ.get("XDG_CONFIG_DIRS", "").split(":") if folder]
+    candidates = [Path(folder, "uv", "uv.toml") for folder in folders or ["/etc/xdg"]]
+    candidates.append(Path("/etc/uv/uv.toml"))
+    return next((path for path in candidates if path.is_file()), None)

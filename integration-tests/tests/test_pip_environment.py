@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
+from support.environments import PIPS
 from support.index import index_of
 from support.projects import CUDA_12_8, ON_CPU, ON_GPU, app_index
 from support.wheels import NVIDIA, X86_64, Release, SourceDistribution, Wheel, metadata
@@ -82,8 +85,8 @@ def renamed_version(environment, version):
 
 IGNORED = "wheel variants are ignored"
 UNSUPPORTED = (
-    "pep-variants-shim: pip 23.3.2 is not supported "
-    f"(24.0 or newer is: python -m pip install --upgrade pip): {IGNORED}\n"
+    f"pep-variants-shim: pip 23.3.2 is too old (24.0 or newer is needed): {IGNORED}; "
+    "to upgrade it: {} -m pip install --upgrade pip\n"
 )
 
 
@@ -96,7 +99,7 @@ def test_older_pip(environments, available, serve, tmp_path):
     none = environments.plain(available.python, "23.3.2").copied(tmp_path / "none")
     shim = none.copied(tmp_path / "shim")
     shim.install(str(environments.shim_wheel))
-    line = UNSUPPORTED
+    line = UNSUPPORTED.format(none.python)  # paths are compared as if they were equal
     target = str(tmp_path / "target")
     for command, expected in (
         (("install", "--dry-run", "-i", index.url, "app"), line),
@@ -116,6 +119,10 @@ def test_older_pip(environments, available, serve, tmp_path):
         assert ours.code == theirs.code, ours
         assert ours.err.replace(str(shim.path), str(none.path)) == expected + theirs.err
         assert ours.out.replace(str(shim.path), str(none.path)) == theirs.out
+    # Where `python` is that of the environment, its path is not needed.
+    scripts = f"{Path(shim.python).parent}{os.pathsep}{os.environ['PATH']}"
+    done = shim.pip("install", "--dry-run", "-i", index.url, "app", env={"PATH": scripts})
+    assert done.err.startswith(UNSUPPORTED.format("python")), done
     completion = {"COMP_WORDS": "pip install --no-dep", "COMP_CWORD": "2", "PIP_AUTO_COMPLETE": "1"}
     assert shim.pip(env=completion).err == ""
 
@@ -148,7 +155,7 @@ SEAMS = {
 
 @pytest.mark.one
 @pytest.mark.parametrize("seam", SEAMS)
-def test_pip_without_a_seam(plain, patched, serve, tmp_path, seam):
+def test_pip_without_a_seam(available, plain, patched, serve, tmp_path, seam):
     """A pip that was changed: one line, and it is as if there were no shim, never half of it."""
     index = app_index(metadata_file=True)
     index.add_wheel(Wheel("app", "0.9", requires=("always",)))
@@ -169,21 +176,24 @@ def test_pip_without_a_seam(plain, patched, serve, tmp_path, seam):
     none, shim = results
     assert "Would install always-1.0 app-0.9\n" in none.out, none
     line, _, rest = shim.err.partition("\n")
-    assert line.startswith("pep-variants-shim: this pip is not supported")
-    assert line.endswith(f": {IGNORED}")
+    assert line.startswith(f"pep-variants-shim: pip {available.pip} is not supported (")
+    assert line.endswith(
+        f"): {IGNORED}; to get versions that go together: {copy.python} -m pip install --upgrade "
+        f'pep-variants-shim "pip<={PIPS[-1]}"'
+    )
     assert SEAMS[seam] in line
     assert (shim.code, shim.out, rest) == (none.code, none.out, none.err)
     # What was asked for and cannot be had is an error: of ours, or of pip's, which does not know
     # the option.
     done = dry_run(copy, index, "--variant", "app=null", "app")
     assert done.code != 0
-    refused = ("ERROR: --variant has no effect: this pip is not", "no such option: --variant")
+    refused = ("ERROR: --variant has no effect: pip ", "no such option: --variant")
     assert done.err.splitlines()[-1].startswith(refused), done
     if refused[0] in done.err:
         assert "PEP_VARIANTS_SHIM=0" in done.err
         done = dry_run(copy, index, "app", VARIANTS_VARIANT="app=null")
         assert done.code == 1, done
-        assert "ERROR: VARIANTS_VARIANT has no effect: this pip is not" in done.err
+        assert "ERROR: VARIANTS_VARIANT has no effect: pip " in done.err
     # Others say nothing, and do what they did.
     assert copy.pip("list", "--exclude", "pep-variants-shim").err == ""
 
@@ -205,7 +215,7 @@ def test_pip_with_other_parameters(fresh, serve, file):
     path.write_text(text.replace(before, f"other: Any, {before}"), "utf-8")
     done = fresh.pip("install", "--dry-run", "-i", serve(app_index()).url, "app")
     line = done.err.splitlines()[0]
-    assert line.startswith("pep-variants-shim: this pip is not supported")
+    assert re.match(r"pep-variants-shim: pip \S+ is not supported \(pip\._internal\.", line)
     assert lacks in line
 
 

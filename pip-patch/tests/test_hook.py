@@ -63,7 +63,7 @@ def test_replaced(guard, owner):
     assert item.method(1, third=5) == ("ours", (1, 2, 5))
     assert owner.made(1) == ("ours", (owner, 1))
     assert item.known == "ours, not theirs"
-    guard.switch.off("a test", installing=False)
+    guard.switch.off("a test", "a remedy", installing=False)
     assert item.method(1) == (1, 2, 3)
     assert owner.made(1) == (owner, 1)
     assert item.known == "theirs"
@@ -74,7 +74,7 @@ def test_always(guard, owner):
     def method(original, self, first):
         return "ours"
 
-    guard.switch.off("a test", installing=False)
+    guard.switch.off("a test", "a remedy", installing=False)
     assert owner().method(1) == "ours"
 
 

@@ -55,16 +55,17 @@ class Switch:
         self.wanted = False
         self._said = False
 
-    def off(self, reason: str, *, installing: bool) -> None:
+    def off(self, reason: str, remedy: str, *, installing: bool) -> None:
         """Switch the patches off for the rest of the run.
 
         Args:
             reason: why.
+            remedy: what to do about it.
             installing: the command installs, so the reason is printed at once.
         """
         if self.on:
             self.on = False
-            self.reason = f"{reason}: wheel variants are ignored"
+            self.reason = f"{reason}: wheel variants are ignored; {remedy}"
             if installing:
                 self.tell()
 

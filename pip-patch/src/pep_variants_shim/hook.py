@@ -8,6 +8,7 @@ on disk, so uninstalling the shim undoes everything.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 OLDEST = "24.0"
 """The oldest pip that the patches are tested with; older ones are not patched."""
+
+NEWEST = "26.3"
+"""The newest pip that the patches are tested with; newer ones are patched if they can be."""
 
 PATCHES = {
     "cli.req_command": "command:patch_commands",
@@ -97,8 +101,8 @@ class PatchFinder:
                 switch.yield_to_built_in()
             elif _release(str(version)) < _release(OLDEST):
                 _off(
-                    f"pip {version} is not supported ({OLDEST} or newer is: "
-                    "python -m pip install --upgrade pip)"
+                    f"pip {version} is too old ({OLDEST} or newer is needed)",
+                    f"to upgrade it: {_python()} -m pip install --upgrade pip",
                 )
         name = fullname[len(_INTERNAL) :]
         if name in INSTALLING:
@@ -139,10 +143,10 @@ class _PatchLoader:
             getattr(importlib.import_module(f"{__package__}.patches.{name}"), function)(module)
         except AttributeError as error:
             if self._needed:
-                _off(f"this pip is not supported: {module.__name__} lacks {error.name}")
+                _unsupported(f"{module.__name__} lacks {error.name}")
         except Exception as error:  # a fault of the shim must not break pip
             if self._needed:
-                _off(f"{module.__name__} cannot be patched ({described(error)})")
+                _unsupported(f"{module.__name__} cannot be patched: {described(error)}")
         else:
             _patched.add(self._module)
 
@@ -169,13 +173,34 @@ def complete() -> bool:
             if switch.on and not name.startswith(_METADATA):
                 importlib.import_module(_INTERNAL + name)
         if switch.on and not any(name.startswith(_METADATA) for name in _patched):
-            _off("this pip is not supported: its metadata backend is unknown")
+            _unsupported("its metadata backend is unknown")
     except (ImportError, AttributeError) as error:
-        _off(f"this pip is not supported: {error}")
+        _unsupported(str(error))
     return switch.on
 
 
-def _off(reason: str) -> None:
+def _unsupported(lack: str) -> None:
+    """Switch the patches off because this pip lacks what they use."""
+    version = getattr(sys.modules.get("pip"), "__version__", "")
+    _off(
+        f"pip {version} is not supported ({lack})",
+        "to get versions that go together: "
+        f'{_python()} -m pip install --upgrade pep-variants-shim "pip<={NEWEST}"',
+    )
+
+
+def _off(reason: str, remedy: str) -> None:
     """Switch the patches off because this pip is not supported."""
     installing = any(_INTERNAL + name in sys.modules for name in INSTALLING)
-    switch.off(reason, installing=installing)
+    switch.off(reason, remedy, installing=installing)
+
+
+def _python() -> str:
+    """Return how a user starts this interpreter: by its name where that finds it."""
+    import shutil
+
+    found = shutil.which("python")
+    path = sys.executable
+    if not path or (found and os.path.dirname(found) == os.path.dirname(path)):
+        return "python"
+    return f'"{path}"' if " " in path else path

@@ -1,5 +1,6 @@
 """`variants resolve` and `variants explain` as people and programs use them."""
 
+import dataclasses
 import json
 import os
 import signal
@@ -332,7 +333,23 @@ class TestExplain:
     def test_no_variants_at_all(self, variants, index):
         done = variants("explain", "always", "-i", index.url)
         assert (done.code, done.out) == (0, "always 1.0: always-1.0-py3-none-any.whl\n")
-        assert done.err == "note: always 1.0 has no variants for this machine\n"
+        lack = f"always 1.0 has no variants on {index.url}always/"
+        assert done.err == f"note: {lack}, and none are known elsewhere\n"
+
+    def test_variants_elsewhere(self, variants, serve):
+        """It names what has some: an older version, the catalogue, a public index."""
+        index = Index()
+        index.add_wheel(Wheel("torch", "2.0"))
+        index.add_release(dataclasses.replace(app("1.0"), name="torch"))
+        serve(index)
+        done = variants("explain", "torch", "-i", index.url)
+        assert (done.code, done.out) == (0, "torch 2.0: torch-2.0-py3-none-any.whl\n")
+        assert done.err.startswith(
+            f"note: torch 2.0 has no variants on {index.url}torch/; torch==1.0 there has some; "
+            "the catalogue describes builds of it: add --variant-catalog default; "
+            "indexes with variants of it, for -i: https://download.pytorch.org/whl/variant/, "
+        )
+        assert variants("explain", "torch", "-i", index.url, "--no-variants").err == ""
 
     def test_nothing_there(self, variants, index):
         done = variants("explain", "nobody-knows", "-i", index.url)

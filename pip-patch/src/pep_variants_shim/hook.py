@@ -8,7 +8,6 @@ on disk, so uninstalling the shim undoes everything.
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
@@ -198,9 +197,10 @@ def _off(reason: str, remedy: str) -> None:
 def _python() -> str:
     """Return how a user starts this interpreter: by its name where that finds it."""
     import shutil
+    from pathlib import Path
 
     found = shutil.which("python")
     path = sys.executable
-    if not path or (found and os.path.dirname(found) == os.path.dirname(path)):
+    if not path or (found and Path(found).parent == Path(path).parent):
         return "python"
     return f'"{path}"' if " " in path else path

@@ -12,6 +12,7 @@ from pep_variants.choose.explanation import Verdict, verdicts
 from pep_variants.choose.ranking import Ranking
 from pep_variants.choose.selection import Selection
 from pep_variants.choose.unfit import passed_over
+from pep_variants.model.label import split_label
 from variants_index.candidate import Candidate
 from variants_index.evaluator import CandidateEvaluator
 from variants_index.finder import Project
@@ -45,6 +46,8 @@ class Explanation:
         warnings: what the user should know.
         entry: of the project in the catalogue, None without one.
         builds: by label, where the catalogue has it from: a URL, or what is required instead.
+        lack: that the version has no variants for the target, and where some are; empty if it
+            has, or if variants are switched off.
     """
 
     project: str
@@ -56,6 +59,7 @@ class Explanation:
     warnings: tuple[str, ...]
     entry: CatalogProject | None = None
     builds: Mapping[str, str] = field(default_factory=dict)
+    lack: str = ""
 
     @property
     def rankings(self) -> Mapping[str, Ranking]:
@@ -160,16 +164,39 @@ def explain(
         warnings += filter(None, [older_build(chosen, evaluator, ordering)])
     if project in ordering.missing:
         warnings.append(str(ordering.missing[project]))
+    selection = ordering.selection(project, shown)
+    lacking = selection is None and not shown.direct and resolver.preferences.use_variants
     return Explanation(
         project,
         shown.release,
         target,
         chosen,
         candidates,
-        ordering.selection(project, shown),
+        selection,
         tuple(dict.fromkeys(warnings)),
         resolver.finder.entry(project),
         {} if shown.direct else _builds(resolver.finder.project(project), shown.release),
+        _lack(resolver, project, shown.release) if lacking else "",
+    )
+
+
+def _lack(resolver: IndexResolver, name: str, version: Version) -> str:
+    from pep_variants.catalog.elsewhere import no_variants  # takes a while
+
+    project = resolver.finder.project(name)
+    with_variants = [
+        found
+        for found, items in project.versions.items()
+        if any(split_label(item.filename)[1] is not None for item in items)
+    ]
+    older = (found for found in with_variants if found < version and not found.is_prerelease)
+    return no_variants(
+        name,
+        version,
+        project.places,
+        older=next(older, None),
+        other_platforms=version in with_variants,
+        asked_catalog=resolver.finder.has_catalog,
     )
 
 

@@ -62,8 +62,8 @@ def _show(explanation: Explanation, *, several: bool) -> None:
     if not rankings:
         chosen = explanation.chosen
         click.echo(f"{name}{place}: {chosen.published if chosen else 'nothing fits'}")
-        if explanation.selection is None:
-            note(f"{name} has no variants for {explanation.target.name}")
+        if explanation.lack:
+            note(explanation.lack)
         return
     for source in rankings:
         click.echo(f"{name}{place}" + (f" on {source}" if len(rankings) > 1 else ""))

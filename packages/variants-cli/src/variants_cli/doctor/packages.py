@@ -74,8 +74,8 @@ def _problems(
     if not explanation.rankings:
         yield Problem(
             "no-variants",
-            f"{name} has no variants on {indexes}"
-            + (", but a variant is installed" if each.item.label else ""),
+            (explanation.lack or f"{name} has no variants on {indexes}")
+            + ("; a variant is installed" if each.item.label else ""),
             f"variants doctor --index-url URL {each.item.project}",
             fails=False,
         )

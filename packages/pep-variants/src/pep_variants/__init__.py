@@ -8,8 +8,8 @@ From files to a choice, one step after another:
 
 1. `ReleaseReader` finds the variant metadata of a version, over any HTTP client.
 2. `read_metadata` reads variant metadata of every generation of the format into `Metadata`.
-3. `Detector` says which properties this machine supports, as a `Platform`; `load_platform` reads
-   the same from a platform file.
+3. `Detector` says which properties this machine supports, as a `Platform`; `load_machine` gives
+   the same for another one: of a platform file, a name or facts.
 4. `rank` judges and orders the variants, with the `Preferences` of the user; `verdicts` puts the
    result into words.
 5. `select` does all of this for each `File` of one version.
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .choose.ranking import Ranking, Reason, rank
     from .choose.selection import File, Selection, select
     from .detect.detector import Detector
+    from .detect.machines import load_machine
     from .errors import MetadataError, VariantError
     from .fetch import Failed, ReleaseFile, read_response
     from .formats.merging import merge
@@ -63,6 +64,7 @@ __all__ = [
     "Verdict",
     "WheelFilename",
     "__version__",
+    "load_machine",
     "load_platform",
     "load_preferences",
     "merge",
@@ -86,6 +88,7 @@ _NAMES = {
     "choose.ranking": ("Ranking", "Reason", "rank"),
     "choose.selection": ("File", "Selection", "select"),
     "detect.detector": ("Detector",),
+    "detect.machines": ("load_machine",),
     "errors": ("MetadataError", "VariantError"),
     "fetch": ("Failed", "ReleaseFile", "read_response"),
     "formats.merging": ("merge",),

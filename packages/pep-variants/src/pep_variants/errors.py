@@ -198,7 +198,7 @@ class CatalogError(VariantError):
 
 
 class PlatformFileError(VariantError):
-    """A platform file that cannot be read."""
+    """A platform file that cannot be read, or a machine that there is not."""
 
 
 class PreferenceError(VariantError):

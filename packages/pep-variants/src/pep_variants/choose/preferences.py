@@ -57,7 +57,8 @@ class Preferences:
         forced: label by normalized project name, `NON_VARIANT_LABEL` for the non-variant wheel.
         prefer: what to put first, most wanted first.
         exclude: what must not be in a chosen variant.
-        platform_file: path of the platform file in place of detection.
+        platform_file: machine in place of detection: path of a platform file, name or facts, see
+            `detect.machines`.
         enable: namespaces of optional providers to consult.
         allow_providers: requirements of the plugin packages that may run, with hashes as in
             ``name==1.0 --hash=sha256:…`` where they were given.
@@ -258,7 +259,9 @@ def _parse(key: str, value: Any, where: str, origin: str) -> Given:  # noqa: ANN
         return Given(name, value, origin)
     if key == "platform":
         if not isinstance(value, str) or not value:
-            raise PreferenceError(f"{where}: expected a path, found {shortened(value)}")
+            raise PreferenceError(
+                f"{where}: expected a platform file or a machine, found {shortened(value)}"
+            )
         return Given("platform_file", value, origin)
     if key == "catalog":
         if not isinstance(value, str) or not value or not value.isprintable():

@@ -16,16 +16,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..choose.preferences import SKIP, Preferences
-from ..errors import PluginFailed, ProviderError, shortened
-from ..formats.platform_file import load_platform
+from ..errors import PluginFailed, shortened
 from ..model.platform import ELSEWHERE, Platform, Support
 from ..model.property import ABI_DEPENDENCY
+from .answers import ask_known
 from .plugins import PluginRunner, Refused
 from .registry import BUILTIN_NAMESPACES, KnownProvider, find_known
 
 if TYPE_CHECKING:
     from ..model.metadata import Metadata, ProviderInfo
-    from .providers.base import Provider
 
 PROVIDER_ID_LENGTH = 24
 """Hexadecimal digits of a `provider_id`: enough that none can be made to equal another one."""
@@ -95,11 +94,13 @@ class Detector:
             here: the target is this machine; otherwise nothing is detected.
 
         Raises:
-            PlatformFileError: the platform file cannot be read.
+            PlatformFileError: the platform file cannot be read, or there is no such machine.
             PreferenceError: an allowed provider is malformed.
         """
         if platform is None and preferences.platform_file is not None:
-            platform = load_platform(preferences.platform_file)
+            from .machines import load_machine
+
+            platform = load_machine(preferences.platform_file)
         if platform is None and not here:
             platform = ELSEWHERE
         plugins = runner() if runner and preferences.allow_providers and platform is None else None
@@ -172,10 +173,7 @@ class Detector:
                 notice="the target is not this machine: describe it with --variant-platform FILE"
             )
         if self._platform is not None and self._detected is None:
-            return Support(
-                notice=f"{self._platform.source or 'the platform'} does not list this namespace: "
-                "add a [[provider]] table for it"
-            )
+            return _unlisted(self._platform)
         if provider is None:
             # Generations without 'providers' leave it to the installer; the others have to say.
             known = None if metadata.providers else BUILTIN_NAMESPACES.get(namespace)
@@ -270,28 +268,16 @@ def _identity(provider: ProviderInfo) -> tuple[object, ...]:
     return provider.requires, provider.plugin_api, provider.builtin
 
 
-def ask_known(known: KnownProvider, implementation: Provider | None = None) -> Support:
-    """Return what a built-in provider answers.
+def _unlisted(platform: Platform) -> Support:
+    from .machines import names_file
 
-    Args:
-        known: the provider.
-        implementation: to ask, a new one for this machine by default.
-    """
-    resolved = (f"{known.package}=={known.stands_for}",)
-    plugin_api = known.plugin_apis[0] if known.plugin_apis else None
-    implementation = implementation or known.factory()
-    try:
-        features = implementation.supported()
-        return Support(features, resolved, plugin_api, facts=implementation.facts())
-    except ProviderError as error:
-        return Support({}, resolved, plugin_api, str(error))
-    except Exception as error:  # a fault of ours must cost variants, never the install
-        return replace(_faulty(known.namespace, error), resolved=resolved, plugin_api=plugin_api)
-
-
-def _faulty(namespace: str, error: Exception) -> Support:
-    logger.debug("provider of %s failed", namespace, exc_info=True)
-    return Support(notice=f"detection failed: {shortened(str(error))}")
+    source = platform.source or "the platform"
+    table = "add a [[provider]] table for it"
+    if not names_file(source):
+        table = (
+            f"write a platform file (variants platforms {shlex.quote(source)} -o FILE) and {table}"
+        )
+    return Support(notice=f"{source} does not list this namespace: {table}")
 
 
 def _refused(reason: str, requirement: str) -> Support:

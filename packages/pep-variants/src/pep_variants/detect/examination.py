@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..model.platform import Support
+from .answers import ask_known
 from .attempts import Attempt, recorded
-from .detector import ask_known
 from .providers.base import DriverProvider
 from .registry import BUILTIN_NAMESPACES
 

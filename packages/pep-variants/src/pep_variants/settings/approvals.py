@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..detect.machines import names_file
 from ..errors import PreferenceError, printable
 from ..files import read_regular, replacing
 from ..limits import APPROVED_WHEEL_BYTES, SETTINGS_BYTES
@@ -56,7 +57,7 @@ def covered_files(path: Path, data: bytes, tree: Mapping[str, Any]) -> list[Cove
     """
     named = [("allow-provider", wheel, APPROVED_WHEEL_BYTES) for wheel in _local_wheels(path, tree)]
     platform = tree.get("platform")
-    if isinstance(platform, str) and platform:
+    if isinstance(platform, str) and platform and names_file(platform):
         named.insert(0, ("platform", path.parent / platform, SETTINGS_BYTES))
     files = [Covered(path, data)]
     for key, file, limit in named:

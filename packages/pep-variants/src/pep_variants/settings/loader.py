@@ -189,7 +189,12 @@ def _read(place: Place, warn: Callable[[str], None]) -> tuple[list[Given], bool]
 def _is_path(item: Given) -> bool:
     if item.attribute == "catalog":
         return item.value is not None and is_catalog_path(item.value)
-    return item.attribute == "platform_file"
+    if item.attribute != "platform_file":
+        return False
+    # Imported here: few files name a machine.
+    from ..detect.machines import names_file
+
+    return names_file(item.value)
 
 
 def _changeable(path: Path, content: Content) -> str:

@@ -28,8 +28,8 @@ VERSION_OVERRIDE = "AMD_VARIANT_PROVIDER_FORCE_ROCM_VERSION"
 GFX_ARCH = "gfx_arch"
 ROCM_VERSION = "rocm_version"
 
-_ARCHITECTURE = r"gfx[0-9]+[0-9a-f]{2}"
-_VERSION = r"([0-9]{1,3})\.([0-9]{1,3})(?:\.[0-9]{1,5})?"
+ARCHITECTURE_PATTERN = r"gfx[0-9]+[0-9a-f]{2}"
+VERSION_PATTERN = r"([0-9]{1,3})\.([0-9]{1,3})(?:\.[0-9]{1,5})?"
 
 _KNOWN_ARCHITECTURES = """
     gfx900 gfx902 gfx904 gfx906 gfx908 gfx909 gfx90a gfx90c gfx942 gfx950
@@ -129,12 +129,14 @@ class AmdProvider(DriverProvider):
     def _detected(self) -> _Detected:
         architectures = self.overridden(
             ARCHITECTURE_OVERRIDE,
-            _ARCHITECTURE,
+            ARCHITECTURE_PATTERN,
             "is not a list of GPU architectures",
             "gfx1100 or gfx90a,gfx942",
             several=True,
         )
-        forced = self.overridden(VERSION_OVERRIDE, _VERSION, "is not a ROCm version", "6.4.1")
+        forced = self.overridden(
+            VERSION_OVERRIDE, VERSION_PATTERN, "is not a ROCm version", "6.4.1"
+        )
         facts: list[Fact] = []
         if architectures:
             facts += (Fact("AMD GPU", each, ARCHITECTURE_OVERRIDE, True) for each in architectures)
@@ -266,7 +268,7 @@ class AmdProvider(DriverProvider):
     def _version(self) -> Fact | None:
         for root in self._roots():
             for source, text in _version_texts(root):
-                if match := re.match(_VERSION, text):
+                if match := re.match(VERSION_PATTERN, text):
                     return Fact("ROCm", match[0], source)
                 logger.debug("%s contains no ROCm version", source)
         return None
@@ -312,7 +314,7 @@ def _rocminfo_gpus(output: str, path: str) -> Iterator[Gpu]:
         for name, value in re.findall(r"^\s*(Name|Uuid|Device Type):\s+(\S+)", agent, re.M):
             found.setdefault(name, value)
         name = found.get("Name", "")
-        if found.get("Device Type") == "GPU" and re.fullmatch(_ARCHITECTURE, name):
+        if found.get("Device Type") == "GPU" and re.fullmatch(ARCHITECTURE_PATTERN, name):
             uuid = found.get("Uuid", "")
             has_uuid = re.fullmatch(r"GPU-[0-9A-Fa-f]{16}", uuid)
             yield Gpu(name, uuid if has_uuid else "", f"{path}, agent {number}")
@@ -322,14 +324,14 @@ def _enumerated_gpus(output: str, path: str) -> Iterator[Gpu]:
     # gfx000 is a CPU, and gfx11-generic no GPU but a way to build for several.
     for line in output.splitlines():
         name = line.strip().partition(":")[0]
-        if re.fullmatch(_ARCHITECTURE, name) and name != "gfx000":
+        if re.fullmatch(ARCHITECTURE_PATTERN, name) and name != "gfx000":
             yield Gpu(name, "", path)
 
 
 def _hip_info_gpus(output: str, path: str) -> Iterator[Gpu]:
     names = re.findall(r"^\s*gcnArchName:\s+(gfx[0-9a-f]+)", output, re.M)
     for number, name in enumerate(names):
-        if re.fullmatch(_ARCHITECTURE, name):
+        if re.fullmatch(ARCHITECTURE_PATTERN, name):
             yield Gpu(name, "", f"{path}, device {number}")
 
 
@@ -354,7 +356,7 @@ def _version_texts(root: Path) -> Iterator[tuple[str, str]]:
                 yield str(link), link.readlink().name.rpartition(".so.")[2]
             except OSError:
                 continue
-    if re.fullmatch(_VERSION, root.name):  # the HIP SDK on Windows
+    if re.fullmatch(VERSION_PATTERN, root.name):  # the HIP SDK on Windows
         yield str(root), root.name
 
 

@@ -204,6 +204,20 @@ class CpuProvider:
         grade, *model = [fact.value for fact in self.facts()] or [""]
         return f"{grade} ({model[0]})" if model else grade
 
+    @classmethod
+    def by_name(cls) -> dict[str, Cpu]:
+        """Return the known CPUs of the family by the names that people write.
+
+        They are archspec's with hyphens (``skylake-avx512``), and those of the grades
+        (``x86-64-v3``, ``armv8.2-a``).
+        """
+        found: dict[str, Cpu] = {}
+        for cpu in known_cpus(cls.namespace):
+            found[cpu.name.replace("_", "-")] = cpu
+            if (grade := cls._grade_of(cpu.name)) is not None:
+                found[cls._title(grade)] = cpu
+        return found
+
     @cached_property
     def _cpu(self) -> Cpu | None:
         return self._detect(self.namespace)

@@ -28,6 +28,12 @@ SM_ARCH = "sm_arch"
 
 OLDEST_DRIVER, NEWEST_DRIVER = (11, 0), (15, 20)
 OLDEST_CAPABILITY = (5, 0)
+
+_NUMBER = "[0-9]{1,3}"
+DRIVER_PATTERN = rf"{_NUMBER}(\.{_NUMBER}(\.[0-9]+)*)?"
+CAPABILITY_PATTERN = rf"{_NUMBER}\.[0-9]{{1,2}}"
+"""What the two variables must match."""
+
 _MAX_MINOR = NEWEST_DRIVER[1]
 _KNOWN_CAPABILITIES = [
     f"{major}{minor}" for major in range(12, 4, -1) for minor in range(9, -1, -1)
@@ -96,12 +102,9 @@ class NvidiaProvider(DriverProvider):
 
     @cached_property
     def _detected(self) -> _Detected:
-        number = "[0-9]{1,3}"
-        drivers = self._forced(
-            DRIVER_OVERRIDE, rf"{number}(\.{number}(\.[0-9]+)*)?", "CUDA driver", "12.8"
-        )
+        drivers = self._forced(DRIVER_OVERRIDE, DRIVER_PATTERN, "CUDA driver", "12.8")
         capabilities = self._forced(
-            CAPABILITY_OVERRIDE, rf"{number}\.[0-9]{{1,2}}", "compute capability", "9.0"
+            CAPABILITY_OVERRIDE, CAPABILITY_PATTERN, "compute capability", "9.0"
         )
         if not drivers or not capabilities:
             readings = self._readings(not drivers, not capabilities)
@@ -124,8 +127,7 @@ class NvidiaProvider(DriverProvider):
         forced = self.overridden(variable, pattern, "is not a version", example)
         if not forced:
             return []
-        major, minor, *_ = [*forced[0].split("."), "0"]
-        version = int(major), int(minor)
+        version = version_pair(forced[0])
         return [(version, Fact(what, _dotted(version), variable, True))]
 
     def _readings(self, driver: bool, capability: bool) -> list[Reading]:
@@ -172,6 +174,12 @@ class NvidiaProvider(DriverProvider):
                 "considered. Set %s to that version.",
                 DRIVER_OVERRIDE,
             )
+
+
+def version_pair(text: str) -> Pair:
+    """Return major and minor number of *text*, a value of one of the two variables."""
+    major, minor, *_ = [*text.split("."), "0"]
+    return int(major), int(minor)
 
 
 def _drivers(readings: list[Reading]) -> list[tuple[Pair, Fact]]:

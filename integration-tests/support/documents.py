@@ -20,7 +20,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .environments import Environments, clean_environ
+from .environments import Environment, Environments, clean_environ
 from .uvs import UVS, downloaded_uv
 
 _FENCE = re.compile(r"^(?P<fence>`{3,})(?P<kind>[^\n`]*)\n(?P<text>.*?)^(?P=fence)$", re.M | re.S)
@@ -125,6 +125,10 @@ class Reader:
         """Put a program on ``PATH`` under *name*."""
         (self.programs / name).unlink(missing_ok=True)
         (self.programs / name).symlink_to(target)
+
+    def activate(self, environment: Environment) -> None:
+        """Put the programs of *environment* on ``PATH``."""
+        self._path.insert(0, Path(environment.python).parent)
 
     def use_python(self) -> None:
         """Put ``python3`` on ``PATH``; its environments have no pip but by `use_pip`."""

@@ -16,7 +16,9 @@ from urllib.parse import quote, unquote, urlsplit
 
 from packaging.version import Version
 
+import variants_catalog
 from pep_variants.catalog.model import PLACEHOLDER, CatalogProject, target
+from pep_variants.catalog.store import DirectoryCatalog
 
 from .index import Answer, Index, served
 from .wheels import PURE, Wheel
@@ -28,6 +30,8 @@ MAC = "py3-none-macosx_11_0_arm64"
 PLATFORMS = (LINUX, ARM, WINDOWS, MAC)
 BUILT_AGAINST = "2.11"
 """What stands for a placeholder, such as the release of torch that a build is for."""
+TORCH = ("2.5.1", "2.7.1", "2.8.0", "2.9.1", "2.10.0", "2.13.0", "2.15.0")
+"""Releases of torch: every place of its entry has at least one of them."""
 
 
 @dataclass
@@ -177,6 +181,13 @@ def _wheels(
         mark = "" if is_mac and "" in marks else marks[0]
         text = f"{version}+{mark}" if mark else version
         yield Wheel(entry.name, text, tag=tag, files={f"{entry.name}-place.txt": place})
+
+
+def published(**versions: Iterable[str]) -> Field:
+    """Return the stand-in for the default catalogue's entries, with these versions of each."""
+    catalog = DirectoryCatalog(variants_catalog.projects())
+    entries = [entry for name in versions if (entry := catalog.project(name)) is not None]
+    return field_of(entries, versions)
 
 
 @contextmanager

@@ -10,27 +10,21 @@ import sys
 
 import pytest
 
-import variants_catalog
-from pep_variants.catalog.store import DirectoryCatalog
 from support.documents import Page
 from support.environments import PIPS, ROOT
-from support.published_builds import field_of, standing_in
+from support.published_builds import TORCH, published, standing_in
 from variants_index.named_platforms import named_platforms
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="the machines of the tutorials have Linux"
 )
-# Every place of the catalogue has at least one of them.
-TORCH = ("2.5.1", "2.7.1", "2.8.0", "2.9.1", "2.10.0", "2.13.0", "2.15.0")
 
 
 def test_torch(reader):
     reader.use_python()
     reader.use_pip(PIPS[-1])
     (reader.work / "dist").symlink_to(reader.environments.shim_wheel.parent)
-    entry = DirectoryCatalog(variants_catalog.projects()).project("torch")
-    assert entry is not None
-    with standing_in(field_of([entry], {"torch": TORCH})) as field:
+    with standing_in(published(torch=TORCH)) as field:
         reader.environ |= {
             "PIP_INDEX_URL": field.index.url,
             "VARIANTS_CATALOG_MIRROR": " ".join(field.mirrors),

@@ -16,6 +16,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -188,7 +189,8 @@ class Reader:
 
         Args:
             replaced: what stands for a URL or path of the page here; put back in outputs.
-            failing: commands that end with an exit code other than 0.
+            failing: commands that end with an exit code other than 0; of one that is on the page
+                several times the first, and one more each time that it is listed.
 
         Raises:
             AssertionError: a command ends otherwise, or prints something else.
@@ -196,7 +198,8 @@ class Reader:
         steps = page.steps
         listed = [step for step in steps if isinstance(step, Command)]
         assert listed, f"{page.path}: no commands"
-        assert set(failing) <= {command.text for command in listed}
+        left = Counter(failing)
+        assert left <= Counter(command.text for command in listed)
         staged = self.home / "files"
         staged.mkdir()
         script = ""
@@ -207,7 +210,8 @@ class Reader:
                 name = shlex.quote(step.name)
                 script += f'mkdir -p "$(dirname {name})" && cp {file} {name} || exit 1\n'
             else:
-                end = "&& exit 1" if step.text in failing else "|| exit 1"
+                end = "&& exit 1" if left[step.text] > 0 else "|| exit 1"
+                left[step.text] -= 1
                 command = _substituted(step.text, replaced or {})
                 script += f"{{ {command}\n}} {end}\nprintf '{_MARK}'\n"
         done = subprocess.run(

@@ -1,0 +1,65 @@
+"""NVIDIA's driver libraries as those of a machine, for programs that run there.
+
+They are the stand-ins of the engine's own tests, compiled with what they say, so that a driver can
+be replaced while a shell runs.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from .environments import ROOT
+
+_SOURCES = ROOT / "packages" / "pep-variants" / "tests" / "providers"
+NVML = ("fake_nvml.c", "libnvidia-ml.so.1")
+"""Source and name of the driver's management library."""
+CUDA = ("fake_cuda.c", "libcuda.so.1")
+"""Source and name of CUDA's driver library."""
+
+
+def nvml(cuda: str, gpus: str) -> dict[str, str]:
+    """Return what a driver's management library says.
+
+    Args:
+        cuda: newest CUDA version, ``12.8``.
+        gpus: compute capabilities, comma-separated.
+    """
+    return {"FAKE_NVML_CUDA_V2": _number(cuda), "FAKE_NVML_DEVICES": gpus}
+
+
+def cuda_library(cuda: str, gpus: str) -> dict[str, str]:
+    """Return what CUDA's driver library says; arguments as of `nvml`."""
+    return {"FAKE_CUDA_VERSION": _number(cuda), "FAKE_CUDA_DEVICES": gpus}
+
+
+def _number(version: str) -> str:
+    major, _, minor = version.partition(".")
+    return str(int(major) * 1000 + int(minor) * 10)
+
+
+def build_library(folder: Path, library: tuple[str, str], says: Mapping[str, str]) -> Path:
+    """Build a driver library into *folder*; return it."""
+    source, name = library
+    folder.mkdir(parents=True, exist_ok=True)
+    text = "".join(f'    setenv("{key}", "{value}", 1);\n' for key, value in says.items())
+    told = folder / "told.c"
+    told.write_text(
+        f'#include "{_SOURCES / source}"\n'
+        f"__attribute__((constructor)) static void told(void)\n{{\n{text}}}\n"
+    )
+    return _compiled(told, folder / name)
+
+
+def _compiled(source: Path, library: Path) -> Path:
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None or not sys.platform.startswith("linux"):
+        pytest.skip("needs Linux and a C compiler to build a driver library")
+    command = [compiler, "-shared", "-fPIC", f"-Wl,-soname,{library.name}", "-o", str(library)]
+    subprocess.run([*command, str(source), "-ldl"], check=True)
+    return library

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from variants_index.uv_files import is_on
+
 if TYPE_CHECKING:
     from .invocation import Invocation
-
-_NO = ("", "0", "false", "no", "off", "f", "n")
 
 
 @dataclass(frozen=True)
@@ -36,4 +36,4 @@ class Place:
 
     def is_on(self, variable: str) -> bool:
         """Return whether *variable* is set, and not to a word for no."""
-        return self.environ.get(variable, "").strip().lower() not in _NO
+        return is_on(self.environ.get(variable, ""))

@@ -16,6 +16,8 @@ from pep_variants.files import read_text
 from pep_variants.formats import toml
 from pep_variants.limits import PYPROJECT_BYTES
 
+_NO = ("", "0", "false", "no", "off", "f", "n")
+
 
 @dataclass(frozen=True)
 class UvTable:
@@ -132,6 +134,11 @@ def read_toml(path: Path) -> Mapping[str, Any] | None:
 def table_of(value: object) -> Mapping[str, Any]:
     """Return *value* if it is a table, else an empty one."""
     return value if isinstance(value, dict) else {}
+
+
+def is_on(text: str) -> bool:
+    """Return whether *text*, the value of a variable, is set and no word for no."""
+    return text.strip().lower() not in _NO
 
 
 def _project(start: Path) -> list[UvTable]:

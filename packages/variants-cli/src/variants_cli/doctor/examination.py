@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from ..comparison import Compared
     from ..environment import Environment
 
-_VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "ascend": "Ascend"}
-
 Lookup = Callable[[Iterable["Installed"], Collection[str]], Iterable["Compared"]]
 """Compares what is installed with indexes, also without a variant for the projects named."""
 
@@ -62,15 +60,17 @@ def examine(inquiry: Inquiry, environ: Mapping[str, str], root: Path = Path("/")
         root: of the file system in which drivers and device files are looked for.
     """
     settings, problems = settings_of(inquiry.options, environ)
-    machine = machine_part(environ, root)
-    drivers = {
-        vendor: bool(machine.tree[namespace]["facts"]) for namespace, vendor in _VENDORS.items()
-    }
+    machine, drivers = machine_part(environ, root)
+    sources = inquiry.sources
     parts = {
         "machine": machine,
         "surroundings": surroundings_part(environ, root, drivers),
-        "configuration": configuration_part(settings, problems, environ, inquiry.sources),
-        "installers": installers_part(environ, inquiry.environment.python, inquiry.sources.indexes),
+        "configuration": configuration_part(
+            settings, problems, environ, sources, start=Path.cwd(), drivers=drivers
+        ),
+        "installers": installers_part(
+            environ, inquiry.environment.python, sources.indexes, drivers
+        ),
     }
     unreadable = any(problem.code == "configuration" for problem in problems)
     if inquiry.lookup is not None and not unreadable:

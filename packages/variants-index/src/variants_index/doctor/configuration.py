@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pep_variants.choose.preferences import Preferences
@@ -11,33 +13,39 @@ from pep_variants.settings.loader import Settings, load_settings
 from pep_variants.settings.places import places
 
 from .findings import Part, Problem
+from .meanings import ATTRIBUTES, MEANINGS, meaning
+from .uv_settings import TORCH_BACKEND, uv_part
 
 if TYPE_CHECKING:
+    from pep_variants.settings.places import Place
     from pep_variants.sources import Sources
 
-_EXPLAINED = {
-    "use_variants": "variants are switched off",
-    "forced": "variants are named, whatever fits",
-    "exclude": "variants are excluded",
-    "platform_file": "a platform file replaces detection of this machine",
-}
-_TORCH = "UV_TORCH_BACKEND"
+    from .drivers import Drivers
+
 _REPLACED = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX",
              "PIP_CONFIG_FILE", "UV_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX",
-             "UV_EXTRA_INDEX_URL", _TORCH)  # fmt: skip
+             "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_CONFIG_FILE", TORCH_BACKEND)  # fmt: skip
 """Variables that decide where pip and uv find packages."""
+_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "SSL_CLIENT_CERT")
 
 
 def settings_of(
-    options: Mapping[str, Any], environ: Mapping[str, str]
+    options: Mapping[str, Any],
+    environ: Mapping[str, str],
+    candidates: Sequence[Place] | None = None,
 ) -> tuple[Settings, list[Problem]]:
     """Return the settings, and problems of the files they are from.
 
     Settings that cannot be read count as none, and are a problem.
+
+    Args:
+        options: values of options by their names.
+        environ: environment variables.
+        candidates: where files are looked for; None for `places`.
     """
     ignored: list[str] = []
     try:
-        settings = load_settings(options, environ, warn=ignored.append)
+        settings = load_settings(options, environ, warn=ignored.append, candidates=candidates)
     except PreferenceError as error:
         return Settings(Preferences(), {}), [Problem("configuration", str(error))]
     problems = []
@@ -49,21 +57,41 @@ def settings_of(
 
 
 def configuration_part(
-    settings: Settings, problems: list[Problem], environ: Mapping[str, str], sources: Sources
+    settings: Settings,
+    problems: Iterable[Problem],
+    environ: Mapping[str, str],
+    sources: Sources,
+    *,
+    start: Path,
+    drivers: Drivers,
+    candidates: Sequence[Place] | None = None,
 ) -> Part:
-    """Return the settings by attribute, the files looked for, and the indexes in use."""
+    """Return the settings by attribute, the files looked for, and the indexes in use.
+
+    Args:
+        settings, problems: as `settings_of` returns them.
+        environ: environment variables.
+        sources: the indexes.
+        start: directory from which uv looks for the project.
+        drivers: that detection found.
+        candidates: where files of settings are looked for; None for `places`.
+    """
     rows: list[tuple[str, str]] = []
     tree: dict[str, Any] = {"settings": {}, "files": [], "indexes": [], "variables": {}}
-    problems = list(problems)
+    uv = uv_part(environ, start, drivers)
+    problems = [*problems, *uv.problems]
     for name, origin in sorted(settings.origins.items()):
         value = redacted(_shown(getattr(settings.preferences, name)))
         rows.append((name.replace("_", "-"), f"{value}, from {origin}"))
         tree["settings"][name] = {"value": value, "from": origin}
-        default = getattr(Preferences(), name)
-        if name in _EXPLAINED and getattr(settings.preferences, name) != default:
-            text = f"{_EXPLAINED[name]}: {value}, from {origin}"
-            problems.append(Problem("setting", text, _undo(origin), fails=False))
-    for place in places():
+        if getattr(settings.preferences, name) != getattr(Preferences(), name):
+            problems += _explained(ATTRIBUTES.get(name, ""), value, origin)
+    for option in MEANINGS:
+        variable = f"PIP_{option.replace('-', '_').upper()}"
+        if means := meaning(option, environ.get(variable, "")):
+            text = f"{means}, for pip: {variable}={environ[variable]}"
+            problems.append(Problem("setting", text, f"unset {variable}", fails=False))
+    for place in places() if candidates is None else candidates:
         exists = place.path.exists()
         where = str(place.path.absolute())
         rows.append(("file", f"{where} ({place.role.value}){'' if exists else ', not there'}"))
@@ -71,22 +99,37 @@ def configuration_part(
     indexes = [redacted(url) for url in sources.indexes]
     rows.append(("indexes", ", ".join(indexes) or "PyPI" if not sources.no_index else "none"))
     tree["indexes"] = indexes
-    for name in _REPLACED:
+    for name in (*_REPLACED, *_CERTIFICATES):
         if environ.get(name):
             tree["variables"][name] = redacted(environ[name])
             rows.append((name, redacted(environ[name])))
-    if environ.get(_TORCH):
-        text = (
-            f"{_TORCH}={environ[_TORCH]} makes uv take PyTorch's packages from the index of that "
-            "backend, where builds are not variants"
-        )
-        problems.append(Problem("torch-backend", text, f"unset {_TORCH}", fails=False))
-    return Part(tuple(rows), tuple(problems), tree)
+    problems += _certificates(environ)
+    tree["uv"] = uv.tree
+    return Part((*rows, *uv.rows), tuple(problems), tree)
 
 
-def _undo(origin: str) -> str:
-    variable = origin.rpartition(" ")[2]
-    return f"unset {variable}" if variable.startswith("VARIANTS_") else ""
+def _explained(option: str, value: str, origin: str) -> Iterator[Problem]:
+    if option not in MEANINGS:
+        return
+    shown = "" if option == "no-variants" else f": {value}"
+    text = f"{MEANINGS[option]}{shown}, from {origin}"
+    command = ""
+    if origin.startswith("VARIANTS_"):
+        command = f"unset {origin}"
+    elif not origin.startswith("--"):
+        text += ": remove it there"
+        if option == "variant-platform" and Path(value).is_file():
+            text += ", or write the file anew on the machine that it is about"
+            command = f"variants detect -o {shlex.quote(value)}"
+    yield Problem("setting", text, command, fails=False)
+
+
+def _certificates(environ: Mapping[str, str]) -> Iterator[Problem]:
+    for name in _CERTIFICATES:
+        value = environ.get(name)
+        if value and not Path(value).exists():
+            text = f"{name}={value}: no such file: HTTPS fails"
+            yield Problem("certificate", text, f"unset {name}")
 
 
 def _shown(value: Any) -> str:  # noqa: ANN401

@@ -6,13 +6,27 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+CODES = frozenset((
+    "driver", "detection", "override", "hidden-gpu",
+    "container-driver", "container-without-gpu", "driver-missing", "amd-driver", "wsl",
+    "permissions", "login-node", "mig",
+    "configuration", "configuration-ignored", "setting", "torch-backend", "index-pin",
+    "certificate",
+    "plain-pip", "plain-pip-first", "old-pip", "shim-off", "broken-pip", "pip-configuration",
+    "plain-uv", "uv-missing", "uv-version",
+    "stale-variant", "better-variant", "unfit-variants", "wrong-index", "no-variants",
+    "not-installed", "plugin", "choice", "metadata", "lookup",
+    "lock", "floating-lock", "proxy",
+))  # fmt: skip
+"""Every `Problem.code`; docs/reference/doctor.md has cause and remedy of each."""
+
 
 @dataclass(frozen=True)
 class Problem:
     """Something that is wrong, or that explains a choice.
 
     Attributes:
-        code: a stable name of the cause, for programs.
+        code: a stable name of the cause, for programs; one of `CODES`.
         text: what, where and why, on one line.
         command: what to type, empty if there is no command for it.
         fails: something is wrong; else it is a hint.
@@ -22,6 +36,9 @@ class Problem:
     text: str
     command: str = ""
     fails: bool = True
+
+    def __post_init__(self) -> None:
+        assert self.code in CODES, self.code
 
 
 @dataclass(frozen=True)

@@ -2,58 +2,30 @@
 
 from __future__ import annotations
 
-import os
-import re
 import shlex
-import subprocess
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
 
+from pep_variants.choose.options import OPTIONS
 from pep_variants.errors import redacted
 
+from .drivers import Drivers
 from .findings import Part, Problem
+from .index_pins import IndexSetting, index_pins
+from .meanings import meaning
+from .pips import Pip, PipSetting, find_pips, output_of, programs
 
-_SECONDS = 30
-_PIP = re.compile(
-    r"pip (?P<version>\S+) from (?P<path>.+) \(python [^)]*\)(?P<shim> with pep-variants-shim)?"
-)
-_CONFIGURATION_FILE = re.compile(r"  (\S.*), exists: (?:True|False)")
-_CONFIGURED_INDEX = re.compile(r" {4}(?:global|install)\.(?:extra-)?index-url: (.+)")
 _PYPI = "https://pypi.org/simple"
-_BUILT_IN = "+variants."
 _SWITCH = "PEP_VARIANTS_SHIM"
-
-
-class _Pip(NamedTuple):
-    """A pip that was run.
-
-    Attributes:
-        command: that starts it.
-        location: of its package.
-        version: what it says; empty if it does not work.
-        patched: it knows variants.
-        shim: the shim is installed beside it.
-        problem: why it does not work.
-        indexes: URL and configuration file of each index that its files name.
-    """
-
-    command: tuple[str, ...]
-    location: str = ""
-    version: str = ""
-    patched: bool = False
-    shim: bool = False
-    problem: str = ""
-    indexes: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def name(self) -> str:
-        """What to type for it."""
-        return shlex.join(self.command)
+_SHOWN = {"index-url", "extra-index-url", "find-links", "no-index"}
+_SHOWN |= {option.name for option in OPTIONS}
 
 
 def installers_part(
-    environ: Mapping[str, str], python: Path, indexes: Collection[str] = ()
+    environ: Mapping[str, str],
+    python: Path,
+    indexes: Collection[str] = (),
+    drivers: Drivers = Drivers(),  # noqa: B008
 ) -> Part:
     """Return the installers that commands would start.
 
@@ -61,20 +33,31 @@ def installers_part(
         environ: environment variables.
         python: interpreter of the environment that is looked at.
         indexes: URLs of the indexes that installed variants are compared with, none for PyPI.
+        drivers: that detection found.
     """
-    pips = _pips(environ, python)
-    if pips and pips[0].version:
-        pips[0] = pips[0]._replace(indexes=tuple(_configured_indexes(pips[0], environ)))
-    rows = [(pip.name, _described(pip)) for pip in pips] or [("pip", "not on PATH")]
-    rows += ((file, f"pip's index {redacted(url)}") for pip in pips for url, file in pip.indexes)
-    uvs = {path: _version(path, environ) for path in _on_path(("uv",), environ)}
-    wrappers = list(_on_path(("uv-variants",), environ))
-    rows += ((str(path), f"{version}: does not know variants") for path, version in uvs.items())
-    rows += ((str(path), "uv with variants") for path in wrappers)
+    pips = find_pips(environ, python)
+    settings = [each for pip in pips[:1] for each in pip.settings if each.option in _SHOWN]
+    uv = uv_part(environ)
+    wrappers = uv.tree["uv-variants"]
+    rows = [(pip.name, pip.described) for pip in pips] or [("pip", "not on PATH")]
+    rows += ((each.file, f"pip's {each.option} {redacted(each.value)}") for each in settings)
     problems = [
         *_pip_problems(pips, environ, python, other=bool(wrappers)),
-        *(_index_problem(*each, indexes) for each in _other_indexes(pips, environ, indexes)),
+        *(problem for each in settings for problem in _setting_problems(each, pips[0], drivers)),
+        *(_index_problem(*each, indexes) for each in _other_indexes(settings, environ, indexes)),
+        *uv.problems,
     ]
+    tree = {"pip": [pip.as_tree() for pip in pips], **uv.tree}
+    return Part((*rows, *uv.rows), tuple(problems), tree)
+
+
+def uv_part(environ: Mapping[str, str]) -> Part:
+    """Return the uvs that commands would start, and whether `uv-variants` is beside them."""
+    uvs = {path: _version(path, environ) for path in programs("uv", environ)}
+    wrappers = list(programs("uv-variants", environ))
+    rows = [(str(path), f"{version}: does not know variants") for path, version in uvs.items()]
+    rows += ((str(path), "uv with variants") for path in wrappers)
+    problems = []
     if uvs and not wrappers:
         problems.append(
             Problem(
@@ -86,7 +69,6 @@ def installers_part(
             )
         )
     tree = {
-        "pip": [_tree(pip) for pip in pips],
         "uv": [{"path": str(path), "version": version} for path, version in uvs.items()],
         "uv-variants": list(map(str, wrappers)),
     }
@@ -94,7 +76,7 @@ def installers_part(
 
 
 def _pip_problems(
-    pips: list[_Pip], environ: Mapping[str, str], python: Path, *, other: bool
+    pips: list[Pip], environ: Mapping[str, str], python: Path, *, other: bool
 ) -> Iterator[Problem]:
     if not pips or pips[0].patched:
         return
@@ -114,7 +96,7 @@ def _pip_problems(
             "old-pip",
             f"{first.name} is pip {first.version}, which pep-variants-shim beside it does not "
             "support",
-            f"{_interpreter(first) or quoted} -m pip install --upgrade pip",
+            f"{first.interpreter or quoted} -m pip install --upgrade pip",
         )
     elif patched is not None:
         yield Problem(
@@ -135,14 +117,25 @@ def _pip_problems(
         )
 
 
+def _setting_problems(setting: PipSetting, pip: Pip, drivers: Drivers) -> Iterator[Problem]:
+    """Yield what a setting of pip's files explains."""
+    undo = setting.undo(pip.name)
+    if means := meaning(setting.option, setting.value):
+        shown = "" if setting.option == "no-variants" else f": {setting.value}"
+        text = f"{means}, for pip{shown}: {setting.key} in {setting.file}"
+        text += "" if undo else ": remove it there"
+        yield Problem("setting", text, undo, fails=False)
+    place = f"{setting.key} in {setting.file}"
+    yield from index_pins([IndexSetting(url, place, undo) for url in setting.urls], drivers)
+
+
 def _other_indexes(
-    pips: list[_Pip], environ: Mapping[str, str], indexes: Collection[str]
+    settings: Collection[PipSetting], environ: Mapping[str, str], indexes: Collection[str]
 ) -> Iterator[tuple[str, str]]:
     """Yield the indexes of pip's configuration files that nothing was compared with."""
     asked = {url.rstrip("/") for url in indexes or (_PYPI,)}
-    for url, file in pips[0].indexes if pips and "PIP_INDEX_URL" not in environ else ():
-        if url.rstrip("/") not in asked:
-            yield url, file
+    for each in settings if "PIP_INDEX_URL" not in environ else ():
+        yield from ((url, each.file) for url in each.urls if url.rstrip("/") not in asked)
 
 
 def _index_problem(url: str, file: str, indexes: Collection[str]) -> Problem:
@@ -156,96 +149,6 @@ def _index_problem(url: str, file: str, indexes: Collection[str]) -> Problem:
     )
 
 
-def _configured_indexes(pip: _Pip, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield what the files that this pip reads say of indexes, and which file does."""
-    output, _ = _output([*pip.command, "config", "debug"], environ)
-    file = ""
-    for line in output.splitlines():
-        if match := _CONFIGURATION_FILE.fullmatch(line):
-            file = match[1]
-        elif file and (match := _CONFIGURED_INDEX.fullmatch(line)):
-            yield from ((url, file) for url in match[1].split())
-
-
-def _tree(pip: _Pip) -> dict[str, Any]:
-    indexes = [{"url": redacted(url), "file": file} for url, file in pip.indexes]
-    return {**pip._asdict(), "command": list(pip.command), "indexes": indexes}
-
-
-def _on_path(names: tuple[str, ...], environ: Mapping[str, str]) -> Iterator[Path]:
-    """Yield the commands of these names, first those that a shell would start."""
-    seen = set()
-    for folder in environ.get("PATH", os.defpath).split(os.pathsep):
-        for name in names:
-            for suffix in ("", ".exe") if os.name == "nt" else ("",):
-                path = Path(folder, name + suffix)
-                if not folder or not path.is_file() or not os.access(path, os.X_OK):
-                    continue
-                real = os.path.realpath(path)
-                if real not in seen:
-                    seen.add(real)
-                    yield path
-
-
-def _pips(environ: Mapping[str, str], python: Path) -> list[_Pip]:
-    """Return the pips on ``PATH``, then that of *python* where it is another one."""
-    pips = [_pip((str(path),), environ) for path in _on_path(("pip",), environ)]
-    own = _pip((str(python), "-m", "pip"), environ)
-    if own.version and own.location not in [pip.location for pip in pips]:
-        pips.append(own)
-    return pips
-
-
-def _pip(command: tuple[str, ...], environ: Mapping[str, str]) -> _Pip:
-    output, problem = _output([*command, "--version"], environ)
-    match = _PIP.search(output)
-    if match is None:
-        return _Pip(command, problem=problem or f"prints no version: {output.strip()[:200]}")
-    version, location = match["version"], match["path"]
-    patched = match["shim"] is not None or _BUILT_IN in version
-    # An older pip, or one that is switched off, does not show it.
-    try:
-        shim = any(Path(location).parent.glob("pep_variants_shim-*.dist-info"))
-    except OSError:
-        shim = False
-    return _Pip(command, location, version, patched, shim or patched)
-
-
 def _version(path: Path, environ: Mapping[str, str]) -> str:
-    output, problem = _output([str(path), "--version"], environ)
+    output, problem = output_of([str(path), "--version"], environ)
     return output.strip() or f"does not work: {problem}"
-
-
-def _output(command: Sequence[str], environ: Mapping[str, str]) -> tuple[str, str]:
-    """Return what the command prints, and why it fails."""
-    try:
-        done = subprocess.run(
-            list(command),
-            capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False,
-            stdin=subprocess.DEVNULL, env=dict(environ),
-        )  # fmt: skip
-    except (OSError, subprocess.SubprocessError) as error:
-        return "", str(error)
-    return done.stdout, done.stderr.strip()[:200] if done.returncode else ""
-
-
-def _interpreter(pip: _Pip) -> str:
-    """Return the interpreter of *pip*, empty if it is a program that does not tell."""
-    if len(pip.command) > 1:
-        return shlex.quote(pip.command[0])
-    try:
-        with Path(pip.command[0]).open("rb") as file:
-            line = file.readline(400)
-    except OSError:
-        return ""
-    if not line.startswith(b"#!/"):
-        return ""
-    words = line[2:].decode(errors="replace").split()
-    return shlex.quote(words[0]) if len(words) == 1 else ""
-
-
-def _described(pip: _Pip) -> str:
-    if pip.problem:
-        return f"does not work: {pip.problem}"
-    knows = "knows variants" if pip.patched else "does not know variants"
-    return f"pip {pip.version}, {knows}"

@@ -1,38 +1,63 @@
-"""What detection tried and what it answers; forced values and the variables that force them."""
+"""What detection tried and what it answers; the variables that force values or hide GPUs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pep_variants.detect.examination import Examined, examine_host
 
+from .drivers import VENDORS, Drivers
 from .findings import Part, Problem
 
 if TYPE_CHECKING:
     from pep_variants.model.platform import Fact
 
+HIDING = {
+    "CUDA_VISIBLE_DEVICES": ("nvidia", "amd"),
+    "ROCR_VISIBLE_DEVICES": ("amd",),
+    "HIP_VISIBLE_DEVICES": ("amd",),
+    "ZE_AFFINITY_MASK": ("intel",),
+    "ONEAPI_DEVICE_SELECTOR": ("intel",),
+    "ASCEND_RT_VISIBLE_DEVICES": ("ascend",),
+}
+"""Variables that hide GPUs from programs, and the namespaces of these GPUs."""
 
-def machine_part(environ: Mapping[str, str], root: Path) -> Part:
-    """Return what every built-in provider says of this machine.
+_NOTHING = ("", "-1", "none", "void", "nodevfiles")
+"""Values that hide all GPUs."""
+_GPUS = ("compute capability", "AMD GPU", "Intel GPU")
+"""Facts that there is one of for every GPU."""
+
+
+def machine_part(environ: Mapping[str, str], root: Path) -> tuple[Part, Drivers]:
+    """Return what every built-in provider says of this machine, and the drivers among it.
 
     Args:
         environ: environment variables.
         root: of the file system.
     """
     found = examine_host(environ, root)
-    variables = {
-        fact.source for each in found.values() for fact in each.support.facts if fact.forced
-    }
-    unforced = {name: text for name, text in environ.items() if name not in variables}
-    real = examine_host(unforced, root) if variables else found
+    forcing = {fact.source for each in found.values() for fact in each.support.facts if fact.forced}
+    real = _without(forcing, environ, root) if forcing else found
+    hiding = [name for name in HIDING if name in environ]
+    shown = _without(hiding, environ, root) if hiding else found
     rows: list[tuple[str, str]] = []
     problems: list[Problem] = []
     for namespace, examined in found.items():
         rows += ((namespace, text) for text in _texts(examined))
         problems += _problems(namespace, examined, real[namespace])
-    return Part(tuple(rows), tuple(problems), {name: _tree(each) for name, each in found.items()})
+        problems += _hidden(namespace, examined, shown[namespace], environ)
+    part = Part(tuple(rows), tuple(problems), {name: _tree(each) for name, each in found.items()})
+    return part, Drivers.of(found)
+
+
+def _without(
+    names: set[str] | list[str], environ: Mapping[str, str], root: Path
+) -> dict[str, Examined]:
+    """Return what detection finds without some of the variables."""
+    return examine_host({name: text for name, text in environ.items() if name not in names}, root)
 
 
 def _texts(examined: Examined) -> list[str]:
@@ -41,7 +66,7 @@ def _texts(examined: Examined) -> list[str]:
         texts.append(examined.support.notice)
     texts += (f"tried {attempt.place}: {attempt.answer}" for attempt in examined.attempts)
     texts += (f"warning: {text}" for text in examined.warnings)
-    return texts or ["not of this machine's kind"]
+    return texts or ["forced by no variable, and nothing was tried"]
 
 
 def _fact(fact: Fact) -> str:
@@ -49,10 +74,11 @@ def _fact(fact: Fact) -> str:
     return f"{fact.what} {fact.value}, {origin} {fact.source}"
 
 
-def _problems(namespace: str, examined: Examined, real: Examined) -> list[Problem]:
-    problems = [Problem("driver", f"{namespace}: {text}") for text in examined.warnings]
+def _problems(namespace: str, examined: Examined, real: Examined) -> Iterator[Problem]:
+    for text in examined.warnings:
+        yield Problem("driver", f"{namespace}: {text}")
     if examined.support.notice:
-        problems.append(Problem("detection", f"{namespace}: {examined.support.notice}"))
+        yield Problem("detection", f"{namespace}: {examined.support.notice}")
     forced: dict[tuple[str, str], list[str]] = {}
     for fact in examined.support.facts:
         if fact.forced:
@@ -67,8 +93,55 @@ def _problems(namespace: str, examined: Examined, real: Examined) -> list[Proble
         else:
             text = f"{shown}; without the variable detection finds none here"
         differs = bool(detected) and detected != values
-        problems.append(Problem("override", text, f"unset {variable}", fails=differs))
-    return problems
+        yield Problem("override", text, f"unset {variable}", fails=differs)
+
+
+def _hidden(
+    namespace: str, examined: Examined, shown: Examined, environ: Mapping[str, str]
+) -> Iterator[Problem]:
+    """Yield what is wrong with the variables that hide GPUs of *namespace*.
+
+    Args:
+        namespace: of the GPUs.
+        examined: the answer.
+        shown: the answer without these variables.
+        environ: environment variables.
+    """
+    names = [name for name, hidden in HIDING.items() if namespace in hidden and name in environ]
+    if not names:
+        return
+    values = " and ".join(f"{name}={environ[name]}" for name in names)
+    command = f"unset {' '.join(names)}"
+    hides = "hide" if len(names) > 1 else "hides"
+    gpus, all_gpus = _gpus(examined), _gpus(shown)
+    if lost := list((all_gpus - gpus).elements()):
+        yield Problem(
+            "hidden-gpu",
+            f"{values} {hides} {', '.join(lost)}, so no variant for it is chosen",
+            command,
+        )
+    elif gpus and any(environ[name].strip().lower() in _NOTHING for name in names):
+        yield Problem(
+            "hidden-gpu",
+            f"{values} {hides} every {VENDORS[namespace]} GPU from programs; variants are chosen "
+            f"for {', '.join(gpus)} all the same",
+            command,
+            fails=False,
+        )
+    elif len(gpus) > 1:
+        yield Problem(
+            "hidden-gpu",
+            f"{values} {hides} some {VENDORS[namespace]} GPUs from programs; variants are chosen "
+            f"for all of them, {', '.join(gpus)}",
+            command,
+            fails=False,
+        )
+
+
+def _gpus(examined: Examined) -> Counter[str]:
+    return Counter(
+        f"{fact.what} {fact.value}" for fact in examined.support.facts if fact.what in _GPUS
+    )
 
 
 def _tree(examined: Examined) -> dict[str, object]:

@@ -8,7 +8,9 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from .drivers import Drivers
 from .findings import Part, Problem
+from .machine import HIDING
 
 _VENDORS = {"0x10de": "NVIDIA", "0x1002": "AMD"}
 _DISPLAY = "0x03"
@@ -17,21 +19,23 @@ _ACCELERATOR = "0x12"
 _FILES = ("nvidia[0-9]*", "nvidiactl", "nvidia-uvm", "kfd", "dri/renderD*", "dxg", "davinci*")
 _SCHEDULERS = {
     "sbatch": ("Slurm", "srun --gpus=1 variants detect -o platform.toml"),
-    "qsub": ("PBS or Grid Engine", "qsub -I  # and there: variants detect -o platform.toml"),
+    "qsub": ("PBS", "qsub -I -l ngpus=1 -x variants detect -o platform.toml"),
     "bsub": ("LSF", "bsub -I -gpu num=1 variants detect -o platform.toml"),
 }
 _JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")
 _CONTAINERS = re.compile(r"docker|containerd|kubepods|libpod|lxc")
+_CONTAINER_GPUS = "NVIDIA_VISIBLE_DEVICES"
+"""Which GPUs the container runtime brings into a container."""
 _SMALL = 1 << 16
 
 
-def surroundings_part(environ: Mapping[str, str], root: Path, drivers: Mapping[str, bool]) -> Part:
+def surroundings_part(environ: Mapping[str, str], root: Path, drivers: Drivers) -> Part:
     """Return what ``/proc``, ``/sys``, ``/dev`` and the environment tell.
 
     Args:
         environ: environment variables.
         root: of the file system.
-        drivers: by name of the vendor, whether detection found a driver.
+        drivers: that detection found.
     """
     container = _container(environ, root)
     wsl = "microsoft" in _text(root / "proc/sys/kernel/osrelease").lower()
@@ -48,25 +52,20 @@ def surroundings_part(environ: Mapping[str, str], root: Path, drivers: Mapping[s
         "MIG": ", ".join(mig) or "none",
         "job scheduler": _SCHEDULERS[scheduler][0] if scheduler else "none found",
     }
-    limits = {
-        name: environ[name]
-        for name in ("NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
-                     "HIP_VISIBLE_DEVICES")
-        if name in environ
-    }  # fmt: skip
+    limits = {name: environ[name] for name in (_CONTAINER_GPUS, *HIDING) if name in environ}
     problems = [
         *(_closed(path) for path in closed),
         *_missing(container, wsl, environ, gpus, drivers, closed, root),
     ]
     in_job = any(name in environ for name in _JOBS)
-    if scheduler and not in_job and not any(drivers.values()) and not gpus:
+    if scheduler and not in_job and not drivers.vendors and not gpus:
         name, command = _SCHEDULERS[scheduler]
         problems.append(
             Problem(
                 "login-node",
                 f"{name} is here and no GPU is: a login node, whose variants are not those of the "
-                "compute nodes. Write a platform file there, and choose with --variant-platform "
-                "platform.toml",
+                "compute nodes. Write a platform file on one of them, and choose for it with "
+                "--variant-platform platform.toml",
                 command,
                 fails=False,
             )
@@ -89,7 +88,7 @@ def _missing(
     wsl: bool,
     environ: Mapping[str, str],
     gpus: list[tuple[str, str]],
-    drivers: Mapping[str, bool],
+    drivers: Drivers,
     closed: list[Path],
     root: Path,
 ) -> Iterator[Problem]:
@@ -102,12 +101,19 @@ def _missing(
             "wsl --update; wsl --set-version <distribution> 2",
         )
         return
-    wanted = environ.get("NVIDIA_VISIBLE_DEVICES", "void").strip()
+    wanted = environ.get(_CONTAINER_GPUS, "void").strip()
     asked = wanted not in ("", "void", "none")
     nvidia = [place for vendor, place in gpus if vendor == "NVIDIA"]
-    if not drivers.get("NVIDIA") and (nvidia or asked) and not closed:
-        why = f"a GPU at {nvidia[0]}" if nvidia else f"NVIDIA_VISIBLE_DEVICES={wanted}"
-        if container:
+    if "NVIDIA" not in drivers.vendors and (nvidia or asked) and not closed:
+        why = f"a GPU at {nvidia[0]}" if nvidia else f"{_CONTAINER_GPUS}={wanted}"
+        if container and not asked and _CONTAINER_GPUS in environ:
+            yield Problem(
+                "hidden-gpu",
+                f"{_CONTAINER_GPUS}={wanted} keeps the NVIDIA driver out of this container "
+                f"({container}), although there is {why}. Start the container with",
+                f"docker run --gpus all -e {_CONTAINER_GPUS}=all …",
+            )
+        elif container:
             yield Problem(
                 "container-driver",
                 f"this container ({container}) has no NVIDIA driver, although there is {why}: the "
@@ -122,7 +128,7 @@ def _missing(
                 "sudo modprobe nvidia && nvidia-smi",
             )
     amd = [place for vendor, place in gpus if vendor == "AMD"]
-    if not drivers.get("AMD") and amd and not (root / "dev/kfd").exists():
+    if "AMD" not in drivers.vendors and amd and not (root / "dev/kfd").exists():
         remedy = "docker run --device=/dev/kfd --device=/dev/dri …"
         yield Problem(
             "amd-driver",
@@ -135,12 +141,13 @@ def _missing(
             remedy if container else "sudo modprobe amdgpu",
             fails=False,
         )
-    if container and not any(drivers.values()) and not gpus and not asked:
+    if container and not drivers.vendors and not gpus and not asked:
         yield Problem(
             "container-without-gpu",
             f"this container ({container}) sees no GPU. Where an image is built that is usual: "
-            "choose for the machine that will run it, with a platform file from there",
-            "variants detect -o platform.toml  # there; here: --variant-platform platform.toml",
+            "choose for the machine that will run it with --variant-platform, and a platform file "
+            "that is written on that machine with",
+            "variants detect -o platform.toml",
             fails=False,
         )
 
@@ -186,14 +193,14 @@ def _closed(path: Path) -> Problem:
         mode = f"mode {status.st_mode & 0o777:o}"
     except OSError:
         owner, group, mode = "owner unknown", "video", "mode unknown"
-    command = f'sudo usermod -aG {group} "$USER"  # then log in again'
-    if group in ("root", "0"):
-        command = f"ls -l {path}  # and ask the administrator for a group that may use it"
-    return Problem(
-        "permissions",
-        f"you may not read and write {path} ({owner}, {mode}), so its driver finds no GPU for you",
-        command,
+    text = (
+        f"you may not read and write {path} ({owner}, {mode}), so its driver finds no GPU for you"
     )
+    if group in ("root", "0"):
+        text += ": ask the administrator for a group that may use it"
+        return Problem("permissions", text, f"ls -l {path}")
+    text += ": join its group, and log in again"
+    return Problem("permissions", text, f'sudo usermod -aG {group} "$USER"')
 
 
 def _group(number: int) -> str:

@@ -1,0 +1,45 @@
+"""The drivers of accelerators that detection found, in a few words for the other parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pep_variants.detect.examination import Examined
+
+VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "ascend": "Ascend"}
+"""Names of vendors by namespace."""
+
+
+@dataclass(frozen=True)
+class Drivers:
+    """What detection found of accelerators.
+
+    Attributes:
+        vendors: those with a driver or GPU, ascending.
+        cuda: newest CUDA version of NVIDIA's driver, None without one.
+    """
+
+    vendors: tuple[str, ...] = ()
+    cuda: tuple[int, int] | None = None
+
+    @classmethod
+    def of(cls, examined: Mapping[str, Examined]) -> Drivers:
+        """Return the drivers among what the built-in providers found, by namespace."""
+        found = {
+            VENDORS[namespace]
+            for namespace, each in examined.items()
+            if namespace in VENDORS and each.support.facts
+        }
+        versions = [
+            fact.value
+            for fact in (examined["nvidia"].support.facts if "nvidia" in examined else ())
+            if fact.what == "CUDA driver"
+        ]
+        cuda = None
+        if versions:
+            major, minor, *_ = [*versions[0].split("."), "0"]
+            cuda = int(major), int(minor)
+        return cls(tuple(sorted(found)), cuda)

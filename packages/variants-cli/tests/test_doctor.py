@@ -120,6 +120,15 @@ WSL = {"proc/sys/kernel/osrelease": "5.15.167.4-microsoft-standard-WSL2\n"}
         ({}, {"UV_TORCH_BACKEND": "cpu"}, "torch-backend", "UV_TORCH_BACKEND=cpu makes uv take",
          "unset UV_TORCH_BACKEND"),
         ({}, {"VARIANTS_PREFER": "::"}, "configuration", "VARIANTS_PREFER", ""),
+        (GFX942, {"ROCR_VISIBLE_DEVICES": ""}, "hidden-gpu",
+         "ROCR_VISIBLE_DEVICES= hides AMD GPU gfx942, so no variant for it is chosen",
+         "unset ROCR_VISIBLE_DEVICES"),
+        ({**DOCKER, **NVIDIA}, {"NVIDIA_VISIBLE_DEVICES": "void"}, "hidden-gpu",
+         "NVIDIA_VISIBLE_DEVICES=void keeps the NVIDIA driver out of this container (Docker)",
+         "docker run --gpus all -e NVIDIA_VISIBLE_DEVICES=all"),
+        ({}, {"PIP_INDEX_URL": "https://download.pytorch.org/whl/cu118"}, "index-pin",
+         "which has builds for CUDA 11.8 only, while detection finds no driver of NVIDIA here",
+         "unset PIP_INDEX_URL"),
     ],
 )  # fmt: skip
 def test_machine_and_settings(found, files, environ, code, cause, remedy):

@@ -39,7 +39,7 @@ def no_variants(
     ways = []
     if older is not None:
         ways.append(f"{project}=={older} there has some")
-    if not asked_catalog and _is_in_catalog(project):
+    if not asked_catalog and is_in_catalog(project):
         ways.append(
             f"the catalogue describes builds of it: add --variant-catalog {DEFAULT_CATALOG}"
         )
@@ -49,7 +49,7 @@ def no_variants(
     return f"{lack}; {'; '.join(ways)}" if ways else f"{lack}, and none are known elsewhere"
 
 
-def _is_in_catalog(project: str) -> bool:
+def is_in_catalog(project: str) -> bool:
     """Return whether the catalogue that is called `DEFAULT_CATALOG` describes *project*."""
     try:
         catalog = preferred_catalog(Preferences(catalog=DEFAULT_CATALOG), _no_fetch)

@@ -87,4 +87,5 @@ def _inquiry(
         projects,
         None if offline else lookup,
         lambda item: switch_command(python, repeated, [item]),
+        tuple(repeated),
     )

@@ -18,7 +18,7 @@ from variants_index.doctor.installers import installers_part
 from variants_index.doctor.machine import machine_part
 from variants_index.doctor.surroundings import surroundings_part
 
-from .packages import packages_part
+from .packages import catalog_hints, packages_part
 
 if TYPE_CHECKING:
     from pep_variants.wheelfile.installed import Installed
@@ -41,6 +41,7 @@ class Inquiry:
         projects: to look at even if installed without a variant.
         lookup: asks the indexes, None to ask none.
         switch: gives the command that installs what fits in place of a distribution.
+        repeated: options, for commands that look at the same indexes.
     """
 
     environment: Environment
@@ -49,6 +50,7 @@ class Inquiry:
     projects: tuple[str, ...] = ()
     lookup: Lookup | None = None
     switch: Callable[[Installed], str] = lambda item: f"pip install --variant-switch {item.project}"
+    repeated: tuple[str, ...] = ()
 
 
 def examine(inquiry: Inquiry, environ: Mapping[str, str], root: Path = Path("/")) -> Findings:
@@ -74,11 +76,12 @@ def examine(inquiry: Inquiry, environ: Mapping[str, str], root: Path = Path("/")
     }
     unreadable = any(problem.code == "configuration" for problem in problems)
     if inquiry.lookup is not None and not unreadable:
-        parts["packages"] = _packages(inquiry, inquiry.lookup)
+        catalog = settings.preferences.catalog is not None
+        parts["packages"] = _packages(inquiry, inquiry.lookup, catalog=catalog)
     return Findings(parts)
 
 
-def _packages(inquiry: Inquiry, lookup: Lookup) -> Part:
+def _packages(inquiry: Inquiry, lookup: Lookup, *, catalog: bool) -> Part:
     from pep_variants.wheelfile.installed import find_installed
 
     python = inquiry.environment.python
@@ -95,7 +98,9 @@ def _packages(inquiry: Inquiry, lookup: Lookup) -> Part:
     except (VariantError, click.ClickException) as error:
         message = error.format_message() if isinstance(error, click.ClickException) else str(error)
         problems.append(Problem("lookup", message))
+    if not catalog:
+        problems += catalog_hints(found, compared, inquiry.repeated)
     indexes = ", ".join(map(redacted, inquiry.sources.indexes)) or "PyPI"
-    part = packages_part(compared, inquiry.switch, indexes)
+    part = packages_part(compared, inquiry.switch, inquiry.repeated, indexes)
     rows = part.rows or (("variants", f"none to compare in {python}"),)
     return Part(rows, (*part.problems, *problems), part.tree)

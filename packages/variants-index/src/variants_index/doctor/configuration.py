@@ -12,8 +12,8 @@ from pep_variants.errors import PreferenceError, redacted
 from pep_variants.settings.loader import Settings, load_settings
 from pep_variants.settings.places import places
 
+from ..uv_files import is_on
 from .findings import Part, Problem
-from .meanings import ATTRIBUTES, MEANINGS, meaning
 from .uv_settings import TORCH_BACKEND, uv_part
 
 if TYPE_CHECKING:
@@ -27,6 +27,22 @@ _REPLACED = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_I
              "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_CONFIG_FILE", TORCH_BACKEND)  # fmt: skip
 """Variables that decide where pip and uv find packages."""
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "SSL_CLIENT_CERT")
+
+MEANINGS = {
+    "no-variants": "variants are switched off",
+    "variant": "variants are named, whatever fits",
+    "variant-exclude": "variants are excluded",
+    "variant-platform": "a platform file replaces detection of this machine",
+}
+"""What it means that an option is set, by its name."""
+
+_ATTRIBUTES = {
+    "use_variants": "no-variants",
+    "forced": "variant",
+    "exclude": "variant-exclude",
+    "platform_file": "variant-platform",
+}
+"""Names of these options by the attributes of `Preferences` that they set."""
 
 
 def settings_of(
@@ -85,7 +101,7 @@ def configuration_part(
         rows.append((name.replace("_", "-"), f"{value}, from {origin}"))
         tree["settings"][name] = {"value": value, "from": origin}
         if getattr(settings.preferences, name) != getattr(Preferences(), name):
-            problems += _explained(ATTRIBUTES.get(name, ""), value, origin)
+            problems += _explained(_ATTRIBUTES.get(name, ""), value, origin)
     for option in MEANINGS:
         variable = f"PIP_{option.replace('-', '_').upper()}"
         if means := meaning(option, environ.get(variable, "")):
@@ -106,6 +122,13 @@ def configuration_part(
     problems += _certificates(environ)
     tree["uv"] = uv.tree
     return Part((*rows, *uv.rows), tuple(problems), tree)
+
+
+def meaning(option: str, value: str) -> str:
+    """Return what *value* of *option* means, empty where it explains nothing."""
+    if not value.strip() or (option == "no-variants" and not is_on(value)):
+        return ""
+    return MEANINGS.get(option, "")
 
 
 def _explained(option: str, value: str, origin: str) -> Iterator[Problem]:

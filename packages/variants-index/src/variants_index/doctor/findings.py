@@ -15,10 +15,14 @@ CODES = frozenset((
     "plain-pip", "plain-pip-first", "old-pip", "shim-off", "broken-pip", "pip-configuration",
     "plain-uv", "uv-missing", "uv-version",
     "stale-variant", "better-variant", "unfit-variants", "wrong-index", "no-variants",
+    "catalog-off",
     "not-installed", "plugin", "choice", "metadata", "lookup",
     "lock", "floating-lock", "proxy",
 ))  # fmt: skip
 """Every `Problem.code`; docs/reference/doctor.md has cause and remedy of each."""
+
+_ANSWERS = ("packages", "lock")
+"""Parts that say what is installed; the others say why."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +72,9 @@ class Findings:
 
     @property
     def problems(self) -> list[Problem]:
-        """What fails first, then hints; each once."""
-        found = dict.fromkeys(item for part in self.parts.values() for item in part.problems)
+        """What fails first, then hints, those about packages before others; each once."""
+        parts = sorted(self.parts, key=lambda name: name not in _ANSWERS)
+        found = dict.fromkeys(item for name in parts for item in self.parts[name].problems)
         return sorted(found, key=lambda problem: not problem.fails)
 
     @property

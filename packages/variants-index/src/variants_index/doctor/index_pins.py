@@ -45,7 +45,7 @@ def index_pins(settings: Iterable[IndexSetting], drivers: Drivers) -> Iterator[P
             f"{setting.place} takes packages from {redacted(setting.url)}, which has builds "
             f"{backend_title(match[1])} only"
         )
-        text += f", and {against}" if against else ", whatever the machine supports"
+        text += f", while {against}" if against else ", whatever the machine supports"
         if not setting.undo:
             text += ": remove that index there"
         yield Problem("index-pin", text, setting.undo, fails=bool(against))
@@ -64,15 +64,15 @@ def backend_title(backend: str) -> str:
 
 def unsuitable(backend: str, drivers: Drivers) -> str:
     """Return what speaks against builds of *backend* on this machine, empty for nothing."""
-    found = f"this machine has a driver of {' and '.join(drivers.vendors)}"
+    found = f"this machine has the driver of {' and '.join(drivers.vendors)}"
     if backend == "cpu":
         return found if drivers.vendors else ""
     vendor = {"r": "AMD", "x": "Intel"}.get(backend[0], "NVIDIA")
     if vendor not in drivers.vendors:
-        return f"{found}, not of {vendor}" if drivers.vendors else "no driver for them is found"
+        return found if drivers.vendors else f"detection finds no driver of {vendor} here"
     # Drivers for CUDA 12.0 run all builds for CUDA 12.
     if vendor == "NVIDIA" and drivers.cuda and _cuda(backend)[0] > drivers.cuda[0]:
-        return f"the driver supports CUDA {drivers.cuda[0]}.{drivers.cuda[1]} at most"
+        return f"the driver here supports CUDA {drivers.cuda[0]}.{drivers.cuda[1]} at most"
     return ""
 
 

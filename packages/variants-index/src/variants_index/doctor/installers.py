@@ -9,10 +9,10 @@ from pathlib import Path
 from pep_variants.choose.options import OPTIONS
 from pep_variants.errors import redacted
 
+from .configuration import meaning
 from .drivers import Drivers
 from .findings import Part, Problem
 from .index_pins import IndexSetting, index_pins
-from .meanings import meaning
 from .pips import Pip, PipSetting, find_pips, output_of, programs
 
 _PYPI = "https://pypi.org/simple"
@@ -44,7 +44,7 @@ def installers_part(
     problems = [
         *_pip_problems(pips, environ, python, other=bool(wrappers)),
         *(problem for each in settings for problem in _setting_problems(each, pips[0], drivers)),
-        *(_index_problem(*each, indexes) for each in _other_indexes(settings, environ, indexes)),
+        *_other_indexes(settings, environ, indexes),
         *uv.problems,
     ]
     tree = {"pip": [pip.as_tree() for pip in pips], **uv.tree}
@@ -131,20 +131,27 @@ def _setting_problems(setting: PipSetting, pip: Pip, drivers: Drivers) -> Iterat
 
 def _other_indexes(
     settings: Collection[PipSetting], environ: Mapping[str, str], indexes: Collection[str]
-) -> Iterator[tuple[str, str]]:
+) -> Iterator[Problem]:
     """Yield the indexes of pip's configuration files that nothing was compared with."""
     asked = {url.rstrip("/") for url in indexes or (_PYPI,)}
-    for each in settings if "PIP_INDEX_URL" not in environ else ():
-        yield from ((url, each.file) for url in each.urls if url.rstrip("/") not in asked)
-
-
-def _index_problem(url: str, file: str, indexes: Collection[str]) -> Problem:
-    asked = ", ".join(map(redacted, indexes)) or "PyPI"
-    return Problem(
+    if "PIP_INDEX_URL" in environ:
+        return
+    others = [
+        (f"--{each.option}", url, each.file)
+        for each in settings
+        for url in each.urls
+        if url.rstrip("/") not in asked
+    ]
+    if not others:
+        return
+    files = " and ".join(dict.fromkeys(file for _, _, file in others))
+    shown = ", ".join(map(redacted, indexes)) or "PyPI"
+    words = [word for option, url, _ in others for word in (option, redacted(url))]
+    yield Problem(
         "pip-configuration",
-        f"pip takes packages from {redacted(url)}, which {file} says; installed variants are "
-        f"compared with {asked}",
-        f"variants doctor --index-url {shlex.quote(redacted(url))}",
+        f"pip takes packages from {', '.join(redacted(url) for _, url, _ in others)}, which "
+        f"{files} says; installed variants are compared with {shown}",
+        shlex.join(["variants", "doctor", *words]),
         fails=False,
     )
 

@@ -27,6 +27,8 @@ HIDING = {
 
 _NOTHING = ("", "-1", "none", "void", "nodevfiles")
 """Values that hide all GPUs."""
+_UNSEEN = ("nvidia", "intel", "ascend")
+"""Namespaces whose detection does not heed these variables."""
 _GPUS = ("compute capability", "AMD GPU", "Intel GPU")
 """Facts that there is one of for every GPU."""
 
@@ -114,28 +116,25 @@ def _hidden(
     command = f"unset {' '.join(names)}"
     hides = "hide" if len(names) > 1 else "hides"
     gpus, all_gpus = _gpus(examined), _gpus(shown)
-    if lost := list((all_gpus - gpus).elements()):
+    if lost := sorted((all_gpus - gpus).elements()):
         yield Problem(
             "hidden-gpu",
             f"{values} {hides} {', '.join(lost)}, so no variant for it is chosen",
             command,
         )
-    elif gpus and any(environ[name].strip().lower() in _NOTHING for name in names):
-        yield Problem(
-            "hidden-gpu",
-            f"{values} {hides} every {VENDORS[namespace]} GPU from programs; variants are chosen "
-            f"for {', '.join(gpus)} all the same",
-            command,
-            fails=False,
+    elif namespace in _UNSEEN and gpus:
+        texts = [environ[name].strip().lower() for name in names]
+        if any(text in _NOTHING for text in texts):
+            how = f"every {VENDORS[namespace]} GPU"
+        elif len(gpus) > 1 and any(text.count(",") + 1 < sum(gpus.values()) for text in texts):
+            how = f"some {VENDORS[namespace]} GPUs"
+        else:
+            return
+        text = (
+            f"{values} {hides} {how} from programs; detection does not see that, and variants "
+            f"are chosen for {', '.join(sorted(gpus))}"
         )
-    elif len(gpus) > 1:
-        yield Problem(
-            "hidden-gpu",
-            f"{values} {hides} some {VENDORS[namespace]} GPUs from programs; variants are chosen "
-            f"for all of them, {', '.join(gpus)}",
-            command,
-            fails=False,
-        )
+        yield Problem("hidden-gpu", text, command, fails=False)
 
 
 def _gpus(examined: Examined) -> Counter[str]:

@@ -145,8 +145,8 @@ def _missing(
         yield Problem(
             "container-without-gpu",
             f"this container ({container}) sees no GPU. Where an image is built that is usual: "
-            "choose for the machine that will run it with --variant-platform, and a platform file "
-            "that is written on that machine with",
+            "describe the machine that will run it, with this command there, and build with "
+            "--variant-platform platform.toml",
             "variants detect -o platform.toml",
             fails=False,
         )

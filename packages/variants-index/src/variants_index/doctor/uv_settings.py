@@ -161,21 +161,21 @@ def _torch_backends(
 ) -> Iterator[Problem]:
     """Yield hints and problems of the backend that uv takes PyTorch's packages for."""
     found = [
-        (each.value, f"torch-backend in {each.place.rstrip(',')}", "")
+        (each.value, f'torch-backend = "{each.value}" ({each.place.rstrip(",")})', "")
         for each in settings
         if each.key.endswith("torch-backend")
     ]
-    if environ.get(TORCH_BACKEND):
-        found.insert(0, (environ[TORCH_BACKEND], TORCH_BACKEND, f"unset {TORCH_BACKEND}"))
-    for backend, place, command in found:
+    if backend := environ.get(TORCH_BACKEND):
+        found.insert(0, (backend, f"{TORCH_BACKEND}={backend}", f"unset {TORCH_BACKEND}"))
+    for backend, setting, command in found:
         known = re.fullmatch(r"cpu|xpu|cu[0-9]{2,4}|rocm[0-9.]+", backend)
         against = unsuitable(backend, drivers) if known else ""
-        builds = f"builds {backend_title(backend)}" if known else "builds"
         text = (
-            f"{place} is {backend}: uv takes PyTorch's packages from the index of that backend, "
-            f"{builds} that are not variants"
+            f"{setting} makes uv take PyTorch's packages from the index of that backend, "
+            + (f"builds {backend_title(backend)}" if known else "builds")
+            + " that are not variants"
         )
-        text += f", and {against}" if against else ""
+        text += f", while {against}" if against else ""
         if not command:
             text += ": remove that line"
         yield Problem("torch-backend", text, command, fails=bool(against))

@@ -26,7 +26,8 @@ extensions = [
 needs_sphinx = "9"
 nitpicky = True
 # The types of the standard library and of `packaging`, and internal modules, have no page here.
-nitpick_ignore_regex = [("py:.*", r"(?!pep_variants\.[A-Za-z_]+$).*")]
+_PUBLIC = "pep_variants|resolvelib_variants|variants_index|variants_plugins"
+nitpick_ignore_regex = [("py:.*", rf"(?!({_PUBLIC})\.[A-Za-z_]+$).*")]
 
 root_doc = "docs/index"
 source_suffix = {".md": "markdown"}

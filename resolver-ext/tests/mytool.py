@@ -1,4 +1,4 @@
-"""The tool of the README's short example: a provider over an index that is in memory."""
+"""The tool of the short example on the page: a provider over an index that is in memory."""
 
 import json
 from typing import NamedTuple

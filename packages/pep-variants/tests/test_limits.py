@@ -256,15 +256,6 @@ def test_duplicates_are_found_without_comparing_all_with_all(size):
     assert Counted.comparisons < 5 * size
 
 
-def test_rows_of_the_readme_are_true():
-    text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `([A-Z_]+)` \| (\d+) \|", text, re.MULTILINE)
-    assert len(rows) > 20
-    assert {name: int(number) for name, number in rows} == {
-        name: getattr(limits, name) for name, _ in rows
-    }
-
-
 def test_every_limit_says_why():
     source = Path(limits.__file__).read_text(encoding="utf-8")
     names = re.findall(r"^([A-Z_]+): Final = ", source, re.MULTILINE)

@@ -12,16 +12,16 @@ from release_files import NAME, a_wheel, document, wheel
 from pep_variants.errors import MetadataError
 from pep_variants.fetch import ReleaseFile
 
-README = Path(__file__).parents[1] / "README.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "use-the-engine.md"
 
 
 @cache
 def example():
-    """Return the function that the README shows."""
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
+    """Return the function that the page shows."""
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
     (text,) = (block for block in blocks if "def variant_metadata" in block)
     names = {}
-    exec(compile(text, str(README), "exec"), names)
+    exec(compile(text, str(PAGE), "exec"), names)
     return names["variant_metadata"]
 
 

@@ -7,7 +7,7 @@ From an index to files on disk, one step after another:
 
 1. `Session` fetches URLs of the user's `Sources`, with a `Store` as its cache.
 2. `PackageFinder` finds the files of a `Project` in all sources.
-3. `CandidateEvaluator` returns those that a `Target` can use as `Candidate`s, and their variant
+3. `CandidateEvaluator` returns each that a `Target` can use as a `Candidate`, and their variant
    metadata; `fetch_core_metadata` returns what they depend on. `pep_variants.select` chooses.
 4. `write_lock` writes what was resolved to a lock file; `read_lock` and `select_locked` return the
    files that a target installs from one.

@@ -84,3 +84,15 @@ def test_driver_upgrade(reader: Reader) -> None:
         )
         page = Page(ROOT / "docs/how-to/driver-upgrade.md")
         reader.follow(page, failing=["variants check", "variants doctor torch"])
+
+
+def test_from_index_url(reader: Reader) -> None:
+    reader.use_python()
+    reader.use_variants()
+    reader.use_uv()
+    with_drivers(reader, {"nvidia-driver-580": nvml("13.0", "9.0")}, "nvidia-driver-580")
+    with_environment(reader)
+    with with_catalog(reader, ["torch"]) as field:
+        del reader.environ["VARIANTS_CATALOG"]
+        page = Page(ROOT / "docs/how-to/from-index-url.md")
+        reader.follow(page, replaced=field.builds.mirrors)

@@ -165,6 +165,10 @@ def test_what_counts(patched, index, places, catalog, tmp_path):
         patched, *options, "--extra-index-url", places.place("cu126"), "torch", env=CUDA_12_8
     )
     assert found == ["cudalib-126", "torch-2.9.0+cu126"], done
+    left_out = (
+        f"The catalogue is left out for torch: {places.place('cu126')} is one of your indexes"
+    )
+    assert done.out.count(left_out) == 1
     _, done = dry_run(patched, "--no-index", *options, "torch", env=CUDA_12_8)
     assert "No matching distribution found for torch" in done.err
     # A version, a local version, and one with an own local version.

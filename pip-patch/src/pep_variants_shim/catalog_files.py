@@ -67,8 +67,11 @@ class CatalogFiles:
         if project not in self._entries:
             found = self._catalog.project(project)
             if found is not None and (own := self._own_place(found)):
-                logger.log(
-                    VERBOSE, "The catalogue is left out for %s: %s is in use already", project, own
+                logger.info(
+                    "The catalogue is left out for %s: %s is one of your indexes; without that "
+                    "index a variant is chosen",
+                    project,
+                    own,
                 )
                 found = None
             self._entries[project] = found

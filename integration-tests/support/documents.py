@@ -14,10 +14,12 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -137,9 +139,15 @@ class Reader:
 
     def use_pip(self, version: str) -> None:
         """Let ``pip install --upgrade pip`` find this pip, without an index that has one."""
-        links = self.home / "pip"
+        self._offer(self.environments.pip_wheel(version))
+
+    def use_shim(self) -> None:
+        """Let ``pip install pep-variants-shim`` find it, as it will be found once released."""
+        self._offer(self.environments.shim_wheel)
+
+    def _offer(self, wheel: Path) -> None:
+        links = self.home / "links"
         links.mkdir(exist_ok=True)
-        wheel = self.environments.pip_wheel(version)
         (links / wheel.name).symlink_to(wheel)
         self.environ["PIP_FIND_LINKS"] = str(links)
 
@@ -214,7 +222,18 @@ class Reader:
                 left[step.text] -= 1
                 command = _substituted(step.text, replaced or {})
                 script += f"{{ {command}\n}} {end}\nprintf '{_MARK}'\n"
-        done = subprocess.run(
+        status, everything = self._run(script)
+        back = {value: key for key, value in (replaced or {}).items()}
+        outputs = _substituted(everything, back).split(_MARK)
+        for command, output in zip(listed, outputs, strict=False):
+            if not any("WARNING" in line for line in command.lines):
+                assert "WARNING" not in output, f"{command.text}\n{output}"
+            assert expression(command.lines).fullmatch(output), f"{command.text}\n{output}"
+        assert (status, len(outputs)) == (0, len(listed) + 1), everything
+
+    def _run(self, script: str) -> tuple[int, str]:
+        """Run *script*, and end what it leaves running; return its status and what it printed."""
+        with subprocess.Popen(
             ["bash", "-c", script],
             cwd=self.work,
             env=self.variables,
@@ -222,15 +241,14 @@ class Reader:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             encoding="utf-8",
-            timeout=300,
-        )
-        back = {value: key for key, value in (replaced or {}).items()}
-        outputs = _substituted(done.stdout, back).split(_MARK)
-        for command, output in zip(listed, outputs, strict=False):
-            if not any("WARNING" in line for line in command.lines):
-                assert "WARNING" not in output, f"{command.text}\n{output}"
-            assert expression(command.lines).fullmatch(output), f"{command.text}\n{output}"
-        assert (done.returncode, len(outputs)) == (0, len(listed) + 1), done.stdout
+            start_new_session=True,
+        ) as shell:
+            try:
+                output, _ = shell.communicate(timeout=300)
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(shell.pid, signal.SIGKILL)
+        return shell.returncode, output
 
 
 def _substituted(text: str, replaced: Mapping[str, str]) -> str:

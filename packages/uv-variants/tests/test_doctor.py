@@ -1,43 +1,77 @@
-"""The doctor's judgement, and how it is printed."""
+"""The doctor's judgement of what is installed and locked."""
 
 import pytest
 
-from uv_variants.doctor.findings import File, Findings, Problem, VariantState
-from uv_variants.doctor.text import lines
-from uv_variants.doctor.variants import installed_problems, installed_states, locked_states
+from pep_variants.choose.advice import Advice
+from uv_variants.doctor.caches import _shown
+from uv_variants.doctor.choices import IndexAnswers
+from uv_variants.doctor.variants import (
+    installed_problems,
+    installed_states,
+    locked_problems,
+    locked_states,
+)
 from uv_variants.locked_variants import Lock
 from uv_variants.proxy_client import Verdict, VersionChoice
 from uv_variants.site_packages import Installed
+from variants_index.doctor.states import BEST, UNKNOWN, WITHOUT, State
 
 TAGS = frozenset(("py3-none-any",))
+INDEX = "https://x/simple"
 
 
-def choices(chosen="cu126", **verdicts):
+def answers(chosen="cu126", why="best of all", **verdicts):
     rows = [Verdict(label, verdict, f"because of {label}") for label, verdict in verdicts.items()]
     files = {"gpu-2.0-py3-none-any.whl": chosen}
-    return {"gpu": {"2.0": VersionChoice(files, tuple(rows), (), (), why="best of all")}}
+    choice = VersionChoice(files, tuple(rows), (), (), why=why)
+    return IndexAnswers({"gpu": {"2.0": choice}}, {}, {"gpu": INDEX})
 
 
 @pytest.mark.parametrize(
-    ("label", "fits", "best"),
-    [("cu126", True, "cu126"), ("cu128", False, "cu126"), ("null", True, "cu126"),
-     ("gone", None, "cu126"), (None, True, "cu126")],
-)  # fmt: skip
-def test_installed(label, fits, best):
-    known = choices(cu126="chosen", cu128="rejected", null="compatible")
+    ("label", "fits", "now", "verdict"),
+    [
+        ("cu126", True, "cu126", BEST),
+        ("cu128", False, "cu126", "does not fit: because of cu128"),
+        ("null", True, "cu126", "another fits better: because of cu126"),
+        ("gone", None, "cu126", "the index has no variant gone of it any more"),
+        (None, True, "cu126", "another fits better: because of cu126"),
+    ],
+)
+def test_installed(label, fits, now, verdict):
+    known = answers(cu126="chosen", cu128="rejected", null="compatible")
     (state,) = installed_states([Installed("gpu", "2.0", label, TAGS)], known)
-    assert (state.fits, state.best) == (fits, best)
-    assert state.is_best == (label in ("cu126", "gone"))
+    assert (state.fits, state.now, state.verdict) == (fits, now, verdict)
+    assert (state.advice is None) == (label in ("cu126", "gone"))
+    rows = list(state.rows())
+    assert rows[0] == (
+        "gpu 2.0",
+        f"{label or '(no variant)'}: {verdict}" + ("; now cu126" if state.advice else ""),
+    )
+    assert rows[1:] == [
+        ("gpu 2.0", "cu126 chosen: because of cu126"),
+        ("gpu 2.0", "cu128 rejected: because of cu128"),
+        ("gpu 2.0", "null compatible: because of null"),
+    ]
+    assert list(state.as_tree()["verdicts"]) == [INDEX]
 
 
 def test_plain_projects_are_of_no_interest():
-    assert installed_states([Installed("plain", "1.0", None, TAGS)], {}) == []
-    known = choices("null", null="chosen")
+    nothing = IndexAnswers({}, {})
+    assert installed_states([Installed("plain", "1.0", None, TAGS)], nothing) == []
+    known = answers("null", null="chosen")
     assert installed_states([Installed("gpu", "2.0", None, TAGS)], known) == []
 
 
+@pytest.mark.parametrize(("version", "verdict"), [("3.0", UNKNOWN), ("2.0", WITHOUT)])
+def test_versions_without_verdicts(version, verdict):
+    known = IndexAnswers({"gpu": {"2.0": VersionChoice({}, (), (), ())}}, {})
+    (state,) = installed_states([Installed("gpu", version, "a", TAGS)], known)
+    assert state.fits is None
+    assert verdict in (state.verdict, WITHOUT)
+
+
 def lock(*names):
-    urls = [f"https://x/simple/gpu/.variant/{label}/{name}" for label, name in names]
+    urls = [f"{INDEX}/gpu/.variant/{label}/{name}" for label, name in names]
     files = "".join(f'    {{ url = "{url}", hash = "sha256:0" }},\n' for url in urls)
     return Lock(text=f'[[package]]\nname = "gpu"\nversion = "2.0"\nwheels = [\n{files}]\n')
 
@@ -47,8 +81,14 @@ def test_only_what_is_locked_for_this_platform():
         ("cu128", "gpu-2.0-0_cu128-cp313-cp313-manylinux_2_28_x86_64.whl"),
         ("null", "gpu-2.0-0_null-cp313-cp313-win_amd64.whl"),
     )
-    (state,) = locked_states(text, "linux-x86_64", choices(cu126="chosen", cu128="rejected"))
-    assert (state.label, state.fits, state.why) == ("cu128", False, "because of cu128")
+    (state,) = locked_states(text, "linux-x86_64", answers(cu126="chosen", cu128="rejected"))
+    assert (state.label, state.fits) == ("cu128", False)
+    (problem,) = locked_problems([state])
+    assert problem.text == (
+        "gpu 2.0 is locked as variant cu128, which does not fit this machine (because of cu128); "
+        "variant cu126 does"
+    )
+    assert problem.command == "uv-variants lock --upgrade-package gpu==2.0 && uv-variants sync"
 
 
 @pytest.mark.parametrize(
@@ -56,25 +96,47 @@ def test_only_what_is_locked_for_this_platform():
     [(True, "uv-variants sync"), (False, "uv-variants --variant-switch pip install gpu==2.0")],
 )
 def test_what_to_type(has_lock, command):
-    installed = VariantState("gpu", "2.0", "cu128", False, "no", "cu126")
-    locked = VariantState("gpu", "2.0", "cu126", True, "yes", "cu126")
-    (problem,) = installed_problems([installed], [locked], has_lock=has_lock)
-    assert problem.command == command
-    assert installed_problems([installed], [installed], has_lock=True) == []  # the lock's problem
+    advice = Advice("cu128", "cu126", ("no",), "")
+    installed = State("gpu", "2.0", "cu128", "cu126", "no", False, advice)
+    locked = State("gpu", "2.0", "cu126", "cu126", "yes", True)
+    known = answers()
+    (problem,) = installed_problems([installed], [locked], known, has_lock=has_lock)
+    assert (problem.command, problem.code) == (command, "stale-variant")
+    # Else it is the lock's problem.
+    assert list(installed_problems([installed], [installed], known, has_lock=True)) == []
 
 
-def test_the_report():
-    found = Findings(
-        versions={"uv-variants": "1", "uv": "2", "path": "/uv", "tested": False},
-        installed=(VariantState("gpu", "2.0", "cu128", False, "old driver", "null", "that"),),
-        caches=(File("uv", "/c", 1_500_000_000, False), File("x", "/d", 12)),
-        problems=(Problem("bad", "do this"), Problem("could be better", fails=False)),
+def test_what_is_locked_may_be_a_decision():
+    advice = Advice("cu126", "cu128", (), "newer")
+    state = State("gpu", "2.0", "cu126", "cu128", "", True, advice)
+    (locked,) = locked_problems([state])
+    (installed,) = installed_problems([state], [], answers(), has_lock=False)
+    assert (locked.code, locked.fails) == ("better-variant", False)
+    assert (installed.code, installed.fails) == ("better-variant", True)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "why", "missed"),
+    [
+        ("cu126", "because of cu126; cu128 needs more", "cu128 needs more"),
+        ("null", "no other variant fits (no NVIDIA driver found)", "no NVIDIA driver found"),
+        ("cu126", "because of cu126", ""),
+        ("cu126", "asked for", ""),
+    ],
+)
+def test_what_is_missed(chosen, why, missed):
+    known = answers(chosen, why, **{chosen: "chosen", "cu128": "rejected"})
+    states = installed_states([Installed("gpu", "2.0", chosen, TAGS)], known)
+    problems = list(installed_problems(states, [], known, has_lock=False))
+    assert [problem.text.partition("machine: ")[2] for problem in problems] == (
+        [missed] if missed else []
     )
-    text = "\n".join(lines(found))
-    assert text.startswith("problem: bad\n    do this\nhint: could be better\n\n")
-    assert "uv           2, not tested, /uv" in text
-    assert "  gpu 2.0  cu128: does not fit: old driver; now null: that" in text
-    assert "uv: /c, more than 1.5 GB" in text
-    assert "x: /d, 12 B" in text
-    assert not found.is_well
-    assert next(lines(Findings(versions={"path": ""}))) == "Everything fits this machine."
+    assert all(problem.code == "unfit-variants" for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("size", "complete", "text"),
+    [(12, True, "12 B"), (1_500_000_000, False, "more than 1.5 GB"), (2e15, True, "2000.0 TB")],
+)
+def test_sizes(size, complete, text):
+    assert _shown(size, complete=complete) == text

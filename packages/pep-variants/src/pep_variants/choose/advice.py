@@ -29,18 +29,24 @@ class Advice:
     unfit: tuple[str, ...]
     why: str
 
-    def text(self, project: str, version: str) -> str:
-        """Return it as a sentence about *version* of *project*."""
+    def text(self, project: str, version: str, how: str = "installed") -> str:
+        """Return it as a sentence about *version* of *project*.
+
+        Args:
+            project: normalized name.
+            version: of the project.
+            how: what was done with what is there, ``installed`` or ``locked``.
+        """
         found = "without variant" if self.installed is None else f"as variant {self.installed}"
         better = "the non-variant file" if self.better is None else f"variant {self.better}"
         if self.unfit:
             unfit = "; ".join(self.unfit)
             return (
-                f"{project} {version} is installed {found}, which does not fit this machine "
+                f"{project} {version} is {how} {found}, which does not fit this machine "
                 f"({unfit}); {better} does"
             )
         reason = f" ({self.why})" if self.why else ""
-        return f"{project} {version} is installed {found}; {better} fits better{reason}"
+        return f"{project} {version} is {how} {found}; {better} fits better{reason}"
 
 
 def advise(selection: Selection[Any], installed: str | None) -> Advice | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from variants_proxy.metrics import Metrics
 from variants_proxy.service import Service
 from variants_proxy.settings import Limits, Settings
 from variants_proxy.single_flight import gather_limited
+from variants_proxy.upstream_options import bare_url
 
 from ..proxy_client import VersionChoice, read_choices
 
@@ -34,10 +35,12 @@ class IndexAnswers:
     Attributes:
         choices: by project and version; projects without variants are missing.
         problems: why an index could not be asked, by its name.
+        sources: URL of the index, without credentials, by project.
     """
 
     choices: Mapping[str, Mapping[str, VersionChoice]]
     problems: Mapping[str, str]
+    sources: Mapping[str, str] = field(default_factory=dict)
 
 
 def ask_indexes(
@@ -78,6 +81,7 @@ async def _asked(
     service = Service(settings, Metrics())
     choices: dict[str, dict[str, VersionChoice]] = {}
     problems: dict[str, str] = {}
+    sources: dict[str, str] = {}
 
     async def ask(project: str) -> None:
         client = service.clients.client(key)
@@ -96,10 +100,11 @@ async def _asked(
                 return
             if versions := read_choices(tree):
                 choices[project] = versions
+                sources[project] = redacted(bare_url(index.url))
             return
 
     try:
         await gather_limited([partial(ask, project) for project in projects], _AT_ONCE)
     finally:
         service.upstreams.close()
-    return IndexAnswers(choices, problems)
+    return IndexAnswers(choices, problems, sources)

@@ -30,8 +30,9 @@ def doctor(context: click.Context, *, as_json: bool, offline: bool, directory: P
     Nothing is changed. Problems come first, each with the command to type. The exit code is 1 if
     something does not fit or work, else 0.
     """
+    from variants_index.doctor.text import lines
+
     from .examination import Examination
-    from .text import lines
 
     options: Options
     environ: Mapping[str, str]

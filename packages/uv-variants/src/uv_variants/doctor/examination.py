@@ -1,19 +1,29 @@
 """The examination: everything that the doctor looks at, one part after the other.
 
-A part that fails is a problem among others, and the rest is examined all the same.
+A part that fails is a problem among others, and the rest is examined all the same. What `variants
+doctor` looks at as well is in `variants_index.doctor`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pep_variants.choose.preferences import Preferences
+from pep_variants.detect.registry import BUILTIN_NAMESPACES
 from pep_variants.errors import PreferenceError, redacted
 from pep_variants.settings.cache_directory import cache_directory
+from pep_variants.settings.places import places
+from pep_variants.sources import Sources
+from variants_index.doctor.configuration import configuration_part, settings_of
+from variants_index.doctor.findings import Findings, Part, Problem
+from variants_index.doctor.installers import uv_part
+from variants_index.doctor.machine import machine_part
+from variants_index.doctor.states import State
+from variants_index.doctor.surroundings import surroundings_part
 from variants_index.uv_files import workspace_root
 from variants_proxy.in_place_names import HERE
 from variants_proxy.key import host_target
@@ -31,18 +41,18 @@ from ..site_packages import Installed, installed_variants, installed_versions
 from ..used_indexes import UsedIndexes, used_indexes
 from ..uv_directories import cache_directory as uv_cache_directory
 from ..uv_program import find_uv
+from .caches import caches_part
 from .choices import IndexAnswers, ask_indexes
-from .findings import Findings, Problem
-from .places import caches, certificate_files, settings_files
-from .proxy_state import proxy_state
+from .proxy_state import proxy_part
 from .variants import installed_problems, installed_states, locked_problems, locked_states
 
 if TYPE_CHECKING:
     from pep_variants.model.platform import Support
+    from variants_index.doctor.drivers import Drivers
 
     from ..own_options import Options
 
-_MOST_ASKED = 300
+_MAX_ASKED = 300
 
 T = TypeVar("T")
 
@@ -70,41 +80,95 @@ class Examination:
         place = Place.of(parse(["sync"]), folder, environ)
         return cls(options, place, offline or place.is_on("UV_OFFLINE"))
 
-    def findings(self) -> Findings:
-        """Examine everything."""
+    def findings(self, root: Path = Path("/")) -> Findings:
+        """Examine everything.
+
+        Args:
+            root: of the file system in which drivers and device files are looked for.
+        """
+        machine, drivers = machine_part(self.place.environ, root)
+        configuration, preferences = self._configuration(drivers)
         versions = self._versions()
-        preferences = self._preferences()
-        machine = self._machine(preferences)
-        lock = self._lock
-        files, problems = settings_files(self.place, lock.path)
-        certificates, more = certificate_files(self.place.environ)
-        self._problems += [*problems, *more]
         installed = self._installed()
-        answers = self._answers(machine, installed, lock)
-        states = installed_states(installed, answers.choices)
-        locked = locked_states(lock, host_target(), answers.choices)
-        self._problems += locked_problems(locked)
-        self._problems += installed_problems(states, locked, has_lock=lock.text is not None)
-        self._lock_hints(lock)
+        key = self._machine(preferences)
+        answers = self._answers(key, installed, self._lock)
         configured = self._indexes.configuration.scalars.get("cache-dir")
-        proxy, more = proxy_state(self.place.environ)
-        self._problems += more
-        return Findings(
-            versions=versions,
-            machine=_facts(machine),
-            environment=str(self._environment or ""),
-            installed=tuple(states),
-            lock=str(lock.path) if lock.text is not None else "",
-            locked=tuple(locked),
-            indexes={
-                name: redacted(bare_url(index.url)) for name, index in self._indexes.indexes.items()
-            },
-            unasked=answers.problems,
-            proxy=proxy,
-            files=(*files, *certificates),
-            caches=tuple(caches(self.place, configured)),
-            problems=tuple(sorted(self._problems, key=lambda problem: not problem.fails)),
+        locked = locked_states(self._lock, host_target(), answers)
+        states = installed_states(installed, answers)
+        parts = {
+            "machine": _with_plugins(machine, key),
+            "surroundings": surroundings_part(self.place.environ, root, drivers),
+            "configuration": configuration,
+            "installers": self._installers(versions),
+            "environment": self._environment_part(),
+            "packages": self._packages_part(states, locked, answers),
+            "lock": self._lock_part(locked),
+            "indexes": self._indexes_part(answers),
+            "proxy": proxy_part(self.place.environ),
+            "caches": caches_part(self.place, configured),
+        }
+        # What failed on the way, in the part that needed it.
+        parts["environment"] = replace(parts["environment"], problems=tuple(self._problems))
+        return Findings(parts)
+
+    def _configuration(self, drivers: Drivers) -> tuple[Part, Preferences]:
+        activated = self.place.environ.get("VIRTUAL_ENV")
+        candidates = places(
+            self.place.cwd,
+            activated or str(self.place.project / ".venv"),
+            prefix_is_project=not activated,
         )
+        settings, problems = settings_of(self.options.variants, self.place.environ, candidates)
+        urls = [redacted(bare_url(index.url)) for index in self._indexes.indexes.values()]
+        part = configuration_part(
+            settings,
+            problems,
+            self.place.environ,
+            Sources(urls[0] if urls else None, tuple(urls[1:])),
+            start=self.place.project.absolute(),
+            drivers=drivers,
+            candidates=candidates,
+            pip=False,
+        )
+        return part, settings.preferences
+
+    def _installers(self, versions: Mapping[str, Any]) -> Part:
+        found = uv_part(self.place.environ)
+        used = f"uv {versions['uv']}, {versions['path']}" if versions["uv"] else "no uv"
+        used += ", not tested" if versions["uv"] and not versions["tested"] else ""
+        rows = ((f"uv-variants {versions['uv-variants']}", f"runs {used}"), *found.rows)
+        return Part(rows, tree={"pip": [], **found.tree, "used": versions})
+
+    def _environment_part(self) -> Part:
+        path = str(self._environment or "")
+        return Part((("path", path or "none"),), tree=path)
+
+    def _packages_part(
+        self, states: Iterable[State], locked: Iterable[State], answers: IndexAnswers
+    ) -> Part:
+        has_lock = self._lock.text is not None
+        problems = installed_problems(states, locked, answers, has_lock=has_lock)
+        rows = tuple(row for state in states for row in state.rows())
+        return Part(
+            rows or (("variants", "none to compare"),),
+            tuple(problems),
+            [state.as_tree() for state in states],
+        )
+
+    def _lock_part(self, locked: Iterable[State]) -> Part:
+        path = str(self._lock.path) if self._lock.text is not None else ""
+        rows = (("path", path or "none"), *(row for state in locked for row in state.rows()))
+        problems = (*self._lock_problems(), *locked_problems(locked))
+        tree = {"path": path, "packages": [state.as_tree("locked") for state in locked]}
+        return Part(rows, problems, tree)
+
+    def _indexes_part(self, answers: IndexAnswers) -> Part:
+        urls = {
+            name: redacted(bare_url(index.url)) for name, index in self._indexes.indexes.items()
+        }
+        rows = [*urls.items(), *((f"{name}, not asked", why) for name, why in
+                                 answers.problems.items())]  # fmt: skip
+        return Part(tuple(rows), tree={"urls": urls, "not-asked": dict(answers.problems)})
 
     @cached_property
     def _root(self) -> Path | None:
@@ -123,7 +187,7 @@ class Examination:
         try:
             return find_uv(self.place.environ)
         except UvNotFound as error:
-            self._problems.append(Problem(str(error), "pip install uv"))
+            self._problems.append(Problem("uv-missing", str(error), "pip install uv"))
             return ""
 
     @cached_property
@@ -148,47 +212,31 @@ class Examination:
         return found[0] if found and found[0].is_dir() else None
 
     def _versions(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"uv-variants": own_version(), "uv": None, "path": self._uv}
+        found: dict[str, Any] = {
+            "uv-variants": own_version(), "uv": None, "path": self._uv, "tested": False
+        }  # fmt: skip
         if not self._uv:
             return found
         try:
             version = uv_version(self._uv, self.place.environ)
         except (OSError, UvNotFound) as error:
             text = getattr(error, "strerror", None)
-            self._problems.append(Problem(f"{self._uv}: {text}" if text else str(error)))
+            shown = f"{self._uv}: {text}" if text else str(error)
+            self._problems.append(Problem("uv-missing", shown))
             return found
         found |= {"uv": version, "tested": version in TESTED_UVS}
         if _parts(version) < _parts(TESTED_UVS[0]):
             self._problems.append(
                 Problem(
+                    "uv-version",
                     f"uv {version} is older than {TESTED_UVS[0]}, the oldest that is supported",
                     "uv self update",
                 )
             )
         elif _parts(version) > _parts(TESTED_UVS[-1]):
             text = f"uv {version} is newer than {TESTED_UVS[-1]}, the newest that was tested"
-            self._problems.append(Problem(text, fails=False))
+            self._problems.append(Problem("uv-version", text, fails=False))
         return found
-
-    def _preferences(self) -> Preferences:
-        from pep_variants.settings.loader import load_preferences
-        from pep_variants.settings.places import places
-
-        activated = self.place.environ.get("VIRTUAL_ENV")
-        candidates = places(
-            self.place.cwd,
-            activated or str(self.place.project / ".venv"),
-            prefix_is_project=not activated,
-        )
-        return self._tried(
-            lambda: load_preferences(
-                self.options.variants,
-                self.place.environ,
-                warn=lambda text: self._problems.append(Problem(text, fails=False)),
-                candidates=candidates,
-            ),
-            Preferences(),
-        )
 
     def _machine(self, preferences: Preferences) -> PlatformKey | None:
         cache = cache_directory(self.place.environ, "proxy")
@@ -196,7 +244,7 @@ class Examination:
         def found() -> PlatformKey:
             return platform_key(preferences, cache, answers=self._answers_of_plugins(preferences))
 
-        return self._tried(found, None)
+        return self._tried(found, None, "configuration")
 
     def _answers_of_plugins(self, preferences: Preferences) -> Mapping[str, Support] | None:
         """Return what plugins say that the user allowed, None if there are none to run."""
@@ -207,7 +255,7 @@ class Examination:
         cache = cache_directory(self.place.environ, "proxy")
         strategy = self.place.environ.get("UV_INDEX_STRATEGY")
         plugins = Plugins(cache, preferences, self._indexes, strategy)
-        self._problems += [Problem(str(error)) for error in plugins.failures.values()]
+        self._problems += [Problem("plugin", str(error)) for error in plugins.failures.values()]
         return plugins.answers
 
     def _installed(self) -> list[Installed]:
@@ -232,18 +280,20 @@ class Examination:
         cache = cache_directory(self.place.environ, "proxy")
         answers = self._tried(
             lambda: ask_indexes(
-                names[:_MOST_ASKED], self._indexes, machine, cache, self.place.environ
+                names[:_MAX_ASKED], self._indexes, machine, cache, self.place.environ
             ),
             IndexAnswers({}, {}),
+            "lookup",
         )
         for name, problem in answers.problems.items():
             text = f"index {name} could not be asked, so not all is known: {problem}"
-            self._problems.append(Problem(text, fails=False))
+            self._problems.append(Problem("lookup", text, fails=False))
         return answers
 
-    def _lock_hints(self, lock: Lock) -> None:
+    def _lock_problems(self) -> Iterator[Problem]:
+        lock = self._lock
         if lock.problem:
-            self._problems.append(Problem(lock.problem))
+            yield Problem("lock", lock.problem)
         floating = sorted({file.project for file in lock.wheels if file.label == HERE})
         if floating:
             text = (
@@ -251,29 +301,38 @@ class Examination:
                 "does not check them"
             )
             command = "uv-variants --variant-lock pinned lock"
-            self._problems.append(Problem(text, command, fails=False))
+            yield Problem("floating-lock", text, command, fails=False)
 
-    def _tried(self, work: Callable[[], T], otherwise: T) -> T:
+    def _tried(self, work: Callable[[], T], otherwise: T, code: str) -> T:
         """Return what *work* returns; if it fails, note the problem and return *otherwise*."""
         try:
             return work()
         except OSError as error:
             place = f"{error.filename}: " if error.filename is not None else ""
-            self._problems.append(Problem(f"{place}{error.strerror or error}"))
+            self._problems.append(Problem(code, f"{place}{error.strerror or error}"))
         except (PreferenceError, *USER_ERRORS) as error:
-            self._problems.append(Problem(redacted(" ".join(str(error).split()))))
+            self._problems.append(Problem(code, redacted(" ".join(str(error).split()))))
         return otherwise
 
 
-def _facts(machine: PlatformKey | None) -> dict[str, list[str]]:
-    platform = machine.platform if machine is not None else None
-    if platform is None:
-        return {}
-    return {
-        namespace: [f"{fact.what} {fact.value} ({fact.source})" for fact in support.facts]
-        for namespace, support in platform.namespaces.items()
-        if support.features
+def _with_plugins(machine: Part, key: PlatformKey | None) -> Part:
+    """Return *machine* with what plugins said, which the user allowed."""
+    platform = key.platform if key is not None else None
+    others = {
+        namespace: support
+        for namespace, support in (platform.namespaces.items() if platform is not None else ())
+        if namespace not in BUILTIN_NAMESPACES and support.features
     }
+    rows = tuple(
+        (namespace, f"{feature} {' '.join(values)}")
+        for namespace, support in others.items()
+        for feature, values in support.features.items()
+    )
+    tree = {
+        namespace: {"facts": [], "notice": support.notice, "tried": [], "warnings": []}
+        for namespace, support in others.items()
+    }
+    return replace(machine, rows=(*machine.rows, *rows), tree={**machine.tree, **tree})
 
 
 def _parts(version: str) -> tuple[int, ...]:

@@ -2,135 +2,146 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import shlex
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
+from pep_variants.choose.advice import Advice
 from pep_variants.model.filename import read_version
+from variants_index.doctor.findings import Problem
+from variants_index.doctor.states import (
+    UNKNOWN,
+    State,
+    missed_problem,
+    state_of,
+    switch_problem,
+)
 from variants_index.platforms import is_for_platform
 from variants_proxy.in_place_names import HERE
-
-from .findings import Problem, VariantState
 
 if TYPE_CHECKING:
     from ..locked_variants import Lock
     from ..proxy_client import VersionChoice
     from ..site_packages import Installed
+    from .choices import IndexAnswers
 
-Choices = Mapping[str, Mapping[str, "VersionChoice"]]
-
-_UNKNOWN = "the index has no such version, or could not be asked"
+_NULL = "null"
 
 
-def installed_states(installed: Iterable[Installed], choices: Choices) -> list[VariantState]:
+def installed_states(installed: Iterable[Installed], answers: IndexAnswers) -> list[State]:
     """Return the states of variants, and of projects without one that could have one."""
     found = []
     for each in installed:
-        choice = _of_version(choices.get(each.name, {}), each.version)
+        choice = _of_version(answers, each.name, each.version)
         if choice is None and each.label is None:
             continue
         best = None if choice is None else choice.label_for(each.tags)
-        state = _state(each.name, each.version, each.label or "", choice, best)
-        if each.label is not None or state.best not in ("", "null"):
+        state = _state(answers, each.name, each.version, each.label, choice, best)
+        if each.label is not None or state.now not in (None, _NULL):
             found.append(state)
-    return sorted(found, key=lambda state: state.name)
+    return sorted(found, key=lambda state: state.project)
 
 
-def locked_states(lock: Lock, target: str, choices: Choices) -> list[VariantState]:
+def locked_states(lock: Lock, target: str, answers: IndexAnswers) -> list[State]:
     """Return the states of the variants that a lock has for a machine.
 
     Args:
         lock: the lock file.
         target: the machine's, ``linux-x86_64``.
-        choices: for the machine.
+        answers: of the indexes, for the machine.
     """
-    found: dict[tuple[str, str, str], VariantState] = {}
+    found: dict[tuple[str, str, str | None], State] = {}
     for file in lock.wheels:
         if not _is_for(file.plain, target):
             continue
-        label = file.label or ""
-        choice = _of_version(choices.get(file.project, {}), file.version)
+        choice = _of_version(answers, file.project, file.version)
         best = choice.chosen.label if choice is not None and choice.chosen is not None else None
-        state = _state(file.project, file.version, label, choice, best)
-        found.setdefault((file.project, file.version, label), state)
-    return sorted(found.values(), key=lambda state: state.name)
+        state = _state(answers, file.project, file.version, file.label or None, choice, best)
+        found.setdefault((file.project, file.version, file.label), state)
+    return sorted(found.values(), key=lambda state: state.project)
 
 
 def installed_problems(
-    installed: Iterable[VariantState], locked: Iterable[VariantState], *, has_lock: bool
-) -> list[Problem]:
-    """Return what is wrong with installed variants.
+    installed: Iterable[State],
+    locked: Iterable[State],
+    answers: IndexAnswers,
+    *,
+    has_lock: bool,
+) -> Iterator[Problem]:
+    """Yield what is wrong with installed variants, and why nothing better fits.
 
     Args:
         installed: their states.
         locked: states of what is locked, for which there are problems of their own.
+        answers: of the indexes, for the machine.
         has_lock: whether the environment is that of a project with a lock file.
     """
-    names = {(state.name, state.version): state for state in locked}
-    problems = []
+    names = {(state.project, state.version): state for state in locked}
     for state in installed:
-        same = names.get((state.name, state.version))
-        if same is not None and same.label == state.label:
-            continue
-        command = (
-            "uv-variants sync"
-            if has_lock and same is not None
-            else f"uv-variants --variant-switch pip install {state.name}=={state.version}"
-        )
-        problems += _problems(state, "is installed", command)
-    return problems
+        same = names.get((state.project, state.version))
+        wanted = shlex.quote(f"{state.project}=={state.version}")
+        if same is None or same.label != state.label:
+            command = f"uv-variants --variant-switch pip install {wanted}"
+            if has_lock and same is not None:
+                command = "uv-variants sync"
+            if problem := switch_problem(state, command):
+                yield problem
+                continue
+        choice = _of_version(answers, state.project, state.version)
+        if state.advice is None and choice is not None and (missed := _missed(choice)):
+            command = f"uv-variants -v pip install --dry-run --reinstall {wanted}"
+            yield missed_problem(state, missed, command)
 
 
-def locked_problems(locked: Iterable[VariantState]) -> list[Problem]:
-    """Return what is wrong with locked variants."""
-    problems = []
+def locked_problems(locked: Iterable[State]) -> Iterator[Problem]:
+    """Yield what is wrong with locked variants."""
     for state in locked:
-        requirement = f"{state.name}=={state.version}"
+        requirement = shlex.quote(f"{state.project}=={state.version}")
         command = f"uv-variants lock --upgrade-package {requirement} && uv-variants sync"
-        problems += _problems(state, "is locked", command)
-    return problems
-
-
-def _problems(state: VariantState, how: str, command: str) -> list[Problem]:
-    label = f"variant {state.label}" if state.label else "no variant"
-    would = f"{state.best} would be chosen" if state.best else "no variant would be chosen"
-    because = f" ({state.best_why})" if state.best_why else ""
-    if state.fits is False:
-        return [
-            Problem(
-                f"{state.name} {state.version}: {label} {how}, which does not fit this machine: "
-                f"{state.why}; {would}{because}",
-                command,
-            )
-        ]
-    if not state.is_best:
-        text = f"{state.name} {state.version}: {label} {how}; {would} now{because}"
-        return [Problem(text, command, fails=False)]
-    return []
+        if problem := switch_problem(state, command, "locked"):
+            yield problem
 
 
 def _state(
-    name: str, version: str, label: str, choice: VersionChoice | None, best: str | None
-) -> VariantState:
+    answers: IndexAnswers,
+    project: str,
+    version: str,
+    label: str | None,
+    choice: VersionChoice | None,
+    best: str | None,
+) -> State:
     if choice is None:
-        return VariantState(name, version, label, None, _UNKNOWN)
-    best_why = choice.reason_for(best) if best else ""
+        return State(project, version, label, None, UNKNOWN, None)
+    verdicts = {answers.sources.get(project, ""): [row._asdict() for row in choice.verdicts]}
     if label == HERE:
-        why = "floating: each machine gets what fits it"
-        return VariantState(name, version, label, True, why, best or "", best_why)
-    if not label:
-        return VariantState(name, version, label, True, "", best or "", best_why)
+        text = "floating: each machine gets what fits it"
+        return State(project, version, label, best, text, True, None, verdicts)
     verdict = next((row for row in choice.verdicts if row.label == label), None)
-    if verdict is None:
-        why = f"the index has no variant {label} of it any more"
-        return VariantState(name, version, label, None, why, best or "", best_why)
-    fits = verdict.verdict != "rejected"
-    why = choice.reason_for(label)
-    return VariantState(name, version, label, fits, why, best or "", best_why)
+    if label is not None and verdict is None:
+        text = f"the index has no variant {label} of it any more"
+        return State(project, version, label, best, text, None, None, verdicts)
+    unfit = verdict is not None and verdict.verdict == "rejected"
+    advice = None
+    if unfit or best not in ((None, _NULL) if label is None else (label, None)):
+        why = next((row.why for row in choice.verdicts if row.label == best), "")
+        unfits = (choice.reason_for(label),) if unfit and label is not None else ()
+        advice = Advice(label, best, unfits, "" if best == _NULL else why)
+    return state_of(project, version, label, advice, best, verdicts)
 
 
-def _of_version(versions: Mapping[str, VersionChoice], version: str) -> VersionChoice | None:
+def _missed(choice: VersionChoice) -> str:
+    """Return the reason against the variant that is missed most, empty for none."""
+    row = choice.chosen
+    if row is not None and choice.why.startswith(f"{row.why}; "):
+        return choice.why.removeprefix(f"{row.why}; ")
+    _, found, clause = choice.why.partition("variant fits (")
+    return clause.removesuffix(")") if found else ""
+
+
+def _of_version(answers: IndexAnswers, project: str, version: str) -> VersionChoice | None:
+    versions = answers.choices.get(project, {})
     if version in versions:
         return versions[version]
     wanted = read_version(version)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pep_variants.catalog.elsewhere import is_in_catalog
@@ -11,15 +11,18 @@ from pep_variants.choose.preferences import DEFAULT_CATALOG
 from pep_variants.choose.rejections import why_not_better
 from pep_variants.errors import redacted
 from variants_index.doctor.findings import Part, Problem
+from variants_index.doctor.states import (
+    UNKNOWN,
+    State,
+    missed_problem,
+    state_of,
+    switch_problem,
+)
 
 if TYPE_CHECKING:
     from pep_variants.wheelfile.installed import Installed
-    from resolvelib_variants.resolution.explanation import Explanation
 
     from ..comparison import Compared
-
-
-_MAX_VERDICTS = 12
 
 
 def packages_part(
@@ -41,25 +44,20 @@ def packages_part(
     tree: list[dict[str, Any]] = []
     for each in compared:
         state = _state(each)
-        tree.append(state)
-        name = f"{each.item.project} {each.item.version}"
-        label = each.item.label or "(no variant)"
-        text = f"{label}: {state['verdict']}"
-        if each.advice is not None:
-            text += f"; now {each.advice.better or 'the non-variant file'}"
-        rows.append((name, text))
-        rows += ((name, row) for row in _verdict_rows(state["verdicts"]))
-        problems += _problems(each, name, switch, options, indexes)
+        tree.append(state.as_tree())
+        rows += state.rows()
+        problems += _problems(each, state, switch, options, indexes)
     return Part(tuple(rows), tuple(problems), tree)
 
 
 def _problems(
     each: Compared,
-    name: str,
+    state: State,
     switch: Callable[[Installed], str],
     options: Collection[str],
     indexes: str,
 ) -> Iterator[Problem]:
+    name = state.name
     if each.item.problem:
         yield Problem("metadata", each.item.problem, switch(each.item))
     explanation = each.explanation
@@ -94,25 +92,16 @@ def _problems(
             shlex.join(["variants", "doctor", *words, each.item.project]),
             fails=False,
         )
-    if each.advice is not None:
-        version = str(each.item.version)
-        text = each.advice.text(each.item.project, version)
-        code = "stale-variant" if each.advice.unfit else "better-variant"
-        yield Problem(code, text, switch(each.item))
+    if problem := switch_problem(state, switch(each.item)):
+        yield problem
         return
     selection = explanation.selection
     if selection is None or selection.chosen is None:
         return
     if missed := why_not_better(selection, selection.chosen):
-        label = selection.chosen.label
-        best = f"variant {label}" if label else "the non-variant file"
         wanted = f"{each.item.project}=={explanation.version}"
-        yield Problem(
-            "unfit-variants",
-            f"{name}: {best} is the best that fits this machine: {missed}",
-            shlex.join(["variants", "explain", *options, wanted]),
-            fails=False,
-        )
+        command = shlex.join(["variants", "explain", *options, wanted])
+        yield missed_problem(state, missed, command)
 
 
 def catalog_hints(
@@ -140,41 +129,13 @@ def catalog_hints(
             )  # fmt: skip
 
 
-def _verdict_rows(verdicts: Mapping[str, list[dict[str, str]]]) -> Iterator[str]:
-    """Yield the verdicts of every source in words."""
-    for source, rows in verdicts.items():
-        place = f" on {source}" if len(verdicts) > 1 else ""
-        for row in rows[:_MAX_VERDICTS]:
-            yield f"{row['label'] or '(no variant)'} {row['verdict']}{place}: {row['why']}"
-        if len(rows) > _MAX_VERDICTS:
-            yield f"… and {len(rows) - _MAX_VERDICTS} more"
-
-
-def _state(each: Compared) -> dict[str, Any]:
-    explanation = each.explanation
+def _state(each: Compared) -> State:
+    project, version, explanation = each.item.project, str(each.item.version), each.explanation
     if explanation is None:
-        verdict = "not known, no index has this version"
-    elif not explanation.rankings:
-        verdict = "the index has no variants of this version"
-    elif each.advice is None:
-        verdict = "what would be chosen now"
-    elif each.advice.unfit:
-        verdict = f"does not fit: {'; '.join(each.advice.unfit)}"
-    else:
-        verdict = f"another fits better: {each.advice.why}"
-    now = explanation.chosen.label if explanation and explanation.chosen else None
-    return {
-        "project": each.item.project,
-        "version": str(each.item.version),
-        "installed": each.item.label,
-        "now": each.advice.better if each.advice else now,
-        "verdict": verdict,
-        "verdicts": _verdicts(explanation) if explanation else {},
-    }
-
-
-def _verdicts(explanation: Explanation) -> dict[str, list[dict[str, str]]]:
-    return {
+        return State(project, version, each.item.label, None, UNKNOWN, None)
+    now = explanation.chosen.label if explanation.chosen else None
+    verdicts = {
         redacted(source): [row._asdict() for row in explanation.verdicts(source)]
         for source in explanation.rankings
     }
+    return state_of(project, version, each.item.label, each.advice, now, verdicts)

@@ -81,6 +81,7 @@ def configuration_part(
     start: Path,
     drivers: Drivers,
     candidates: Sequence[Place] | None = None,
+    pip: bool = True,
 ) -> Part:
     """Return the settings by attribute, the files looked for, and the indexes in use.
 
@@ -91,10 +92,11 @@ def configuration_part(
         start: directory from which uv looks for the project.
         drivers: that detection found.
         candidates: where files of settings are looked for; None for `places`.
+        pip: the variables of pip count as well.
     """
     rows: list[tuple[str, str]] = []
     tree: dict[str, Any] = {"settings": {}, "files": [], "indexes": [], "variables": {}}
-    uv = uv_part(environ, start, drivers)
+    uv = uv_part(environ, start, drivers, pip=pip)
     problems = [*problems, *uv.problems]
     for name, origin in sorted(settings.origins.items()):
         value = redacted(_shown(getattr(settings.preferences, name)))
@@ -104,7 +106,7 @@ def configuration_part(
             problems += _explained(_ATTRIBUTES.get(name, ""), value, origin)
     for option in MEANINGS:
         variable = f"PIP_{option.replace('-', '_').upper()}"
-        if means := meaning(option, environ.get(variable, "")):
+        if means := meaning(option, environ.get(variable, "") if pip else ""):
             text = f"{means}, for pip: {variable}={environ[variable]}"
             problems.append(Problem("setting", text, f"unset {variable}", fails=False))
     for place in places() if candidates is None else candidates:

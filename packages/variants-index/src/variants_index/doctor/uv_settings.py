@@ -47,13 +47,14 @@ class UvSetting(NamedTuple):
         return f"{self.path}, line {self.line}," if self.line else str(self.path)
 
 
-def uv_part(environ: Mapping[str, str], start: Path, drivers: Drivers) -> Part:
+def uv_part(environ: Mapping[str, str], start: Path, drivers: Drivers, *, pip: bool = True) -> Part:
     """Return what uv's files and the variables about indexes say.
 
     Args:
         environ: environment variables.
         start: directory from which uv looks for the project.
         drivers: that detection found.
+        pip: the variables of pip about indexes count as well.
     """
     files = configuration_files(start, environ)
     settings = list(_settings(environ, start))
@@ -64,7 +65,7 @@ def uv_part(environ: Mapping[str, str], start: Path, drivers: Drivers) -> Part:
     )
     problems = [
         *(problem for each in files for problem in _unreadable(each.path)),
-        *index_pins(_index_settings(settings, environ), drivers),
+        *index_pins(_index_settings(settings, environ, pip=pip), drivers),
         *_torch_backends(settings, environ, drivers),
     ]
     tree = {
@@ -146,9 +147,9 @@ def _unreadable(path: Path) -> Iterator[Problem]:
 
 
 def _index_settings(
-    settings: list[UvSetting], environ: Mapping[str, str]
+    settings: list[UvSetting], environ: Mapping[str, str], *, pip: bool
 ) -> Iterator[IndexSetting]:
-    for name in (*_PIP_VARIABLES, *_INDEX_VARIABLES):
+    for name in (*(_PIP_VARIABLES if pip else ()), *_INDEX_VARIABLES):
         for url in environ.get(name, "").split():
             yield IndexSetting(url, name, f"unset {name}")
     for each in settings:

@@ -49,7 +49,6 @@ NOT_RUN = {
     "packages/uv-variants/README.md",
     "packages/variants-cli/README.md",
     "packages/variants-proxy/README.md",
-    "pip-patch/README.md",
 }
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.environments import PIPS
+from support.environments import PIPS, clean_environ
 from support.index import index_of
 from support.projects import CUDA_12_8, ON_CPU, ON_GPU, app_index
 from support.wheels import NVIDIA, X86_64, Release, SourceDistribution, Wheel, metadata
@@ -330,6 +330,32 @@ def test_starts_both_ways(patched):
         "print(sum(type(f).__module__.startswith('pep_variants') for f in sys.meta_path))"
     )
     assert patched.run("-c", code).out == "1\n"
+
+
+@pytest.mark.one
+@pytest.mark.skipif(os.name == "nt", reason="names its interpreter by a relative path")
+def test_only_programs_with_pip_in_their_command_import_the_shim(fresh):
+    shown = "import sys; print('pep_variants_shim' in sys.modules)"
+    for name in ("pip3", "PIP.EXE", "pip-compile", "other", "other.py"):
+        (fresh.path / name).write_text(shown)
+    for command, watches in (
+        (("-c", shown), False),
+        (("-c", f"{shown}  # pip"), True),
+        (("pip3", "list"), True),
+        (("PIP.EXE",), True),
+        (("pip-compile",), True),
+        (("other", "a"), False),
+        (("-m", "other"), False),
+    ):
+        # The path of the interpreter has "pip" in it, as that of every test here.
+        done = subprocess.run(
+            ["./bin/python", *command],
+            cwd=fresh.path,
+            env=clean_environ(),
+            capture_output=True,
+            text=True,
+        )
+        assert (done.stdout, done.stderr) == (f"{watches}\n", ""), command
 
 
 LIBRARIES = ("packaging", "archspec", "platformdirs", "tomli", "pynvml", "resolvelib")

@@ -1,9 +1,10 @@
 """Makes the pip of this environment aware of wheel variants.
 
-This module is imported at every interpreter start, and only this one: it adds a meta path finder
-that waits for pip. Called from ``pep_variants_shim.pth``, and on Python 3.15 and newer from
-``pep_variants_shim.start`` (PEP 829); a pip with this built in calls it itself. Imports nothing but
-`sys`, never imports pip, never raises.
+``pep_variants_shim.pth`` imports this module, and only this one, if the command line of the
+interpreter has ``pip`` in it: other programs start as fast as without it. It adds a meta path
+finder that waits for pip. On Python 3.15 and newer, ``pep_variants_shim.start`` (PEP 829) does it
+at every start; a pip with this built in calls it itself. Imports nothing but `sys`, never imports
+pip, never raises. A program that imports pip and whose command line does not say so calls `watch`.
 
 ``PEP_VARIANTS_SHIM=0`` (or ``false``, ``no``, ``off``) keeps pip as it is. It counts with
 ``python -I`` and ``-E``, too, unlike other variables: it can only switch the shim off.

@@ -62,7 +62,13 @@ cli.add_command(export_command)
     type=click.Path(path_type=Path, dir_okay=False),
     help=f"File with the token that clients have to send.  [default: {TOKEN_VARIABLE}]",
 )
-@click.option("--open", "is_open", is_flag=True, help="Answer all clients, without a token.")
+@click.option(
+    "--open",
+    "is_open",
+    is_flag=True,
+    envvar="VARIANTS_PROXY_OPEN",  # not IS_OPEN
+    help="Answer all clients, without a token.",
+)
 @click.option(
     "--anonymous",
     is_flag=True,

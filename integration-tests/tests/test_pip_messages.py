@@ -130,6 +130,57 @@ def test_a_release_that_is_passed_over_for_the_installed_one(fresh, serve):
     )
 
 
+def documents(index):
+    """The metadata files that were fetched since the last call."""
+    found = [name for name in index.fetched if name.endswith("-variants.json")]
+    index.requests.clear()
+    return found
+
+
+def test_an_older_release_that_would_use_the_gpu(patched, serve):
+    """One line names it, if it is among the next five; nothing is fetched where none can be."""
+    index = Index()
+    index.add_release(release("3.0", cuda("13.0")))
+    index.add_release(release("2.1", cuda("14.0")))
+    index.add_release(release("2.0", cuda("12.6", "12.8")))
+    index.add_release(release("1.0", cuda("12.6")))
+    serve(index)
+    line = "gpu 3.0: only the null variant fits; 2.0 has variant cu128 (CUDA driver 12.8 or newer)"
+    done = install(patched, index, "gpu")
+    assert the_line(done, "gpu 3.0") == f"{line}: to take it, require gpu==2.0"
+    assert done.out.splitlines()[-1] == "Would install gpu-3.0-null"
+    assert documents(index) == [f"gpu-{version}-variants.json" for version in ("3.0", "2.1", "2.0")]
+    # Nothing is displaced: another machine, a build that fits, a version that was asked for.
+    for wanted, env in (
+        ("gpu", {}),
+        ("gpu", {**CUDA_12_8, DRIVER: "13.0"}),
+        ("gpu<3", {**CUDA_12_8, DRIVER: "14.0"}),
+        ("gpu==3.0", CUDA_12_8),
+    ):
+        done = install(patched, index, wanted, env=env)
+        assert "to take it" not in done.text
+        assert len(documents(index)) == 1, wanted
+    for number in range(6):
+        index.add_release(release(f"3.{number + 1}", cuda("13.0")))
+    assert "to take it" not in install(patched, index, "gpu").text
+    assert len(documents(index)) == 6
+
+
+def test_a_release_without_variants_after_one_for_the_gpu(patched, serve):
+    index = Index()
+    index.add_wheel(Wheel("gpu", "3.0"))
+    index.add_release(release("2.0", cuda("12.8")))
+    serve(index)
+    done = install(patched, index, "gpu")
+    assert the_line(done, "gpu 3.0") == (
+        "gpu 3.0 has no variant for an accelerator; 2.0 has variant cu128 (CUDA driver 12.8 or "
+        "newer): to take it, require gpu==2.0"
+    )
+    documents(index)
+    assert "to take it" not in install(patched, index, "gpu", env={}).text
+    assert documents(index) == []
+
+
 def test_hashes_that_admit_the_null_variant_alone(patched, serve, tmp_path):
     index = Index()
     found = release("1.0", cuda("12.6", "12.8"))

@@ -15,8 +15,8 @@ import pytest
 from support.environments import Result, clean_environ
 from support.index import Answer, Index
 from support.plugins import acme_index
-from support.projects import CUDA_12_8, app, app_index
-from support.wheels import SourceDistribution, Wheel
+from support.projects import CUDA_12_8, app, app_index, cuda
+from support.wheels import Release, SourceDistribution, Wheel
 
 COMMAND = [sys.executable, "-c", "from variants_cli.main import main; main()"]
 NO_GPU = "[[provider]]\nnamespace = 'nvidia'\n"
@@ -335,6 +335,26 @@ class TestExplain:
         assert (done.code, done.out) == (0, "always 1.0: always-1.0-py3-none-any.whl\n")
         lack = f"always 1.0 has no variants on {index.url}always/"
         assert done.err == f"note: {lack}, and none are known elsewhere\n"
+
+    def test_an_older_version_for_the_gpu(self, variants, serve, platform):
+        index = app_index()
+        index.add_release(Release("app", "2.0", cuda("13.0"), ("always",)))
+        serve(index)
+        gpu = ("-i", index.url, "--target", platform("gpu", GPU))
+        line = "warning: app 2.0: only the null variant fits; 1.0 has variant cu128 ("
+        for command in ("explain", "resolve"):
+            done = variants(command, "app", *gpu)
+            assert done.err.startswith(line), done
+            assert done.err.endswith("): to take it, require app==1.0\n")
+        index.requests.clear()
+        nothing = ("-i", index.url, "--target", platform("cpu", NO_GPU))
+        for command, wanted, options in (
+            ("explain", "app==2.0", gpu),
+            ("resolve", "app==2.0", gpu),
+            ("explain", "app", nothing),
+        ):
+            assert variants(command, wanted, "--no-cache", *options).err == ""
+        assert "app-1.0-variants.json" not in index.fetched
 
     def test_variants_elsewhere(self, variants, serve):
         """It names what has some: an older version, the catalogue, a public index."""

@@ -10,6 +10,7 @@ import pytest
 from support.environments import Result
 from support.index import Index
 from support.plugins import PLUGIN, acme_index
+from support.projects import cuda
 from support.uvs import Machine, project
 from support.wheels import NVIDIA, Release, Wheel, metadata
 
@@ -49,10 +50,10 @@ def app(*versions: tuple[str, str], plain: tuple[str, ...] = ()) -> Index:
     """Return an index with `app`: a variant for the CUDA version of each version, or none."""
     index = Index()
     scripts = "[console_scripts]\napp = app:main\n"
-    for version, cuda in versions:
-        label = f"cu{cuda.replace('.', '')}"
+    for version, driver in versions:
+        label = f"cu{driver.replace('.', '')}"
         tree = metadata(
-            {label: {"nvidia": {"cuda_version_lower_bound": [cuda]}}},
+            {label: {"nvidia": {"cuda_version_lower_bound": [driver]}}},
             namespaces=["nvidia"],
             providers={"nvidia": NVIDIA},
         )
@@ -106,6 +107,34 @@ def test_only_what_was_asked_for_is_passed_over(machine: Machine, serve: Serve) 
     done = install(machine, "pip install", "app<2")
     assert done.code == 0, done
     assert "uv-variants" not in done.err, done
+
+
+def newer_without_a_build() -> Index:
+    index = app(("1.0", "12.8"))
+    index.add_release(Release("app", "2.0", cuda("13.0")), metadata_file=True)
+    return index
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "tool"])
+def test_an_older_release_that_would_use_the_gpu(
+    machine: Machine, serve: Serve, command: str
+) -> None:
+    machine = on(machine, serve(newer_without_a_build()))
+    line = (
+        "uv-variants: app 2.0: only the null variant fits; 1.0 has variant cu128 (CUDA driver 12.8 "
+        "or newer): to take it, require app==1.0\n"
+    )
+    assert install(machine, command).err.count(line) == 1
+
+
+@pytest.mark.parametrize(("requirement", "driver"), [("app>1", "12.8"), ("app", "14.0")])
+def test_no_older_release_where_it_is_no_help(
+    machine: Machine, serve: Serve, requirement: str, driver: str
+) -> None:
+    machine = on(machine, serve(newer_without_a_build())).with_environ({DRIVER: driver})
+    done = install(machine, "pip install", requirement)
+    assert done.code == 0, done
+    assert "to take it" not in done.err
 
 
 def test_variants_that_are_built_against_others(machine: Machine, serve: Serve) -> None:

@@ -27,6 +27,7 @@ from pep_variants.formats.reader import read_metadata
 from pep_variants.lock.selection import LockChoice
 from pep_variants.model.label import VARIANT_FILE
 from pep_variants.model.metadata import Metadata
+from resolvelib_variants.older_builds import Judge, older_build
 from resolvelib_variants.ordering import VariantOrdering
 
 from .candidate_info import Info, VariantVersion, label_in, link_of, source_of
@@ -82,6 +83,8 @@ class CandidateOrdering:
             together=catalog.together if catalog.wanted else None,
         )
         self._ordering.confirmed = self._confirmed
+        # By project: what its requirements admit, as pip listed it last.
+        self._admitted: dict[str, list[Info]] = {}
         # Project and info of the variants offered to pip, by URL.
         self._offered: dict[str, tuple[str, Info]] = {}
         # What lock files say of wheels, by filename: nothing else is considered for their projects.
@@ -113,6 +116,7 @@ class CandidateOrdering:
         if given and all(link_of(info).filename in self._locked for info in given):
             yield from given  # selected from the lock file already
             return
+        self._admitted[project] = given
         self._files.note(project, given)
         try:
             for info in self._ordering.arrange(project, given):
@@ -273,6 +277,18 @@ class CandidateOrdering:
         selection = self._ordering.selection(project, first) if first is not None else None
         found = advise(selection, installed) if selection is not None else None
         return found.text(project, str(version)) if found is not None else None
+
+    def older_build(self, project: str, link: Any) -> str:
+        """Return the line about an older version with a build for the accelerator of the target.
+
+        Empty if there is none, or if the file at *link*, which pip takes, is such a build.
+        """
+        admitted = self._admitted.get(project, [])
+        taken = next((info for info in admitted if link_of(info).url == link.url), None)
+        if taken is None:
+            return ""
+        judge = Judge(self._files, self.detect, self.preferences)
+        return older_build(self._ordering, judge, project, taken, admitted)
 
     def _offered_version(self, project: str, info: Info) -> Any:
         """Return the version that pip compares with the installed one.

@@ -79,6 +79,10 @@ def note_result(
     if session.ordering is not None:
         report = guarded(_no_message, _report_older, shows=True)
         report(session.ordering, candidates.values())
+        from .displaced import report_displaced
+
+        links = {name: item.link for name, item in requirements.items() if item.link is not None}
+        guarded(_no_message, report_displaced, shows=True)(session, links)
     if any(item.is_installed and item.project_name in wanted for item in candidates.values()):
         from .switching import advise
 

@@ -110,7 +110,7 @@ def advise(session: Session, candidates: Iterable[Any], wanted: Collection[str])
             break
         look = contextvars.copy_context().run
         try:
-            with _without_waiting(session.network, left):
+            with without_waiting(session.network, left):
                 text = within(left, lambda: look(_better_than, session, item))  # noqa: B023
         except Exception:
             logger.debug("No advice about a better variant of %s", item.project, exc_info=True)
@@ -201,7 +201,7 @@ def _mark(requirements: dict[str, Any], resolver: Any, items: dict[str, Installe
 
 
 @contextlib.contextmanager
-def _without_waiting(network: Any, seconds: float) -> Iterator[None]:
+def without_waiting(network: Any, seconds: float) -> Iterator[None]:
     """Let pip's *network* session not retry, not wait long, and not prompt for passwords."""
     from pip._vendor.urllib3.util.retry import Retry
 

@@ -106,10 +106,23 @@ def _version_notices(state: InstalledState, names: Iterable[str]) -> dict[str, N
         for version, choice in relevant.items():
             if present is None or _is_among(version, choice, present):
                 lines.update(dict.fromkeys(_notices_of(context, name, version, choice)))
+                older = choice.older_build
+                if older is not None and _asks_for(context, name, older.version):
+                    lines[older.text] = None
                 break
         if present and admitted:
             lines.update(dict.fromkeys(_passed_over(admitted, max(present))))
     return lines
+
+
+def _asks_for(context: Context, name: str, version: str) -> bool:
+    """Return whether the command admits *version* of a project."""
+    from .named_projects import admits, requirement_texts
+
+    invocation = context.invocation
+    if invocation.command == ("add",):  # uv has written the version that it took to the project
+        return admits(invocation.operands, name, version)
+    return admits(requirement_texts(invocation, context.place), name, version)
 
 
 def _is_among(version: str, choice: VersionChoice, present: Collection[Version]) -> bool:

@@ -61,6 +61,13 @@ class LockedLabel(NamedTuple):
     instead: str | None
 
 
+class OlderBuild(NamedTuple):
+    """An older version with a build for the accelerator that is here, and the line about it."""
+
+    version: str
+    text: str
+
+
 @dataclass(frozen=True)
 class VersionChoice:
     """The proxy's choice among the variants of one version.
@@ -78,6 +85,7 @@ class VersionChoice:
         locked: what the lock of the command has.
         published: names of the publishers' files that uv is shown, by plain filename.
         redirects: what wheels require that stand for another project, by plain filename.
+        older_build: an older version that has a build for the accelerator, where this one has none.
     """
 
     labels: Mapping[str, str | None]
@@ -93,6 +101,7 @@ class VersionChoice:
     locked: tuple[LockedLabel, ...] = ()
     published: Mapping[str, str] = field(default_factory=dict)
     redirects: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    older_build: OlderBuild | None = None
 
     def shows(self, label: str) -> bool:
         """Return whether uv is shown a file with *label*; empty for the non-variant wheel."""
@@ -354,6 +363,7 @@ def read_choices(tree: Mapping[str, Any]) -> dict[str, VersionChoice]:
             tuple(LockedLabel(**each) for each in item.get("locked", ())),
             item.get("published", {}),
             item.get("redirects", {}),
+            OlderBuild(**older) if (older := item.get("older-build")) is not None else None,
         )
         for item in tree["versions"]
     }

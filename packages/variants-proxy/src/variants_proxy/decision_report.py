@@ -14,7 +14,7 @@ from .catalog_pages import CatalogPage
 from .core_metadata import CoreMetadata
 from .errors import UpstreamError
 from .offers import Choice, Decision
-from .remarks import conditional_requirements, remarks
+from .remarks import conditional_requirements, older_builds, remarks
 from .upstream_pages import FetchedPage
 from .upstreams import Upstreams
 from .views import ProjectView
@@ -33,13 +33,14 @@ class DecisionReport:
         """Return the decisions on a project and their reasons, as JSON data.
 
         ``versions`` is newest first; each has ``version``, ``files`` (label, or null for the
-        non-variant wheel, by plain filename), ``variants`` (``label``, ``verdict`` and ``why``,
-        the chosen one first), ``why`` the chosen one and nothing better, ``notices``,
-        ``problems``, ``unknown`` labels, the ``providers`` that the metadata wants (``requires``
-        and ``plugin-api``, by namespace), ``locked`` (see `_locked`) and what `remarks` returns.
-        The verdict of variants that a lock file has is ``locked``. Of the catalogue's files there
-        is the ``published`` name, and of those made here what they require (``redirects``), by
-        plain filename; ``catalog`` is what `_catalog` returns.
+        non-variant wheel, by plain filename), ``variants`` (``label``, ``verdict`` and ``why``, the
+        chosen one first), ``why`` the chosen one and nothing better, ``notices``, ``problems``,
+        ``unknown`` labels, the ``providers`` that the metadata wants (``requires`` and
+        ``plugin-api``, by namespace), ``locked`` (see `_locked`), ``older-build`` (of
+        `older_builds`: ``version`` and ``text``, or null) and what `remarks` returns. The verdict
+        of variants that a lock file has is ``locked``. Of the catalogue's files there is the
+        ``published`` name, and of those made here what they require (``redirects``), by plain
+        filename; ``catalog`` is what `_catalog` returns.
 
         Args:
             shown: one project.
@@ -48,20 +49,24 @@ class DecisionReport:
         """
         choice = shown.choice or Choice(())
         conditional = await self._conditional(shown, choice) if markers else {}
+
+        def trees() -> list[dict[str, object]]:
+            older = older_builds(choice, shown.project)
+            return [
+                {
+                    **_decision_tree(each, shown.project),
+                    **remarks(each, choice, shown.project),
+                    "older-build": _older_tree(older.get(each.release.version)),
+                    "conditional": conditional.get(each.release.version, []),
+                }
+                for each in choice.decisions
+            ]
+
         return {
             "project": shown.project,
             "index": shown.upstream.name,
             "catalog": _catalog(shown.found),
-            "versions": await self._upstreams.budget(shown.upstream).compute(
-                lambda: [
-                    {
-                        **_decision_tree(each, shown.project),
-                        **remarks(each, choice, shown.project),
-                        "conditional": conditional.get(each.release.version, []),
-                    }
-                    for each in choice.decisions
-                ]
-            ),
+            "versions": await self._upstreams.budget(shown.upstream).compute(trees),
         }
 
     async def _conditional(
@@ -122,6 +127,10 @@ def _decision_tree(decision: Decision, project: str) -> dict[str, object]:
             if provider.requires
         },
     }
+
+
+def _older_tree(found: tuple[Version, str] | None) -> dict[str, str] | None:
+    return None if found is None else {"version": str(found[0]), "text": found[1]}
 
 
 def _catalog(found: FetchedPage) -> dict[str, object] | None:

@@ -225,7 +225,7 @@ class ProjectViews:
                 sure = False
             # Of a publisher's file only this proxy knows the label.
             notable = isinstance(found, CatalogPage)
-            if notable or await compute(lambda: any(map(is_notable, choice.decisions))):
+            if notable or await compute(lambda: is_notable(choice, project)):
                 self._noted.add(client, project)
             if sure:
                 self._choices.put(key, choice, 200 + 300 * len(choice.offers))

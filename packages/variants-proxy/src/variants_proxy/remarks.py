@@ -9,6 +9,7 @@ from typing import Any
 from packaging.utils import canonicalize_name, parse_sdist_filename
 from packaging.version import Version
 
+from pep_variants.choose.displaced import displaced_by, is_accelerated
 from pep_variants.choose.explanation import notices
 from pep_variants.choose.marker_requirements import required_by_marker
 from pep_variants.choose.metadata_markers import conditional_dependencies, reduce_requirements
@@ -26,8 +27,13 @@ TAKEN = "{taken}"
 _MAX_LABELS = 3
 
 
-def is_notable(decision: Decision) -> bool:
-    """Return whether there are notices about *decision*."""
+def is_notable(choice: Choice, project: str) -> bool:
+    """Return whether there are notices about *project*, of which *choice* was made."""
+    return any(map(_is_notable, choice.decisions)) or bool(older_builds(choice, project))
+
+
+def _is_notable(decision: Decision) -> bool:
+    """Return whether there are notices about *decision* alone."""
     selection = decision.selection
     return bool(
         selection.problems
@@ -73,6 +79,31 @@ def remarks(decision: Decision, choice: Choice, project: str) -> dict[str, str |
             for labels, names in left_out(selection)
         ),
     }
+
+
+def older_builds(choice: Choice, project: str) -> dict[Version, tuple[Version, str]]:
+    """Return the versions that have no build for the accelerator here, though an older one has.
+
+    With the newest such version, and the line about it. Nothing where the user forces a label.
+
+    Args:
+        choice: of the project's files.
+        project: normalized name.
+    """
+    found: dict[Version, tuple[Version, str]] = {}
+    newest: Decision | None = None
+    for decision in sorted(choice.decisions, key=lambda each: each.release.version):
+        version, selection = decision.release.version, decision.selection
+        if project in selection.preferences.forced:
+            return {}
+        if is_accelerated(selection, selection.chosen):
+            if not version.is_prerelease:
+                newest = decision
+        elif newest is not None and selection.chosen is not None and not decision.kept:
+            older = [(newest.release.version, newest.selection)]
+            line = displaced_by(project, version, selection, selection.chosen, older)
+            found[version] = newest.release.version, line
+    return found
 
 
 def conditional_requirements(

@@ -14,10 +14,11 @@ from pep_variants.choose.selection import Selection
 from pep_variants.choose.unfit import passed_over
 from pep_variants.model.label import split_label
 from variants_index.candidate import Candidate
-from variants_index.evaluator import CandidateEvaluator
+from variants_index.evaluator import CandidateEvaluator, is_pinned
 from variants_index.finder import Project
 from variants_index.target import Target
 
+from ..older_builds import Judge
 from ..ordering import VariantOrdering
 from .errors import NoSolution
 from .failure import none_wanted
@@ -161,7 +162,10 @@ def explain(
     if chosen is not None:
         newer = [item for item in ordering.judged(project) if item[0] > chosen.release]  # type: ignore[operator] # versions
         warnings += filter(None, [passed_over(project, newer, chosen.release)])
-        warnings += filter(None, [older_build(chosen, evaluator, ordering)])
+        judge = Judge(plain, resolver.detector(target).platform, resolver.preferences)
+        pinned = is_pinned([need.specifier for need in needs])
+        better = older_build(chosen, evaluator, ordering, judge, pinned=pinned)
+        warnings += filter(None, [better])
     if project in ordering.missing:
         warnings.append(str(ordering.missing[project]))
     selection = ordering.selection(project, shown)

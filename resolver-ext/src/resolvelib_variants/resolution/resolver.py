@@ -19,7 +19,7 @@ from pep_variants.limits import CATALOG_BYTES
 from variants_index.cache.store import Store
 from variants_index.candidate import Candidate
 from variants_index.errors import BadResponse
-from variants_index.evaluator import CandidateEvaluator
+from variants_index.evaluator import CandidateEvaluator, is_pinned
 from variants_index.finder import PackageFinder
 from variants_index.http.ranges import MAX_DOWNLOAD
 from variants_index.http.session import Session
@@ -28,6 +28,7 @@ from variants_index.release_metadata import fetch_release_metadata
 from variants_index.target import Target
 from variants_plugins import PluginRunner, Sources
 
+from ..older_builds import Judge
 from .errors import NoSolution
 from .failure import explain_failure
 from .older_builds import older_build
@@ -200,6 +201,11 @@ class IndexResolver:
         )
         self._check_hashes(packages, hashes)
         warnings = [*plain.warnings, *notes.warnings]
+        pinned = {
+            wanted.project
+            for wanted in requirement_set.requirements
+            if is_pinned([str(wanted.requirement.specifier)])
+        }
         for package in packages:
             warnings += notes.disagreements.get((package.name, package.candidate.release), ())
             judged = provider.ordering.judged(package.name)
@@ -208,7 +214,14 @@ class IndexResolver:
             if package.file.yanked is not None:
                 reason = package.file.yanked or "no reason given"
                 warnings.append(f"{package.candidate} is yanked: {reason}")
-            warnings += filter(None, [older_build(package.candidate, evaluator, provider.ordering)])
+            better = older_build(
+                package.candidate,
+                evaluator,
+                provider.ordering,
+                Judge(plain, self.detector(target).platform, self.preferences),
+                pinned=package.name in pinned,
+            )
+            warnings += filter(None, [better])
             if every_variant and package.candidate.catalog is not None:
                 warnings.append(
                     f"{package.name} {package.version} is locked as variant {package.label} alone: "

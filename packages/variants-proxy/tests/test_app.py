@@ -674,6 +674,57 @@ class TestMachines:
         assert answer.status_code == 404
         assert "gpu" in answer.text
 
+    @pytest.mark.parametrize(
+        ("key", "label"),
+        [
+            ("h100-zen4", "cu128"),
+            ("cpu-zen4", "null"),
+            ("cuda=12.8,sm=9.0", "cu128"),
+            ("cuda=12.8,sm=8.6+9.0,cpu=zen4", "cu128"),
+            ("cpu-zen4,cuda=12.8,sm=9.0", "cu128"),
+            ("cuda=11.8,sm=9.0", "null"),
+        ],
+    )
+    def test_known_machines_and_facts(self, upstream, start, key, label):
+        upstream.add_release()
+        proxy = start(upstream)
+        assert proxy.files(key=key)[APP]["url"].split("/")[-2] == label
+        assert proxy.get(f"/p/{key}/simple/app/").status_code == 200
+        described = encode(Machine(name=key, target=host_target()))
+        assert proxy.files(key=described)[APP]["url"].split("/")[-2] == label
+        keyed = proxy.get("/simple/app/", headers={"Accept": JSON}, auth=(key, "v"))
+        assert keyed.status_code == 200
+
+    def test_a_machine_by_a_name_of_the_proxy(self, upstream, start):
+        upstream.add_release()
+        proxy = start(upstream, platforms={"gpu": "cuda=12.8,sm=9.0", "zen4": "cpu-zen4"})
+        assert proxy.files(key="gpu")[APP]["url"].split("/")[-2] == "cu128"
+        assert proxy.files(key="zen4")[APP]["url"].split("/")[-2] == "null"
+        text = proxy.get("/").text
+        assert "gpu — cuda=12.8,sm=9.0" in text
+        assert "zen4 — AMD Zen 4 CPU" in text
+
+    @pytest.mark.parametrize(
+        ("key", "words"),
+        [
+            ("h100-zen5", "did you mean h100-zen4"),
+            ("cuda=9.0", "cuda=9.0 is outside 11.0 to 15.20"),
+            ("gpu=9.0", "'gpu' is not known; there are cuda"),
+            ("local.toml", "unknown platform 'local.toml'"),
+            ("local", "unknown platform 'local'"),
+            ("..%2Flocal.toml", "Not Found"),
+            ("x" * 300 + "=1", "is not a valid platform key"),
+        ],
+    )
+    def test_no_machine(self, upstream, start, tmp_path, monkeypatch, key, words):
+        """Files of the proxy's own machine are never read for a client."""
+        monkeypatch.chdir(tmp_path)
+        for name in ("local", "local.toml"):
+            (tmp_path / name).write_text(write_platform(NVIDIA, "a test"))
+        answer = start(upstream).get(f"/p/{key}/simple/app/")
+        assert answer.status_code == 404
+        assert words in answer.text
+
     def test_floating(self, upstream, start):
         upstream.add_release("1.0", *MARKED)
         proxy = start(upstream, floating={"here": KEY})

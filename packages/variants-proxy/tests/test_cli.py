@@ -15,7 +15,9 @@ import httpx
 import pytest
 from machines import NVIDIA
 
+from pep_variants.detect.machines import machine_text
 from variants_proxy import Machine, encode, index_url
+from variants_proxy.key import decode
 
 COMMAND = [sys.executable, "-c", "from variants_proxy.cli import main; main()"]
 DEPLOY = Path(__file__).parents[1] / "deploy"
@@ -89,7 +91,10 @@ def test_serve_without_a_token(tmp_path, upstream):
     [
         ((), 2, "Error: there is no token: set VARIANTS_PROXY_TOKEN"),
         (("--token-file", "missing"), 1, "Error: missing: the token cannot be read"),
-        (("--open", "--platform", "gpu"), 2, "Error: --platform gpu: expected NAME=FILE"),
+        (("--open", "--platform", "gpu"), 2, "Error: --platform gpu: expected NAME=MACHINE"),
+        (("--open", "--platform", "gpu=none.toml"), 1, "none.toml: cannot be read: No such file"),
+        (("--open", "--platform", "gpu=h100-zen5"), 1, "variants-proxy: 'h100-zen5' is neither a"),
+        (("--open", "--platform", "gpu=cuda=9.0"), 1, "cuda=9.0 is outside 11.0 to 15.20"),
         (("--open", "--index", "ftp://host/"), 1, "variants-proxy: index "),
         (("--open", "--host", "192.0.2.1"), 1, "choose another address with --host and --port"),
     ],
@@ -107,6 +112,22 @@ def test_url(tmp_path):
     assert re.fullmatch(r"https://variants\.example/p/1~[\w-]+/simple/\n", done.stdout)
     done = run(tmp_path, "url", "--index", "own", "--platform", "h100")
     assert done.stdout == "http://127.0.0.1:4825/p/h100/i/own/simple/\n"
+    done = run(tmp_path, "url", "--platform", "h100-zen4")
+    assert done.stdout == "http://127.0.0.1:4825/p/h100-zen4/simple/\n"
+
+
+def test_url_of_facts_and_of_a_file(tmp_path):
+    (tmp_path / "ours.toml").write_text(machine_text("a100-zen3", "a test"))
+    found = {}
+    for machine in ("cuda=12.8,sm=9.0,cpu=zen4", "ours.toml"):
+        done = run(tmp_path, "url", "--platform", machine)
+        assert done.returncode == 0, done
+        (key,) = re.findall(r"/p/(1~[\w-]+)/simple/", done.stdout)
+        found[machine] = decode(key).platform.support("nvidia").features["sm_arch"][0]
+    assert [*found.values()] == ["90_real", "80_real"]
+    done = run(tmp_path, "url", "--platform", "cuda=9.0")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "cuda=9.0 is outside 11.0 to 15.20" in done.stderr
 
 
 def test_deployments_use_options_that_exist(tmp_path):

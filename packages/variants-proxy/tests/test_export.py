@@ -158,6 +158,13 @@ class TestPages:
         export(platform="cpu-zen4")
         assert "/null/" in files(tmp_path / "out")[APP]["url"]
 
+    def test_facts(self, upstream, export, tmp_path):
+        upstream.add_release("1.0")
+        export(platform="cuda=12.8,sm=9.0,cpu=zen4")
+        assert "/cu128/" in files(tmp_path / "out")[APP]["url"]
+        record = json.loads((tmp_path / "out" / "variants-export.json").read_text())
+        assert record["platform"] == "cuda=12.8,sm=9.0,cpu=zen4"
+
     def test_every_file(self, upstream, export, tmp_path):
         upstream.add_release("1.0")
         upstream.add("app", "app-1.0.tar.gz", b"source")
@@ -312,7 +319,7 @@ class TestProblems:
         assert not (tmp_path / "out").exists()
 
     def test_an_unknown_platform(self, export):
-        assert "such as h100-zen" in export(platform="h100", code=2).stderr
+        assert "did you mean h100-zen" in export(platform="h100", code=1).stderr
 
     def test_an_index_that_is_down(self, export):
         done = export(index="http://127.0.0.1:1/simple/", code=1)

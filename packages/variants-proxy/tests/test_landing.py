@@ -12,7 +12,6 @@ from publishers import LINUX, Publisher
 from upstream_server import wheel
 
 from pep_variants.formats.platform_file import write_platform
-from variants_index.named_platforms import named_platforms
 from variants_proxy import Machine, Upstream, encode
 from variants_proxy.installer_lines import INSTALLERS, Address
 from variants_proxy.landing_style import POLICY
@@ -26,7 +25,7 @@ def proxy(upstream, start):
     upstream.add_release("1.0")
     upstream.add_release("1.1")
     upstream.add("plain", "plain-1.0-py3-none-any.whl", wheel("plain-1.0-py3-none-any.whl"))
-    return start(upstream, platforms=named_platforms())
+    return start(upstream)
 
 
 def asked(proxy, project="app", **query):
@@ -105,7 +104,7 @@ class TestChoice:
     def test_files_of_the_system(self, upstream, start):
         tags = ("py3-none-manylinux_2_28_x86_64", "py3-none-win_amd64")
         upstream.add_release("1.0", tags=tags)
-        proxy = start(upstream, platforms=named_platforms())
+        proxy = start(upstream)
         text = asked(proxy, platform="h100-zen4", system="win").text
         assert "<code>app-1.0-py3-none-win_amd64.whl</code>: cu128" in text
         assert "manylinux" not in text
@@ -120,7 +119,7 @@ class TestChoice:
     def test_an_arm_cpu(self, upstream, start):
         tags = ("py3-none-manylinux_2_28_x86_64", "py3-none-manylinux_2_28_aarch64")
         upstream.add_release("1.0", tags=tags)
-        proxy = start(upstream, platforms=named_platforms())
+        proxy = start(upstream)
         text = asked(proxy, platform="gh200-grace", system="linux").text
         assert "manylinux_2_28_aarch64.whl</code>: cu130" in text
         assert "manylinux_2_28_x86_64" not in text
@@ -139,7 +138,7 @@ class TestCatalog:
         upstream.add("torch", plain, wheel(plain))
         upstream.faults["/whl/cu126/torch/"] = (500, {}, b"")
         catalog = str(tmp_path / "torch.toml")
-        proxy = start(upstream, platforms=named_platforms(), catalog=catalog)
+        proxy = start(upstream, catalog=catalog)
         text = asked(proxy, "torch", platform="h100-zen4", system="linux").text
         assert "What this machine gets: torch 2.9.0<" in text
         assert "<strong>Variant cuda12.8</strong>" in text
@@ -201,7 +200,7 @@ def test_in_a_browser(upstream, start, tmp_path):
     upstream.add_release("1.0")
     own = tmp_path / "own.toml"
     own.write_text(write_platform(NVIDIA, "a test"))
-    proxy = start(upstream, platforms={**named_platforms(), "ours": own})
+    proxy = start(upstream, platforms={"ours": own})
     with browsing(find_browser(), tmp_path / "browser") as tab:
         tab.open(f"{proxy.url}/")
         assert tab.evaluate("document.compatMode") == "CSS1Compat"

@@ -13,6 +13,7 @@ import click
 from pep_variants.errors import VariantError, redacted
 from variants_proxy.errors import InvalidSetting
 from variants_proxy.listening import LOOPBACK, PORT, is_wildcard, listen
+from variants_proxy.source_options import complete_machines, named_machine
 from variants_proxy.upstream_options import PYPI, bare_url, split_token
 
 from .daemon.background import start_in_background, stop_running
@@ -82,8 +83,9 @@ def cli() -> None:
     "--platform",
     "platforms",
     multiple=True,
-    metavar="NAME=FILE",
-    help="Platform file and its name in URLs; repeatable.",
+    metavar="NAME=MACHINE",
+    help="Machine and its name in URLs, beside the known ones: a platform file, or facts such as "
+    "cuda=12.8,sm=9.0,cpu=zen4; repeatable.",
 )
 @click.option(
     "--name",
@@ -126,7 +128,10 @@ def serve(
         _serve_in_background(environ)
         return
     found = _indexes(indexes, links, environ)
-    described = [_split_platform(text) for text in platforms]
+    try:
+        described = [named_machine(text) for text in platforms]
+    except VariantError as error:
+        raise click.ClickException(str(error)) from None
     path = state_path(environ)
     before = read_state(path)
     if before is not None and before.responds():
@@ -195,7 +200,14 @@ def serve(
 @cli.command()
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="File.")
 @click.option("--url", "only_url", is_flag=True, help="Print only the URL, for --index-url.")
-@click.option("--platform", default="", metavar="NAME", help="Platform file that the proxy has.")
+@click.option(
+    "--platform",
+    default="",
+    metavar="NAME",
+    shell_complete=complete_machines,
+    help="Machine in place of this one: a name that the proxy knows, such as h100-zen4, or facts "
+    "such as cuda=12.8,sm=9.0,cpu=zen4.",
+)
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
 @click.pass_obj
 def config(
@@ -308,19 +320,6 @@ def _indexes(
         used = used_indexes(parse(["sync"]), Scope.TOOL, Place(here, here, environ))
         found = list(used.indexes.values())
     return distinct(found or [UserIndex(PYPI)])
-
-
-def _split_platform(text: str) -> tuple[str, Path]:
-    name, equals, path = text.partition("=")
-    if not equals:
-        raise click.UsageError(f"--platform {text}: expected NAME=FILE")
-    from pep_variants.formats.platform_file import load_platform
-
-    try:
-        load_platform(path)
-    except VariantError as error:
-        raise click.ClickException(str(error)) from None
-    return name, Path(path).absolute()
 
 
 def _platform_key(options: Options, environ: Mapping[str, str]) -> PlatformKey:

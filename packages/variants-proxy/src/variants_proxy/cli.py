@@ -13,7 +13,13 @@ from pep_variants.errors import VariantError
 from .errors import ProxyError
 from .export_command import export_command
 from .listening import LOOPBACK, PORT, is_wildcard, listen
-from .source_options import catalog_options, catalog_settings, index_options
+from .source_options import (
+    catalog_options,
+    catalog_settings,
+    complete_machines,
+    index_options,
+    named_machine,
+)
 
 TOKEN_VARIABLE = "VARIANTS_PROXY_TOKEN"  # noqa: S105 - a name
 _VARIABLES = {"auto_envvar_prefix": "VARIANTS_PROXY", "show_default": True}
@@ -48,8 +54,9 @@ cli.add_command(export_command)
 @click.option(
     "--platform",
     multiple=True,
-    metavar="NAME=FILE",
-    help="Platform file and its name in URLs, beside those that are shipped; repeatable.",
+    metavar="NAME=MACHINE",
+    help="Machine and its name in URLs, beside the known ones: a platform file, or facts such as "
+    "cuda=12.8,sm=9.0,cpu=zen4; repeatable.",
 )
 @click.option(
     "--name",
@@ -99,7 +106,6 @@ def serve(
     values. Put URLs with passwords there: other users of the machine can read options.
     """
     from pep_variants.settings.cache_directory import cache_directory
-    from variants_index.named_platforms import named_platforms
 
     from .settings import Settings
     from .upstream_options import read_upstreams
@@ -109,7 +115,7 @@ def serve(
     settings = Settings(
         read_upstreams(index, find_links, here),
         cache or cache_directory(os.environ, "proxy"),
-        {**named_platforms(), **dict(map(_named_platform, platform))},
+        dict(map(named_machine, platform)),
         hosts=(*name, *([] if is_wildcard(host) else [host])),
         compress=is_open or not host.startswith("127."),
         access_log=access_log,
@@ -147,8 +153,10 @@ def serve(
 @click.option(
     "--platform",
     default="",
-    metavar="NAME",
-    help="Platform file that the proxy knows, in place of this machine.",
+    metavar="MACHINE",
+    shell_complete=complete_machines,
+    help="Machine in place of this one: a name that the proxy knows, such as h100-zen4, facts such "
+    "as cuda=12.8,sm=9.0,cpu=zen4, or a platform file, which the proxy need not have.",
 )
 @click.option(
     "--keyed",
@@ -165,7 +173,7 @@ def url(proxy: str, index: str, platform: str, keyed: bool) -> None:
     from .urls import index_url, keyed_url
 
     base = proxy_base(proxy)
-    key = platform or _key()
+    key = _key(platform)
     if keyed:
         token = os.environ.get(TOKEN_VARIABLE, "").strip()
         click.echo(keyed_url(base, key, token, index or None))
@@ -173,16 +181,21 @@ def url(proxy: str, index: str, platform: str, keyed: bool) -> None:
     click.echo(base + index_url(key, index or None))
 
 
-def _key() -> str:
+def _key(platform: str) -> str:
+    """Return the key of *platform*, or of the machine of the settings where it is empty."""
+    from .key import PLATFORM_NAME, encode
+
+    if platform and (PLATFORM_NAME.fullmatch(platform) and not platform.endswith(".toml")):
+        return platform
     from pep_variants.settings.loader import load_preferences
 
     from .host_machine import described_machine
-    from .key import encode
 
     def warn(text: str) -> None:
         click.echo(f"variants-proxy: {text}", err=True)
 
-    return encode(described_machine(load_preferences({}, os.environ, warn=warn)))
+    options = {"variant-platform": platform or None}
+    return encode(described_machine(load_preferences(options, os.environ, warn=warn)))
 
 
 def _token(path: Path | None) -> str:
@@ -197,13 +210,3 @@ def _token(path: Path | None) -> str:
             f"there is no token: set {TOKEN_VARIABLE}, use --token-file, or --open for all clients"
         )
     return token.strip()
-
-
-def _named_platform(text: str) -> tuple[str, Path]:
-    from pep_variants.formats.platform_file import load_platform
-
-    name, equals, path = text.partition("=")
-    if not equals:
-        raise click.UsageError(f"--platform {text}: expected NAME=FILE")
-    load_platform(path)
-    return name, Path(path).absolute()

@@ -18,6 +18,9 @@ from pathlib import Path
 from packaging.utils import canonicalize_name, canonicalize_version
 from packaging.version import Version
 
+from pep_variants.detect.known_machines import BY_NAME
+from pep_variants.detect.machines import load_machine, names_file
+from pep_variants.errors import PlatformFileError
 from pep_variants.formats.platform_file import load_platform, write_platform
 from pep_variants.model.filename import read_version
 from pep_variants.model.platform import Platform
@@ -48,7 +51,7 @@ class ClientSettings:
     """A client to register, for in-place pages.
 
     Attributes:
-        key: platform key of its machine, or the name of a platform file.
+        key: platform key of its machine.
         locked: what a lock file has, by project and version: labels (`cu128`), of which each tag
             set gets the first that it has; or URLs of wheels (`…/.variant/cu128/torch-….whl`, with
             and without a label), which stand for their tags alone: so a lock file with one label
@@ -73,6 +76,7 @@ class Clients:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._decode = lru_cache(maxsize=1024)(decode)
+        self._known = lru_cache(maxsize=1024)(load_machine)
         self._platforms: dict[str, tuple[tuple[int, int], Platform]] = {}
         self._registered: LRUCache[str, Client] = LRUCache(_MOST)
 
@@ -147,14 +151,26 @@ class Clients:
         machine = self._decode(key)
         if not machine.name:
             return Client(machine, key, floating)
-        path = self._settings.platforms.get(machine.name)
-        if path is None:
-            raise InvalidKey(
-                f"unknown platform {machine.name!r}; {_known(machine.name, self._settings)}"
-            )
-        platform, version = self._platform(path)
+        platform, version = self._named(machine.name)
         # The file may change: choices for its old contents must not be used for the new ones.
         return Client(replace(machine, platform=platform), f"{key}@{version}", floating)
+
+    def _named(self, name: str) -> tuple[Platform, str]:
+        """Return the platform called *name*, and the version of its file.
+
+        Raises:
+            InvalidKey: there is none.
+            VariantError: its platform file cannot be read.
+        """
+        given = self._settings.platforms.get(name, name)
+        if isinstance(given, Path):
+            return self._platform(given)
+        if names_file(given):  # no client names files of this machine
+            raise InvalidKey(f"unknown platform {name!r}; {_known(name, self._settings)}")
+        try:
+            return self._known(given), ""
+        except PlatformFileError as error:
+            raise InvalidKey(str(error)) from None
 
     def _platform(self, path: Path) -> tuple[Platform, str]:
         try:
@@ -170,7 +186,7 @@ class Clients:
 
 def _known(name: str, settings: Settings) -> str:
     """Return the platforms that may be meant by *name*, in words."""
-    known = sorted(settings.platforms)
+    known = sorted({*settings.platforms, *BY_NAME})
     close = get_close_matches(name, known, _SHOWN) if len(known) > _SHOWN else []
     listed = ", ".join(close or known[:_SHOWN]) or "none"
     more = len(known) - _SHOWN

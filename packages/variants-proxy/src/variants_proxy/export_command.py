@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from .errors import ExportError
-from .source_options import catalog_options, catalog_settings, index_options
+from .source_options import catalog_options, catalog_settings, complete_machines, index_options
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -25,9 +26,11 @@ _ENVVARS = {"auto_envvar_prefix": "VARIANTS_PROXY", "show_default": True}
 @click.option(
     "--platform",
     required=True,
-    metavar="FILE|NAME",
+    metavar="MACHINE",
     allow_from_autoenv=False,
-    help="Platform file of the machine, or the name of a shipped one.",
+    shell_complete=complete_machines,
+    help="Machine: a platform file, a name such as h100-zen4, or facts such as "
+    "cuda=12.8,sm=9.0,cpu=zen4.",
 )
 @click.option(
     "--project",
@@ -87,11 +90,11 @@ def export_command(
             problem = str(error).splitlines()[0]
             raise click.UsageError(f"--project {text}: not a requirement: {problem}") from None
     here = Path.cwd()
-    name, path = _platform(platform)
+    name, files_by_name = _platform(platform)
     settings = Settings(
         read_upstreams(index, find_links, here),
         cache or cache_directory(os.environ, "proxy"),
-        {name: path},
+        files_by_name,
         **catalog_settings(catalog, catalog_mirror, here),
     )
     record: dict[str, object] = {
@@ -138,24 +141,19 @@ async def _export(
         service.upstreams.close()
 
 
-def _platform(text: str) -> tuple[str, Path]:
-    """Return name and path of the platform file that is meant by *text*."""
-    from pep_variants.formats.platform_file import load_platform
-    from variants_index.named_platforms import named_platforms
+def _platform(text: str) -> tuple[str, Mapping[str, Path]]:
+    """Return the name of the machine that is meant by *text*, and its file by that name.
+
+    Raises:
+        PlatformFileError: there is no such file or machine.
+    """
+    from pep_variants.detect.machines import load_machine, names_file
 
     from .key import PLATFORM_NAME
 
-    known = named_platforms()
+    load_machine(text)
+    if not names_file(text):
+        return text, {}
     path = Path(text)
-    if text in known and not path.exists():
-        return text, known[text]
-    if not path.exists():
-        from difflib import get_close_matches
-
-        close = ", ".join(get_close_matches(text, known, 5)) or "h100-zen4, cpu-x86-64-v3, …"
-        raise click.UsageError(
-            f"--platform {text}: neither a file nor a shipped platform such as {close}"
-        )
-    load_platform(path)
     name = path.stem if PLATFORM_NAME.fullmatch(path.stem) else "machine"
-    return name, path.absolute()
+    return name, {name: path.absolute()}

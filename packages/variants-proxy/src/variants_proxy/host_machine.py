@@ -26,7 +26,7 @@ def described_machine(
         answers: properties that plugins answered, by `provider_id`.
 
     Raises:
-        PlatformFileError: the platform file cannot be read.
+        PlatformFileError: the platform file cannot be read, or there is no such machine.
     """
     from pep_variants.model.platform import Platform
 
@@ -34,9 +34,9 @@ def described_machine(
         return Machine(preferences=preferences)
     stated, detected = Platform(), Platform()
     if preferences.platform_file is not None:
-        from pep_variants.formats.platform_file import load_platform
+        from pep_variants.detect.machines import load_machine
 
-        stated = load_platform(preferences.platform_file)
+        stated = load_machine(preferences.platform_file)
     elif target is None or target == host_target():
         from pep_variants.detect.detector import Detector
 

@@ -1,13 +1,14 @@
 """Platform keys: the part of a URL that describes the client's machine.
 
-A key is one of two things:
+A key is one of these:
 
-* the name of a platform file of the proxy (``h100-zen4``), or
+* the name of a platform file of the proxy (``ours``), or of a known machine (``h100-zen4``),
+* facts (``cuda=12.8,sm=9.0,cpu=zen4``), as `pep_variants.detect.machines` reads them, or
 * ``1~`` and a description: canonical JSON, packed (see `key_codec`), in base64url without padding.
 
 The JSON has these members, empty ones are left out:
 
-* ``f``: name of a platform file of the proxy, in place of ``p``.
+* ``f``: name of a platform file of the proxy or of a known machine, or facts, in place of ``p``.
 * ``p``: supported properties: namespace to features, the most preferred first. A feature is
   ``[name, value, …]``, its values most preferred first, or only its name for the one value
   ``on``.
@@ -54,6 +55,8 @@ MAX_TEXT = 16 * 1024
 PLATFORM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """Valid names of platform files in URLs."""
 
+_FACTS = re.compile(r"(?=[^=]*=)[A-Za-z0-9][A-Za-z0-9._,=+-]{0,255}")
+
 TARGET = re.compile(r"(linux|win|macosx|android|ios|freebsd)-[a-z0-9_]{1,32}")
 
 _PROVIDER_ID = re.compile(rf"[0-9a-f]{{{PROVIDER_ID_LENGTH}}}")
@@ -80,7 +83,8 @@ class Machine:
     Attributes:
         platform: supported properties of a platform file, for any provider that metadata names.
         detected: properties that the built-in providers detected, see `Detector`.
-        name: of a platform file of the proxy, in place of `platform`; empty for none.
+        name: of a platform file of the proxy or of a known machine, or facts, in place of
+            `platform`; empty for none.
         target: operating system and processor, ``linux-x86_64``, ``win-x86_64``,
             ``macosx-aarch64``: variants of wheels for other platforms are not selected. Empty if
             unknown.
@@ -110,10 +114,10 @@ def encode(machine: Machine) -> str:
     Raises:
         InvalidKey: the name or target is not valid, or the key is too long for a URL.
     """
-    if machine.name and not PLATFORM_NAME.fullmatch(machine.name):
+    if machine.name and not _is_name(machine.name):
         raise InvalidKey(
             f"{shortened(machine.name)} is not a valid platform name: "
-            f"it must match {PLATFORM_NAME.pattern}"
+            f"it must match {PLATFORM_NAME.pattern}, or be facts such as cuda=12.8,sm=9.0"
         )
     if machine.target and not TARGET.fullmatch(machine.target):
         raise InvalidKey(
@@ -132,13 +136,13 @@ def encode(machine: Machine) -> str:
 
 
 def decode(key: str) -> Machine:
-    """Return the machine that *key* describes, or only the name of its platform file.
+    """Return the machine that *key* describes, or only its name or facts.
 
     Raises:
         InvalidKey: it is neither a name nor a result of `encode`.
     """
     if not key.startswith(_PREFIX):
-        if not PLATFORM_NAME.fullmatch(key):
+        if not _is_name(key):
             raise InvalidKey(f"{shortened(key)} is not a valid platform key")
         return Machine(name=key)
     if len(key) > MAX_KEY:
@@ -155,6 +159,10 @@ def decode(key: str) -> Machine:
     if canonical != key:
         raise InvalidKey(f"{shortened(key)} is not a valid platform key: not in canonical form")
     return machine
+
+
+def _is_name(text: str) -> bool:
+    return bool(PLATFORM_NAME.fullmatch(text) or _FACTS.fullmatch(text))
 
 
 def _too_long(size: int) -> str:

@@ -10,7 +10,8 @@ from urllib.parse import unquote
 
 from packaging.version import Version
 
-from variants_index.named_platforms import platform_title
+from pep_variants.detect.known_machines import KNOWN_MACHINES
+from pep_variants.formats.platform_file import platform_title
 from variants_index.platforms import is_for_platform
 
 from .choice import normalized
@@ -70,9 +71,7 @@ class Landing:
         view = View(
             base,
             token,
-            await self._service.upstreams.compute(
-                lambda: {name: _title(path) for name, path in sorted(settings.platforms.items())}
-            ),
+            await self._service.upstreams.compute(lambda: _titles(settings.platforms)),
             [(item.name, bare_url(item.url)) for item in settings.upstreams],
             asked,
             found,
@@ -160,6 +159,16 @@ def _described(
 
 def _is_for(filename: str, target: str) -> bool:
     return is_for_platform(filename.removesuffix(".whl").rpartition("-")[2], target)
+
+
+def _titles(platforms: Mapping[str, Path | str]) -> dict[str, str]:
+    """Return the titles of all platforms that the proxy knows, by name."""
+    known = {machine.name: machine.title for machine in KNOWN_MACHINES}
+    own = {
+        name: _title(given) if isinstance(given, Path) else known.get(given, given)
+        for name, given in platforms.items()
+    }
+    return dict(sorted({**known, **own}.items()))
 
 
 @lru_cache(maxsize=1024)

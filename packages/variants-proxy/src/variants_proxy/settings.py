@@ -131,7 +131,8 @@ class Settings:
     Attributes:
         upstreams: in order of priority; the first one that has a project provides all its files.
         cache: directory of the cache; proxies may share it.
-        platforms: platform files by their name in URLs.
+        platforms: machines by their name in URLs, beside the known ones: paths of platform files,
+            or, as text, names and facts.
         floating: platform keys by a name whose key may change (``here`` for this machine). With
             such a name files have neither label nor hash, so that a lock file fits every machine;
             responses must not be cached.
@@ -159,7 +160,7 @@ class Settings:
 
     upstreams: tuple[Upstream, ...]
     cache: Path
-    platforms: Mapping[str, Path] = field(default_factory=dict)
+    platforms: Mapping[str, Path | str] = field(default_factory=dict)
     floating: Mapping[str, str] = field(default_factory=dict)
     hosts: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)

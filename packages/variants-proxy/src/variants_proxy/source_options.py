@@ -8,11 +8,40 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
     from pep_variants.choose.preferences import Preferences
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def complete_machines(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return the known machines whose names begin with *incomplete*, and files where none does."""
+    from pep_variants.detect.known_machines import names_beginning
+
+    names = map(CompletionItem, names_beginning(incomplete))
+    return [CompletionItem(incomplete, type="file"), *names]
+
+
+def named_machine(text: str) -> tuple[str, Path | str]:
+    """Return name and machine of *text*, ``NAME=MACHINE``, as in `Settings.platforms`.
+
+    Raises:
+        click.UsageError: it has no name.
+        PlatformFileError: there is no such file or machine.
+    """
+    from pep_variants.detect.machines import load_machine, names_file
+
+    name, equals, machine = text.partition("=")
+    if not equals:
+        raise click.UsageError(
+            f"--platform {text}: expected NAME=MACHINE; known machines need no option"
+        )
+    load_machine(machine)
+    return name, Path(machine).absolute() if names_file(machine) else machine
 
 
 def index_options(command: _Command) -> _Command:

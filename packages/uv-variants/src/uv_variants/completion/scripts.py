@@ -39,9 +39,10 @@ def bash(script: str, program: str, options: Sequence[Word], commands: Sequence[
 
 
 def _bash_values(word: Word) -> str:
-    if word.is_file:
-        return 'COMPREPLY=($(compgen -f -- "${cur}"))'
-    return f'COMPREPLY=($(compgen -W "{" ".join(word.values)}" -- "${{cur}}"))'
+    kinds = ["-f"] if word.is_file else []
+    if word.values or not kinds:
+        kinds.append(f'-W "{" ".join(word.values)}"')
+    return f'COMPREPLY=($(compgen {" ".join(kinds)} -- "${{cur}}"))'
 
 
 def zsh(script: str, program: str, options: Sequence[Word], commands: Sequence[Word]) -> str:
@@ -62,7 +63,10 @@ def _zsh_option(word: Word) -> str:
     many = "*" if word.repeatable else ""
     if not word.metavar:
         return _zsh(f"{many}{word.text}[{help_text}]")
-    action = f"({' '.join(word.values)})" if word.values else "_files" if word.is_file else " "
+    values = " ".join(word.values)
+    action = f"({values})" if values else " "
+    if word.is_file:
+        action = f"{{compadd -- {values}; _files}}" if values else "_files"
     return _zsh(f"{many}{word.text}=[{help_text}]:{word.metavar}:{action}")
 
 
@@ -98,10 +102,8 @@ def _fish_option(word: Word) -> str:
     text = f"-l {word.name} -d {_fish(word.help)}"
     if not word.metavar:
         return text
-    if word.is_file:
-        return f"{text} -r -F"
     values = f" -a {_fish(' '.join(word.values))}" if word.values else ""
-    return f"{text} -r -f{values}"
+    return f"{text} -r {'-F' if word.is_file else '-f'}{values}"
 
 
 def _fish(text: str) -> str:

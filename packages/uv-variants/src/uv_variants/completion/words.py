@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pep_variants.choose.options import OPTIONS
+from pep_variants.detect.known_machines import KNOWN_MACHINES
 
 from ..own_options import FLOATING, OWN_COMMANDS, OWN_OPTIONS, PINNED
 
 _VALUES = {
     "variant-lock": (PINNED, FLOATING),
     "variant-on-plugin-error": ("abort", "skip"),
+    "variant-platform": tuple(machine.name for machine in KNOWN_MACHINES),
     "variant-plugin-sandbox": ("auto", "off"),
 }
 
@@ -23,7 +25,7 @@ class Word:
         text: as it is typed; options with dashes.
         help: one sentence, without the last full stop.
         metavar: placeholder of an option's value, empty without one.
-        values: what the value may be, empty if that is not limited.
+        values: what the value may be, besides a path if it `is_file`; empty if that is not limited.
         repeatable: may be given several times.
     """
 
@@ -40,8 +42,8 @@ class Word:
 
     @property
     def is_file(self) -> bool:
-        """Whether the value is a path."""
-        return self.metavar == "FILE"
+        """Whether the value may be a path."""
+        return self.metavar in ("FILE", "MACHINE")
 
 
 def own_options() -> list[Word]:

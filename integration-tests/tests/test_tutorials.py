@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from support.documents import Page
+from support.documents import Command, Page
 from support.environments import PIPS, ROOT
 from support.published_builds import TORCH, published, standing_in
 from support.servers import free_port
@@ -45,3 +45,23 @@ def test_publish(reader):
     port = str(free_port())
     reader.environ["PIP_INDEX_URL"] = f"http://127.0.0.1:{port}/simple/"  # has no other pip
     reader.follow(Page(ROOT / "docs/tutorials/publish.md"), replaced={"8000": port})
+
+
+def test_provider_plugin(reader):
+    reader.use_python()
+    reader.use_pip(PIPS[-1])
+    reader.use_shim()
+    reader.use_uv()
+    reader.use_variants()
+    reader.environ["RAM_VARIANT_PROVIDER_FORCE_GB"] = "64"  # whatever this machine has
+    page = Page(ROOT / "docs/tutorials/provider-plugin.md")
+    failing = ("pip install --force-reinstall", "pip install --python uv-env --reinstall")
+    reader.follow(
+        page,
+        replaced={"8000": str(free_port())},
+        failing=[
+            step.text
+            for step in page.steps
+            if isinstance(step, Command) and any(words in step.text for words in failing)
+        ],
+    )

@@ -142,9 +142,12 @@ def report(context: Context, prepared: PreparedRun, code: int) -> None:
         check_after(state)
         learn_afterwards(prepared)
         return
-    for refusal in session.refusals():
+    refusals = session.refusals()
+    for refusal in refusals:
         warn(refusal)
     after_failure(state, [*context.requested, *session.noted_projects()])
     plugins = prepared.plan.plugins
-    for problem in plugins.failures.values() if plugins else ():
-        warn(str(problem))
+    failures = map(str, plugins.failures.values()) if plugins else ()
+    for problem in dict.fromkeys(failures):
+        if problem not in refusals:
+            warn(problem)

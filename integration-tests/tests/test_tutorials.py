@@ -55,10 +55,12 @@ def test_provider_plugin(reader):
     reader.use_variants()
     reader.environ["RAM_VARIANT_PROVIDER_FORCE_GB"] = "64"  # whatever this machine has
     page = Page(ROOT / "docs/tutorials/provider-plugin.md")
+    port = str(free_port())
+    reader.environ["PIP_INDEX_URL"] = f"http://127.0.0.1:{port}/simple/"  # has no other pip
     failing = ("pip install --force-reinstall", "pip install --python uv-env --reinstall")
     reader.follow(
         page,
-        replaced={"8000": str(free_port())},
+        replaced={"8000": port},
         failing=[
             step.text
             for step in page.steps

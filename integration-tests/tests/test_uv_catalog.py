@@ -131,6 +131,7 @@ def test_pip_install(every_machine: Machine, index: Index, places: Places, catal
     machine.create_environment(PYTHON)
     dry = machine.run("pip", "install", "--dry-run", "torchvision")
     assert dry.code == 0, dry
+    assert "Variant cuda12.8 for torchvision 0.9.0+cu128: CUDA driver" in dry.err, dry
     assert "torch==2.9.0+cu128" in dry.err
     assert not [path for path in places.requests if path.endswith("x86_64.whl") and "cpu" in path]
     done = machine.run("pip", "install", "torchvision")

@@ -213,6 +213,29 @@ def test_a_dry_run_shows_what_the_run_does(machine: Machine, index: Index) -> No
         assert {*changes(done.err)} <= {*changes(plan.err)}, (plan, done)
 
 
+@pytest.mark.matrix
+def test_a_dry_run_says_why(every_machine: Machine, index: Index) -> None:
+    machine = every_machine.with_environ({"UV_DEFAULT_INDEX": index.url, **CUDA_12_8})
+    machine.create_environment(PYTHON)
+
+    def said(*arguments: str) -> list[str]:
+        done = machine.run(*arguments)
+        assert done.code == 0, done
+        return [line for line in done.err.splitlines() if "ariant" in line]
+
+    command = ("pip", "install", "app")
+    plan = said(*command, "--dry-run")
+    assert plan == said(*command)
+    assert plan[0].startswith("Variant cu128 for app 1.0: ")
+    assert said(*command, "--dry-run") == []  # it is there
+    assert said("--variant", "app=cu126", *command, "--dry-run") == [
+        "Variant cu126 for app 1.0: asked for"
+    ]
+    assert said(*command, "--upgrade", "--dry-run") == []
+    done = machine.run("-v", *command, "--dry-run", "--reinstall")
+    assert "Variants of app 1.0:\n  cu128  chosen" in done.err
+
+
 def test_a_dry_run_of_sync(machine: Machine, index: Index) -> None:
     machine = machine.with_environ({"UV_DEFAULT_INDEX": index.url, "UV_PYTHON": PYTHON})
     if "--dry-run" not in machine.plain("sync", "--help").out:

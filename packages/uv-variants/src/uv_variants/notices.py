@@ -9,6 +9,7 @@ from pep_variants.errors import shortened
 
 from . import lock_advice
 from .catalog_builds import builds_taken, failures
+from .dry_run import would_take
 from .forced_variants import admitted_choices
 from .locked_variants import Lock
 from .report import report_variants, warn, why_missing
@@ -77,7 +78,11 @@ def after_failure(state: InstalledState, names: Iterable[str]) -> None:
 def _report_taken(state: InstalledState, noted: Iterable[str]) -> list[str]:
     """Print the variants that were taken; return the names of their projects."""
     context = state.context
-    if context.is_quiet or context.invocation.has("dry-run"):
+    if context.is_quiet:
+        return []
+    if context.invocation.has("dry-run"):
+        would = list(would_take(state, verbose=context.is_verbose))
+        report_variants(would, state.choices, verbose=context.is_verbose)
         return []
     if context.invocation.command == ("run",) and not context.is_verbose:
         return []  # the output is the program's

@@ -25,6 +25,7 @@ from variants_cli.main import cli
 from variants_index import named_platforms
 
 from .environments import clean_environ
+from .json_outputs import check_output
 
 # Ends the process just before a rename: what replaces a file, in a directory.
 _PROGRAM = """
@@ -132,8 +133,11 @@ def _answer(arguments: list[str]) -> dict[str, Any] | None:
     done = CliRunner().invoke(cli, arguments)
     if done.exception is not None and not isinstance(done.exception, SystemExit | VariantError):
         raise done.exception
-    tree: dict[str, Any] = {} if done.exit_code else json.loads(done.stdout)
-    return tree or None
+    if done.exit_code:
+        return None
+    check_output(arguments, done.stdout)
+    tree: dict[str, Any] = json.loads(done.stdout)
+    return tree
 
 
 def _label(filename: str | None) -> str | None:

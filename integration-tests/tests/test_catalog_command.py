@@ -9,6 +9,7 @@ import pytest
 from pep_variants.formats import toml
 from support.environments import Result, clean_environ
 from support.index_server import Resource, served
+from support.json_outputs import check_output
 from support.wheels import Wheel
 
 pytestmark = pytest.mark.one
@@ -96,6 +97,7 @@ class World:
             capture_output=True, text=True, cwd=self.folder, timeout=120, check=False,
             env=clean_environ(environ),
         )  # fmt: skip
+        check_output([str(argument) for argument in arguments], done.stdout)
         return Result(done.returncode, done.stdout, done.stderr)
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from support.environments import Result, clean_environ
 from support.index import Answer, Index
+from support.json_outputs import check_output
 from support.plugins import acme_index
 from support.projects import CUDA_12_8, app, app_index, cuda
 from support.wheels import Release, SourceDistribution, Wheel
@@ -46,6 +47,7 @@ def variants(tmp_path):
             capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False,
             env=environ(tmp_path, env), **options,
         )  # fmt: skip
+        check_output([str(argument) for argument in arguments], done.stdout)
         return Result(done.returncode, done.stdout, done.stderr)
 
     return run

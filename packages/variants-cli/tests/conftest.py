@@ -16,6 +16,8 @@ from variants_cli.main import main
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[3] / "integration-tests"))  # for `support`
 
+from support.json_outputs import check_output
+
 
 def row(path, data):
     digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
@@ -116,6 +118,7 @@ def variants(capsys):
             signal.signal(signal.SIGTERM, handler)
         out, err = capsys.readouterr()
         assert "Traceback" not in err
+        check_output([str(argument) for argument in arguments], out)
         return Result(caught.value.code, out, err)
 
     return run

@@ -34,7 +34,7 @@ docs: $(VENV)/.done ## the documentation site, in build/site; needs Python 3.11 
 	@echo build/site/index.html
 
 recording: $(VENV)/.done wheels ## the picture of the first page, from the README's commands on PyPI
-	$(RUN)/python integration-tests/demo/recording.py
+	cd integration-tests && ../$(RUN)/python -m demo.recording
 
 test: $(VENV)/.done ## run all tests
 	$(RUN)/pytest -n auto --dist worksteal $(ARGS)

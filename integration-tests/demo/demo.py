@@ -6,7 +6,8 @@
    the build that fits this machine.
 4. Unmodified uv does the same, started by ``uv-variants``.
 5. An index laid out as in the PyTorch tutorial, and pip on machines with different drivers.
-6. The catalogue: builds that PyPI has under several names, for a machine with a GPU and without.
+6. A whole index as it was published: 38 projects, recorded in January 2026, with tiny wheels.
+7. The catalogue: builds that PyPI has under several names, for a machine with a GPU and without.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from conformance.field.standin import Standin
 from support.environments import ROOT, clean_environ
 from support.index import index_of, served
 from support.loopback import served_folder
@@ -44,6 +47,15 @@ MACHINES = (
     (None, None, "null"),
 )
 
+# Known machines, and what they should get of torch 2.9.0 from the published index, with Linux.
+KNOWN_MACHINES = (
+    ("h100-zen4", "cuda12.8"),
+    ("rtx-5090-zen5", "cuda13.0"),
+    ("mi300x-rocm6.4", "rocm6.4"),
+    ("arc-b580-zen3", "xpu"),
+    ("cpu-haswell", "null"),
+)
+
 # Projects of PyPI, and what is installed of them with a GPU and without.
 EXISTING = (
     ("cupy", "-cuda13", ""),  # without a GPU only its sources, which need CUDA
@@ -60,6 +72,7 @@ def main() -> int:
         python = make_environment(work / "env")
         numpy(work, python)
         torch(python)
+        published_index(python)
         existing_builds(python)
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -181,6 +194,25 @@ def torch(python: str) -> None:
             )  # fmt: skip
             if f"Would install torch-2.8.0-{expected}" not in printed:
                 wrong.append(f"driver {driver}: expected {expected}")
+    if wrong:
+        sys.exit("; ".join(wrong))
+
+
+def published_index(python: str) -> None:
+    """Ask pip for torch from the index that the field published."""
+    heading("torch, from the published index of 38 projects as recorded, for known machines")
+    wrong = []
+    with served(Standin()) as index:
+        for machine, expected in KNOWN_MACHINES:
+            print()
+            printed = run(
+                python, "-m", "pip", "install", "--dry-run", "--no-deps",
+                "--variant-platform", machine, "--index-url", index.url, "torch==2.9.0",
+                show=f"pip install --variant-platform {machine} --index-url … torch==2.9.0",
+                env=clean_environ(),
+            )  # fmt: skip
+            if sys.platform == "linux" and f"Would install torch-2.9.0-{expected}" not in printed:
+                wrong.append(f"{machine}: expected {expected}")
     if wrong:
         sys.exit("; ".join(wrong))
 

@@ -13,12 +13,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 from demo.terminal import Typed, svg
 from support.documents import Command, Page
 from support.environments import ROOT, clean_environ
-from variants_index.named_platforms import named_platforms
 
 OUTPUT = ROOT / "docs" / "pictures" / "first-commands.svg"
 MACHINE = "h100-sapphirerapids"
@@ -36,8 +33,7 @@ def recorded(commands: list[str]) -> list[Typed]:
         subprocess.run([sys.executable, "-m", "venv", str(folder / "env")], check=True)
         (folder / "dist").symlink_to(ROOT / "dist")
         path = f"{folder / 'env' / 'bin'}{os.pathsep}{os.environ['PATH']}"
-        platform = str(named_platforms()[MACHINE])
-        environ = {"HOME": str(folder), "PATH": path, "VARIANTS_PLATFORM": platform}
+        environ = {"HOME": str(folder), "PATH": path, "VARIANTS_PLATFORM": MACHINE}
         found = []
         for command in commands:
             print(f"$ {command}", flush=True)

@@ -13,7 +13,6 @@ from pep_variants.catalog.store import DirectoryCatalog
 from support.documents import Command, Page, expression
 from support.environments import PIPS, ROOT
 from support.published_builds import field_of, standing_in
-from variants_index.named_platforms import named_platforms
 
 README = Page(ROOT / "README.md")
 PICTURE = ROOT / "docs" / "pictures" / "first-commands.svg"
@@ -36,7 +35,7 @@ def test_the_commands_work_as_typed(reader, pip):
         reader.environ |= {
             "PIP_INDEX_URL": field.index.url,
             "VARIANTS_CATALOG_MIRROR": " ".join(field.mirrors),
-            "VARIANTS_PLATFORM": str(named_platforms()["h100-sapphirerapids"]),
+            "VARIANTS_PLATFORM": "h100-sapphirerapids",
         }
         reader.follow(README)
 

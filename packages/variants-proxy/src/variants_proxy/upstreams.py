@@ -67,7 +67,7 @@ class Upstreams:
         origin = _origin(upstream.url)
         session = self._shared.get(origin)
         if session is None:
-            session = self._shared[origin] = self._begun(upstream)
+            session = self._shared[origin] = self._begun(upstream, in_no_setting=True)
         session.addresses.configure(upstream.url)
         self._sessions[upstream.name] = session
         self._budgets[upstream.name] = Budget(upstream, self._limits, self._threads)
@@ -102,8 +102,12 @@ class Upstreams:
         """Return the session of *upstream*, which has only its credentials."""
         return self._sessions[upstream.name]
 
-    def _begun(self, upstream: Upstream) -> Session:
+    def _begun(self, upstream: Upstream, *, in_no_setting: bool = False) -> Session:
         settings = self._settings
+        environ, keyring = settings.environ, settings.keyring
+        if in_no_setting:  # a place of the catalogue
+            environ = environ if settings.catalog_environ is None else settings.catalog_environ
+            keyring = keyring if settings.catalog_keyring is None else settings.catalog_keyring
         session = Session(
             Sources(
                 index_url=upstream.url,
@@ -113,9 +117,9 @@ class Upstreams:
                 timeout=int(self._limits.read_seconds) or 1,
             ),
             store=self._store,
-            environ=settings.environ,
+            environ=environ,
             retries=_RETRIES,
-            keyring=settings.keyring,
+            keyring=keyring,
         )
         # Links to hosts of configured indexes are allowed; credentials are not shared.
         for configured in settings.upstreams:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 def with_authorization(settings: Settings, index: str, authorization: str) -> Settings:
     """Return *settings* with the credentials of a request for one index, and no others.
 
+    Places of a catalogue, which uv does not know of, keep those of netrc and keyring.
+
     Args:
         settings: of the service.
         index: name of the upstream that the request is for.
@@ -32,7 +34,14 @@ def with_authorization(settings: Settings, index: str, authorization: str) -> Se
         for each in settings.upstreams
     )
     environ = {**settings.environ, "NETRC": os.devnull}
-    return replace(settings, upstreams=upstreams, environ=environ, keyring=False)
+    return replace(
+        settings,
+        upstreams=upstreams,
+        environ=environ,
+        keyring=False,
+        catalog_environ=settings.environ,
+        catalog_keyring=settings.keyring,
+    )
 
 
 def _authorized(upstream: Upstream, authorization: str) -> Upstream:

@@ -188,7 +188,7 @@ def enable(name: str) -> None:
     value = str(Path(name).expanduser().absolute()) if is_catalog_path(name) else name
     number = len(list(_opened({"variant_catalog": value}).names()))
     path = set_user_setting(_KEY, value)
-    click.echo(f"{path}: {_KEY} = {value!r}, {number} projects", err=True)
+    click.echo(f"{path}: {_KEY} = {value!r}, {counted(number, 'project')}", err=True)
     _say_what_counts(value)
 
 

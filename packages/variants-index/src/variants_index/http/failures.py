@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.utils
+import ssl
 import time
 
 import httpx
@@ -55,10 +56,29 @@ def retry_after(response: httpx.Response) -> float:
         return 0.0
 
 
+def certificate_error(error: BaseException) -> ssl.SSLCertVerificationError | None:
+    """Return what is wrong with the certificate of a server, None if the error is another one."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, ssl.SSLCertVerificationError):
+        cause = cause.__cause__ or cause.__context__
+    return cause
+
+
 def describe(error: Exception) -> str:
     """Return an error of httpx in words for a message."""
     # Messages of the libraries may hold the URL of a proxy, or what a server sent.
     text = redacted("".join(c if c.isprintable() else "?" for c in str(error)[:200]))
+    untrusted = certificate_error(error)
+    if untrusted is not None:
+        return (
+            f"the certificate is not accepted ({untrusted.verify_message or text}): name the file "
+            "with the authorities to trust in the variable SSL_CERT_FILE"
+        )
+    if isinstance(error, httpx.ProxyError) and text.startswith("407"):
+        return (
+            "the proxy wants another user name or password: put them into the proxy's URL in the "
+            "variable HTTPS_PROXY or HTTP_PROXY"
+        )
     words: dict[type[Exception], str] = {
         httpx.ConnectTimeout: "the connection timed out",
         httpx.ReadTimeout: "the response timed out",

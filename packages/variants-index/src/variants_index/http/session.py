@@ -32,7 +32,7 @@ from .addresses import AddressPolicy, ForbiddenAddress
 from .bodies import CHUNK, ENCODINGS, check_digests, raw_chunks, read_body, read_range
 from .connections import TooSlow
 from .credentials import split_credentials
-from .failures import BUSY, check_status, describe, retry_after
+from .failures import BUSY, certificate_error, check_status, describe, retry_after
 from .local import open_local, read_local
 from .responses import Response, validators_of
 from .transport import (
@@ -331,7 +331,7 @@ class Session:
                 pause = max(pause, asked)
             except (httpx.TimeoutException, httpx.NetworkError, httpx.ProtocolError) as error:
                 problem = Unreachable(f"{redacted(url)}: {describe(error)}")
-                if isinstance(error.__cause__, TooSlow):
+                if isinstance(error.__cause__, TooSlow) or certificate_error(error):
                     raise problem from None
             except ForbiddenAddress as error:
                 raise BadResponse(f"{redacted(url)}: {error}") from None

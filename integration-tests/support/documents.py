@@ -186,6 +186,11 @@ class Reader:
             **self.environ,
         }
 
+    def type_in(self, command: str) -> None:
+        """Do what was done before the reader came to the page."""
+        status, everything = self._run(command)
+        assert status == 0, everything
+
     def follow(
         self,
         page: Page,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.environments import ROOT, clean_environ
+from support.environments import clean_environ
 from support.loopback import served_folder
 from support.wheels import Wheel
 
@@ -111,11 +111,3 @@ def test_eleven_projects_are_one(patched, index, machine, expected):
     )
     (line,) = (line for line in done.out.splitlines() if line.startswith("Would install"))
     assert sorted(line.split()[2:]) == sorted([*expected, "fastrlock-0.8"]), done
-
-
-def test_readme_recipe_can_be_read(tmp_path):
-    readme = (ROOT / "packages" / "variants-cli" / "README.md").read_text()
-    text = readme.partition("### Recipes")[2].partition("```toml\n")[2].partition("```")[0]
-    path = tmp_path / "repack.toml"
-    path.write_text(text)
-    variants("validate", path)

@@ -711,14 +711,20 @@ def test_json_is_readable(write, variants):
 # What the documentation shows.
 
 
+def _documentation():
+    docs = Path(__file__).parents[3] / "docs"
+    return "".join((docs / kind / "matrix.md").read_text() for kind in ("how-to", "reference"))
+
+
 def _blocks(text, kind):
     return [part.partition("```")[0] for part in text.split(f"```{kind}\n")[1:]]
 
 
 def test_documentation(variants, tmp_path, monkeypatch):
-    text = (Path(__file__).parents[3] / "docs" / "reference" / "matrix.md").read_text()
+    text = _documentation()
     monkeypatch.chdir(tmp_path)
-    first, override, *_ = _blocks(text, "toml")
+    first = _blocks(text, "toml")[0]
+    (override,) = (block for block in _blocks(text, "toml") if "[[override]]" in block)
     Path("matrix.toml").write_text(first)
     command, *shown = _blocks(text, "console")[0].splitlines()
     result = variants(*command.split()[2:])
@@ -732,7 +738,7 @@ def test_documentation(variants, tmp_path, monkeypatch):
 
 
 def test_documentation_of_pythons_and_platforms(variants, tmp_path, monkeypatch):
-    text = (Path(__file__).parents[3] / "docs" / "reference" / "matrix.md").read_text()
+    text = _documentation()
     monkeypatch.chdir(tmp_path)
     (matrix,) = (block for block in _blocks(text, "toml") if "[axes.platform.linux]" in block)
     Path("targets.toml").write_text(matrix)
@@ -745,7 +751,7 @@ def test_documentation_of_pythons_and_platforms(variants, tmp_path, monkeypatch)
 
 
 def test_documented_choice(variants, tmp_path):
-    text = (Path(__file__).parents[3] / "docs" / "reference" / "matrix.md").read_text()
+    text = _documentation()
     (block,) = (block for block in _blocks(text, "console") if "variants rank" in block)
     _, plan, rank, *shown = block.splitlines()
     path = tmp_path / "torch-2.10.0-variants.json"

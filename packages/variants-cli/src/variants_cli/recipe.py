@@ -1,7 +1,7 @@
 """Recipes: TOML files that list the variants to make from wheels, and changes to their metadata.
 
 It says for many wheels at once what the options of `variants make` say for one. ``[variant]`` is
-the table of pyproject.toml; the other tables are described in the README.
+the table of pyproject.toml; the other tables are described in docs/how-to/make-wheels.md.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ class Finding:
     Attributes:
         severity: ``error`` for what breaks the format or makes variants unusable, else
             ``warning``.
-        code: stable name of the kind of finding, see the README.
+        code: stable name of the kind of finding, see docs/reference/findings.md.
         file: the file it is in.
         place: where in the file, empty for the whole of it.
         message: what is wrong.

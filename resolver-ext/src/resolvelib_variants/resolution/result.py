@@ -1,6 +1,6 @@
 """What comes out of a resolution: plain data, the same for the same answer.
 
-`to_tree` of each gives what JSON can hold; `docs/how-to/other-machines.md` documents it.
+`to_tree` of each gives what JSON can hold; `docs/reference/json.md` documents it.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from support.doctor_report import check_report
 from support.environments import Environment, clean_environ
 from support.index import Index
 from support.projects import CUDA_12_8, DRIVER, gpu_index
@@ -31,6 +32,7 @@ def doctor(environment: Environment, *options: str, **environ: str) -> dict[str,
     )  # fmt: skip
     assert done.stderr == ""
     tree: dict[str, Any] = json.loads(done.stdout)
+    check_report(tree)
     assert done.returncode == (0 if tree["well"] else 1)
     return tree
 

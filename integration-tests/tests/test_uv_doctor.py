@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from support.doctor_report import check_report
 from support.index import Index
 from support.projects import CUDA_12_8, DRIVER, gpu_index
 from support.uvs import UVS, Machine, project
@@ -34,7 +35,9 @@ def on(machine: Machine, index: Index) -> Machine:
 def found(machine: Machine, *arguments: str) -> tuple[int, dict[str, Any]]:
     done = machine.run("doctor", "--json", *arguments)
     assert done.out.startswith("{"), done
-    return done.code, json.loads(done.out)
+    tree = json.loads(done.out)
+    check_report(tree)
+    return done.code, tree
 
 
 OWN = {"stale-variant", "better-variant", "lock", "floating-lock", "lookup", "uv-missing"}

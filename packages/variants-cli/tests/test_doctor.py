@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pep_variants.detect.providers.amd import ARCHITECTURE_OVERRIDE
+from support.doctor_report import check_report
 from support.index import Index, served
 from support.plugins import PLUGIN, acme_index
 from support.projects import CUDA_12_8, DRIVER, cuda, gpu_index
@@ -71,6 +72,7 @@ def found(root, tool, tmp_path):
         environment = Environment(Path(sys.executable), "3.12", ())
         variables = {"PATH": str(path or folder), **dict(environ)}
         result = examine(Inquiry(environment), variables, root(files=dict(files)))
+        check_report(result.as_tree())
         return result, "\n".join(lines(result))
 
     return run
@@ -296,6 +298,7 @@ def doctor(variants, monkeypatch):
         page = variants("doctor", *options, *arguments)
         tree = variants("doctor", *options, *arguments, "--json")
         assert page.code == tree.code == (0 if tree.json["well"] else 1)
+        check_report(tree.json)
         for problem in tree.json["problems"]:
             assert problem["text"] in page.out
         return page.out, tree.json

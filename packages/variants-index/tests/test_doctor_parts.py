@@ -2,10 +2,12 @@
 
 import sys
 
+import jsonschema
 import pytest
 
 from pep_variants.settings.places import Place, Role
 from pep_variants.sources import Sources
+from variants_index.doctor import report_schema
 from variants_index.doctor.configuration import configuration_part, settings_of
 from variants_index.doctor.drivers import Drivers
 from variants_index.doctor.findings import CODES, Findings, Part, Problem
@@ -312,6 +314,12 @@ def test_the_order_of_problems():
     assert list(lines(Findings({"machine": Part((("a\x1b", "b\nc"), ("a\x1b", "d")))}))) == [
         "Nothing is wrong", "", "machine", "  a?  b c", "      d"
     ]  # fmt: skip
+
+
+def test_the_schema():
+    schema = report_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert set(schema["$defs"]["problem"]["properties"]["code"]["enum"]) == CODES
 
 
 def test_codes_are_known():

@@ -138,4 +138,5 @@ def _state(each: Compared) -> State:
         redacted(source): [row._asdict() for row in explanation.verdicts(source)]
         for source in explanation.rankings
     }
-    return state_of(project, version, each.item.label, each.advice, now, verdicts)
+    label = each.item.label or explanation.label_of(each.item.version)
+    return state_of(project, version, label, each.advice, now, verdicts)

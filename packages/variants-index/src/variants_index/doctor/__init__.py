@@ -3,3 +3,16 @@
 Every module answers one question with a `findings.Part`: rows for people, a tree for JSON, and the
 problems in it. Nothing is changed, and nothing but pip and uv is run.
 """
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+
+def report_schema() -> dict[str, Any]:
+    """Return the JSON schema (draft 2020-12) of what both commands print with ``--json``."""
+    path = Path(__file__).parent / "report.schema.json"
+    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return found

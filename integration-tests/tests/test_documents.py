@@ -47,7 +47,6 @@ NOT_RUN = {
     "docs/how-to/matrix.md",
     "docs/reference/matrix.md",
     "integration-tests/hostile/README.md",
-    "packages/uv-variants/README.md",
     "packages/variants-cli/README.md",
     "packages/variants-proxy/README.md",
 }

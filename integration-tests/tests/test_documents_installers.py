@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 
@@ -88,3 +89,27 @@ def test_patched_pip(reader: Reader, index: Index) -> None:
     )
     reader.environ["PIP_INDEX_URL"] = index.url
     reader.follow(Page(ROOT / "docs/explanation/pip-shim.md"))
+
+
+def test_uv(reader: Reader, index: Index) -> None:
+    with_h100(reader)
+    with_uv(reader, index)
+    fails = ["uv-variants --variant torch=cu130 pip install torch", "uv sync --frozen --reinstall"]
+    reader.follow(Page(ROOT / "docs/how-to/uv.md"), failing=fails)
+
+
+def test_first_page_of_uv(reader: Reader, index: Index) -> None:
+    with_h100(reader)
+    with_uv(reader, index)
+    subprocess.run(
+        [sys.executable, "-m", "venv", "--without-pip", reader.work / ".venv"], check=True
+    )
+    reader.follow(Page(ROOT / "packages/uv-variants/README.md"))
+
+
+def with_uv(reader: Reader, index: Index) -> None:
+    """Have uv and uv-variants, with *index* as the only one."""
+    reader.use_python()
+    reader.use_uv()
+    reader.use_variants()
+    reader.environ["UV_DEFAULT_INDEX"] = index.url

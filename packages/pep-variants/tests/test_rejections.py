@@ -233,6 +233,12 @@ def test_namespaces_with_a_notice():
     assert why_not_better(selection, selection.chosen) == (
         "the platform file lists nothing of acme, which a needs"
     )
+    variants = {"a": {"acme": {"f": ("1",)}}, "b": {"zeta": {"f": ("1",)}}, "null": {}}
+    platform = Platform(source="machine.toml")
+    selection = chosen_of(variants, platform, namespaces=("zeta", "acme"))
+    assert why_not_better(selection, selection.chosen) == (
+        "the platform file lists nothing of acme and zeta, which 2 variants need"
+    )
 
 
 def test_namespaces_that_are_optional_or_for_other_environments():

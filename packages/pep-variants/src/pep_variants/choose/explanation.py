@@ -61,20 +61,23 @@ def absent(platform: Platform, namespaces: Sequence[str], labels: Sequence[str])
             "the target is not this machine, so nothing is known of its "
             f"{listed(namespaces, 'and')}, {needed}: describe it with --variant-platform FILE"
         )
-    found, notes = [], []
+    said: dict[str, list[str]] = {}
+    notes = []
     for namespace in namespaces:
         support = platform.support(namespace)
+        what = namespace
         if _actionable(support):  # its notice is printed separately
-            found.append(f"namespace {namespace} is skipped")
+            text = f"namespace {namespace} is skipped"
         elif platform.source:
-            found.append(f"the platform file lists nothing of {namespace}")
+            text = "the platform file lists nothing of {}"
         elif support.notice:
-            found.append(f"nothing of {namespace} is supported")
+            text = f"nothing of {namespace} is supported"
             notes.append(_cut(support.notice))
         else:
-            found.append(f"no {DEVICES.get(namespace, f'support for {namespace}')} found")
-    if len(found) > 1 and all(text.endswith(" found") for text in found):
-        found = [" and ".join(text.removesuffix(" found") for text in found) + " found"]
+            text = "{} found"
+            what = f"no {DEVICES.get(namespace, f'support for {namespace}')}"
+        said.setdefault(text, []).append(what)
+    found = [text.format(listed(parts, "and")) for text, parts in said.items()]
     return ": ".join([f"{'; '.join(found)}, {needed}", *notes])
 
 

@@ -124,7 +124,11 @@ def test_an_older_release_that_would_use_the_gpu(
         "uv-variants: app 2.0: only the null variant fits; 1.0 has variant cu128 (CUDA driver 12.8 "
         "or newer): to take it, require app==1.0\n"
     )
-    assert install(machine, command).err.count(line) == 1
+    done = install(machine, command)
+    assert done.err.count(line) == 1
+    if command in ("pip install", "sync"):
+        more = " (-v shows every variant, --variant app=LABEL takes another one)\n"
+        assert f"this one supports up to 12.8){more}" in done.err
 
 
 @pytest.mark.parametrize(("requirement", "driver"), [("app>1", "12.8"), ("app", "14.0")])

@@ -12,6 +12,7 @@ from typing import Any
 from pip._internal.utils.logging import indent_log
 
 from pep_variants.choose.explanation import notices, table_lines, verdicts
+from pep_variants.choose.phrases import MORE
 from pep_variants.choose.ranking import Ranking
 from pep_variants.choose.rejections import choice_line, why_not_better
 from pep_variants.choose.selection import File, Selection
@@ -26,9 +27,6 @@ from .errors import Fault, logger
 
 VERBOSE = 15
 """pip's own level between INFO and DEBUG, shown with ``-v``."""
-
-_HINT = " (-v shows every variant, --variant {}=LABEL takes another one)"
-"""How to see and take other variants; added to the first line that misses a better variant."""
 
 _OUTPUT_LENGTH = 1000
 """Characters of a plugin's output."""
@@ -94,7 +92,7 @@ class VariantReporter:
         if missed and line not in self._printed and not self._hinted:
             self._hinted = True
             self._printed.add(line)
-            line += _HINT.format(project)
+            line += MORE.format(project)
         known = catalog_link(link)
         with indent_log():
             self._print(logging.INFO, line)

@@ -85,6 +85,7 @@ class VersionChoice:
         locked: what the lock of the command has.
         published: names of the publishers' files that uv is shown, by plain filename.
         redirects: what wheels require that stand for another project, by plain filename.
+        is_missed: a better variant does not fit, as `why` says.
         older_build: an older version that has a build for the accelerator, where this one has none.
     """
 
@@ -101,6 +102,7 @@ class VersionChoice:
     locked: tuple[LockedLabel, ...] = ()
     published: Mapping[str, str] = field(default_factory=dict)
     redirects: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    is_missed: bool = False
     older_build: OlderBuild | None = None
 
     def shows(self, label: str) -> bool:
@@ -363,6 +365,7 @@ def read_choices(tree: Mapping[str, Any]) -> dict[str, VersionChoice]:
             tuple(LockedLabel(**each) for each in item.get("locked", ())),
             item.get("published", {}),
             item.get("redirects", {}),
+            bool(item.get("missed")),
             OlderBuild(**older) if (older := item.get("older-build")) is not None else None,
         )
         for item in tree["versions"]

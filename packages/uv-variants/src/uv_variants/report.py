@@ -49,6 +49,7 @@ def report_variants(
     stream = stream or sys.stderr
     colored = stream.isatty() and not os.environ.get("NO_COLOR")
     printed: set[str] = set()
+    hinted = False
     for each in taken:
         choice = choices.of_installed(each)
         if verbose and choice is not None:
@@ -66,6 +67,11 @@ def report_variants(
             why = choice.reason_for(each.label) if choice is not None else ""
             reason = f": {why}" if why else ""
             line = f"Variant {each.label} for {each.name} {each.version}{reason}"
+            if choice is not None and choice.is_missed and not hinted:
+                from pep_variants.choose.phrases import MORE
+
+                hinted = True
+                line += MORE.format(each.name)
             print(_styled(line, _DIM, on=colored), file=stream)
 
 

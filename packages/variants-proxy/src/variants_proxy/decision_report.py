@@ -7,7 +7,7 @@ from functools import partial
 from packaging.version import Version
 
 from pep_variants.choose.explanation import notices, verdicts, why_not
-from pep_variants.choose.rejections import why_this
+from pep_variants.choose.rejections import why_not_better, why_this
 
 from .catalog_files import published, redirect
 from .catalog_pages import CatalogPage
@@ -34,13 +34,13 @@ class DecisionReport:
 
         ``versions`` is newest first; each has ``version``, ``files`` (label, or null for the
         non-variant wheel, by plain filename), ``variants`` (``label``, ``verdict`` and ``why``, the
-        chosen one first), ``why`` the chosen one and nothing better, ``notices``, ``problems``,
-        ``unknown`` labels, the ``providers`` that the metadata wants (``requires`` and
-        ``plugin-api``, by namespace), ``locked`` (see `_locked`), ``older-build`` (of
-        `older_builds`: ``version`` and ``text``, or null) and what `remarks` returns. The verdict
-        of variants that a lock file has is ``locked``. Of the catalogue's files there is the
-        ``published`` name, and of those made here what they require (``redirects``), by plain
-        filename; ``catalog`` is what `_catalog` returns.
+        chosen one first), ``why`` the chosen one and nothing better, whether something better is
+        ``missed``, ``notices``, ``problems``, ``unknown`` labels, the ``providers`` that the
+        metadata wants (``requires`` and ``plugin-api``, by namespace), ``locked`` (see `_locked`),
+        ``older-build`` (of `older_builds`: ``version`` and ``text``, or null) and what `remarks`
+        returns. The verdict of variants that a lock file has is ``locked``. Of the catalogue's
+        files there is the ``published`` name, and of those made here what they require
+        (``redirects``), by plain filename; ``catalog`` is what `_catalog` returns.
 
         Args:
             shown: one project.
@@ -116,6 +116,11 @@ def _decision_tree(decision: Decision, project: str) -> dict[str, object]:
             for row in verdicts(ranking, None if decision.kept else chosen)
         ],
         "why": why,
+        "missed": bool(
+            selection.chosen
+            and project not in selection.preferences.forced
+            and why_not_better(selection, selection.chosen)
+        ),
         "notices": [notice.text for ranking in rankings for notice in notices(ranking)],
         "problems": [str(problem) for problem in selection.problems.values()],
         "unknown": list(selection.unknown),

@@ -19,6 +19,10 @@ _CPUS = ("x86_64", "aarch64")
 NOTHING = "; nothing of {} is supported here"
 
 
+MORE = " (-v shows every variant, --variant {}=LABEL takes another one)"
+"""How to see and take other variants of a project; for the first line that misses a better one."""
+
+
 def why_chosen(supported: Properties) -> str:
     """Return in a few words what makes a variant with these supported properties fit.
 

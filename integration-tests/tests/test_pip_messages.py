@@ -145,7 +145,10 @@ def test_an_older_release_that_would_use_the_gpu(patched, serve):
     index.add_release(release("2.0", cuda("12.6", "12.8")))
     index.add_release(release("1.0", cuda("12.6")))
     serve(index)
-    line = "gpu 3.0: only the null variant fits; 2.0 has variant cu128 (CUDA driver 12.8 or newer)"
+    line = (
+        "gpu 3.0: only the null variant fits this machine; "
+        "2.0 has variant cu128 (CUDA driver 12.8 or newer)"
+    )
     done = install(patched, index, "gpu")
     assert the_line(done, "gpu 3.0") == f"{line}: to take it, require gpu==2.0"
     assert done.out.splitlines()[-1] == "Would install gpu-3.0-null"

@@ -343,7 +343,7 @@ class TestExplain:
         index.add_release(Release("app", "2.0", cuda("13.0"), ("always",)))
         serve(index)
         gpu = ("-i", index.url, "--target", platform("gpu", GPU))
-        line = "warning: app 2.0: only the null variant fits; 1.0 has variant cu128 ("
+        line = "warning: app 2.0: only the null variant fits this machine; 1.0 has variant cu128 ("
         for command in ("explain", "resolve"):
             done = variants(command, "app", *gpu)
             assert done.err.startswith(line), done

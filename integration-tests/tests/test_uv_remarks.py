@@ -121,8 +121,8 @@ def test_an_older_release_that_would_use_the_gpu(
 ) -> None:
     machine = on(machine, serve(newer_without_a_build()))
     line = (
-        "uv-variants: app 2.0: only the null variant fits; 1.0 has variant cu128 (CUDA driver 12.8 "
-        "or newer): to take it, require app==1.0\n"
+        "uv-variants: app 2.0: only the null variant fits this machine; 1.0 has variant cu128 "
+        "(CUDA driver 12.8 or newer): to take it, require app==1.0\n"
     )
     done = install(machine, command)
     assert done.err.count(line) == 1

@@ -355,9 +355,9 @@ class TestFailingPlaces:
         resolution = publisher.resolve("torch", on=target(OLD_GPU))
         assert [item.filename for item in resolution.packages] == [wheel("2.9.0+cpu")]
         assert resolution.warnings == (
-            "torch 2.9.0: only the null variant fits; 2.8.0 has variant cuda12.6 (CUDA driver "
-            "12.0 or newer, compute capability 6.0, priority order 2): to take it, require "
-            "torch==2.8.0",
+            "torch 2.9.0: only the null variant fits this machine; 2.8.0 has variant cuda12.6 "
+            "(CUDA driver 12.0 or newer, compute capability 6.0, priority order 2): to take it, "
+            "require torch==2.8.0",
         )
         assert publisher.resolve("torch", on=target(NO_GPU)).warnings == ()
 

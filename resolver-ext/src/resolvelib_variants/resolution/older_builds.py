@@ -66,7 +66,7 @@ def older_build(
         lack = f"{name} {release} has none of the builds that the catalogue describes"
         if any(map(_is_build, evaluator.candidates(name, release))):
             file = "non-variant file" if chosen.label is None else "null variant"
-            lack = f"{name} {release}: only the {file} fits"
+            lack = f"{name} {release}: only the {file} fits this machine"
         return "" if selection is None else f"{lack}; {line_of(name, version, selection)}"
     return ""
 

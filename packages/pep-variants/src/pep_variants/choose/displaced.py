@@ -86,7 +86,7 @@ def displaced_by(
             continue
         lack = f"{project} {version} has no variant for an accelerator"
         if selection is not None and selection.rejected:
-            lack = f"{project} {version}: only {_named(file)} fits"
+            lack = f"{project} {version}: only {_named(file)} fits this machine"
         return f"{lack}; {line_of(project, other, decision)}"
     return ""
 

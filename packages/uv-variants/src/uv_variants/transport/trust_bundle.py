@@ -136,7 +136,7 @@ def _folder(folder: Path) -> bytes:
     try:
         paths = sorted(folder.iterdir())[:FILES]
     except OSError as error:
-        raise NoCertificates(f"{folder} (SSL_CERT_DIR): {error.strerror}") from None
+        raise NoCertificates(f"{folder} (SSL_CERT_DIR): cannot be read: {error.strerror}") from None
     found: dict[bytes, None] = {}
     for path in paths:
         try:

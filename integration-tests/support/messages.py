@@ -3,6 +3,7 @@
 A message is a string or f-string that is given to an error class for users, or to a function that
 prints or makes one. Its template has ``…`` where values are put in. Which classes and functions
 those are is said here by rule; what is raised for programs (`ValueError` and its like) is not.
+The problems that doctor knows have a page of their own.
 Short ones are clauses of others.
 """
 
@@ -112,7 +113,7 @@ def in_tree(tree: ast.Module) -> list[tuple[int, str]]:
 
 def _sources() -> Iterator[Path]:
     for pattern in ("packages/*/src/**/*.py", "pip-patch/src/**/*.py", "resolver-ext/src/**/*.py"):
-        yield from sorted(ROOT.glob(pattern))
+        yield from sorted(path for path in ROOT.glob(pattern) if path.parent.name != "doctor")
 
 
 def _error_classes(trees: Iterable[ast.Module]) -> frozenset[str]:

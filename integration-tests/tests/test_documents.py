@@ -44,8 +44,6 @@ NOT_RUN = {
     "docs/how-to/publishing-credentials.md",
     "docs/how-to/publishing-storage.md",
     "docs/how-to/publishing.md",
-    "docs/how-to/matrix.md",
-    "docs/reference/matrix.md",
     "integration-tests/hostile/README.md",
     "packages/variants-cli/README.md",
     "packages/variants-proxy/README.md",

@@ -97,7 +97,12 @@ class Examination:
         states = installed_states(installed, answers)
         parts = {
             "machine": _with_plugins(machine, key),
-            "surroundings": surroundings_part(self.place.environ, root, drivers),
+            "surroundings": surroundings_part(
+                self.place.environ,
+                root,
+                drivers,
+                is_described=preferences.platform_file is not None,
+            ),
             "configuration": configuration,
             "installers": self._installers(versions),
             "environment": self._environment_part(),

@@ -66,7 +66,9 @@ def examine(inquiry: Inquiry, environ: Mapping[str, str], root: Path = Path("/")
     sources = inquiry.sources
     parts = {
         "machine": machine,
-        "surroundings": surroundings_part(environ, root, drivers),
+        "surroundings": surroundings_part(
+            environ, root, drivers, is_described=settings.preferences.platform_file is not None
+        ),
         "configuration": configuration_part(
             settings, problems, environ, sources, start=Path.cwd(), drivers=drivers
         ),

@@ -21,8 +21,8 @@ CODES = frozenset((
 ))  # fmt: skip
 """Every `Problem.code`; docs/reference/doctor.md has cause and remedy of each."""
 
-_ANSWERS = ("packages", "lock")
-"""Parts that say what is installed; the others say why."""
+_HINTS = ("packages", "lock", "configuration", "installers", "machine", "surroundings")
+"""Parts in the order of their hints: what explains a choice most directly comes first."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +72,17 @@ class Findings:
 
     @property
     def problems(self) -> list[Problem]:
-        """What fails first, then hints, those about packages before others; each once."""
-        parts = sorted(self.parts, key=lambda name: name not in _ANSWERS)
-        found = dict.fromkeys(item for name in parts for item in self.parts[name].problems)
-        return sorted(found, key=lambda problem: not problem.fails)
+        """What fails, causes before effects; then hints, the closest to a choice first."""
+        found: dict[Problem, tuple[int, int]] = {}
+        for place, (name, part) in enumerate(self.parts.items()):
+            for problem in part.problems:
+                rank = (0, place) if problem.fails else (1, self._rank(name, place))
+                found.setdefault(problem, rank)
+        return sorted(found, key=found.__getitem__)
+
+    @staticmethod
+    def _rank(name: str, place: int) -> int:
+        return _HINTS.index(name) if name in _HINTS else len(_HINTS) + place
 
     @property
     def is_well(self) -> bool:

@@ -29,13 +29,16 @@ _CONTAINER_GPUS = "NVIDIA_VISIBLE_DEVICES"
 _SMALL = 1 << 16
 
 
-def surroundings_part(environ: Mapping[str, str], root: Path, drivers: Drivers) -> Part:
+def surroundings_part(
+    environ: Mapping[str, str], root: Path, drivers: Drivers, *, is_described: bool = False
+) -> Part:
     """Return what ``/proc``, ``/sys``, ``/dev`` and the environment tell.
 
     Args:
         environ: environment variables.
         root: of the file system.
         drivers: that detection found.
+        is_described: a platform file says for which machine builds are chosen.
     """
     container = _container(environ, root)
     wsl = "microsoft" in _text(root / "proc/sys/kernel/osrelease").lower()
@@ -57,8 +60,10 @@ def surroundings_part(environ: Mapping[str, str], root: Path, drivers: Drivers) 
         *(_closed(path) for path in closed),
         *_missing(container, wsl, environ, gpus, drivers, closed, root),
     ]
+    if is_described:
+        problems = [each for each in problems if each.code != "container-without-gpu"]
     in_job = any(name in environ for name in _JOBS)
-    if scheduler and not in_job and not drivers.vendors and not gpus:
+    if scheduler and not in_job and not drivers.vendors and not gpus and not is_described:
         name, command = _SCHEDULERS[scheduler]
         problems.append(
             Problem(

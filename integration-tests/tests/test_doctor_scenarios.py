@@ -1,0 +1,394 @@
+"""Wrong choices, each from its cause to the remedy that doctor names, typed as it is printed.
+
+What is no part of a machine of the tests (a container, a driver, a scheduler) is at the lowest
+seam: files below another root, a driver library compiled here, a program on ``PATH``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from pep_variants.detect.providers.nvidia import DRIVER_OVERRIDE
+from support.doctor_report import check_report
+from support.documents import Reader
+from support.environments import PIPS, Environment
+from support.gpu_nodes import driver_library, driver_variables
+from support.index import Index
+from support.plugins import PLUGIN, acme_index
+from support.projects import gpu_index
+from support.published_builds import TORCH, published, standing_in
+from support.wheels import Wheel
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="machines with Linux")
+
+Serve = Callable[[Index], Index]
+
+ROOTED = """
+import json, os, sys
+from pathlib import Path
+from variants_cli.doctor.examination import Inquiry, examine
+from variants_cli.environment import find_environment
+found = examine(Inquiry(find_environment(None)), os.environ, Path(sys.argv[1]))
+print(json.dumps(found.as_tree()))
+"""
+NVIDIA = {
+    "sys/bus/pci/devices/0000:01:00.0/vendor": "0x10de\n",
+    "sys/bus/pci/devices/0000:01:00.0/class": "0x030200\n",
+}
+GPU = {"sys/class/kfd/kfd/topology/nodes/1/properties": "gfx_target_version 90402\n"}
+DOCKER = {".dockerenv": ""}
+WSL = {"proc/sys/kernel/osrelease": "5.15.167.4-microsoft-standard-WSL2\n"}
+
+
+class Shell:
+    """A shell: variables that a command exports are there for the next one."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self.root = reader.home / "root"
+        self.root.mkdir()
+        self.environ = dict(reader.variables)
+
+    def type(self, command: str) -> str:
+        """Run *command*, return what it prints."""
+        kept = self.reader.home / "variables"
+        done = subprocess.run(
+            ["bash", "-c", f"{command}\nstatus=$?\nenv -0 > {kept}\nexit $status"],
+            cwd=self.reader.work, env=self.environ, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, (command, done.stdout, done.stderr)
+        lines = kept.read_text().split("\0")
+        self.environ = dict(line.split("=", 1) for line in lines if "=" in line)
+        return done.stdout
+
+    def write(self, files: dict[str, str]) -> None:
+        """Write files of the machine."""
+        for name, text in files.items():
+            path = self.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+    def doctor(self, *arguments: str) -> dict[str, Any]:
+        """Return what ``variants doctor`` prints."""
+        return self._report("variants", "doctor", "--json", "--no-cache", *arguments)
+
+    def doctor_there(self) -> dict[str, Any]:
+        """Return what it finds on the machine whose files are below `root`."""
+        python = str(self.reader.environments.programs().python)
+        return self._report(python, "-c", ROOTED, str(self.root))
+
+    def _report(self, *command: str) -> dict[str, Any]:
+        done = subprocess.run(
+            command, cwd=self.reader.work, env=self.environ, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+        assert done.stdout.startswith("{"), done.stderr
+        tree: dict[str, Any] = json.loads(done.stdout)
+        check_report(tree)
+        return tree
+
+
+def codes(tree: dict[str, Any]) -> set[str]:
+    """Return the codes of all problems and hints."""
+    return {problem["code"] for problem in tree["problems"]}
+
+
+def first(tree: dict[str, Any], code: str, *said: str) -> str:
+    """Return the command of the first problem, which says this."""
+    problem = tree["problems"][0]
+    assert problem["code"] == code, tree["problems"]
+    for text in said:
+        assert text in problem["text"]
+    command: str = problem["command"]
+    return command
+
+
+@pytest.fixture
+def environment(reader: Reader) -> Environment:
+    """The environment of the user, whose pip knows variants."""
+    made = reader.environments.patched("3.12", PIPS[-1]).copied(reader.home / "env")
+    for name in ("python", "pip"):
+        reader.tool(name, f'exec {made.python} {"-m pip" if name == "pip" else ""} "$@"')
+    reader.environ |= {"VIRTUAL_ENV": str(made.path)}
+    return made
+
+
+@pytest.fixture
+def shell(reader: Reader, environment: Environment) -> Shell:
+    reader.use_variants()
+    made = Shell(reader)
+    # No installers but those that a test puts there.
+    made.environ["PATH"] = f"{reader.programs}{os.pathsep}/usr/bin{os.pathsep}/bin"
+    return made
+
+
+@pytest.fixture
+def drive(shell: Shell) -> Callable[[str], None]:
+    """Install an NVIDIA driver for a version of CUDA, beside an H100."""
+    library = driver_library(shell.reader.environments)
+
+    def install(cuda: str) -> None:
+        shell.environ |= driver_variables(library, cuda, "9.0")
+
+    return install
+
+
+@pytest.fixture
+def gpu(serve: Serve, shell: Shell) -> Index:
+    """The index of the user, with variants for CUDA 12.6 and 12.8."""
+    index = serve(gpu_index())
+    shell.environ["PIP_INDEX_URL"] = index.url
+    return index
+
+
+Drive = Callable[[str], None]
+
+
+def test_no_driver_in_the_container(shell: Shell, drive: Drive) -> None:
+    shell.write({**DOCKER, **NVIDIA})
+    command = first(shell.doctor_there(), "container-driver", "container (Docker) has no NVIDIA")
+    assert command == "docker run --gpus all …"
+    drive("12.8")
+    assert "container-driver" not in codes(shell.doctor_there())
+
+
+def test_an_old_driver(shell: Shell, drive: Drive, gpu: Index) -> None:
+    drive("12.6")
+    shell.type("pip install gpu")
+    tree = shell.doctor()
+    command = first(
+        tree,
+        "unfit-variants",
+        "gpu 2.0: variant cu126 is the best that fits this machine: cu128 needs CUDA driver 12.8 "
+        "or newer, this one supports up to 12.6",
+    )
+    assert tree["well"]
+    assert re.search("cu128 +rejected", shell.type(command))
+    drive("12.8")
+    command = first(shell.doctor(), "better-variant", "variant cu128 fits better")
+    shell.type(command)
+    assert not {"better-variant", "unfit-variants"} & codes(shell.doctor())
+
+
+def test_a_stale_variant(shell: Shell, drive: Drive, gpu: Index) -> None:
+    drive("12.8")
+    shell.type("pip install gpu")
+    drive("12.6")
+    command = first(shell.doctor(), "stale-variant", "as variant cu128, which does not fit")
+    assert command == "pip install --variant-switch gpu"
+    shell.type(command)
+    assert shell.doctor()["well"]
+
+
+def test_a_forgotten_override(shell: Shell, drive: Drive, gpu: Index) -> None:
+    drive("12.8")
+    shell.environ[DRIVER_OVERRIDE] = "12.6"
+    shell.type("pip install gpu")
+    command = first(shell.doctor(), "override", "CUDA driver is 12.6, but this machine has 12.8")
+    assert command == f"unset {DRIVER_OVERRIDE}"
+    shell.type(command)
+    shell.type(first(shell.doctor(), "better-variant"))
+    assert shell.doctor()["well"]
+
+
+def test_the_wrong_index(shell: Shell, drive: Drive, gpu: Index, serve: Serve) -> None:
+    drive("12.8")
+    shell.type("pip install gpu")
+    shell.environ["PIP_INDEX_URL"] = serve(Index()).url
+    command = first(shell.doctor(), "wrong-index", "gpu 2.0 is not on http://127.0.0.1")
+    assert command == "variants doctor --index-url URL"
+    shell.type(command.replace("URL", gpu.url))
+    assert shell.doctor("--index-url", gpu.url)["well"]
+
+
+def test_a_plugin_that_is_not_allowed(shell: Shell, serve: Serve) -> None:
+    shell.environ["PIP_INDEX_URL"] = serve(acme_index(PLUGIN)).url
+    shell.type("pip install app")
+    command = first(shell.doctor(), "plugin", "acme-provider", "nor allowed to run")
+    assert command == "export VARIANTS_ALLOW_PROVIDER='acme-provider<2,>=1'"
+    shell.type(command)
+    tree = shell.doctor()
+    shell.type(first(tree, "better-variant", "app 1.0 is installed as variant null"))
+    assert shell.doctor()["well"]
+
+
+def test_plain_pip_in_front(shell: Shell) -> None:
+    plain = shell.reader.home / "plain"
+    plain.mkdir()
+    pip = plain / "pip"
+    pip.write_text("#!/bin/sh\necho 'pip 26.3 from /opt/plain/pip (python 3.12)'\n")
+    pip.chmod(0o755)
+    shell.environ["PATH"] = f"{plain}{os.pathsep}{shell.environ['PATH']}"
+    command = first(shell.doctor("--offline"), "plain-pip-first", f"{pip} is first on PATH")
+    shell.type(command)
+    assert shell.environ["PATH"].startswith(f"{shell.reader.programs}:")
+    assert "plain-pip-first" not in codes(shell.doctor("--offline"))
+
+
+def test_a_login_node(shell: Shell) -> None:
+    library = driver_library(shell.reader.environments)
+    found = " ".join(f"{name}={text}" for name, text in
+                     driver_variables(library, "12.8", "9.0").items())  # fmt: skip
+    shell.reader.tool("sbatch", "exit 1")
+    shell.reader.tool("srun", f'shift\nexport SLURM_JOB_ID=1 {found}\nexec "$@"')
+    command = first(shell.doctor_there(), "login-node", "Slurm is here and no GPU is", "platform.t")
+    shell.type(command)
+    shell.type("export VARIANTS_PLATFORM=$PWD/platform.toml")
+    tree = shell.doctor_there()
+    assert "login-node" not in codes(tree)
+    assert "12.8" in (shell.reader.work / "platform.toml").read_text()
+
+
+def test_wsl(shell: Shell) -> None:
+    shell.write(WSL)
+    command = first(shell.doctor_there(), "wsl", "/dev/dxg is missing", "In PowerShell")
+    assert command == "wsl --update; wsl --set-version <distribution> 2"
+    shell.write({"dev/dxg": ""})
+    assert "wsl" not in codes(shell.doctor_there())
+
+
+def test_device_files_without_permission(shell: Shell) -> None:
+    """An account that is not in the group; root would be, so the check itself is what says so."""
+    shell.write({**NVIDIA, "dev/nvidia0": ""})
+    shell.type("mkdir closed")
+    path = shell.root / "dev/nvidia0"
+    if os.geteuid() == 0:
+        sitecustomize = shell.reader.work / "closed/sitecustomize.py"
+        sitecustomize.write_text(
+            "import os\nreal = os.access\nos.access = lambda path, mode, **options: "
+            f"str(path) != {str(path)!r} and real(path, mode, **options)\n"
+        )
+        shell.environ["PYTHONPATH"] = str(sitecustomize.parent)
+    else:
+        path.chmod(0)
+    command = first(shell.doctor_there(), "permissions", f"you may not read and write {path}")
+    assert command.startswith(("sudo usermod -aG ", "ls -l "))
+    shell.environ.pop("PYTHONPATH", None)
+    path.chmod(0o666)
+    assert "permissions" not in codes(shell.doctor_there())
+
+
+def test_mig(shell: Shell, drive: Drive) -> None:
+    drive("12.8")
+    shell.write({"proc/driver/nvidia/capabilities/gpu0/mig/gi1/access": ""})
+    tree = shell.doctor_there()
+    assert first(tree, "mig", "variants are the same") == ""
+    assert tree["well"]
+
+
+@pytest.mark.parametrize("variable", ["ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"])
+def test_hidden_gpus(shell: Shell, variable: str) -> None:
+    shell.write(GPU)
+    shell.environ[variable] = "7"
+    command = first(shell.doctor_there(), "hidden-gpu", f"{variable}=7 hides AMD GPU gfx942")
+    shell.type(command)
+    tree = shell.doctor_there()
+    assert "hidden-gpu" not in codes(tree)
+    assert tree["machine"]["amd"]["facts"][0]["value"] == "gfx942"
+
+
+def test_a_platform_file_that_was_left(shell: Shell, drive: Drive, gpu: Index) -> None:
+    drive("12.6")
+    settings = shell.reader.home / ".config/variants/variants.toml"
+    settings.parent.mkdir(parents=True)
+    shell.type(f"variants detect -o {settings.parent}/machine.toml")
+    settings.write_text('platform = "machine.toml"\n')
+    drive("12.8")
+    shell.type("pip install gpu")
+    tree = shell.doctor()
+    (hint,) = (each for each in tree["problems"] if each["code"] == "setting")
+    assert tree["problems"].index(hint) <= 1
+    assert f"machine.toml, from {settings}: remove it there" in hint["text"]
+    assert hint["command"] == f"variants detect -o {settings.parent}/machine.toml"
+    shell.type(hint["command"])
+    shell.type(first(shell.doctor(), "better-variant", "variant cu128 fits better"))
+    assert shell.doctor()["well"]
+    settings.unlink()
+    assert "setting" not in codes(shell.doctor())
+
+
+def test_no_variants_in_the_configuration_of_pip(shell: Shell, drive: Drive, serve: Serve) -> None:
+    drive("12.8")
+    index = gpu_index()
+    index.add_wheel(Wheel("gpu", "2.0"))
+    shell.environ["PIP_INDEX_URL"] = serve(index).url
+    shell.type("pip config --user set global.no-variants true && pip install gpu")
+    tree = shell.doctor("gpu")
+    (hint,) = (each for each in tree["problems"] if each["code"] == "setting")
+    assert "variants are switched off, for pip: global.no-variants in " in hint["text"]
+    assert hint["command"].endswith("/pip config --user unset global.no-variants")
+    shell.type(hint["command"])
+    tree = shell.doctor("gpu")
+    assert "setting" not in codes(tree)
+    shell.type(first(tree, "better-variant"))
+    assert shell.doctor("gpu")["well"]
+
+
+@pytest.mark.parametrize("name", ["uv.toml", "pyproject.toml"])
+def test_an_index_of_one_backend(shell: Shell, drive: Drive, name: str) -> None:
+    drive("12.8")
+    path = shell.reader.work / name
+    table = "[[index]]" if name == "uv.toml" else "[[tool.uv.index]]"
+    path.write_text(
+        f'# of the team\n{table}\nname = "torch"\nurl = "https://download.pytorch.org/whl/cpu"\n'
+    )
+    tree = shell.doctor("--offline")
+    said = "which has builds for CPUs only, while this machine has the driver of NVIDIA"
+    assert first(tree, "index-pin", f"{path}, line 4, takes packages from", said) == ""
+    assert path.read_text().splitlines()[3].startswith("url")
+    path.write_text("# of the team\n")
+    assert "index-pin" not in codes(shell.doctor("--offline"))
+
+
+def test_a_backend_of_uv(shell: Shell, drive: Drive) -> None:
+    drive("12.8")
+    shell.environ["UV_TORCH_BACKEND"] = "cpu"
+    command = first(shell.doctor("--offline"), "torch-backend", "builds for CPUs", "of NVIDIA")
+    shell.type(command)
+    assert "torch-backend" not in codes(shell.doctor("--offline"))
+
+
+@pytest.fixture
+def torch(shell: Shell) -> Iterator[None]:
+    """PyPI and PyTorch's indexes."""
+    with standing_in(published(torch=TORCH)) as field:
+        shell.environ |= {
+            "PIP_INDEX_URL": field.index.url,
+            "VARIANTS_CATALOG_MIRROR": " ".join(field.mirrors),
+        }
+        yield
+
+
+@pytest.mark.usefixtures("torch")
+def test_torch_from_pypi(shell: Shell, drive: Drive) -> None:
+    drive("12.4")
+    shell.type("pip install torch")
+    tree = shell.doctor()
+    command = first(tree, "catalog-off", "installed without a variant, and the catalogue describes")
+    assert command == "variants doctor --variant-catalog=default torch"
+    tree = shell.doctor(*shlex.split(command)[2:])
+    command = first(tree, "better-variant", "variant cuda12.6 fits better")
+    assert command == "pip install --variant-switch --variant-catalog default torch"
+    shell.type(command)
+    assert shell.doctor("--variant-catalog=default")["well"]
+
+
+def test_pip_without_the_shim(shell: Shell, drive: Drive, serve: Serve) -> None:
+    drive("12.8")
+    index = gpu_index()
+    index.add_wheel(Wheel("gpu", "2.0"))
+    shell.environ |= {"PIP_INDEX_URL": serve(index).url, "PEP_VARIANTS_SHIM": "0"}
+    shell.type("pip install gpu")
+    command = first(shell.doctor("gpu"), "shim-off", "PEP_VARIANTS_SHIM=0 switches off")
+    shell.type(command)
+    shell.type(first(shell.doctor("gpu"), "better-variant"))
+    assert shell.doctor("gpu")["well"]

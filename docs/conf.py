@@ -26,7 +26,7 @@ extensions = [
 needs_sphinx = "9"
 nitpicky = True
 # The types of the standard library and of `packaging`, and internal modules, have no page here.
-_PUBLIC = "pep_variants|resolvelib_variants|variants_index|variants_plugins"
+_PUBLIC = "pep_variants|resolvelib_variants|variants_(catalog|index|plugins|proxy)"
 nitpick_ignore_regex = [("py:.*", rf"(?!({_PUBLIC})\.[A-Za-z_]+$).*")]
 
 root_doc = "docs/index"

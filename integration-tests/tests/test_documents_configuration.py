@@ -96,6 +96,32 @@ def test_support():
                 assert cell == ("yes" if has else "-"), (option.name, column)
 
 
+def test_support_of_other_commands():
+    """The paragraph below the table names all that have one of the options."""
+    start = TEXT.index("`variants make` and `variants validate` have")
+    assert TEXT[start:].startswith(
+        "`variants make` and `variants validate` have `--variant-allow-provider`, "
+        "`variants matrix` that and `--variant-enable`"
+    )
+    expected = {
+        "make": {"variant-allow-provider"},
+        "matrix": {"variant-allow-provider", "variant-enable"},
+        "providers": {
+            "variant-allow-provider",
+            "variant-on-plugin-error",
+            "variant-plugin-sandbox",
+            "variant-plugin-variable",
+        },
+        "validate": {"variant-allow-provider"},
+    }
+    listed = {"catalog", "check", "detect", "doctor", "explain", "rank", "resolve"}
+    context = click.Context(cli)
+    for name in set(cli.list_commands(context)) - listed:
+        options = {text for each in command(cli, name).params for text in each.opts}
+        found = {each.name for each in OPTIONS if f"--{each.name}" in options}
+        assert found == expected.get(name, set()), name
+
+
 def test_options_of_uv_variants():
     assert [row[:2] for row in rows("uv-variants alone")] == [
         [f"`--{name}`", f"`{variable}`"] for name, _, variable, _ in OWN_OPTIONS

@@ -170,8 +170,10 @@ def test_the_options_of_uv_variants(site, pages):
     [
         ("pep_variants", "api"),
         ("resolvelib_variants", "api-resolvelib-variants"),
+        ("variants_catalog", "api-variants-catalog"),
         ("variants_index", "api-variants-index"),
         ("variants_plugins", "api-variants-plugins"),
+        ("variants_proxy", "api-variants-proxy"),
     ],
 )
 def test_every_public_name_is_in_the_reference(site, pages, package, page):

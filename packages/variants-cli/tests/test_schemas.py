@@ -44,8 +44,7 @@ def test_every_command_with_json_has_one():
         for name, command in commands(cli)
         if any("--json" in option.opts for option in command.params)
     }
-    elsewhere = {"doctor", "platforms"}  # the page of each has its schema
-    assert (with_json | {"matrix"}) - elsewhere == set(names())
+    assert with_json | {"matrix"} == set(names())
 
 
 @pytest.mark.parametrize("name", names())
@@ -56,6 +55,8 @@ def test_it_is_valid_and_closed(name):
     assert tree["title"].startswith(f"variants {name.replace('-', ' ')} --")
     for each in objects(tree):
         # Either its keys are listed, or they are data.
+        if name == "doctor" and each is tree["$defs"]["state"]:
+            continue  # a part of objects that are closed
         if "properties" in each:
             assert each["additionalProperties"] is False
         else:

@@ -1,6 +1,6 @@
 """Existing builds of projects, described as wheel variants: TOML files, one for each project.
 
-The files are data. `pep_variants.catalog` reads them, and only if the user asks for it with
+The files are data. ``pep_variants.catalog`` reads them, and only if the user asks for it with
 ``catalog = "default"`` in `variants.toml`, ``--variant-catalog default`` or
 ``VARIANTS_CATALOG=default``.
 """

@@ -1,11 +1,10 @@
 """JSON schemas (draft 2020-12) of what commands print with ``--json``.
 
 `COMMAND.schema.json` is that of ``variants COMMAND``; the name of a subcommand follows a dash, as
-in `catalog-list.schema.json`. Keys are only ever added, each to its schema as well, as no object
-has additional properties.
+in `catalog-list.schema.json`. That of ``variants doctor`` is in `variants_index.doctor`, as
+``uv-variants doctor`` prints the same. Keys are only ever added, each to its schema as well, as no
+object has additional properties.
 """
-
-# Size: it finds files.
 
 from __future__ import annotations
 
@@ -13,13 +12,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+_DOCTOR = "doctor"
+
 
 def names() -> tuple[str, ...]:
     """Return the commands that have a schema, as they are named here, ascending."""
     suffix = ".schema.json"
-    return tuple(
-        sorted(path.name.removesuffix(suffix) for path in Path(__file__).parent.glob(f"*{suffix}"))
-    )
+    files = Path(__file__).parent.glob(f"*{suffix}")
+    return tuple(sorted([_DOCTOR, *(path.name.removesuffix(suffix) for path in files)]))
 
 
 def schema(name: str) -> dict[str, Any]:
@@ -31,6 +31,10 @@ def schema(name: str) -> dict[str, Any]:
     Raises:
         FileNotFoundError: there is none.
     """
+    if name == _DOCTOR:
+        from variants_index.doctor import report_schema
+
+        return report_schema()
     path = Path(__file__).parent / f"{name}.schema.json"
     found: dict[str, Any] = json.loads(path.read_text("utf-8"))
     return found

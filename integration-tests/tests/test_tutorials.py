@@ -53,17 +53,18 @@ def test_provider_plugin(reader):
     reader.use_shim()
     reader.use_uv()
     reader.use_variants()
-    reader.environ["RAM_VARIANT_PROVIDER_FORCE_GB"] = "64"  # whatever this machine has
+    reader.environ["CORES_VARIANT_PROVIDER_FORCE"] = "64"  # whatever this machine has
     page = Page(ROOT / "docs/tutorials/provider-plugin.md")
     port = str(free_port())
     reader.environ["PIP_INDEX_URL"] = f"http://127.0.0.1:{port}/simple/"  # has no other pip
-    failing = ("pip install --force-reinstall", "pip install --python uv-env --reinstall")
-    reader.follow(
-        page,
-        replaced={"8000": port},
-        failing=[
-            step.text
-            for step in page.steps
-            if isinstance(step, Command) and any(words in step.text for words in failing)
-        ],
-    )
+    failing = _commands(page, "pip install --force-reinstall", "uv-env --reinstall")
+    reader.follow(page, replaced={"8000": port}, failing=failing)
+
+
+def _commands(page: Page, *words: str) -> list[str]:
+    """Return the commands of *page* that contain one of *words*."""
+    return [
+        step.text
+        for step in page.steps
+        if isinstance(step, Command) and any(each in step.text for each in words)
+    ]

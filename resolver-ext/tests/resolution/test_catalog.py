@@ -356,7 +356,7 @@ class TestFailingPlaces:
         assert [item.filename for item in resolution.packages] == [wheel("2.9.0+cpu")]
         assert resolution.warnings == (
             "torch 2.9.0: only the null variant fits this machine; 2.8.0 has variant cuda12.6 "
-            "(CUDA driver 12.0 or newer, compute capability 6.0, priority order 2): to take it, "
+            "(CUDA driver 12.0 or newer, compute capability 6.0): to take it, "
             "require torch==2.8.0",
         )
         assert publisher.resolve("torch", on=target(NO_GPU)).warnings == ()
@@ -415,7 +415,7 @@ class TestRedirects:
         assert [item.filename for item in resolution.packages] == [wheel("14.3.0", name="cupy")]
         expected = (
             "cupy 14.3.0 has none of the builds that the catalogue describes; 14.2.0 has variant "
-            "cuda13 (CUDA driver 13.0 or newer, compute capability 9.0, priority order 1): to take "
+            "cuda13 (CUDA driver 13.0 or newer, compute capability 9.0): to take "
             "it, require cupy==14.2.0"
         )
         assert list(resolution.warnings) == ([expected] if said else [])

@@ -16,6 +16,9 @@ _SM = re.compile(r"(\d+)(\d[a-z]?)_(real|virtual)")
 _MAX_VALUES = 4
 _CPUS = ("x86_64", "aarch64")
 
+_PUBLISHER_ORDER = ("priority", "order")
+"""What PyTorch's metadata calls the order of builds that a machine supports equally."""
+
 NOTHING = "; nothing of {} is supported here"
 
 
@@ -26,7 +29,7 @@ MORE = " (-v shows every variant, --variant {}=LABEL takes another one)"
 def why_chosen(supported: Properties) -> str:
     """Return in a few words what makes a variant with these supported properties fit.
 
-    Empty for the null variant.
+    Empty for the null variant. The publisher's order of builds is not a demand, and is left out.
     """
     return ", ".join(
         f"built against {feature} {listed(values)}"
@@ -34,6 +37,7 @@ def why_chosen(supported: Properties) -> str:
         else _fits(namespace, feature, values[0])
         for namespace, features in supported.items()
         for feature, values in features.items()
+        if (namespace, feature) != _PUBLISHER_ORDER
     )
 
 

@@ -163,7 +163,18 @@ def select_locked(
         except (PylockSelectError, ValueError) as error:  # the latter of thousands of digits
             raise LockError(f"{lock.source}: {error}") from None
 
-    select({**lock.tree, "packages": []})  # is the file for this target at all?
+    try:
+        select({**lock.tree, "packages": []})  # is the file for this target at all?
+    except LockError as error:
+        others = lock.tree.get("environments")
+        if not others:
+            raise
+        raise LockError(
+            f"{lock.source}: it is for other environments ({' or '.join(map(str, others))}), not "
+            f"for Python {target.environment['python_full_version']} on "
+            f"{target.environment['sys_platform']}: resolve for that with -o, into a lock file of "
+            "its own"
+        ) from error
     selection = select_packages(
         lock.tree,
         lock.source,

@@ -22,7 +22,6 @@ from click.testing import CliRunner
 from pep_variants.errors import VariantError
 from pep_variants.model.label import split_label
 from variants_cli.main import cli
-from variants_index import named_platforms
 
 from .environments import clean_environ
 from .json_outputs import check_output
@@ -49,7 +48,7 @@ class Machine:
     """A user's machine.
 
     Attributes:
-        platform: name of a platform file of `named_platforms`.
+        platform: name of a known machine.
         system: what ``--python-platform`` is to be.
         requires: what is installed beside.
     """
@@ -57,11 +56,6 @@ class Machine:
     platform: str
     system: str
     requires: tuple[str, ...] = ()
-
-    @property
-    def file(self) -> Path:
-        """The platform file."""
-        return Path(named_platforms.FOLDER) / f"{self.platform}.toml"
 
 
 class Publishers:

@@ -32,7 +32,6 @@ from support.published_builds import Field, field_of, page_path, standing_in
 from support.servers import free_port
 from support.uvs import Machine
 from support.waiting import wait_until
-from variants_index.named_platforms import named_platforms
 from variants_proxy.installer_lines import Address
 
 VERSIONS = {
@@ -143,8 +142,8 @@ class Place:
     @property
     def options(self) -> list[str]:
         """Options of variants, for this platform."""
-        file = named_platforms()[self.platform]
-        return ["--variant-catalog=default", *self.field.options, f"--variant-platform={file}"]
+        platform = f"--variant-platform={self.platform}"
+        return ["--variant-catalog=default", *self.field.options, platform]
 
 
 def resolve(place: Place) -> Installed:

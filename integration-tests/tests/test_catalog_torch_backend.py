@@ -15,14 +15,15 @@ import pytest
 
 import variants_catalog
 from pep_variants.catalog.store import DirectoryCatalog
-from pep_variants.formats.platform_file import load_platform, write_platform
+from pep_variants.detect.known_machines import BY_NAME
+from pep_variants.detect.machines import load_machine
+from pep_variants.formats.platform_file import write_platform
 from pep_variants.model.platform import Platform
 from support.certificates import certified
 from support.index import Answer, served
 from support.proxied_network import http_proxy
 from support.published_builds import Builds, Field, field_of, standing_in
 from support.uvs import Machine
-from variants_index.named_platforms import named_platforms
 
 HOST = "download.pytorch.org"
 VERSIONS = {
@@ -115,7 +116,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 def with_driver(platform: str, other: str) -> Platform:
     """Return *platform* with the driver that the platform *other* has."""
-    found, newer = (load_platform(named_platforms()[name]) for name in (platform, other))
+    found, newer = (load_machine(name) for name in (platform, other))
     support = found.support("nvidia")
     features = {
         **newer.support("nvidia").features,
@@ -138,14 +139,15 @@ def chosen(text: str) -> str:
 @pytest.mark.parametrize("name", CASES)
 def test_torch(name: str, world: World, machine: Machine) -> None:
     platform, variables, ours, theirs = CASES[name]
-    file = named_platforms().get(platform)
-    if file is None:
+    told = platform
+    if platform not in BY_NAME:
         file = machine.work / "platform.toml"
+        told = str(file)
         file.write_text(write_platform(with_driver(*platform.split("+")), "a test"))
     (machine.work / "in.txt").write_text("\n".join(VERSIONS))
     asking = ["pip", "compile", "in.txt", "--no-annotate", "--no-header"]
     asking += ["--index-url", world.field.index.url, "--python", sys.executable]
-    options = ["--variant-catalog=default", *world.field.options, f"--variant-platform={file}"]
+    options = ["--variant-catalog=default", *world.field.options, f"--variant-platform={told}"]
     done = machine.run(*options, *asking)
     assert done.code == 0, done
     assert chosen(done.out) == ours

@@ -18,10 +18,12 @@ from pep_variants.choose.preferences import Preferences
 from pep_variants.choose.ranking import rank
 from pep_variants.choose.selection import File, select
 from pep_variants.detect.detector import Detector
+from pep_variants.detect.known_machines import BY_NAME
+from pep_variants.detect.machines import load_machine, machine_text
 from pep_variants.detect.providers.cpu import known_cpus
 from pep_variants.detect.providers.nvidia import NEWEST_DRIVER, OLDEST_DRIVER
 from pep_variants.errors import MetadataError, PlatformFileError
-from pep_variants.formats.platform_file import load_platform, read_platform, write_platform
+from pep_variants.formats.platform_file import read_platform, write_platform
 from pep_variants.formats.reader import read_metadata
 from pep_variants.model.label import split_label
 from pep_variants.model.platform import Platform, Support
@@ -30,7 +32,6 @@ from variants_cli.project_pages import render
 from variants_cli.project_pages.choice_data import FILE
 from variants_cli.project_pages.devices import INTEL, NVIDIA
 from variants_cli.project_pages.machines import machine_tree, nvidia_features
-from variants_index.named_platforms import named_platforms
 from variants_index.pages import Page, PageFile
 from variants_index.target import make_target
 
@@ -290,7 +291,7 @@ def test_published_metadata(script, path):
         python_version="3.12", platforms=["linux"], implementation="cpython", abi="cp312"
     )
     place = place_of(data, "linux-x86_64", "3.12")
-    for platform in map(load_platform, named_platforms().values()):
+    for platform in map(load_machine, BY_NAME):
         machine = {name: support.features for name, support in platform.namespaces.items()}
         for is_file in (True, False):
             wanted = expected(metadata, machine, names, target, is_file=is_file)
@@ -304,10 +305,9 @@ class TestMachines:
         return script.ask(data={"machines": machine_tree()}, facts=facts)["namespaces"]
 
     def test_named(self, script):
-        paths = named_platforms()
-        assert [name for name, _, _ in machine_tree()["named"]] == list(paths)
+        assert [name for name, _, _ in machine_tree()["named"]] == sorted(BY_NAME)
         for name, title, facts in machine_tree()["named"]:
-            namespaces = load_platform(paths[name]).namespaces
+            namespaces = load_machine(name).namespaces
             wanted = {n: tree_of(s.features) for n, s in namespaces.items() if s.features}
             assert dict(self.ask(script, facts)) == wanted
             assert title
@@ -358,10 +358,10 @@ class TestPlatformFiles:
         return script.ask(data={}, file=text)
 
     def test_named(self, script):
-        for path in named_platforms().values():
-            namespaces = load_platform(path).namespaces
+        for machine in BY_NAME:
+            namespaces = load_machine(machine).namespaces
             wanted = [[name, tree_of(support.features)] for name, support in namespaces.items()]
-            assert self.ask(script, path.read_text("utf-8")) == {"namespaces": wanted}
+            assert self.ask(script, machine_text(machine, "a test")) == {"namespaces": wanted}
 
     @settings(max_examples=100, deadline=None)
     @given(platforms, st.text(max_size=20))

@@ -14,7 +14,6 @@ from support.documents import Command, Page
 from support.environments import PIPS, ROOT
 from support.published_builds import TORCH, published, standing_in
 from support.servers import free_port
-from variants_index.named_platforms import named_platforms
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="the machines of the tutorials have Linux"
@@ -41,7 +40,7 @@ def test_publish(reader):
     reader.use_shim()
     reader.use_uv()
     reader.use_variants()
-    reader.environ["VARIANTS_PLATFORM"] = str(named_platforms()["cpu-x86-64-v3"])
+    reader.environ["VARIANTS_PLATFORM"] = "cpu-x86-64-v3"
     port = str(free_port())
     reader.environ["PIP_INDEX_URL"] = f"http://127.0.0.1:{port}/simple/"  # has no other pip
     reader.follow(Page(ROOT / "docs/tutorials/publish.md"), replaced={"8000": port})

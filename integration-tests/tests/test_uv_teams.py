@@ -1,6 +1,6 @@
 """The transcripts of docs/how-to/uv-locks.md, run in fresh folders.
 
-A prompt names the machine: a home of its own and a platform file. All work on one project, as a
+A prompt names the machine: a home of its own and a known machine. All work on one project, as a
 team does with a repository; environments are not shared.
 """
 
@@ -23,13 +23,12 @@ from support.uvs import UVS, Machine, downloaded_uv, uv_variants
 from support.wheels import X86_64, Release, Wheel, metadata
 from variants_proxy import Settings, Upstream, create_app
 
-PLATFORMS = ROOT / "packages/variants-index/src/variants_index/named_platforms"
 MACHINES = {
-    "laptop": "laptop-alderlake.toml",
-    "server": "h100-zen4.toml",
-    "mac": "apple-m1.toml",
-    "ci": "cpu-haswell.toml",
-    "build": "cpu-haswell.toml",
+    "laptop": "laptop-alderlake",
+    "server": "h100-zen4",
+    "mac": "apple-m1",
+    "ci": "cpu-haswell",
+    "build": "cpu-haswell",
 }
 DOCUMENT = (ROOT / "docs" / "how-to" / "uv-locks.md").read_text("utf-8")
 LINUX, MAC = "py3-none-manylinux_2_17_x86_64", "py3-none-macosx_11_0_arm64"
@@ -138,7 +137,7 @@ class Team:
                 "UV_PYTHON": sys.executable,
                 "UV_DEFAULT_INDEX": self.index.url,
                 "UV_PROJECT_ENVIRONMENT": str(home / "environment"),
-                "VARIANTS_PLATFORM": str(PLATFORMS / MACHINES[name]),
+                "VARIANTS_PLATFORM": MACHINES[name],
             },
         )
 
@@ -147,8 +146,6 @@ class Team:
         program, *arguments = shlex.split(step.command)
         machine = self.machine(step.machine)
         if "--variant-platform" in arguments:  # as it is typed, and nothing else
-            place = arguments.index("--variant-platform") + 1
-            arguments[place] = str(PLATFORMS / arguments[place])
             machine = machine.with_environ({"VARIANTS_PLATFORM": ""})
         if step.machine == "mac" and "sync" in arguments:
             arguments += ["--python-platform", "aarch64-apple-darwin"]
@@ -167,7 +164,7 @@ def team(
     serve_application: Callable[[object], str],
 ) -> Iterator[Team]:
     platforms = {
-        name: PLATFORMS / MACHINES[machine]
+        name: MACHINES[machine]
         for name, machine in (("laptop", "laptop"), ("h100", "server"), ("mac", "mac"))
     }
     settings = Settings(

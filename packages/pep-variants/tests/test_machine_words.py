@@ -19,7 +19,7 @@ from pep_variants.detect.machine_facts import (
     support_of,
     write_facts,
 )
-from pep_variants.detect.machines import machine_text, names_file
+from pep_variants.detect.machines import machine_text, machine_title, names_file
 from pep_variants.detect.providers.amd import ARCHITECTURE_OVERRIDE, VERSION_OVERRIDE, AmdProvider
 from pep_variants.detect.providers.intel import DEVICE_OVERRIDE, IntelProvider
 from pep_variants.detect.providers.nvidia import (
@@ -121,9 +121,8 @@ def test_name_and_its_facts_and_its_file_say_the_same(machine, tmp_path):
     written = load_machine(str(file))
     assert supported(written) == supported(named)
     for namespace, support in named.namespaces.items():
-        same = replace(support, notice="", facts=())
-        assert written.support(namespace) == same
-        assert bool(support.features) != bool(support.notice)
+        assert written.support(namespace) == replace(support, facts=())
+        assert support.notice == ""
         known = BUILTIN_NAMESPACES[namespace]
         assert support.resolved == (f"{known.package}=={known.stands_for}",)
     assert write_facts(parse_facts(machine.facts)) == machine.facts
@@ -143,8 +142,11 @@ def test_nothing_of_this_machine_is_looked_at(monkeypatch):
 def test_facts_that_are_not_given_say_so():
     platform = load_machine("cuda=12.8,sm=9.0")
     assert "add one, such as cpu=x86-64-v3" in platform.support("x86_64").notice
-    assert load_machine("cpu=zen4").support("nvidia").notice == "no NVIDIA driver"
-    assert load_machine("cpu=zen4").support("aarch64").notice == "a CPU of another family"
+    assert load_machine("cpu=zen4").support("nvidia").notice == ""
+    text = machine_text("cpu=zen4", "a test")
+    assert "\n# no NVIDIA driver\n" in text
+    assert "\n# a CPU of another family\n" in text
+    assert "\n# no CPU is given" in machine_text("cuda=12.8", "a test")
 
 
 LONG = "x" * 5000
@@ -153,6 +155,7 @@ WRONG = [
                   "h100-zen4, h100-zen3 or b300-zen5? 'variants platforms' lists the machines"),
     ("nonesuch", "'nonesuch' is neither a platform file nor a known machine; "
                  "'variants platforms' lists the machines"),
+    ("h100", "known machine: did you mean h100-sapphirerapids, h100-zen4 or h100-zen3?"),
     ("./h100-zen4", "'./h100-zen4' is neither a platform file nor a known machine: did you mean"),
     ("C:\\machines\\h100-zen4", "did you mean h100-zen4"),
     ("none.toml", "none.toml: cannot be read: No such file or directory"),
@@ -257,6 +260,22 @@ def test_text_says_where_it_is_from():
     assert machine_text("h100-zen4,cuda=13.0", "x").startswith(
         "# What the built-in providers answer for cuda=13.0,sm=9.0,cpu=zen4.\n"
     )
+
+
+def test_titles(tmp_path):
+    path = tmp_path / "own.toml"
+    for text, title in [
+        ("", ""),
+        ("[metadata]\n# later\n", ""),
+        ("# Ours.\n[metadata]\n", "Ours"),
+        ("#" + "x" * 5000, "x" * 199),
+        (machine_text("apple-m1", "a test"), "Mac with an Apple M1"),
+        (machine_text("rtx-3090-alderlake", "a test"), BY_NAME["rtx-3090-alderlake"].title),
+    ]:
+        path.write_text(text)
+        assert machine_title(str(path)) == title
+    assert machine_title("apple-m1") == "Mac with an Apple M1"
+    assert machine_title("cpu=m1") == ""
 
 
 def test_detector():

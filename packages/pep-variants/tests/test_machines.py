@@ -1,12 +1,11 @@
-"""Which build each class of machine gets, told by the example platform files of variants-cli.
+"""Which build each class of machine gets, told by the known machines.
 
-The files stand for the machines of the documents from which the builds here are taken: torch's
+They stand for the machines of the documents from which the builds here are taken: torch's
 own metadata, the PyTorch tutorial and PyTorch's note on ROCm. Build matrices are told by their own
 tests in variants-cli.
 """
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -14,21 +13,19 @@ from pep_variants.choose.explanation import notices, why_not
 from pep_variants.choose.phrases import why_chosen
 from pep_variants.choose.ranking import rank
 from pep_variants.detect.detector import Detector
-from pep_variants.formats.platform_file import load_platform
+from pep_variants.detect.known_machines import BY_NAME
+from pep_variants.detect.machines import load_machine
 from pep_variants.formats.reader import read_metadata
 from pep_variants.model.platform import Platform
 
-PLATFORMS = (
-    Path(__file__).parents[2] / "variants-index" / "src" / "variants_index" / "named_platforms"
-)
-MACHINES = sorted(path.stem for path in PLATFORMS.glob("*.toml"))
+MACHINES = sorted(BY_NAME)
 
 LINUX = {"platform_system": "Linux", "os_name": "posix", "sys_platform": "linux"}
 MAC = {"platform_system": "Darwin", "os_name": "posix", "sys_platform": "darwin"}
 
 
 def machine(name):
-    return load_platform(PLATFORMS / f"{name}.toml")
+    return load_machine(name)
 
 
 def ranked(metadata, name, preferences=None):

@@ -11,9 +11,8 @@ from pep_variants.catalog.store import DirectoryCatalog
 from pep_variants.choose.preferences import Preferences
 from pep_variants.choose.selection import File, select
 from pep_variants.detect.detector import Detector
-from pep_variants.formats.platform_file import load_platform
+from pep_variants.detect.machines import load_machine
 from pep_variants.model.property import ABI_DEPENDENCY
-from variants_index.named_platforms import named_platforms
 
 CATALOG = DirectoryCatalog(variants_catalog.projects())
 
@@ -48,7 +47,7 @@ NEW_DRIVER = {"pascal 13": "pascal", "v100 13": "v100"}
 
 
 def machine(name):
-    platform = load_platform(named_platforms()[MACHINES[NEW_DRIVER.get(name, name)]])
+    platform = load_machine(MACHINES[NEW_DRIVER.get(name, name)])
     if name not in NEW_DRIVER:
         return platform
     support = platform.support("nvidia")

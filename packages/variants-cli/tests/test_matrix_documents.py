@@ -2,7 +2,7 @@
 
 The documents give people a table of variants per CUDA branch, and decision trees to find theirs.
 The first is what the matrix files have to come to. The second is what the engine replaces: here
-each row is a machine, told by a platform file, and the build that it gets.
+each row is a machine, told by its facts, and the build that it gets.
 
 The documents name some machines wrongly. What happens follows the hardware; such rows say so with
 the comment "they say".
@@ -19,7 +19,9 @@ from pep_variants.choose.preferences import Preferences
 from pep_variants.choose.ranking import rank
 from pep_variants.choose.selection import File, select
 from pep_variants.detect.detector import Detector
-from pep_variants.formats.platform_file import load_platform
+from pep_variants.detect.known_machines import BY_NAME
+from pep_variants.detect.machines import load_machine
+from pep_variants.detect.providers.cpu import known_cpus
 from pep_variants.formats.reader import read_metadata
 from variants_cli import matrices
 from variants_cli.matrix.combination import combine
@@ -27,14 +29,11 @@ from variants_cli.matrix.flags import additions
 from variants_cli.matrix.output import metadata
 from variants_cli.matrix.reading import read_matrix
 from variants_cli.matrix.source_project import SourceProject
-from variants_index import named_platforms
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from make_platforms import CPUS, Machine, platform_file
 
 FOLDER = Path(matrices.__path__[0])
-PLATFORMS = named_platforms.FOLDER
 LINUX = {"platform_system": "Linux", "os_name": "posix", "sys_platform": "linux"}
 
 TORCH_12_8 = "torch-2.8.0-cuda12.8"
@@ -74,23 +73,18 @@ class Builds:
         return next(iter(self.ranked(platform, *enable).labels), None)
 
 
+CPUS = {cpu.name: cpu for family in ("x86_64", "aarch64") for cpu in known_cpus(family)}
 BUILDS = {name: Builds(name) for name in ALL}
 
 
-@pytest.fixture
-def machine(tmp_path):
-    """Write the platform file of a machine and read it as every client does."""
-
-    def make(cpu, cuda=""):
-        path = tmp_path / "platform.toml"
-        path.write_text(platform_file(Machine("machine", "of the test", cpu, cuda=cuda)))
-        return load_platform(path)
-
-    return make
+def machine(cpu, cuda=""):
+    """Return a machine, of a CUDA version and a compute capability if it has a GPU."""
+    driver, _, capability = cuda.partition(" ")
+    return load_machine(f"cuda={driver},sm={capability},cpu={cpu}" if cuda else f"cpu={cpu}")
 
 
 def example(name):
-    return load_platform(PLATFORMS / f"{name}.toml")
+    return load_machine(name)
 
 
 # The tables of variants.
@@ -231,7 +225,7 @@ INSTEAD = {
 
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize(("model", "capability", "architecture", "cpu"), GPUS)
-def test_gpu(machine, name, model, capability, architecture, cpu):
+def test_gpu(name, model, capability, architecture, cpu):
     builds = BUILDS[name]
     isa = {"zen3": "avx2", "neoverse_n1": "armv8_2", "neoverse_v3ae": "armv9"}[cpu]
     wanted = INSTEAD.get(architecture, {}).get(name, architecture)
@@ -272,7 +266,7 @@ BETTER = ("avx512_bf16", "avx512_vnni", "avx512f", "avx2", "sve2", "sve")
 
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize(("flag", "workload", "cpu", "isa"), INSTRUCTION_SETS)
-def test_instruction_set(machine, name, flag, workload, cpu, isa):
+def test_instruction_set(name, flag, workload, cpu, isa):
     assert flag in CPUS[cpu].features
     if flag == isa:  # 'avx2 (no avx512)', 'avx only'
         assert not CPUS[cpu].features.intersection(BETTER[: (*BETTER, flag).index(flag)])
@@ -360,7 +354,7 @@ MINIMUMS = [
 
 
 @pytest.mark.parametrize(("name", "capability", "driver"), MINIMUMS)
-def test_oldest_driver(machine, name, capability, driver):
+def test_oldest_driver(name, capability, driver):
     builds = BUILDS[name]
     wanted = builds.label(f"sm{capability.replace('.', '')}-avx2")
     oldest, older = DRIVERS[driver], DRIVERS[OLDER[driver]]
@@ -372,7 +366,7 @@ def test_oldest_driver(machine, name, capability, driver):
     )
 
 
-EXAMPLES = sorted(path.stem for path in PLATFORMS.glob("*.toml"))
+EXAMPLES = sorted(BY_NAME)
 
 # Every example machine that the matrices are for: its build in the two largest of them.
 # fmt: off
@@ -575,7 +569,7 @@ def test_as_people_ask(variants, tmp_path):
     path = tmp_path / "torch-2.10.0-variants.json"
     shown = variants("matrix", FOLDER / f"{TORCH_13_0}.toml", "--format", "metadata")
     path.write_text(shown.out)
-    platform = PLATFORMS / "h100-sapphirerapids.toml"
+    platform = "h100-sapphirerapids"
     result = variants("rank", path, "--platform", platform)
     assert result.out.splitlines()[0].split()[:2] == ["cuda13_0_sm90_avx512", "chosen"]
     result = variants("rank", path, "--platform", platform, "--variant-enable", INT8)

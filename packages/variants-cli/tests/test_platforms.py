@@ -1,42 +1,35 @@
-"""The example platform files: what they say, in which shape, and that users get them."""
+"""`variants platforms`, the platform files that it writes, and commands that take a machine."""
 
 import json
+import os
 import re
 import subprocess
 import sys
 import zipfile
-from importlib import resources
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from pep_variants.detect.providers.amd import ARCHITECTURE_OVERRIDE, VERSION_OVERRIDE, AmdProvider
-from pep_variants.detect.providers.intel import DEVICE_OVERRIDE, IntelProvider
-from pep_variants.detect.providers.nvidia import (
-    CAPABILITY_OVERRIDE,
-    DRIVER_OVERRIDE,
-    NvidiaProvider,
-)
+from pep_variants.detect.known_machines import BY_NAME, KNOWN_MACHINES
+from pep_variants.detect.machines import load_machine, machine_text
 from pep_variants.detect.registry import BUILTIN_NAMESPACES
 from pep_variants.formats import toml
-from pep_variants.formats.platform_file import load_platform, read_platform, write_platform
+from pep_variants.formats.platform_file import read_platform, write_platform
 from pep_variants.model.property import NAME, VALUE
 
 PROJECT = Path(__file__).parents[1]
-FOLDER = resources.files("variants_index.named_platforms")
-FILES = sorted(file.name for file in FOLDER.iterdir() if file.name.endswith(".toml"))
 
 
-@pytest.fixture(params=FILES)
+@pytest.fixture(params=sorted(BY_NAME))
 def name(request):
     return request.param
 
 
 @pytest.fixture
 def text(name):
-    return (FOLDER / name).read_text(encoding="utf-8")
+    return machine_text(name, "a test")
 
 
 @pytest.fixture
@@ -44,35 +37,99 @@ def platform(name, text):
     return read_platform(text, name)
 
 
-def test_the_script_writes_the_same(tmp_path):
-    """Or else run make_platforms.py again, and look at what changed."""
-    script = Path(__file__).with_name("make_platforms.py")
-    for folder in ("once", "twice"):
-        (tmp_path / folder).mkdir()
-        subprocess.run([sys.executable, script, tmp_path / folder], check=True)
-    once, twice = (
-        {file.name: file.read_bytes() for file in (tmp_path / folder).iterdir()}
-        for folder in ("once", "twice")
+@pytest.fixture(autouse=True)
+def _away(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # away from any variants.toml
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+class TestCommand:
+    def test_all(self, variants):
+        lines = variants("platforms").out.splitlines()
+        groups = [line for line in lines if line.endswith(":") and "  " not in line]
+        assert groups == ["NVIDIA GPU:", "AMD GPU:", "Intel GPU:", "no accelerator:"]
+        rows = [line.split(maxsplit=2) for line in lines if line and line not in groups]
+        assert rows == [[each.name, each.facts, each.title] for each in KNOWN_MACHINES]
+
+    def test_some(self, variants):
+        found = variants("platforms", "mi*", "--json").json["platforms"]
+        assert {each["group"] for each in found} == {"AMD GPU"}
+        assert found[-1] == {
+            "name": "mi100-mi210-rocm7.0",
+            "group": "AMD GPU",
+            "facts": {"rocm": ["7.0"], "gfx": ["gfx908", "gfx90a"], "cpu": ["zen2"]},
+            "title": BY_NAME["mi100-mi210-rocm7.0"].title,
+        }
+        assert len(variants("platforms", "--json").json["platforms"]) == len(KNOWN_MACHINES)
+
+    @pytest.mark.parametrize("machine", ["h100-zen4", "cuda=12.8,sm=9.0", "h100-zen4,cuda=13.0"])
+    def test_one(self, variants, tmp_path, machine):
+        text = variants("platforms", machine).out
+        assert read_platform(text, "x").namespaces.keys() == BUILTIN_NAMESPACES.keys()
+        assert variants("platforms", machine, "-o", "machine.toml").out == ""
+        assert (tmp_path / "machine.toml").read_text() == text
+        assert 'created-by = "variants-cli ' in text
+        tree = variants("platforms", machine, "--json").json["namespaces"]
+        assert tree["nvidia"]["features"]["sm_arch"] == ["90_real", "90_virtual"]
+        again = variants("platforms", "machine.toml").out
+        assert read_platform(again, "x") == read_platform(text, "x")
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["h100"], "did you mean h100-sapphirerapids, h100-zen4 or h100-zen3?"),
+            (["none.toml"], "none.toml: cannot be read: No such file or directory"),
+            (["cuda=9.0"], "cuda=9.0 is outside 11.0 to 15.20"),
+            (["zz*"], "no known machine matches 'zz*'"),
+            (["-o", "file"], "--output needs one machine"),
+            (["h100*", "-o", "file"], "--output needs one machine"),
+            (["h100-zen4", "-o", "missing/file"], "missing/file"),
+        ],
     )
-    assert sorted(once) == FILES
-    assert once == twice
-    assert [name for name in FILES if once[name] != (FOLDER / name).read_bytes()] == []
+    def test_wrong(self, variants, arguments, message):
+        result = variants("platforms", *arguments)
+        assert result.code in (1, 2)
+        assert result.out == ""
+        assert message in result.err
+        assert len(result.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("platforms mi30", {"mi300x-rocm6.4", "mi300x-rocm7.0", "mi300x-rocm7.1"}),
+        ("rank --platform apple-", {"apple-m1", "apple-m4"}),
+        ("rank --variant-platform apple-", {"apple-m1", "apple-m4"}),
+        ("resolve --target gb", {"gb200-grace"}),
+        ("explain --variant-platform gb", {"gb200-grace"}),
+        ("matrix --platform gb", {"gb200-grace"}),
+    ],
+)
+def test_completion(words, wanted):
+    typed = words.split()
+    done = subprocess.run(
+        [sys.executable, "-c", "from variants_cli.main import cli; cli(prog_name='variants')"],
+        env={
+            **os.environ,
+            "_VARIANTS_COMPLETE": "bash_complete",
+            "COMP_WORDS": f"variants {words}",
+            "COMP_CWORD": str(len(typed)),
+        },
+        capture_output=True,
+        text=True,
+    )
+    lines = done.stdout.splitlines()
+    assert {line.removeprefix("plain,") for line in lines if line.startswith("plain,")} == wanted
+    assert f"file,{typed[-1]}" in lines  # paths, where no name fits
 
 
 def test_every_namespace_is_told_of(platform):
     assert [*platform.namespaces] == sorted(BUILTIN_NAMESPACES)
-    for namespace, support in platform.namespaces.items():
-        known = BUILTIN_NAMESPACES[namespace]
-        assert support.resolved == (f"{known.package}=={known.stands_for}",)
-        assert support.plugin_api == known.plugin_apis[0]
     families = [name for name in ("aarch64", "x86_64") if platform.support(name).features]
     assert len(families) == 1
 
 
 def test_comments_say_what_it_is(text, platform):
-    first, *rest = text.splitlines()
-    assert first.startswith("# Example: ")
-    assert "What the built-in providers answer for" in " ".join(rest[:3])
     absent = [name for name, support in platform.namespaces.items() if not support.features]
     for namespace in absent:
         assert re.search(
@@ -103,36 +160,13 @@ def test_shape_is_that_of_uv(text):
 
 
 def test_written_again_it_says_the_same(text, platform):
-    written = write_platform(platform, "variants-cli, example")
+    written = write_platform(platform, "a test")
     uncommented = [line for line in text.splitlines() if not line.startswith("#")]
     assert written.splitlines() == uncommented[1:]  # an empty line ends the first comment
 
 
-def test_gpus_are_as_the_providers_report_them(platform):
-    features = platform.support("nvidia").features
-    if features:
-        code = features["sm_arch"][0].removesuffix("_real")
-        forced = {
-            DRIVER_OVERRIDE: features["cuda_version_lower_bound"][0],
-            CAPABILITY_OVERRIDE: f"{code[:-1]}.{code[-1]}",
-        }
-        assert [*NvidiaProvider(forced).supported().items()] == [*features.items()]
-    features = platform.support("amd").features
-    if features:
-        assert features["gfx_arch"] == tuple(sorted(features["gfx_arch"]))
-        forced = {
-            ARCHITECTURE_OVERRIDE: ",".join(features["gfx_arch"]),
-            VERSION_OVERRIDE: features["rocm_version"][0],
-        }
-        assert [*AmdProvider(forced).supported().items()] == [*features.items()]
-    features = platform.support("intel").features
-    if features:
-        forced = {DEVICE_OVERRIDE: features["device_ip"][0]}
-        assert IntelProvider(forced).supported() == features
-
-
 def test_one_told_in_full():
-    features = load_platform(FOLDER / "h100-sapphirerapids.toml").support("nvidia").features
+    features = load_machine("h100-sapphirerapids").support("nvidia").features
     assert [*features] == ["cuda_version_lower_bound", "cuda_version_upper_bound", "sm_arch"]
     lower, upper = features["cuda_version_lower_bound"], features["cuda_version_upper_bound"]
     assert " ".join(lower[:4]) == "13.0 13 12.20 12.19"
@@ -141,7 +175,7 @@ def test_one_told_in_full():
     assert " ".join(upper[-2:]) == "13.2 13.1"
     assert (len(lower), len(upper)) == (2 + 2 * 22, 2 * 22 + 20)
     assert features["sm_arch"] == ("90_real", "90_virtual")
-    cpu = load_platform(FOLDER / "h100-sapphirerapids.toml").support("x86_64").features
+    cpu = load_machine("h100-sapphirerapids").support("x86_64").features
     assert [*cpu][:3] == ["level", "amx_tile", "amx_bf16"]
     assert cpu["level"] == ("v4", "v3", "v2", "v1")
     assert {"avx512_bf16", "avx512_vnni", "avx512f", "avx2", "sse2"} <= cpu.keys()
@@ -151,18 +185,18 @@ def test_one_told_in_full():
 @pytest.mark.parametrize(
     ("name", "best", "there", "not_there"),
     [
-        ("cpu-x86-64-v1.toml", "v1", "", "sse2"),
-        ("cpu-sandybridge.toml", "v2", "avx", "avx2"),
-        ("gtx-1080-ti-haswell.toml", "v3", "avx2", "avx512f"),
-        ("rtx-3090-alderlake.toml", "v3", "avx2 avx_vnni", "avx512f"),
-        ("rtx-3090-skylake-avx512.toml", "v4", "avx512f", "avx512_vnni avx512_bf16"),
-        ("t4-cascadelake.toml", "v4", "avx512_vnni", "avx512_bf16"),
-        ("h100-zen4.toml", "v4", "avx512_vnni avx512_bf16", "amx_tile"),
-        ("cpu-graviton2.toml", "8.2a", "asimddp", "sve"),
-        ("cpu-graviton3.toml", "8.4a", "sve bf16 i8mm", "sve2"),
-        ("gh200-grace.toml", "9.0a", "sve2 sve bf16 i8mm", "sme"),
-        ("thor.toml", "9.2a", "sve2", "sme"),
-        ("apple-m1.toml", "8.4a", "fp asimd", "bf16 sve"),
+        ("cpu-x86-64-v1", "v1", "", "sse2"),
+        ("cpu-sandybridge", "v2", "avx", "avx2"),
+        ("gtx-1080-ti-haswell", "v3", "avx2", "avx512f"),
+        ("rtx-3090-alderlake", "v3", "avx2 avx_vnni", "avx512f"),
+        ("rtx-3090-skylake-avx512", "v4", "avx512f", "avx512_vnni avx512_bf16"),
+        ("t4-cascadelake", "v4", "avx512_vnni", "avx512_bf16"),
+        ("h100-zen4", "v4", "avx512_vnni avx512_bf16", "amx_tile"),
+        ("cpu-graviton2", "8.2a", "asimddp", "sve"),
+        ("cpu-graviton3", "8.4a", "sve bf16 i8mm", "sve2"),
+        ("gh200-grace", "9.0a", "sve2 sve bf16 i8mm", "sme"),
+        ("thor", "9.2a", "sve2", "sme"),
+        ("apple-m1", "8.4a", "fp asimd", "bf16 sve"),
     ],
 )
 def test_cpus(platform, best, there, not_there):
@@ -177,28 +211,6 @@ def test_cpus(platform, best, there, not_there):
     assert not {*not_there.split()} & cpu.keys()
 
 
-def test_readme_lists_them_all():
-    readme = (PROJECT / "README.md").read_text(encoding="utf-8")
-    _, _, section = readme.partition("\n## Example platform files\n")
-    section, _, _ = section.partition("\n## ")
-    listed = re.findall(r"`([a-z0-9.-]+)\.toml`", section)
-    assert sorted(listed) == [name.removesuffix(".toml") for name in FILES]
-
-
-def test_wheel_contains_them(tmp_path):
-    code = "import sys; from hatchling.build import build_wheel; build_wheel(sys.argv[1])"
-    index = PROJECT.with_name("variants-index")
-    subprocess.run([sys.executable, "-c", code, tmp_path], cwd=index, check=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        shipped = [
-            Path(path).name
-            for path in archive.namelist()
-            if path.startswith("variants_index/named_platforms/") and path.endswith(".toml")
-        ]
-        assert sorted(shipped) == FILES
-
-
 def test_wheel_contains_matrices(tmp_path):
     code = "import sys; from hatchling.build import build_wheel; build_wheel(sys.argv[1])"
     subprocess.run([sys.executable, "-c", code, tmp_path], cwd=PROJECT, check=True)
@@ -207,9 +219,8 @@ def test_wheel_contains_matrices(tmp_path):
         assert "variants_cli/matrices/pytorch.toml" in archive.namelist()
 
 
-def test_rank_takes_one(tmp_path, variants, variant_json, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # away from any variants.toml
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+@pytest.fixture
+def document(tmp_path, variant_json):
     path = tmp_path / "example_pkg-1.0-variants.json"
     tree = variant_json("null", namespaces=["nvidia", "x86_64"])
     tree["variants"] |= {
@@ -217,8 +228,46 @@ def test_rank_takes_one(tmp_path, variants, variant_json, monkeypatch):
         "v3": {"x86_64": {"level": ["v3"]}},
     }
     path.write_text(json.dumps(tree))
-    selected = {
-        name: variants("rank", path, "--json", "--platform", FOLDER / name).json["selected"]
-        for name in ("a100-zen3.toml", "h100-zen3.toml", "cpu-haswell.toml", "cpu-graviton2.toml")
-    }
-    assert [*selected.values()] == ["cuda12", "v3", "v3", "null"]
+    return path
+
+
+@pytest.mark.parametrize(
+    ("machine", "selected"),
+    [
+        ("a100-zen3", "cuda12"),
+        ("h100-zen3", "v3"),
+        ("cpu-haswell", "v3"),
+        ("cpu-graviton2", "null"),
+        ("cuda=12.4,sm=8.0", "cuda12"),
+        ("cuda=11.4,sm=8.0,cpu=zen3", "v3"),
+        ("cpu=x86-64-v2", "null"),
+        ("a100-zen3,cuda=11.4", "v3"),
+        ("written.toml", "cuda12"),
+    ],
+)
+@pytest.mark.parametrize("given", ["option", "variable", "settings"])
+def test_rank(tmp_path, variants, document, monkeypatch, machine, selected, given):
+    (tmp_path / "written.toml").write_text(machine_text("a100-zen3", "a test"))
+    options = []
+    if given == "option":
+        options = ["--platform", machine]
+    elif given == "variable":
+        monkeypatch.setenv("VARIANTS_PLATFORM", machine)
+    else:
+        settings = tmp_path / "config" / "variants" / "variants.toml"
+        settings.parent.mkdir(parents=True)
+        settings.parent.chmod(0o700)
+        text = f'platform = "{machine}"\n'.replace("written", "../../written")
+        settings.write_text(text)
+        settings.chmod(0o600)
+    assert variants("rank", document, "--json", *options).json["selected"] == selected
+
+
+def test_rank_of_no_machine(variants, document):
+    result = variants("rank", document, "--platform", "a100")
+    assert result.code == 1
+    assert result.out == ""
+    assert result.err == (
+        "error: 'a100' is neither a platform file nor a known machine: did you mean a100-zen3, "
+        "a100-cascadelake or a100-altra? 'variants platforms' lists the machines\n"
+    )

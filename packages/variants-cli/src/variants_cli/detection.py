@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from pep_variants.choose.preferences import Preferences
     from pep_variants.model.metadata import Metadata
+    from pep_variants.model.platform import Platform
     from variants_plugins import PluginRunner
 
 
@@ -52,6 +53,20 @@ def plugin_runner_of(options: Mapping[str, Any]) -> PluginRunner:
     from pep_variants.settings.loader import load_preferences
 
     return plugin_runner(load_preferences(options, os.environ, warn=warn))
+
+
+def platform_tree(platform: Platform) -> dict[str, object]:
+    """Return *platform* as JSON data: support by namespace."""
+    return {
+        namespace: {
+            "features": {feature: list(values) for feature, values in support.features.items()},
+            "resolved": list(support.resolved),
+            "plugin-api": support.plugin_api,
+            "notice": support.notice,
+            "facts": [fact._asdict() for fact in support.facts],
+        }
+        for namespace, support in platform.namespaces.items()
+    }
 
 
 def read_metadata_file(path: Path) -> Metadata:

@@ -36,6 +36,7 @@ COMMANDS = (
     "inspect",
     "make",
     "matrix",
+    "platforms",
     "providers",
     "publish",
     "rank",

@@ -26,6 +26,7 @@ from pathlib import Path
 from packaging.markers import default_environment
 from packaging.tags import Tag, compatible_tags, cpython_tags, generic_tags, mac_platforms, sys_tags
 
+from pep_variants.detect.machines import load_machine, names_file
 from pep_variants.errors import shortened
 from pep_variants.formats import toml
 from pep_variants.formats.platform_file import read_platform
@@ -187,6 +188,49 @@ def load_target(
         )
     except TargetError as error:
         raise TargetError(f"{path}: target: {error}") from None
+
+
+def read_target(
+    machine: str, *, python_version: str | None = None, platforms: Sequence[str] = ()
+) -> Target:
+    """Return the target that an option names: a target file, or a machine.
+
+    Args:
+        machine: path of a file as in `load_target`; name or facts of a machine, see `load_machine`.
+        python_version: for a machine, or a file without one.
+        platforms: the same. Without them the system of a machine is this one if its CPU can run
+            it, else Linux, or macOS for Apple's machines.
+
+    Raises:
+        TargetError: as `load_target`.
+        PlatformFileError: there is no such machine, or its file is invalid.
+    """
+    path = Path(machine)
+    if names_file(machine) and (path.exists() or path.suffix == ".toml"):
+        return load_target(path, python_version=python_version, platforms=platforms)
+    platform = load_machine(machine)
+    return make_target(
+        python_version=python_version,
+        platforms=platforms or _system_of(machine, platform),
+        name=machine,
+        platform=platform,
+    )
+
+
+def _system_of(machine: str, platform: Platform) -> tuple[str, ...]:
+    """Return the name in `NAMES` of what runs on a machine, nothing if this system does."""
+    families = [name for name in ("x86_64", "aarch64") if platform.support(name).features]
+    if machine.startswith("apple-"):
+        wanted = "macos-arm64"
+    elif families:
+        wanted = f"linux-{families[0]}"
+    else:
+        return ()
+    here = default_environment()["platform_machine"].lower()
+    family = {"amd64": "x86_64", "arm64": "aarch64"}.get(here, here)
+    mac = sys.platform == "darwin"
+    same = families[0] == family and mac == wanted.startswith("macos")
+    return () if same else (wanted,)
 
 
 def _set_python(

@@ -34,16 +34,20 @@ LONGEST = 1000
 CPU = "cpu"
 
 _FAMILIES = (X8664Provider, AArch64Provider)
+_NAMESPACES_OF_CPUS = {provider.namespace for provider in _FAMILIES}
 _NOWHERE = Path("/nonexistent")
 """Root of the file system for providers, which have nothing to detect there."""
 
-_ABSENT = {
+ABSENT = {
     "nvidia": "no NVIDIA driver",
     "amd": "neither an AMD GPU nor ROCm",
     "intel": "no Intel GPU with Level Zero",
     "ascend": "no Ascend NPU",
+    "x86_64": "a CPU of another family",
+    "aarch64": "a CPU of another family",
 }
-_OTHER_FAMILY = "a CPU of another family"
+"""Why nothing of a namespace is supported, where the facts are complete."""
+
 _NO_CPU = "no CPU is given: add one, such as cpu=x86-64-v3"
 
 
@@ -199,12 +203,12 @@ def support_of(facts: Facts) -> dict[str, Support]:
     cpu = _cpu(facts) if CPU in facts else None
     found: dict[str, Support] = {}
     for namespace, known in sorted(BUILTIN_NAMESPACES.items()):
-        if namespace in _ABSENT:
-            absent = _ABSENT[namespace]
+        problem = ""
+        if namespace not in _NAMESPACES_OF_CPUS:
             # Neither the file system nor a system whose drivers could be asked.
             provider = known.factory(forced.get(namespace, {}), _NOWHERE, "")
         else:
-            absent = _NO_CPU if cpu is None else _OTHER_FAMILY
+            problem = _NO_CPU if cpu is None else ""
             own = cpu if cpu is not None and cpu.family == namespace else None
             provider = known.factory(lambda _, own=own: own)
         support = ask_known(known, provider)
@@ -212,7 +216,7 @@ def support_of(facts: Facts) -> dict[str, Support]:
             support.features,
             support.resolved,
             support.plugin_api,
-            support.notice or ("" if support.features else absent),
+            support.notice or problem,
         )
     return found
 

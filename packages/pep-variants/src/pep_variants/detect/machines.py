@@ -14,13 +14,15 @@ from __future__ import annotations
 
 import os
 import textwrap
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..choose.phrases import listed
 from ..errors import PlatformFileError, printable, shortened
-from ..formats.platform_file import load_platform, write_platform
+from ..formats.platform_file import load_platform, platform_title, write_platform
 from ..model.platform import Platform
-from .known_machines import BY_NAME
+from .known_machines import BY_NAME, names_beginning
 
 if TYPE_CHECKING:
     from .machine_facts import Facts
@@ -69,16 +71,37 @@ def machine_text(machine: str, created_by: str) -> str:
         PlatformFileError: as in `load_machine`.
     """
     platform = load_machine(machine)
-    written = write_platform(platform, created_by)
     if names_file(machine):
-        return written
-    from .machine_facts import write_facts
+        return write_platform(platform, created_by)
+    from .machine_facts import ABSENT, write_facts
 
+    namespaces = {
+        namespace: support
+        if support.features or support.notice
+        else replace(support, notice=ABSENT[namespace])
+        for namespace, support in platform.namespaces.items()
+    }
+    written = write_platform(Platform(namespaces), created_by)
     facts = f"What the built-in providers answer for {write_facts(_facts(machine))}."
     known = BY_NAME.get(machine)
     comment = [*([f"{known.title}."] if known else []), facts]
     lines = [line for text in comment for line in textwrap.wrap(text, 98, break_on_hyphens=False)]
     return "".join(f"# {line}\n" for line in lines) + "\n" + written
+
+
+def machine_title(machine: str) -> str:
+    """Return what is known of *machine*, or what its file says in its first lines, or nothing.
+
+    Args:
+        machine: as in `load_machine`.
+
+    Raises:
+        OSError: its file cannot be read.
+    """
+    if names_file(machine):
+        return platform_title(Path(machine))
+    known = BY_NAME.get(machine)
+    return known.title if known else ""
 
 
 def _facts(machine: str) -> Facts:
@@ -102,7 +125,8 @@ def _no_such(text: str) -> PlatformFileError:
         return PlatformFileError(f"{printable(text)}: cannot be read: No such file or directory")
     # A path, too: settings files name machines, and what is no machine is a path beside them.
     name = text.replace("\\", "/").rpartition("/")[2]
-    close = get_close_matches(name[:80], BY_NAME, _CLOSE)
+    close = names_beginning(name)[:_CLOSE] if name else []
+    close = close or get_close_matches(name[:80], BY_NAME, _CLOSE)
     meant = f": did you mean {listed(close, 'or')}?" if close else ";"
     return PlatformFileError(
         f"{shortened(text, 200)} is neither a platform file nor a known machine{meant} "

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from pep_variants.choose.options import OPTIONS
 
@@ -67,6 +68,16 @@ class PathOrURL(click.Path):
         return super().convert(value, param, ctx)
 
 
+def complete_machines(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return the known machines whose names begin with *incomplete*, and files where none does."""
+    from pep_variants.detect.known_machines import names_beginning
+
+    names = map(CompletionItem, names_beginning(incomplete))
+    return [CompletionItem(incomplete, type="file"), *names]
+
+
 def preference_options(
     *names: str, aliases: Mapping[str, str] | None = None
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -92,6 +103,7 @@ def preference_options(
                 metavar=option.metavar or None,
                 multiple=option.repeatable,
                 callback=_as_list if option.repeatable else None,
+                shell_complete=complete_machines if option.metavar == "MACHINE" else None,
                 help=option.help,
             )(command)
         return command

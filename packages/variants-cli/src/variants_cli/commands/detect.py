@@ -12,7 +12,7 @@ from pep_variants.model.platform import Platform
 from pep_variants.settings.loader import load_preferences
 
 from ..console import note, print_json, print_table, warn
-from ..detection import detector_for
+from ..detection import detector_for, platform_tree
 from .arguments import PLUGIN_OPTIONS, json_option, option_values, preference_options
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def detect(
         with replacing(output) as stream:
             stream.write(text.encode())
     if as_json:
-        print_json({"namespaces": _tree(platform)})
+        print_json({"namespaces": platform_tree(platform)})
         return
     print_table(("namespace", "feature", "supported"), list(_rows(platform)))
     facts = list(_facts(platform)) if verbose else []
@@ -110,19 +110,6 @@ def _facts(platform: Platform) -> Iterator[tuple[str, str, str, str]]:
         for fact in support.facts:
             yield shown, fact.what, fact.value, fact.source + (" (forced)" if fact.forced else "")
             shown = ""
-
-
-def _tree(platform: Platform) -> dict[str, object]:
-    return {
-        namespace: {
-            "features": {feature: list(values) for feature, values in support.features.items()},
-            "resolved": list(support.resolved),
-            "plugin-api": support.plugin_api,
-            "notice": support.notice,
-            "facts": [fact._asdict() for fact in support.facts],
-        }
-        for namespace, support in platform.namespaces.items()
-    }
 
 
 def _rows(platform: Platform) -> Iterator[tuple[str, str, str]]:

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -14,7 +13,7 @@ import click
 from pep_variants.choose.options import OPTIONS
 from pep_variants.sources import BEST_MATCH, FIRST_INDEX
 
-from .arguments import preference_options
+from .arguments import complete_machines, preference_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from resolvelib_variants.resolution.requirements import RequirementSet
     from resolvelib_variants.resolution.resolver import IndexResolver
     from variants_index.target import Target
-
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 _OPTIONS = (
     click.option("-i", "--index-url", metavar="URL", help="Base URL of the index. Default: PyPI."),
@@ -44,8 +41,9 @@ _OPTIONS = (
     ),
     click.option("--pre", is_flag=True, help="Allow pre-releases."),
     click.option(
-        "--target", "targets", metavar="FILE", type=_FILE, multiple=True,
-        help="Target or platform file to resolve for; repeatable. Default: this machine.",
+        "--target", "targets", metavar="MACHINE", multiple=True, shell_complete=complete_machines,
+        help="Machine to resolve for: a target or platform file, a name such as h100-zen4, or "
+        "facts such as cuda=12.8,sm=9.0,cpu=zen4; repeatable. Default: this machine.",
     ),
     click.option("--python-version", metavar="X.Y", help="Python version to resolve for."),
     click.option(
@@ -140,16 +138,17 @@ def repeated_options(options: Mapping[str, Any]) -> list[str]:
 
 
 def _targets(
-    files: Sequence[Path], python_version: str | None, platforms: Sequence[str]
+    machines: Sequence[str], python_version: str | None, platforms: Sequence[str]
 ) -> tuple[Target, ...]:
     from variants_index.errors import TargetError
-    from variants_index.target import load_target, make_target
+    from variants_index.target import make_target, read_target
 
     try:
-        if not files:
+        if not machines:
             return (make_target(python_version=python_version, platforms=platforms),)
         targets = tuple(
-            load_target(path, python_version=python_version, platforms=platforms) for path in files
+            read_target(text, python_version=python_version, platforms=platforms)
+            for text in machines
         )
     except TargetError as error:
         raise click.ClickException(str(error)) from None

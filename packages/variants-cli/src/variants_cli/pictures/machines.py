@@ -1,4 +1,4 @@
-"""The machines of a picture: the named ones of `variants_index`, and platform files."""
+"""The machines of a picture: the known ones, and others by facts and platform files."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from functools import cached_property
 from pathlib import Path
 
 from pep_variants.choose.phrases import DEVICES
-from pep_variants.errors import VariantError, shortened
-from pep_variants.formats.platform_file import load_platform
+from pep_variants.detect.known_machines import BY_NAME
+from pep_variants.detect.machines import load_machine, machine_title, names_file
+from pep_variants.errors import VariantError
 from pep_variants.model.platform import Platform
-from variants_index.named_platforms import named_platforms, platform_title
 from variants_index.platforms import environment_of, platform_of_namespaces
 
 
@@ -21,8 +21,8 @@ class Machine:
     """A machine that variants are chosen for.
 
     Attributes:
-        name: the name of its platform file, without ``.toml``.
-        title: what the first lines of the file say of it; may be empty.
+        name: its name or facts, or the name of its platform file without ``.toml``.
+        title: what it is, see `machine_title`; may be empty.
         platform: everything it supports.
     """
 
@@ -50,32 +50,28 @@ def read_machines(wanted: Sequence[str] = ()) -> tuple[Machine, ...]:
     """Return machines.
 
     Args:
-        wanted: names of named machines, patterns of such names (``h100-*``), and paths of platform
-            files. All named machines if there are none.
+        wanted: machines as in `load_machine`, and patterns of names (``h100-*``). All known
+            machines if there are none.
 
     Raises:
-        VariantError: something that is neither a name, a pattern that matches, nor a file.
-        PlatformFileError: a platform file that cannot be read.
+        VariantError: two files with one name.
+        PlatformFileError: a platform file that cannot be read, or no such machine.
     """
-    named = named_platforms()
-    found: dict[str, Path] = {}
+    found: dict[str, str] = {}
     for text in wanted or ("*",):
-        matching = {name: path for name, path in named.items() if fnmatchcase(name, text)}
-        if not matching:
-            path = Path(text)
-            if not path.is_file():
+        for name, machine in _matching(text).items():
+            if found.setdefault(name, machine) != machine:
                 raise VariantError(
-                    f"{shortened(text)} is neither a platform file nor the name of a machine: "
-                    f"write a path, or a name such as {', '.join(list(named)[:3])}"
+                    f"{found[name]} and {machine} have one name, {name!r}: rename one of the files"
                 )
-            matching = {path.stem: path}
-        for name, path in matching.items():
-            if found.setdefault(name, path) != path:
-                raise VariantError(
-                    f"{found[name]} and {path} have one name, {name!r}: rename one of the files"
-                )
+    # Without a source: messages are to name what the machine lacks, not the file.
     return tuple(
-        # Without a source: messages are to name what the machine lacks, not the file.
-        Machine(name, platform_title(path), replace(load_platform(path), source=""))
-        for name, path in found.items()
+        Machine(name, machine_title(machine), replace(load_machine(machine), source=""))
+        for name, machine in found.items()
     )
+
+
+def _matching(text: str) -> dict[str, str]:
+    """Return the machines that *text* means, by name."""
+    known = {name: name for name in BY_NAME if fnmatchcase(name, text)}
+    return known or {Path(text).stem if names_file(text) else text: text}

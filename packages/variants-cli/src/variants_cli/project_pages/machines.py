@@ -12,6 +12,8 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 from pep_variants.choose.phrases import DEVICES
+from pep_variants.detect.known_machines import BY_NAME, KNOWN_MACHINES
+from pep_variants.detect.machines import load_machine
 from pep_variants.detect.providers.aarch64 import AArch64Provider
 from pep_variants.detect.providers.amd import ROCM_VERSION, AmdProvider
 from pep_variants.detect.providers.ascend import NPU_TYPE, AscendProvider
@@ -26,11 +28,9 @@ from pep_variants.detect.providers.nvidia import (
     NvidiaProvider,
 )
 from pep_variants.detect.providers.x86_64 import X8664Provider
-from pep_variants.formats.platform_file import load_platform
 from pep_variants.model.metadata import natural
 from pep_variants.model.platform import Support
 from pep_variants.model.property import Features
-from variants_index.named_platforms import named_platforms, platform_title
 
 from .devices import AMD, CPUS, INTEL, NVIDIA
 
@@ -87,9 +87,8 @@ def machine_tree() -> dict[str, Any]:
     """
     families = _families()
     named = [
-        [name, title, _facts(title, load_platform(path).namespaces, families)]
-        for name, path in named_platforms().items()
-        for title in (platform_title(path),)
+        [name, known.title, _facts(known.title, load_machine(name).namespaces, families)]
+        for name, known in sorted(BY_NAME.items())
     ]
     return {
         "cuda": list(NvidiaProvider({}).known()[LOWER_BOUND]),
@@ -117,8 +116,8 @@ def _rocm_versions() -> list[str]:
     """Return the versions of ROCm on named machines, newest first."""
     found = {
         version
-        for path in named_platforms().values()
-        for version in load_platform(path)
+        for known in KNOWN_MACHINES
+        for version in load_machine(known.name)
         .support(AmdProvider.namespace)
         .features.get(ROCM_VERSION, ())
     }

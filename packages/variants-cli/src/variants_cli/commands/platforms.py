@@ -1,0 +1,110 @@
+"""`variants platforms`: lists the known machines, and prints platform files of them."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pep_variants.detect.known_machines import KNOWN_MACHINES, KnownMachine
+from pep_variants.detect.machine_facts import WORDS, parse_facts
+from pep_variants.detect.machines import machine_text
+from pep_variants.errors import shortened
+
+from ..console import print_json, print_table
+from .arguments import complete_machines, json_option
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_DEVICES = {"nvidia": "NVIDIA GPU", "amd": "AMD GPU", "intel": "Intel GPU", "ascend": "Ascend NPU"}
+_NONE = "no accelerator"
+_PATTERN = "*?["
+
+
+@click.command(short_help="List known machines, or print the platform file of one.")
+@click.argument("machine", required=False, shell_complete=complete_machines)
+@json_option
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the platform file there; an existing file is replaced.",
+)
+def platforms(machine: str | None, as_json: bool, output: Path | None) -> None:
+    """List known machines, or print the platform file of one.
+
+    MACHINE is a name or a pattern of names ('h100-*'), or facts: cuda=12.8,sm=9.0,cpu=zen4. Every
+    option that takes a platform file takes names and facts as well; facts after a name replace
+    some of its own: h100-zen4,cuda=13.0.
+
+    \b
+    cuda    CUDA version of the NVIDIA driver       intel   Intel GPU: 20.1.0, bmg-g21
+    sm      compute capability of the NVIDIA GPU    npu     Ascend NPU: 910b
+    rocm    version of ROCm                         ascend  version of the Ascend driver
+    gfx     architecture of the AMD GPU             cann    version of CANN
+    cpu     x86-64-v3, armv8.2-a, or archspec's name: zen4
+
+    Several GPUs: sm=8.6+9.0.
+
+    Example: variants platforms h100-zen4 -o platform.toml
+    """  # noqa: D301 - click looks for the character itself
+    if machine is None or any(mark in machine for mark in _PATTERN):
+        if output is not None:
+            raise click.UsageError("--output needs one machine: variants platforms NAME -o FILE")
+        found = [
+            known for known in KNOWN_MACHINES if machine is None or fnmatchcase(known.name, machine)
+        ]
+        if not found:
+            raise click.ClickException(
+                f"no known machine matches {shortened(machine)}: variants platforms lists them"
+            )
+        _list(found, as_json=as_json)
+        return
+    from importlib.metadata import version
+
+    text = machine_text(machine, f"variants-cli {version('variants-cli')}")
+    if output is not None:
+        from pep_variants.files import replacing
+
+        with replacing(output) as stream:
+            stream.write(text.encode())
+    if as_json:
+        from pep_variants.detect.machines import load_machine
+
+        from ..detection import platform_tree
+
+        print_json({"namespaces": platform_tree(load_machine(machine))})
+    elif output is None:
+        click.echo(text, nl=False)
+
+
+def _list(machines: Iterable[KnownMachine], *, as_json: bool) -> None:
+    if as_json:
+        tree = [
+            {
+                "name": known.name,
+                "group": _group(known),
+                "facts": {name: list(values) for name, values in parse_facts(known.facts).items()},
+                "title": known.title,
+            }
+            for known in machines
+        ]
+        print_json({"platforms": tree})
+        return
+    by_group: dict[str, list[KnownMachine]] = {}
+    for known in machines:
+        by_group.setdefault(_group(known), []).append(known)
+    for number, (group, members) in enumerate(by_group.items()):
+        if number:
+            click.echo()
+        click.echo(f"{group}:")
+        print_table(("", "", ""), [(each.name, each.facts, each.title) for each in members])
+
+
+def _group(known: KnownMachine) -> str:
+    namespaces = [WORDS[name].namespace for name in parse_facts(known.facts) if name in WORDS]
+    return _DEVICES[namespaces[0]] if namespaces else _NONE

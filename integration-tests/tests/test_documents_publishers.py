@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import variants_catalog
+from pep_variants.detect.machines import machine_text
 from pep_variants.catalog.store import DirectoryCatalog
 from support.documents import Page, Reader
 from support.environments import ROOT
@@ -16,7 +17,6 @@ from support.index import Index, served
 from support.published_builds import field_of, standing_in
 from support.servers import free_port
 from support.wheels import NVIDIA, Release, Wheel, metadata
-from variants_index.named_platforms import named_platforms
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or shutil.which("curl") is None, reason="the pages use curl on Linux"
@@ -80,7 +80,7 @@ def test_other_machines(reader: Reader) -> None:
     reader.environ |= H100
     index = app_index()
     (reader.work / "app-2.0-variants.json").write_bytes(index.files["app"]["app-2.0-variants.json"])
-    shutil.copy(named_platforms()["laptop-alderlake"], reader.work / "laptop.toml")
+    (reader.work / "laptop.toml").write_text(machine_text("laptop-alderlake", "a test"))
     with served(index):
         reader.follow(page("docs/how-to/other-machines.md"), replaced={INDEX: index.url})
 

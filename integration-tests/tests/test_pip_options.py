@@ -51,6 +51,10 @@ EFFECTS = [
     ({"variant-exclude": "nvidia::cuda_version_lower_bound::12.8"}, "cu126"),
     ({"variant-exclude": "nvidia blas :: library"}, "null"),
     ({"variant-platform": "old-driver.toml"}, "cu126"),
+    ({"variant-platform": "l4-zen3", "variant-exclude": "blas"}, "cu128"),
+    ({"variant-platform": "a100-cascadelake", "variant-exclude": "blas"}, "null"),
+    ({"variant-platform": "cuda=12.6,sm=9.0", "variant-exclude": "blas"}, "cu126"),
+    ({"variant-platform": "l4-zen3,cuda=12.7", "variant-exclude": "blas"}, "cu126"),
     ({"variant-enable": "fancy"}, "fancy"),
     ({"variant-enable": "fancy", "variant-exclude": "fancy :: library"}, "cu128"),
 ]
@@ -160,6 +164,23 @@ def test_mistakes(patched, serve, tmp_path, option, value):
 
 
 @pytest.mark.one
+@pytest.mark.parametrize(
+    ("machine", "message"),
+    [
+        ("h100-zen5", "'h100-zen5' is neither a platform file nor a known machine: did you mean"),
+        ("cuda=9.0,sm=9.0", "cuda=9.0 is outside 11.0 to 15.20"),
+        ("gpu=9.0", "'gpu' is not known; there are cuda, sm"),
+    ],
+)
+def test_no_machine(patched, serve, tmp_path, machine, message):
+    done = dry_run(patched, serve(an_index()), ["--variant-platform", machine], cwd=tmp_path)
+    assert done.code == 1
+    assert done.err.count("\n") == 1
+    assert done.err.startswith("ERROR: ")
+    assert message in done.err
+
+
+@pytest.mark.one
 def test_unknown_option(patched):
     done = patched.pip("install", "--variant-prefers", "x", "app")
     assert done.code == 2
@@ -170,7 +191,7 @@ def test_unknown_option(patched):
 def test_help(patched):
     done = patched.pip("install", "--help")
     assert "Variant Options:" in done.out
-    for option in ("--no-variants", "--variant <name=label>", "--variant-platform <file>"):
+    for option in ("--no-variants", "--variant <name=label>", "--variant-platform <machine>"):
         assert option in done.out, done
 
 

@@ -143,7 +143,14 @@ def test_the_machines_of_the_field(
 
 @pytest.mark.parametrize(
     ("platform", "label"),
-    [("cpu-x86-64-v2", "v2"), ("cpu-x86-64-v3", "v3"), ("cpu-x86-64-v4", "v4")],
+    [
+        ("cpu-x86-64-v2", "v2"),
+        ("cpu-x86-64-v3", "v3"),
+        ("cpu=x86-64-v3", "v3"),
+        ("cuda=12.8,sm=9.0,cpu=zen4", "v4"),
+        ("h100-zen4,cpu=x86-64-v2", "v2"),
+        ("cuda=12.8,sm=9.0", "null"),
+    ],
 )
 def test_levels_of_cpus(machine: Machine, serve: Serve, platform: str, label: str) -> None:
     from support.wheels import X86_64, metadata

@@ -4,9 +4,10 @@ import pytest
 from packaging.markers import Marker, default_environment
 from packaging.tags import Tag, sys_tags
 
+from pep_variants.detect.machines import load_machine
 from pep_variants.errors import PlatformFileError
 from variants_index.errors import TargetError
-from variants_index.target import host_target, load_target, make_target
+from variants_index.target import host_target, load_target, make_target, read_target
 
 PLATFORM = """
 [[provider]]
@@ -191,3 +192,70 @@ class TestFiles:
         path = self.write(tmp_path, "[[provider]]\nnamespace = 'No Good'")
         with pytest.raises(PlatformFileError, match="not a valid namespace"):
             load_target(path)
+
+
+class TestMachines:
+    """A machine in place of a file."""
+
+    @pytest.fixture(params=["x86_64", "aarch64"])
+    def here(self, request, monkeypatch):
+        """The family of CPUs of this machine."""
+        environment = {**default_environment(), "platform_machine": request.param}
+        monkeypatch.setattr("variants_index.target.default_environment", lambda: environment)
+        monkeypatch.setattr("sys.platform", "linux")
+        return request.param
+
+    @pytest.mark.parametrize(
+        ("machine", "family"),
+        [
+            ("h100-zen4", "x86_64"),
+            ("gh200-grace", "aarch64"),
+            ("cuda=12.8,sm=9.0,cpu=zen4", "x86_64"),
+            ("cpu=armv8.2-a", "aarch64"),
+            ("cuda=12.8,sm=9.0", ""),
+        ],
+    )
+    def test_its_system_is_this_one_if_its_cpu_fits(self, here, machine, family):
+        target = read_target(machine)
+        assert target.name == machine
+        assert target.platform == load_machine(machine)
+        assert target.here == (family in ("", here))
+        if not target.here:
+            assert Tag("py3", "none", f"manylinux_2_28_{family}") in target.tags
+            assert target.environment["platform_machine"] == family
+
+    def test_a_mac(self, here):
+        target = read_target("apple-m1")
+        assert target.environment["sys_platform"] == "darwin"
+        assert Tag("py3", "none", "macosx_14_0_arm64") in target.tags
+
+    def test_options(self, here):
+        target = read_target("h100-zen4", python_version="3.13", platforms=["windows"])
+        assert target.environment["python_version"] == "3.13"
+        assert target.environment["sys_platform"] == "win32"
+
+    def test_files(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        for name in ("h100.toml", "h100", "h100-zen4"):
+            (tmp_path / name).write_text(f'[target]\npython-version = "3.12"\n{PLATFORM}')
+        for machine in ("h100.toml", "h100", "./h100-zen4"):
+            assert read_target(machine).environment["python_version"] == "3.12"
+        assert read_target("h100-zen4").platform == load_machine("h100-zen4")
+
+    @pytest.mark.parametrize(
+        ("machine", "message"),
+        [
+            ("h100-zen5", "did you mean h100-zen4"),
+            ("folder/h100", "did you mean h100-"),
+            ("cuda=9.0", "cuda=9.0 is outside"),
+        ],
+    )
+    def test_no_machine(self, tmp_path, monkeypatch, machine, message):
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(PlatformFileError, match=message):
+            read_target(machine)
+
+    def test_no_file(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(TargetError, match=r"none\.toml: cannot be read: No such file"):
+            read_target("none.toml")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import variants_catalog
-from pep_variants.detect.machines import machine_text
 from pep_variants.catalog.store import DirectoryCatalog
+from pep_variants.detect.machines import machine_text
 from support.documents import Page, Reader
 from support.environments import ROOT
 from support.index import Index, served

@@ -53,13 +53,24 @@ def build_library(folder: Path, library: tuple[str, str], says: Mapping[str, str
         f'#include "{_SOURCES / source}"\n'
         f"__attribute__((constructor)) static void told(void)\n{{\n{text}}}\n"
     )
-    return _compiled(told, folder / name)
+    return compiled(told, folder / name)
 
 
-def _compiled(source: Path, library: Path) -> Path:
+def redirection(folder: Path) -> Path:
+    """Build the library of ``redirected.c`` into *folder*; return it.
+
+    Preloaded into a process, it shows other files in place of the kernel's and the system's.
+    """
+    source = ROOT / "integration-tests" / "support" / "redirected.c"
+    return compiled(source, folder / "redirected.so", "-Wall", "-Wextra", "-Werror")
+
+
+def compiled(source: Path, library: Path, *options: str) -> Path:
+    """Build *library* from *source*; tests are skipped where it cannot be built."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None or not sys.platform.startswith("linux"):
         pytest.skip("needs Linux and a C compiler to build a driver library")
+    library.parent.mkdir(parents=True, exist_ok=True)
     command = [compiler, "-shared", "-fPIC", f"-Wl,-soname,{library.name}", "-o", str(library)]
-    subprocess.run([*command, str(source), "-ldl"], check=True)
+    subprocess.run([*command, *options, str(source), "-ldl"], check=True)
     return library

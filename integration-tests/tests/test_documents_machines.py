@@ -5,10 +5,12 @@ What stands for hardware is a driver library compiled here, which the programs l
 
 from __future__ import annotations
 
+import platform
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -16,8 +18,10 @@ import variants_catalog
 from pep_variants.catalog.store import DirectoryCatalog
 from support.documents import Page, Reader
 from support.environments import PIPS, ROOT
-from support.nvidia_drivers import NVML, build_library, nvml
+from support.index import Index, served
+from support.nvidia_drivers import CUDA, NVML, build_library, cuda_library, nvml, redirection
 from support.published_builds import Field, field_of, standing_in
+from support.wheels import Wheel
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these machines have Linux")
 TORCH = ("2.5.1", "2.7.1", "2.8.0", "2.9.1", "2.10.0", "2.13.0", "2.15.0")
@@ -35,7 +39,6 @@ def with_catalog(reader: Reader, projects: Sequence[str]) -> Iterator[Field]:
             "PIP_INDEX_URL": field.index.url,
             "UV_DEFAULT_INDEX": field.index.url,
             "VARIANTS_CATALOG_MIRROR": " ".join(field.mirrors),
-            "VARIANTS_CATALOG": "default",
         }
         yield field
 
@@ -74,6 +77,7 @@ def test_driver_upgrade(reader: Reader) -> None:
     with_drivers(reader, drivers, "nvidia-driver-550")
     with_environment(reader)
     with with_catalog(reader, ["torch"]):
+        reader.environ["VARIANTS_CATALOG"] = "default"
         (reader.work / "project").mkdir()
         (reader.work / "project/pyproject.toml").write_text(
             '[project]\nname = "project"\nversion = "1.0"\nrequires-python = ">=3.10"\n'
@@ -93,6 +97,95 @@ def test_from_index_url(reader: Reader) -> None:
     with_drivers(reader, {"nvidia-driver-580": nvml("13.0", "9.0")}, "nvidia-driver-580")
     with_environment(reader)
     with with_catalog(reader, ["torch"]) as field:
-        del reader.environ["VARIANTS_CATALOG"]
         page = Page(ROOT / "docs/how-to/from-index-url.md")
         reader.follow(page, replaced=field.builds.mirrors)
+
+
+def on_machine(
+    reader: Reader, files: Mapping[str, str], libraries: Mapping[str, Path], machine: str = ""
+) -> None:
+    """Have a machine with these *files* and *libraries*, by path, in place of this one's.
+
+    Args:
+        machine: its kind of CPU, as ``uname -m`` prints it.
+    """
+    root = reader.home / "root"
+    for place, text in files.items():
+        (root / place).parent.mkdir(parents=True, exist_ok=True)
+        (root / place).write_text(text)
+    for place, library in libraries.items():
+        (root / place).parent.mkdir(parents=True, exist_ok=True)
+        (root / place).symlink_to(library)
+    reader.environ |= {
+        "LD_PRELOAD": str(redirection(reader.home / "redirection")),
+        "REDIRECTED_ROOT": str(root),
+        "REDIRECTED_MACHINE": machine or platform.machine(),
+    }
+
+
+def test_wsl(reader: Reader) -> None:
+    reader.use_variants()
+    with_environment(reader)
+    library = build_library(reader.home / "driver", NVML, nvml("12.8", "8.9"))
+    files = {"proc/sys/kernel/osrelease": "5.15.167.4-microsoft-standard-WSL2\n", "dev/dxg": ""}
+    on_machine(reader, files, {"usr/lib/wsl/lib/libnvidia-ml.so.1": library})
+    with with_catalog(reader, ["torch"]):
+        reader.follow(Page(ROOT / "docs/how-to/wsl.md"))
+
+
+ORIN = """\
+processor       : 0
+Features        : fp asimd evtstrm aes pmull sha1 sha2 crc32 atomics fphp asimdhp cpuid asimdrdm \
+lrcpc dcpop asimddp uscat ilrcpc flagm paca pacg
+CPU implementer : 0x41
+CPU architecture: 8
+CPU variant     : 0x0
+CPU part        : 0xd42
+CPU revision    : 1
+"""
+
+
+def test_jetson(reader: Reader) -> None:
+    """An NVML that tells the version alone, and CUDA's library where the loader does not look."""
+    reader.use_variants()
+    with_environment(reader)
+    management = build_library(reader.home / "driver", NVML, nvml("12.6", "!3"))
+    library = build_library(reader.home / "cuda", CUDA, cuda_library("12.6", "8.7"))
+    libraries = {"usr/lib/aarch64-linux-gnu/nvidia/libcuda.so.1": library}
+    on_machine(reader, {"proc/cpuinfo": ORIN}, libraries, "aarch64")
+    reader.environ["LD_LIBRARY_PATH"] = str(management.parent)
+    with with_catalog(reader, ["torch"]), served(Index()) as jetson:
+        jetson.add_wheel(Wheel("torch", "2.9.1", tag="py3-none-linux_aarch64"))
+        replaced = {"https://pypi.jetson-ai-lab.io/jp6/cu126": jetson.url.rstrip("/")}
+        reader.follow(Page(ROOT / "docs/how-to/jetson.md"), replaced=replaced)
+
+
+def test_mig(reader: Reader) -> None:
+    """A container with a slice is this machine with an NVML that does not show the GPU."""
+    reader.use_variants()
+    with_environment(reader)
+    library = build_library(reader.home / "driver", NVML, nvml("13.0", "9.0"))
+    inside = reader.home / "container"
+    build_library(inside, NVML, nvml("13.0", "^4"))
+    build_library(inside, CUDA, cuda_library("13.0", "9.0"))
+    reader.tool("docker", f'shift 5; LD_LIBRARY_PATH={inside} exec "$@"')
+    on_machine(reader, {"proc/driver/nvidia/capabilities/gpu0/mig/gi1/access": ""}, {})
+    reader.environ["LD_LIBRARY_PATH"] = str(library.parent)
+    with with_catalog(reader, ["torch"]):
+        reader.follow(Page(ROOT / "docs/how-to/mig.md"))
+
+
+def test_several_gpus(reader: Reader) -> None:
+    reader.use_variants()
+    with_environment(reader)
+    library = build_library(reader.home / "driver", NVML, nvml("13.0", "6.1,8.9"))
+    nodes = "sys/class/kfd/kfd/topology/nodes"
+    files = {
+        f"{nodes}/0/properties": "simd_count 0\ngfx_target_version 0\n",
+        f"{nodes}/1/properties": "simd_count 96\ngfx_target_version 110000\n",
+        f"{nodes}/2/properties": "simd_count 2\ngfx_target_version 100306\n",
+    }
+    on_machine(reader, files, {})
+    reader.environ["LD_LIBRARY_PATH"] = str(library.parent)
+    with with_catalog(reader, ["torch"]):
+        reader.follow(Page(ROOT / "docs/how-to/several-gpus.md"))

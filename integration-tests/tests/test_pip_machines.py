@@ -6,14 +6,12 @@ AMD GPUs also as the kernel tells of them, by a directory in its place.
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-import sys
 
 import pytest
 
 from support.environments import ROOT
 from support.index import index_of
+from support.nvidia_drivers import redirection as redirected_library
 from support.wheels import Release
 
 FIXTURES = ROOT / "packages" / "pep-variants" / "tests" / "fixtures"
@@ -70,27 +68,7 @@ NODES = "/sys/class/kfd/kfd/topology/nodes"
 @pytest.fixture(scope="module")
 def redirection(tmp_path_factory):
     """A library that shows a process other directories in place of the kernel's."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None or not sys.platform.startswith("linux"):
-        pytest.skip("needs Linux and a C compiler to build a library that redirects")
-    library = tmp_path_factory.mktemp("redirected") / "redirected.so"
-    source = ROOT / "integration-tests" / "support" / "redirected.c"
-    subprocess.run(
-        [
-            compiler,
-            "-shared",
-            "-fPIC",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-o",
-            library,
-            source,
-            "-ldl",
-        ],
-        check=True,
-    )
-    return library
+    return redirected_library(tmp_path_factory.mktemp("redirected"))
 
 
 @pytest.mark.one

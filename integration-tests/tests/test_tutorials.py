@@ -6,6 +6,7 @@ on pages laid out as those of the catalogue's places.
 
 from __future__ import annotations
 
+import platform
 import sys
 
 import pytest
@@ -58,6 +59,28 @@ def test_provider_plugin(reader):
     reader.environ["PIP_INDEX_URL"] = f"http://127.0.0.1:{port}/simple/"  # has no other pip
     failing = _commands(page, "pip install --force-reinstall", "uv-env --reinstall")
     reader.follow(page, replaced={"8000": port}, failing=failing)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the server and the laptop have x86-64")
+def test_team(reader):
+    reader.use_python()
+    reader.use_pip(PIPS[-1])
+    reader.use_uv()
+    reader.use_variants()
+    page = Page(ROOT / "docs/tutorials/team.md")
+    failing = _commands(page, "check --python laptop", "git diff --exit-code --stat")
+    with standing_in(published(torch=TORCH)) as field:
+        reader.environ |= {
+            "PIP_INDEX_URL": field.index.url,
+            "UV_DEFAULT_INDEX": field.index.url,
+            "VARIANTS_CATALOG_MIRROR": " ".join(field.mirrors),
+        }
+        files = f"{field.builds.files_url}/files/hosts/download.pytorch.org"
+        reader.follow(
+            page,
+            replaced={"https://download.pytorch.org": files},
+            failing=failing,
+        )
 
 
 def _commands(page: Page, *words: str) -> list[str]:

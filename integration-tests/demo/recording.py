@@ -55,7 +55,7 @@ def main() -> None:
     title = "pip, on a machine with an H100"
     steps = Page(ROOT / "README.md").steps
     typed = recorded([step.text for step in steps if isinstance(step, Command)])
-    OUTPUT.write_text(svg(title, typed, ("Variant ", "cuda13   chosen")), "utf-8")
+    OUTPUT.write_text(svg(title, typed, ("Variant ", "cuda12  chosen")), "utf-8")
     print(OUTPUT)
 
 

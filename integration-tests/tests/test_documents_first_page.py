@@ -18,7 +18,7 @@ README = Page(ROOT / "README.md")
 PICTURE = ROOT / "docs" / "pictures" / "first-commands.svg"
 SVG = "{http://www.w3.org/2000/svg}"
 # On PyPI when the picture was made. The pip that ensurepip installs with Python 3.11.
-VERSIONS = {"xgboost": ("3.2.0",), "cupy": ("14.2.0",)}
+VERSIONS = {"xgboost": ("3.2.0",), "jax": ("0.10.2",)}
 OLD_PIP = "23.2.1"
 
 

@@ -307,7 +307,8 @@ def test_a_platform_file_that_was_left(shell: Shell, drive: Drive, gpu: Index) -
     tree = shell.doctor()
     (hint,) = (each for each in tree["problems"] if each["code"] == "setting")
     assert tree["problems"].index(hint) <= 1
-    assert f"machine.toml, from {settings}: remove it there" in hint["text"]
+    said = f"machine.toml, from {settings}, and differs from this machine in nvidia: remove it"
+    assert said in hint["text"]
     assert hint["command"] == f"variants detect -o {settings.parent}/machine.toml"
     shell.type(hint["command"])
     shell.type(first(shell.doctor(), "better-variant", "variant cu128 fits better"))

@@ -5,6 +5,8 @@ import sys
 import jsonschema
 import pytest
 
+from pep_variants.formats.platform_file import write_platform
+from pep_variants.model.platform import Platform, Support
 from pep_variants.settings.places import Place, Role
 from pep_variants.sources import Sources
 from variants_index.doctor import report_schema
@@ -153,34 +155,57 @@ def test_a_broken_file_of_uv(tmp_path, home):
     assert problem.text.startswith(f"{tmp_path / 'work' / 'uv.toml'}: is not valid TOML: ")
 
 
-def configured(tmp_path, home, environ, text=""):
+def configured(tmp_path, home, environ, text="", drivers=NONE):
     path = tmp_path / "user" / "variants.toml"
-    path.parent.mkdir()
+    path.parent.mkdir(exist_ok=True)
     path.write_text(text)
     candidates = [Place(path, Role.USER)]
     settings, problems = settings_of({}, environ, candidates)
     return configuration_part(
         settings, problems, {**home, **environ}, Sources(), start=tmp_path / "work",
-        drivers=NONE, candidates=candidates,
+        drivers=drivers, candidates=candidates,
     )  # fmt: skip
 
 
-def test_a_platform_file_that_was_left(tmp_path, home):
-    platform = tmp_path / "user" / "old machine.toml"
-    part = configured(tmp_path, home, {}, 'platform = "old machine.toml"\n')
-    (problem,) = part.problems
-    assert problem.text == (
-        f"a platform file replaces detection of this machine: {platform}, from "
-        f"{tmp_path / 'user' / 'variants.toml'}: remove it there"
+H100 = {"nvidia": {"sm_arch": ("90_real",)}}
+
+
+@pytest.mark.parametrize(
+    ("here", "said", "rewrites"),
+    [
+        (H100, "", False),
+        ({"nvidia": {}}, ", and differs from this machine in nvidia", True),
+        ({**H100, "amd": {"gfx_arch": ("gfx942",)}}, "differs from this machine in amd", True),
+    ],
+)
+def test_a_platform_file_that_was_left(tmp_path, home, here, said, rewrites):
+    file, settings = tmp_path / "user" / "old machine.toml", tmp_path / "user" / "variants.toml"
+    file.parent.mkdir()
+    platform = Platform({name: Support(features) for name, features in H100.items()})
+    file.write_text(write_platform(platform, "test"))
+    drivers = Drivers(features=here)
+    text = 'platform = "old machine.toml"\n'
+    (problem,) = configured(tmp_path, home, {}, text, drivers).problems
+    assert problem.text.startswith(
+        f"a platform file replaces detection of this machine: {file}, from {settings}"
     )
-    assert problem.command == ""
-    platform.write_text("")
-    settings, problems = settings_of({}, {}, [Place(tmp_path / "user/variants.toml", Role.USER)])
-    again = configuration_part(
-        settings, problems, home, Sources(), start=tmp_path / "work", drivers=NONE,
-        candidates=[],
-    )  # fmt: skip
-    assert again.problems[0].command == f"variants detect -o '{platform}'"
+    assert said in problem.text
+    assert ": remove it there" in problem.text
+    assert problem.command == (f"variants detect -o '{file}'" if rewrites else "")
+    variable = {"VARIANTS_PLATFORM": str(file)}
+    (problem,) = configured(tmp_path, home, variable, text, drivers).problems
+    assert problem.command == "unset VARIANTS_PLATFORM"
+    file.unlink()
+    (problem,) = configured(tmp_path, home, {}, text, drivers).problems
+    assert (problem.code, problem.fails) == ("configuration", True)
+    assert problem.text.startswith(f"{file}: ")
+    assert problem.text.endswith(f", from {settings}: remove it there")
+
+
+def test_a_named_machine(tmp_path, home):
+    (problem,) = configured(tmp_path, home, {"VARIANTS_PLATFORM": "h100-zen4"}).problems
+    assert problem.text == "a named machine replaces this one: h100-zen4, from VARIANTS_PLATFORM"
+    assert problem.command == "unset VARIANTS_PLATFORM"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pep_variants.choose.preferences import Preferences
-from pep_variants.errors import PreferenceError, redacted
+from pep_variants.detect.machines import load_machine, names_file
+from pep_variants.errors import PreferenceError, VariantError, redacted
 from pep_variants.settings.loader import Settings, load_settings
 from pep_variants.settings.places import places
 
@@ -103,7 +104,7 @@ def configuration_part(
         rows.append((name.replace("_", "-"), f"{value}, from {origin}"))
         tree["settings"][name] = {"value": value, "from": origin}
         if getattr(settings.preferences, name) != getattr(Preferences(), name):
-            problems += _explained(_ATTRIBUTES.get(name, ""), value, origin)
+            problems += _explained(_ATTRIBUTES.get(name, ""), value, origin, drivers)
     for option in MEANINGS:
         variable = f"PIP_{option.replace('-', '_').upper()}"
         if means := meaning(option, environ.get(variable, "") if pip else ""):
@@ -133,20 +134,43 @@ def meaning(option: str, value: str) -> str:
     return MEANINGS.get(option, "")
 
 
-def _explained(option: str, value: str, origin: str) -> Iterator[Problem]:
+def _explained(option: str, value: str, origin: str, drivers: Drivers) -> Iterator[Problem]:
     if option not in MEANINGS:
         return
+    undo = f"unset {origin}" if origin.startswith("VARIANTS_") else ""
+    remove = "" if undo or origin.startswith("--") else ": remove it there"
+    if option == "variant-platform":
+        yield _described_machine(value, origin, undo, remove, drivers)
+        return
     shown = "" if option == "no-variants" else f": {value}"
-    text = f"{MEANINGS[option]}{shown}, from {origin}"
-    command = ""
-    if origin.startswith("VARIANTS_"):
-        command = f"unset {origin}"
-    elif not origin.startswith("--"):
-        text += ": remove it there"
-        if option == "variant-platform" and Path(value).is_file():
-            text += ", or write the file anew on the machine that it is about"
-            command = f"variants detect -o {shlex.quote(value)}"
-    yield Problem("setting", text, command, fails=False)
+    text = f"{MEANINGS[option]}{shown}, from {origin}{remove}"
+    yield Problem("setting", text, undo, fails=False)
+
+
+def _described_machine(
+    value: str, origin: str, undo: str, remove: str, drivers: Drivers
+) -> Problem:
+    """Return what the machine that is described in place of this one explains."""
+    try:
+        platform = load_machine(value)
+    except VariantError as error:
+        return Problem("configuration", f"{error}, from {origin}{remove}", undo)
+    is_file = names_file(value)
+    what = MEANINGS["variant-platform"] if is_file else "a named machine replaces this one"
+    text = f"{what}: {value}, from {origin}"
+    differing = [
+        namespace
+        for namespace, features in drivers.features.items()
+        if platform.support(namespace).features != features
+    ]
+    if differing:
+        text += f", and differs from this machine in {', '.join(differing)}"
+    command = undo
+    text += remove
+    if is_file and differing and not undo and not origin.startswith("--"):
+        text += ", or write the file anew on the machine that it is about"
+        command = f"variants detect -o {shlex.quote(value)}"
+    return Problem("setting", text, command, fails=False)
 
 
 def _certificates(environ: Mapping[str, str]) -> Iterator[Problem]:

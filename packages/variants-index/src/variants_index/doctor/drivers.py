@@ -1,13 +1,14 @@
-"""The drivers of accelerators that detection found, in a few words for the other parts."""
+"""What detection found of accelerators, in a few words for the other parts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pep_variants.detect.examination import Examined
+    from pep_variants.model.property import Features
 
 VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "ascend": "Ascend"}
 """Names of vendors by namespace."""
@@ -20,10 +21,12 @@ class Drivers:
     Attributes:
         vendors: those with a driver or GPU, ascending.
         cuda: newest CUDA version of NVIDIA's driver, None without one.
+        features: what is supported, by namespace.
     """
 
     vendors: tuple[str, ...] = ()
     cuda: tuple[int, int] | None = None
+    features: Mapping[str, Features] = field(default_factory=dict)
 
     @classmethod
     def of(cls, examined: Mapping[str, Examined]) -> Drivers:
@@ -42,4 +45,5 @@ class Drivers:
         if versions:
             major, minor, *_ = [*versions[0].split("."), "0"]
             cuda = int(major), int(minor)
-        return cls(tuple(sorted(found)), cuda)
+        features = {namespace: each.support.features for namespace, each in examined.items()}
+        return cls(tuple(sorted(found)), cuda, features)

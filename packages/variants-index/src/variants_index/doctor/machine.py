@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -49,7 +50,7 @@ def machine_part(environ: Mapping[str, str], root: Path) -> tuple[Part, Drivers]
     problems: list[Problem] = []
     for namespace, examined in found.items():
         rows += ((namespace, text) for text in _texts(examined))
-        problems += _problems(namespace, examined, real[namespace])
+        problems += _problems(namespace, examined, real[namespace], environ)
         problems += _hidden(namespace, examined, shown[namespace], environ)
     part = Part(tuple(rows), tuple(problems), {name: _tree(each) for name, each in found.items()})
     return part, Drivers.of(found)
@@ -76,11 +77,16 @@ def _fact(fact: Fact) -> str:
     return f"{fact.what} {fact.value}, {origin} {fact.source}"
 
 
-def _problems(namespace: str, examined: Examined, real: Examined) -> Iterator[Problem]:
+def _problems(
+    namespace: str, examined: Examined, real: Examined, environ: Mapping[str, str]
+) -> Iterator[Problem]:
     for text in examined.warnings:
         yield Problem("driver", f"{namespace}: {text}")
     if examined.support.notice:
-        yield Problem("detection", f"{namespace}: {examined.support.notice}")
+        text = examined.support.notice
+        names = [name for name in environ if re.search(rf"\b{re.escape(name)}\b", text)]
+        command = f"unset {' '.join(names)}" if names else ""
+        yield Problem("detection", f"{namespace}: {text}", command)
     forced: dict[tuple[str, str], list[str]] = {}
     for fact in examined.support.facts:
         if fact.forced:

@@ -57,7 +57,7 @@ def svg(title: str, steps: Sequence[Typed], marked: Iterable[str] = ()) -> str:
         marked: beginnings of printed lines that stand out; blanks before them do not count.
     """
     marks = tuple(marked)
-    time, row = 0.6, 0
+    time, row = 0.2, 0
     texts: list[str] = []
 
     def place(row: int, column: int = 0) -> str:

@@ -43,7 +43,6 @@ NOT_RUN = {
     "conformance/field/README.md",
     "integration-tests/hostile/README.md",
     "packages/variants-cli/README.md",
-    "packages/variants-proxy/README.md",
 }
 
 

@@ -197,6 +197,6 @@ def test_search_finds_words_of_pages_and_of_the_reference(site):
             found.update(index["docnames"][number] for number in numbers)
         return found
 
-    assert "packages/variants-proxy/README" in documents("nginx")
+    assert "docs/how-to/proxy-operating" in documents("nginx")
     assert "docs/reference/commands/variants" in documents("gitlab")
     assert "docs/reference/api" in documents("platform")

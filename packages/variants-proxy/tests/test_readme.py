@@ -1,4 +1,4 @@
-"""What the README says of the command and the application exists."""
+"""The application of the README is one."""
 
 from __future__ import annotations
 
@@ -7,23 +7,8 @@ import re
 from pathlib import Path
 
 import httpx
-from click.testing import CliRunner
-
-from variants_proxy import Limits
-from variants_proxy.cli import cli
 
 README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
-
-
-def test_options_and_variables():
-    table = README[README.index("| option of `serve`") : README.index("Repeatable options")]
-    text = CliRunner().invoke(cli, ["serve", "--help"]).output
-    options = set(re.findall(r"--[a-z][a-z-]+", table))
-    assert options == set(re.findall(r"(?m)^ +(--[a-z-]+)", text))
-    used = {"VARIANTS_PROXY_INDEX": "ftp://h/", "VARIANTS_PROXY_TOKEN": "x"}
-    assert set(used) <= set(re.findall(r"VARIANTS_\w+", table))
-    result = CliRunner().invoke(cli, ["serve"], env=used)
-    assert "the URL ftp://h/ must begin with" in str(result.exception)
 
 
 def test_application(tmp_path):
@@ -39,12 +24,3 @@ def test_application(tmp_path):
             return await client.get(path)
 
     assert asyncio.run(get("/health")).json() == {"status": "ok", "upstreams": 2}
-    metrics = asyncio.run(get("/metrics")).text
-    for name in re.findall(r"variants_proxy_upstream_\w+", README):
-        assert f"# TYPE {name} " in metrics
-
-
-def test_limits():
-    table = README[README.index("| limit | default") : README.index("A server that fails")]
-    for name in re.findall(r"`(\w+)`", table):
-        assert hasattr(Limits(), name)

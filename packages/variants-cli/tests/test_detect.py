@@ -161,6 +161,8 @@ def test_allowed_plugin(variants, acme):
     assert support["features"] == {"speed": ["fast", "slow"]}
     assert support["resolved"] == ["acme-provider==1.0"]
     assert support["notice"] == ""
+    lines = variants("detect", "-v", "--metadata", acme, *allow).out.splitlines()
+    assert lines[-1].split() == ["acme", "plugin", "acme-provider==1.0", "acme_provider"]
     assert variants("rank", acme, "--json", *allow).json["selected"] == "fast"
 
     (kept,) = variants("providers", "--json").json["kept"]

@@ -110,6 +110,8 @@ def _facts(platform: Platform) -> Iterator[tuple[str, str, str, str]]:
         for fact in support.facts:
             yield shown, fact.what, fact.value, fact.source + (" (forced)" if fact.forced else "")
             shown = ""
+        if support.features and support.resolved and not support.facts:
+            yield shown, "plugin", ", ".join(support.resolved), support.plugin_api or ""
 
 
 def _rows(platform: Platform) -> Iterator[tuple[str, str, str]]:

@@ -26,6 +26,7 @@ from support.index import Index
 from support.plugins import PLUGIN, acme_index
 from support.projects import gpu_index
 from support.published_builds import TORCH, published, standing_in
+from support.uvs import UVS, downloaded_uv
 from support.wheels import Wheel
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="machines with Linux")
@@ -79,14 +80,14 @@ class Shell:
 
     def doctor(self, *arguments: str) -> dict[str, Any]:
         """Return what ``variants doctor`` prints."""
-        return self._report("variants", "doctor", "--json", "--no-cache", *arguments)
+        return self.report("variants", "doctor", "--json", "--no-cache", *arguments)
 
     def doctor_there(self) -> dict[str, Any]:
         """Return what it finds on the machine whose files are below `root`."""
         python = str(self.reader.environments.programs().python)
-        return self._report(python, "-c", ROOTED, str(self.root))
+        return self.report(python, "-c", ROOTED, str(self.root))
 
-    def _report(self, *command: str) -> dict[str, Any]:
+    def report(self, *command: str) -> dict[str, Any]:
         done = subprocess.run(
             command, cwd=self.reader.work, env=self.environ, capture_output=True, text=True,
             check=False,
@@ -393,3 +394,32 @@ def test_pip_without_the_shim(shell: Shell, drive: Drive, serve: Serve) -> None:
     shell.type(command)
     shell.type(first(shell.doctor("gpu"), "better-variant"))
     assert shell.doctor("gpu")["well"]
+
+
+def test_both_doctors_say_the_same(shell: Shell, drive: Drive, gpu: Index) -> None:
+    """Of the same machine, settings and environment."""
+    drive("12.6")
+    (shell.reader.work / "uv.toml").write_text('torch-backend = "cpu"\n')
+    shell.environ |= {"VARIANTS_EXCLUDE": "amd", "CUDA_VISIBLE_DEVICES": "-1"}
+    shell.environ["UV_DEFAULT_INDEX"] = gpu.url
+    uv = downloaded_uv(UVS[-1], shell.reader.environments.wheelhouse)
+    shell.environ["VARIANTS_UV"] = str(uv)
+    shell.type("pip install gpu")
+    shell.environ[DRIVER_OVERRIDE] = "12.8"
+    one = shell.doctor()
+    other = shell.report("uv-variants", "doctor", "--json")
+    assert {name: other[name] for name in ("machine", "surroundings")} == {
+        name: one[name] for name in ("machine", "surroundings")
+    }
+    for key in ("settings", "uv"):
+        assert one["configuration"][key] == other["configuration"][key]
+    said = [
+        {each["code"]: (each["text"], each["fails"]) for each in tree["problems"]}
+        for tree in (one, other)
+    ]
+    shared = {"override", "hidden-gpu", "setting", "torch-backend", "better-variant"}
+    for code in shared:
+        assert said[0][code] == said[1][code]
+    (state,), (same,) = one["packages"], other["packages"]
+    keys = ("project", "version", "installed", "now", "fits", "verdict")
+    assert [state[key] for key in keys] == [same[key] for key in keys]

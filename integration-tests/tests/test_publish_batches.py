@@ -168,7 +168,7 @@ def pip_gets_the_same(environment, case, machine, index, links, folder):
     tag = f"manylinux_2_28_{machine.system.partition('-')[2]}"
     done = environment.pip(
         "download", "-d", str(folder), "-i", index, "-f", str(links), "--only-binary=:all:",
-        "--platform", tag, "--python-version", "3.12", "--variant-platform", str(machine.file),
+        "--platform", tag, "--python-version", "3.12", "--variant-platform", machine.platform,
         *(() if machine.requires else ("--no-deps",)), case.release.name, *machine.requires,
     )  # fmt: skip
     label = case.machines[machine]

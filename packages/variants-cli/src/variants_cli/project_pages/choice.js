@@ -335,7 +335,7 @@ globalThis.variantChoice = (() => {
         );
       }
     }
-    return phrases.join(", ");
+    return phrases.filter(Boolean).join(", "); // what is no demand has no phrase
   }
 
   function whyNot(data, support, lacking) {

@@ -228,7 +228,7 @@ def test_machines_by_name_pattern_and_file(tmp_path, run):
     assert "| `own` | Our build server |" in text
     assert "`dgx-spark`" not in text
     wrong = run(TORCH, "--format", "markdown", "--platform", "h1000", code=1)
-    assert "'h1000' is neither a platform file nor the name of a machine" in wrong.err
+    assert "'h1000' is neither a platform file nor a known machine" in wrong.err
 
 
 def test_two_machines_of_one_name(tmp_path, run):

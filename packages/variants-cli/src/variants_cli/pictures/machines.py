@@ -65,13 +65,13 @@ def read_machines(wanted: Sequence[str] = ()) -> tuple[Machine, ...]:
                     f"{found[name]} and {machine} have one name, {name!r}: rename one of the files"
                 )
     # Without a source: messages are to name what the machine lacks, not the file.
+    platforms = {name: replace(load_machine(found[name]), source="") for name in found}
     return tuple(
-        Machine(name, machine_title(machine), replace(load_machine(machine), source=""))
-        for name, machine in found.items()
+        Machine(name, machine_title(machine), platforms[name]) for name, machine in found.items()
     )
 
 
 def _matching(text: str) -> dict[str, str]:
     """Return the machines that *text* means, by name."""
-    known = {name: name for name in BY_NAME if fnmatchcase(name, text)}
+    known = {name: name for name in sorted(BY_NAME) if fnmatchcase(name, text)}
     return known or {Path(text).stem if names_file(text) else text: text}

@@ -42,7 +42,6 @@ NOT_RUN = {
     "conformance/README.md",
     "conformance/field/README.md",
     "integration-tests/hostile/README.md",
-    "packages/variants-cli/README.md",
 }
 
 

@@ -10,7 +10,6 @@ import pytest
 
 import variants_catalog
 from pep_variants.catalog.store import DirectoryCatalog
-from pep_variants.detect.machines import machine_text
 from support.documents import Page, Reader
 from support.environments import ROOT
 from support.index import Index, served
@@ -80,7 +79,6 @@ def test_other_machines(reader: Reader) -> None:
     reader.environ |= H100
     index = app_index()
     (reader.work / "app-2.0-variants.json").write_bytes(index.files["app"]["app-2.0-variants.json"])
-    (reader.work / "laptop.toml").write_text(machine_text("laptop-alderlake", "a test"))
     with served(index):
         reader.follow(page("docs/how-to/other-machines.md"), replaced={INDEX: index.url})
 
@@ -96,3 +94,13 @@ def test_catalogue(reader: Reader) -> None:
         reader.follow(
             page("docs/how-to/catalogue.md"), replaced={"https://pypi.org/simple/": field.index.url}
         )
+
+
+def test_readme(reader: Reader) -> None:
+    reader.use_variants()
+    torch = DirectoryCatalog(variants_catalog.projects()).project("torch")
+    assert torch is not None
+    with standing_in(field_of([torch], {"torch": ("2.10.0", "2.15.0")})) as field:
+        reader.environ["VARIANTS_CATALOG_MIRROR"] = " ".join(field.mirrors)
+        reader.environ["PIP_INDEX_URL"] = field.index.url
+        reader.follow(Page(ROOT / "packages/variants-cli/README.md"))

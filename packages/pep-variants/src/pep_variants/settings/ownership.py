@@ -71,7 +71,9 @@ def make_private(path: Path) -> None:
 def _check(path: Path, status: os.stat_result, *, sticky: bool = False) -> None:
     place = printable(str(path))
     if status.st_uid not in (os.geteuid(), _ROOT):
-        raise NotPrivate(f"{place} belongs to another user (uid {status.st_uid})")
+        raise NotPrivate(
+            f"{place} belongs to another user (uid {status.st_uid}): make one of your own"
+        )
     writable = status.st_mode & stat.S_IWOTH or (
         status.st_mode & stat.S_IWGRP and not _is_private_group(status.st_gid)
     )

@@ -20,7 +20,7 @@ DISTRIBUTIONS = packages/pep-variants packages/variants-plugins packages/variant
 # PYTHONPATH and the like are meant for other programs of the user.
 unexport $(filter PYTHON%,$(.VARIABLES)) UV_PROJECT_ENVIRONMENT VIRTUAL_ENV
 
-.PHONY: help demo docs recording test test-matrix conformance lint format fuzz bench wheels release patched-pip clean
+.PHONY: help demo docs recording test test-matrix conformance lint format fuzz bench bench-compare bench-page wheels release patched-pip clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -67,8 +67,14 @@ fuzz: $(VENV)/.done ## fuzz every reader of untrusted bytes, SECONDS=60 or INPUT
 	@$(if $(INPUTS),: ,)$(UV) pip install --quiet --only-binary :all: --python $(RUN)/python "atheris>=3,<4" 2>/dev/null || true
 	cd integration-tests && ../$(RUN)/python -m fuzz --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(if $(INPUTS),--inputs $(INPUTS)) $(TARGETS)
 
-bench: $(VENV)/.done wheels ## benchmarks, one group with BENCH=engine
-	cd integration-tests && ../$(RUN)/python -m benchmarks $(BENCH)
+bench: $(VENV)/.done wheels ## benchmarks and their record, in build/bench or RECORD=path; one group with BENCH=engine
+	cd integration-tests && ../$(RUN)/python -m benchmarks run $(if $(RECORD),--record "$(abspath $(RECORD))") $(BENCH)
+
+bench-compare: $(VENV)/.done ## two records, OLD=a.json NEW=b.json: fails where instructions grew by more than 5 %
+	cd integration-tests && ../$(RUN)/python -m benchmarks compare "$(abspath $(OLD))" "$(abspath $(NEW))"
+
+bench-page: $(VENV)/.done ## the tables of docs/reference/speed.md, from RECORD=path
+	cd integration-tests && ../$(RUN)/python -m benchmarks page "$(abspath $(RECORD))"
 
 wheels: $(UV) ## build the wheels of all distributions into dist
 	@rm -rf dist

@@ -1,31 +1,85 @@
-"""`make bench`: run the benchmark groups and print one line per comparison.
+"""`make bench`: run the benchmark groups, print one line per comparison and write a record.
 
 BENCH=engine runs one group. Groups are the ``bench_*.py`` modules beside this file.
 """
 
 from __future__ import annotations
 
+import argparse
+import dataclasses
 import importlib
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-from .report import show
+from . import compare, page, record
+from .report import BenchmarkError, Row, show
 
 
-def main(wanted: list[str]) -> int:
-    """Run the groups named in *wanted*, all of them if it is empty."""
-    folder = Path(__file__).parent
-    groups = sorted(path.stem.removeprefix("bench_") for path in folder.glob("bench_*.py"))
-    unknown = set(wanted) - set(groups)
-    if unknown:
-        print(f"no benchmark group {', '.join(sorted(unknown))}; there are {', '.join(groups)}")
+def main(arguments: list[str]) -> int:
+    """Run a command: measure, compare two records, or write the page."""
+    groups = sorted(path.stem[6:] for path in Path(__file__).parent.glob("bench_*.py"))
+    parser = argparse.ArgumentParser(prog="python -m benchmarks")
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="run groups and write a record")
+    run.add_argument("--record", type=Path, help="the record; build/bench/DATE-COMMIT.json if none")
+    run.add_argument("groups", nargs="*", metavar="GROUP", help=", ".join(groups))
+    comparing = commands.add_parser("compare", help="fail where a counted line grew")
+    comparing.add_argument("old", type=Path)
+    comparing.add_argument("new", type=Path)
+    writing = commands.add_parser("page", help="make the tables of docs/reference/speed.md")
+    writing.add_argument("record", type=Path)
+    options = parser.parse_args(arguments)
+    try:
+        if options.command == "compare":
+            return _compare(record.read(options.old), record.read(options.new))
+        if options.command == "page":
+            page.write(record.read(options.record))
+            return 0
+        if unknown := set(options.groups) - set(groups):
+            print(f"no benchmark group {', '.join(sorted(unknown))}; there are {', '.join(groups)}")
+            return 2
+        _run(options.groups or groups, options.record)
+    except (BenchmarkError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
         return 2
-    for group in wanted or groups:
-        module = importlib.import_module(f".bench_{group}", __package__)
-        print(f"{group}")
-        for line in show(module.rows()):
-            print(f"  {line}", flush=True)
     return 0
+
+
+def _run(groups: list[str], path: Path | None) -> None:
+    found = record.begun()
+    path = path or record.usual_path(found)
+    for group in groups:
+        module = importlib.import_module(f".bench_{group}", __package__)
+        rows: list[Row] = []
+        print(f"{group}")
+        try:
+            for line in show(_kept(module.rows(), rows)):
+                print(f"  {line}", flush=True)
+        except BenchmarkError as error:
+            print(f"  not measured: {error}", flush=True)
+            found = dataclasses.replace(found, skipped={**found.skipped, group: str(error)})
+        lines = (*found.lines, *record.lines_of(group, rows))
+        found = dataclasses.replace(found, lines=lines)
+        record.write(found, path)  # after each group: the next one may be interrupted
+    print(path)
+
+
+def _kept(rows: Iterator[Row], kept: list[Row]) -> Iterator[Row]:
+    for row in rows:
+        kept.append(row)
+        yield row
+
+
+def _compare(old: record.Record, new: record.Record) -> int:
+    found = compare.changes(old, new)
+    print(f"{'line':76} {'old':>18} {'new':>18} {'change':>9}")
+    for change in found:
+        print(change)
+    failed = [change.id for change in found if change.too_much]
+    for name in failed:
+        print(f"error: {name}: more than {compare.ALLOWED:.0%} more instructions", file=sys.stderr)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -98,25 +98,26 @@ def pytorch_matrix() -> dict[str, Any]:
 def rows() -> Iterator[Row]:
     """Measure."""
     large = json.dumps(random_file(10_000)).encode()
-    ours, theirs = _cpu(lambda: _ours(large), lambda: json.loads(large), rounds=9)
+    ours, theirs = _cpu(lambda: ranked(large), lambda: json.loads(large), rounds=9)
     yield Row(
         "read + rank 10,000 variants", ours * 1e3, theirs * 1e3, "ms", "json.loads",
         "at most 4x", ours <= 4 * theirs,
     )  # fmt: skip
-    ours, theirs = _cpu(lambda: _ours(large), _variantlib(large), rounds=7, warmups=1)
+    ours, theirs = _cpu(lambda: ranked(large), _variantlib(large), rounds=7, warmups=1)
     yield Row(
         "read + rank 10,000 variants", ours * 1e3, theirs * 1e3, "ms", "variantlib 0.2.2",
         "at least 20x faster", theirs >= 20 * ours,
     )  # fmt: skip
     matrix = json.dumps(pytorch_matrix()).encode()
-    ours, theirs = _cpu(lambda: _ours(matrix), _variantlib(matrix), rounds=25, warmups=2)
+    ours, theirs = _cpu(lambda: ranked(matrix), _variantlib(matrix), rounds=25, warmups=2)
     yield Row(
         "read + rank a PyTorch matrix of 59", ours * 1e3, theirs * 1e3, "ms", "variantlib 0.2.2",
         "at most 1 ms, at least 40x faster", ours <= 1e-3 and theirs >= 40 * ours,
     )  # fmt: skip
 
 
-def _ours(data: bytes) -> tuple[str, ...]:
+def ranked(data: bytes) -> tuple[str, ...]:
+    """Return the labels that fit `PLATFORM`, best first."""
     return rank(read_metadata(data, "benchmark"), PLATFORM).labels
 
 

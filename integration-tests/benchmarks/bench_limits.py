@@ -501,6 +501,7 @@ def rows() -> Iterator[Row]:
             problem[:60] or "json.loads or SHA-256 of the same bytes",
             f"under {MOST_SECONDS:.0f} s and {MOST_MEGABYTES} MB, linear",
             linear and seconds < MOST_SECONDS and peak < MOST_MEGABYTES,
+            line=name,
         )
 
 

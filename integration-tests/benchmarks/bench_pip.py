@@ -38,7 +38,7 @@ def rows() -> Iterator[Row]:
         shim, none = environments.patched(python, PIP), environments.plain(python, PIP)
         yield _start_up(shim, none)
         yield from _backtracking(shim, none)
-        with served(_index(variants=0)) as plain, served(_index(VARIANT_PROJECTS)) as mixed:
+        with served(plain_index()) as plain, served(_index(VARIANT_PROJECTS)) as mixed:
             for what, index, goal in (
                 (f"pip install --dry-run, {PACKAGES} plain packages", plain, 1.03),
                 (f"the same, {VARIANT_PROJECTS} of them with variants", mixed, 1.10),
@@ -98,6 +98,11 @@ def _install(environment: Environment, index: Index) -> Callable[[], object]:
             raise RuntimeError(done.text)
 
     return call
+
+
+def plain_index() -> Index:
+    """Return an index of `PACKAGES` packages without variants; ``package-0`` needs them all."""
+    return _index(variants=0)
 
 
 def _index(variants: int) -> Index:

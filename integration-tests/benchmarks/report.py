@@ -9,6 +9,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from pep_variants.errors import VariantError
+
+
+class BenchmarkError(VariantError):
+    """Something cannot be measured, or a record cannot be read; the message says what."""
+
 
 class Row(NamedTuple):
     """One comparison.
@@ -21,6 +27,7 @@ class Row(NamedTuple):
         against: what theirs is.
         goal: the goal for the ratio or for our figure, in words; empty without a goal.
         met: whether it was met in this run; None without a goal.
+        line: what the row is called in records; empty to make it from what and against.
     """
 
     what: str
@@ -30,6 +37,7 @@ class Row(NamedTuple):
     against: str
     goal: str = ""
     met: bool | None = None
+    line: str = ""
 
     @property
     def ratio(self) -> float:
@@ -75,11 +83,16 @@ def in_turn(
     return ratio * usual, usual
 
 
+def times(ratio: float) -> str:
+    """Return *ratio* as ``1.20x``, or ``1/20`` where it is small."""
+    return f"1/{1 / ratio:.0f}" if 0 < ratio < 0.1 else f"{ratio:.2f}x"
+
+
 def show(rows: Iterable[Row]) -> Iterator[str]:
     """Yield one aligned line per row: what, ours, theirs, ratio, goal."""
     yield f"{'what':54} {'ours':>12} {'theirs':>12} {'ratio':>8}  compared with; goal"
     for row in rows:
-        ratio = f"{row.ratio:.2f}x" if row.ratio >= 0.1 else f"1/{1 / row.ratio:.0f}"
+        ratio = times(row.ratio)
         goal = f"; {row.goal}" if row.goal else ""
         verdict = "" if row.met is None else (" (met)" if row.met else " (NOT met)")
         yield (

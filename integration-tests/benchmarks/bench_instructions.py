@@ -1,0 +1,105 @@
+"""Instructions of what has to be light: the engine, starts of Python, commands, and pip.
+
+Counted, see `benchmarks.instructions`; `make bench-compare` fails where a line grew. Where a line
+is about what is added to something, ours is the difference.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from support.environments import Environments
+from support.index import served
+
+from .bench_engine import pytorch_matrix, random_file
+from .bench_pip import PACKAGES, PIP, plain_index
+from .instructions import MISSING, UNIT, Counter, counter
+from .report import BenchmarkError, Row
+
+_HERE = Path(__file__).resolve().parents[1]
+_ENGINE = """\
+import json, sys
+from pathlib import Path
+from benchmarks.bench_engine import ranked
+large, small = (Path(path).read_bytes() for path in sys.argv[1:])
+ranked(small), json.loads(small)
+"""
+"""Everything is imported and was called once, with other metadata."""
+_COMMAND = "import sys; sys.argv[0] = 'variants'; from variants_cli.main import main; main()"
+
+
+def rows() -> Iterator[Row]:
+    """Count."""
+    found = counter()
+    if found is None:
+        raise BenchmarkError(MISSING)
+    with tempfile.TemporaryDirectory(prefix="variants-bench-") as name:
+        folder = Path(name)
+        yield from _engine(found, folder)
+        yield from _commands(found, folder)
+        yield from _pip(found, folder)
+
+
+def _engine(found: Counter, folder: Path) -> Iterator[Row]:
+    small = _written(folder / "small.json", random_file(30, seed=2))
+    for what, tree, goal in (
+        ("read + rank 10,000 variants", random_file(10_000), 1.6),
+        ("read + rank a PyTorch matrix of 59", pytorch_matrix(), 0),
+    ):
+        large = _written(folder / "large.json", tree)
+
+        def counted(call: str, large: str = large) -> float:
+            command = [sys.executable, "-c", f"{_ENGINE}{call}", large, small]
+            return found.count(command, folder, _HERE)
+
+        base = counted("")
+        ours, theirs = counted("ranked(large)") - base, counted("json.loads(large)") - base
+        yield Row(
+            what, ours, theirs, UNIT, "json.loads",
+            f"at most {goal}x" if goal else "", ours <= goal * theirs if goal else None,
+        )  # fmt: skip
+
+
+def _commands(found: Counter, folder: Path) -> Iterator[Row]:
+    metadata = _written(folder / "matrix-1.0-variants.json", pytorch_matrix())
+
+    def counted(code: str, *args: str) -> float:
+        return found.count([sys.executable, "-c", code, *args], folder, folder)
+
+    base = counted("pass")
+    for what, code, *args in (
+        ("import pep_variants", "import pep_variants"),
+        ("variants detect", _COMMAND, "detect"),
+        ("variants rank, 59 variants", _COMMAND, "rank", metadata),
+    ):
+        yield Row(f"{what}, more than", counted(code, *args) - base, base, UNIT, "python -c pass")
+
+
+def _pip(found: Counter, folder: Path) -> Iterator[Row]:
+    environments = Environments(folder / "environments", folder / "wheelhouse")
+    python = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    shim, none = environments.patched(python, PIP), environments.plain(python, PIP)
+    ours, theirs = (
+        found.count([each.python, "-c", "pass"], folder, folder) for each in (shim, none)
+    )
+    yield Row(
+        "python -c pass with the shim, more than", ours - theirs, theirs, UNIT, "without the shim"
+    )
+    with served(plain_index()) as index:
+        args = ("-m", "pip", "install", "--quiet", "--dry-run", "--index-url", index.url)
+        ours, theirs = (
+            found.count([each.python, *args, "package-0"], folder, folder) for each in (shim, none)
+        )
+    yield Row(
+        f"pip install --dry-run, {PACKAGES} plain packages", ours, theirs, UNIT,
+        f"pip {PIP} without the shim", "at most 1.02x", ours <= 1.02 * theirs,
+    )  # fmt: skip
+
+
+def _written(path: Path, tree: object) -> str:
+    path.write_text(json.dumps(tree), "utf-8")
+    return str(path)

@@ -1,0 +1,295 @@
+"""`make bench`: records, their comparison, the page, and counting with a stand-in for valgrind."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import compare, page, record
+from benchmarks.__main__ import main
+from benchmarks.instructions import UNIT, counter
+from benchmarks.record import Line, Record
+from benchmarks.report import BenchmarkError, Row, times
+
+MACHINE = {
+    "cpu": "A CPU", "cores": "2", "python": "3.11.7", "system": "Linux 6",
+    "counter": "valgrind-3.19.0",
+}  # fmt: skip
+
+
+def counted(ours: float, theirs: float = 100.0, name: str = "engine/rank") -> Line:
+    return Line(name, "rank", ours, theirs, UNIT, "json.loads")
+
+
+def timed(ours: float) -> Line:
+    return Line("cli/detect", "detect", ours, 9.0, "ms", "python -c pass", "at most 50 ms", False)
+
+
+def of(*lines: Line, **machine: str) -> Record:
+    return Record("2026-11-23T03:40:00+00:00", "0123456789ab", {**MACHINE, **machine}, lines)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "too_much", "text"),
+    [
+        (counted(100), counted(100), False, "+0.0%"),
+        (counted(100), counted(105), False, "+5.0%"),
+        (counted(100), counted(105.01), True, "+5.0%"),
+        (counted(100), counted(200), True, "+100.0%"),
+        (counted(100), counted(50), False, "-50.0%"),
+        # A difference of two counts: a thousandth of what it is compared with is noise.
+        (counted(0.1, theirs=40), counted(0.13, theirs=40), False, "+30.0%"),
+        (counted(0.1, theirs=40), counted(0.15, theirs=40), True, "+50.0%"),
+        (counted(-0.1, theirs=40), counted(0.1, theirs=40), True, "-"),
+        (timed(50), timed(500), False, "+900.0%"),
+        (counted(100), dataclasses.replace(timed(500), id="engine/rank"), False, "-"),
+        (None, counted(100), False, "new"),
+        (counted(100), None, False, "gone"),
+    ],
+)
+def test_change(old, new, too_much, text):
+    change = compare.Change("engine/rank", old, new)
+    assert change.too_much is too_much
+    assert text in str(change).split()
+
+
+def written(path: Path, found: Record) -> str:
+    record.write(found, path)
+    return str(path)
+
+
+def test_compare_command(tmp_path, capsys):
+    old = written(
+        tmp_path / "old.json", of(counted(100), timed(50), counted(1, name="engine/gone"))
+    )
+    same = written(
+        tmp_path / "same.json", of(counted(1, name="engine/new"), counted(104), timed(99))
+    )
+    slow = written(tmp_path / "slow.json", of(counted(106), timed(50)))
+    assert main(["compare", old, same]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == [
+        "line", "engine/new", "engine/rank", "cli/detect", "engine/gone",
+    ]  # fmt: skip
+    assert main(["compare", old, slow]) == 1
+    assert capsys.readouterr().err == "error: engine/rank: more than 5% more instructions\n"
+
+
+@pytest.mark.parametrize(
+    ("new", "message"),
+    [
+        (
+            of(counted(100), python="3.12.0"),
+            "python is 3.11.7 in the old one and 3.12.0 in the new",
+        ),
+        (of(counted(100), counter="perf"), "counter is valgrind-3.19.0 in the old one and perf in"),
+        (of(counted(100), cores="64"), "cores is 2 in the old one and 64 in the new one"),
+        (of(timed(50)), "no line with instructions is in both records"),
+        (dataclasses.replace(of(), skipped={"instructions": "no valgrind"}), "no valgrind"),
+    ],
+)
+def test_records_that_do_not_compare(tmp_path, capsys, new, message):
+    old = written(tmp_path / "old.json", of(counted(100)))
+    assert main(["compare", old, written(tmp_path / "new.json", new)]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_times_compare_on_any_machine():
+    assert len(compare.changes(of(timed(50)), of(timed(60), python="3.14.0"))) == 1
+
+
+def test_record_is_read_as_written(tmp_path):
+    found = dataclasses.replace(of(counted(1.5), timed(50)), skipped={"uv": "no uv"})
+    record.write(found, tmp_path / "bench" / "record.json")
+    assert record.read(tmp_path / "bench" / "record.json") == found
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "No such file"),
+        ("{", "Expecting property name"),
+        ("[]", "no record of format 1"),
+        ('{"format": 2, "lines": []}', "no record of format 1"),
+        ('{"format": 1}', "has no 'lines'"),
+        ('{"format": 1, "lines": [{"id": "a"}]}', "has no 'ours'"),
+        ('{"format": 1, "lines": [3]}', "record.json: "),
+        ('{"format": 1, "lines": [], "machine": 3}', "record.json: "),
+        (
+            '{"format": 1, "lines": [{"id": "a", "what": "", "unit": "", "ours": NaN, "theirs": 1}'
+            "]}",
+            "line a: a figure is not finite",
+        ),
+    ],
+)
+def test_record_that_cannot_be_read(tmp_path, capsys, text, message):
+    path = tmp_path / "record.json"
+    if text is not None:
+        path.write_text(text)
+    assert main(["page", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert str(path) in error
+
+
+def test_unknown_keys_and_missing_ones_that_have_a_default(tmp_path):
+    line = {"id": "a/b", "what": "b", "ours": 1, "theirs": 0, "unit": "ms", "memory": 3}
+    path = tmp_path / "record.json"
+    path.write_text(json.dumps({"format": 1, "lines": [line], "later": True}))
+    (found,) = record.read(path).lines
+    assert found == Line("a/b", "b", 1.0, 0.0, "ms")
+    assert found.ratio is None
+
+
+def test_ids():
+    rows = [
+        Row("read + rank 10,000 variants", 2, 1, "ms", "json.loads"),
+        Row("read + rank 10,000 variants", 2, 1, "ms", "variantlib 0.2.2"),
+        Row("the same, peak memory", 2, 1, "MB", "json.loads"),
+        Row("  wrapped", 2, 1, "MB", "json.loads"),
+        Row("case (12 MB)", 2, 1, "MB", "json.loads", line="case"),
+        Row("case (12 MB)", 2, 1, "MB", "json.loads", line="case"),
+    ]
+    assert [line.id for line in record.lines_of("engine", rows)] == [
+        "engine/read-rank-10000-variants/json.loads",
+        "engine/read-rank-10000-variants/variantlib-0.2.2",
+        "engine/read-rank-10000-variants-peak-memory/json.loads",
+        "engine/read-rank-10000-variants-wrapped/json.loads",
+        "engine/case",
+        "engine/case-2",
+    ]
+
+
+def test_machine_and_path():
+    found = record.begun()
+    assert all(found.machine[key] for key in ("cpu", "cores", "python", "system"))
+    path = record.usual_path(dataclasses.replace(found, date=of().date, commit="abc"))
+    assert path.relative_to(record.ROOT).as_posix() == "build/bench/20261123T034000-abc.json"
+
+
+def test_page(tmp_path):
+    lines = (counted(491.6233, 208.9518), timed(58.42), counted(1e-3, 0, "cli/a|b"))
+    found = dataclasses.replace(of(*lines), skipped={"uv": "no uv"})
+    text = page.replaced(f"# Speed\n\n{page.BEGIN}\nold\n{page.END}\n\nafter\n", found)
+    assert text == (
+        "# Speed\n\n<!-- made from a record -->\n"
+        "Measured with `make bench` on 2026-11-23 at commit 0123456789ab: A CPU, 2 cores, Linux 6, "
+        "Python 3.11.7.\n"
+        "Minstr: millions of instructions, counted by valgrind-3.19.0.\n"
+        "\n## engine\n\n| what | ours | compared with | ratio | goal |\n|---|---|---|---|---|\n"
+        "| rank | 492 Minstr | json.loads: 209 Minstr | 2.35x | - |\n"
+        "\n## cli\n\n| what | ours | compared with | ratio | goal |\n|---|---|---|---|---|\n"
+        "| detect | 58.4 ms | python -c pass: 9 ms | 6.49x | at most 50 ms: not met |\n"
+        "| rank | 0.00 Minstr | json.loads: 0 Minstr | - | - |\n"
+        "\nNot measured: uv (no uv).\n"
+        "<!-- end -->\n\nafter\n"
+    )
+    assert page.replaced(text, found) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["", page.BEGIN, f"{page.END}{page.BEGIN}", f"{page.BEGIN}{page.END}" * 2]
+)
+def test_page_without_marks(text):
+    with pytest.raises(BenchmarkError, match="the page needs"):
+        page.replaced(text, of())
+
+
+def test_page_of_the_repository_has_the_marks():
+    assert page.tables(of(timed(1))) in page.replaced(page.PAGE.read_text("utf-8"), of(timed(1)))
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [(1.2, "1.20x"), (0.1, "0.10x"), (0.05, "1/20"), (0.0, "0.00x"), (-2, "-2.00x")],
+)
+def test_times(ratio, text):
+    assert times(ratio) == text
+
+
+VALGRIND = """\
+#!{python}
+import os, re, subprocess, sys
+if sys.argv[1:] == ["--version"]:
+    sys.exit(print("valgrind-9.9"))
+log = next(item.partition("=")[2] for item in sys.argv if item.startswith("--log-file="))
+command = [item for item in sys.argv[1:] if not item.startswith("--")]
+with open(log, "w") as stream:
+    stream.write({report!r})
+sys.exit(subprocess.call(command))
+"""
+REPORT = (
+    "==6== I   refs:      1,000\n==6== \n==5== Command: python\n==5== I   refs:      39,054,849\n"
+)
+PERF = """\
+#!{python}
+import sys
+path = next(item.partition("=")[2] for item in sys.argv if item.startswith("--output="))
+with open(path, "w") as stream:
+    stream.write({report!r})
+"""
+
+
+def program(folder: Path, name: str, text: str, report: str) -> None:
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text(text.format(python=sys.executable, report=report))
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    return folder
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the stand-ins are scripts")
+class TestCounter:
+    def test_valgrind(self, programs, tmp_path):
+        program(programs, "valgrind", VALGRIND, REPORT)
+        found = counter()
+        assert found is not None
+        assert found.name == "valgrind-9.9"
+        code = "import os; assert os.environ['PYTHONHASHSEED'] == '0'"
+        assert found.count([sys.executable, "-c", code], tmp_path) == 39.054849
+
+    def test_command_that_fails(self, programs, tmp_path):
+        program(programs, "valgrind", VALGRIND, REPORT)
+        with pytest.raises(BenchmarkError, match="exit code 1: Traceback"):
+            counter().count([sys.executable, "-c", "1/0"], tmp_path)
+
+    def test_report_without_a_number(self, programs, tmp_path):
+        program(programs, "valgrind", VALGRIND, "==5== no\n")
+        with pytest.raises(BenchmarkError, match=r"valgrind-9\.9 counted nothing"):
+            counter().count([sys.executable, "-c", "pass"], tmp_path)
+
+    def test_perf(self, programs, tmp_path):
+        program(programs, "perf", PERF, "# started on\n\n2500000,,instructions:u,900,100.00,,\n")
+        found = counter()
+        assert found is not None
+        assert (found.name, found.count([sys.executable, "-c", "pass"], tmp_path)) == ("perf", 2.5)
+
+    def test_perf_without_the_event(self, programs):
+        program(programs, "perf", PERF, "<not supported>,,instructions:u,0,100.00,,\n")
+        assert counter() is None
+
+    def test_neither_is_a_reason_in_the_record(self, programs, tmp_path, capsys):
+        assert counter() is None
+        path = tmp_path / "record.json"
+        assert main(["run", "--record", str(path), "instructions"]) == 0
+        assert "not measured: neither valgrind nor perf" in capsys.readouterr().out
+        found = record.read(path)
+        assert found.lines == ()
+        assert "valgrind" in found.skipped["instructions"]
+
+
+def test_unknown_group(capsys):
+    assert main(["run", "unheard-of"]) == 2
+    assert "no benchmark group unheard-of; there are cli, engine" in capsys.readouterr().out

@@ -109,7 +109,7 @@ def chosen(
     """
     options = [
         "--json", "--no-cache", "-i", index, "-f", str(links),
-        "--index-strategy", "unsafe-best-match", "--target", str(machine.file),
+        "--index-strategy", "unsafe-best-match", "--target", machine.platform,
         "--python-version", "3.12", "--python-platform", machine.system,
     ]  # fmt: skip
     if not (resolving or machine.requires):

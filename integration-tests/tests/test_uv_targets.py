@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from support.index import Index
+from support.index import Index, served
 from support.projects import CUDA_12_8, app_index
 from support.uvs import Machine, installed_labels, project
-from support.wheels import Wheel
+from support.wheels import NVIDIA, Release, Wheel, metadata
 
 PYTHON = sys.executable
 Serve = Callable[[Index], Index]
@@ -281,3 +281,19 @@ def test_one_cache_has_several_variants(every_machine: Machine, index: Index) ->
     done = machine.run("sync", "--frozen")
     assert done.code == 0, done
     assert machine.labels() == {"app": "cu126"}
+
+
+def test_a_dry_run_is_about_the_versions_that_uv_takes(machine: Machine) -> None:
+    index = app_index(metadata_file=True)
+    index.add_wheel(Wheel("app", "2.0"), metadata_file=True)
+    newer = metadata({"null": {}}, namespaces=["nvidia"], providers={"nvidia": NVIDIA})
+    index.add_release(Release("app", "3.0", newer), metadata_file=True)
+    index.add_wheel(Wheel("other", "1.0", requires=("app<2",)), metadata_file=True)
+    with served(index):
+        gpu = machine.with_environ({"UV_DEFAULT_INDEX": index.url, **CUDA_12_8})
+        gpu.create_environment(PYTHON)
+        done = gpu.run("pip", "install", "--dry-run", "app", "other")
+    assert done.code == 0, done
+    assert " + app==1.0" in done.err
+    said = [line for line in done.err.splitlines() if "ariant" in line]
+    assert [line.partition(":")[0] for line in said] == ["Variant cu128 for app 1.0"]

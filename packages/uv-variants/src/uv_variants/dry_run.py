@@ -1,72 +1,58 @@
-"""What ``uv pip install --dry-run`` would take: nothing is installed that tells of variants."""
+"""What ``uv pip install --dry-run`` would take: nothing is installed that tells of variants.
+
+uv alone knows which versions a resolution takes, so its output is read while it is printed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from .forced_variants import admitted_choices
-from .site_packages import Installed, installed_without_variant
+from packaging.utils import canonicalize_name
+
+from .site_packages import Installed
 
 if TYPE_CHECKING:
-    from .installed_state import InstalledState
-    from .proxy_client import VersionChoice
+    from .context import Context
+    from .proxy_client import Choices
+
+# " + torch==2.9.0", with colours on a terminal; "~" is a reinstallation.
+_TAKEN = re.compile(rb"\s*[+~]\s([A-Za-z0-9][\w.-]*)==([\w.+!]+)\s*")
+_STYLE = re.compile(rb"\x1b\[[0-9;]*m")
+
+Planned = Sequence[tuple[str, str]]
+"""Normalized names and versions."""
 
 
-def would_take(state: InstalledState, *, verbose: bool) -> Iterator[Installed]:
-    """Yield the variants of the projects that the command names.
-
-    Of those that only others require uv alone knows the version.
-
-    Args:
-        state: of the environment.
-        verbose: also those that are installed already.
-    """
-    context = state.context
-    if context.invocation.command != ("pip", "install"):
-        return
-    names = list(context.requested)
-    state.choices.ask(names)
-    for name in names:
-        admitted = admitted_choices(context, state.choices, name)
-        present = state.before.get(name) or installed_without_variant(context.environments, name)
-        version = None if present is None else _kept(state, present, admitted)
-        versions = admitted if version is None else {version: admitted[version]}
-        for number, choice in versions.items():
-            if not choice.labels:
-                continue  # nothing of it fits: uv goes on to an older version
-            if choice.chosen is not None:
-                taken = _installed(name, number, choice)
-                if verbose or present is None or not _is_there(state, taken, present):
-                    yield taken
-            break
+def is_planned(context: Context) -> bool:
+    """Return whether uv says what the command would install."""
+    invocation = context.invocation
+    return invocation.command == ("pip", "install") and invocation.has("dry-run")
 
 
-def _is_there(state: InstalledState, taken: Installed, present: Installed) -> bool:
-    """Return whether what is *present* is the variant that is *taken*."""
-    label = state.choices.label_of(present)
-    return (taken.version, taken.label) == (present.version, label)
+def run_and_read(command: Sequence[str], environ: Mapping[str, str]) -> tuple[int, Planned]:
+    """Run uv; return its exit code, and what it says that it would install."""
+    from .uv_process import run_uv
+
+    planned: list[tuple[str, str]] = []
+
+    def read(line: bytes) -> None:
+        match = _TAKEN.fullmatch(_STYLE.sub(b"", line))
+        if match is not None:
+            planned.append((canonicalize_name(match[1].decode()), match[2].decode()))
+
+    if sys.stderr.isatty() and not environ.get("NO_COLOR"):
+        environ = {"FORCE_COLOR": "1", **environ}
+    return run_uv(command, environ, read_line=read), planned
 
 
-def _kept(
-    state: InstalledState, present: Installed, admitted: dict[str, VersionChoice]
-) -> str | None:
-    """Return which of the *admitted* versions is installed and stays, None if it does not."""
-    invocation = state.context.invocation
-    if invocation.has("upgrade", "U", "reinstall") or invocation.values(
-        "upgrade-package", "P", "reinstall-package"
-    ):
-        return None
-    choice = state.choices.of_installed(present)
-    return next((version for version, each in admitted.items() if each is choice), None)
-
-
-def _installed(name: str, version: str, choice: VersionChoice) -> Installed:
-    """Return what would be installed: of a catalogue the publisher's build."""
-    label = None if choice.chosen is None else choice.chosen.label
-    builds = (
-        choice.published[plain].split("-")[1]
-        for plain, shown in choice.labels.items()
-        if shown == label and plain in choice.published
-    )
-    return Installed(name, next(builds, version), label)
+def would_take(planned: Planned, choices: Choices) -> Iterator[Installed]:
+    """Yield the variants among what is *planned*."""
+    choices.ask(name for name, _ in planned)
+    for name, version in planned:
+        each = Installed(name, version, None)
+        choice = choices.of_installed(each)
+        if choice is not None and choice.chosen is not None:
+            yield Installed(name, version, choices.label_of(each) or choice.chosen.label)

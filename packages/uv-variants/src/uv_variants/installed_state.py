@@ -139,17 +139,10 @@ class InstalledState:
 
     def versions_now(self) -> dict[str, set[Version]]:
         """Return the versions that are installed or locked now, by project."""
-        from pep_variants.model.filename import read_version
-
         listed = [*installed_versions(self.context.environments)]
         for name, versions in Lock.read(self.context.lock.path).versions.items():
             listed += [(name, version) for version in versions]
-        found: dict[str, set[Version]] = {}
-        for name, text in listed:
-            version = read_version(text)
-            if version is not None:
-                found.setdefault(name, set()).add(version)
-        return found
+        return versions_by_project(listed)
 
     def projects_now(self) -> list[str]:
         """Return everything that is installed or locked now (normalized names)."""
@@ -181,3 +174,15 @@ class InstalledState:
             for version, labels in versions.items()
             for label in labels
         ]
+
+
+def versions_by_project(listed: Iterable[tuple[str, str]]) -> dict[str, set[Version]]:
+    """Return valid versions by project (normalized name)."""
+    from pep_variants.model.filename import read_version
+
+    found: dict[str, set[Version]] = {}
+    for name, text in listed:
+        version = read_version(text)
+        if version is not None:
+            found.setdefault(name, set()).add(version)
+    return found

@@ -9,8 +9,9 @@ from pep_variants.errors import shortened
 
 from . import lock_advice
 from .catalog_builds import builds_taken, failures
-from .dry_run import would_take
+from .dry_run import Planned, would_take
 from .forced_variants import admitted_choices
+from .installed_state import versions_by_project
 from .locked_variants import Lock
 from .report import report_variants, warn, why_missing
 
@@ -25,19 +26,20 @@ MOST_REASONS = 3
 """Most projects for which a failure says why none of their variants fits."""
 
 
-def after_success(state: InstalledState, noted: Iterable[str]) -> None:
+def after_success(state: InstalledState, noted: Iterable[str], planned: Planned = ()) -> None:
     """Print what there is to know after a command that succeeded.
 
     Args:
         state: of environment and lock file.
         noted: projects (normalized names) that uv asked for and that the proxy has notices about.
+        planned: what a dry run would install.
     """
     noted = list(noted)
-    changed = _report_taken(state, noted)
+    changed = _report_taken(state, noted, planned)
     if not state.context.is_quiet:
         for line in failures(state, noted):
             warn(line)
-        for line in _version_notices(state, [*noted, *changed]):
+        for line in _version_notices(state, [*noted, *changed], planned):
             warn(line)
         for line in (*lock_advice.unfit(state), *lock_advice.lacking(state)):
             warn(line)
@@ -75,15 +77,15 @@ def after_failure(state: InstalledState, names: Iterable[str]) -> None:
         warn(line)
 
 
-def _report_taken(state: InstalledState, noted: Iterable[str]) -> list[str]:
+def _report_taken(state: InstalledState, noted: Iterable[str], planned: Planned) -> list[str]:
     """Print the variants that were taken; return the names of their projects."""
     context = state.context
     if context.is_quiet:
         return []
     if context.invocation.has("dry-run"):
-        would = list(would_take(state, verbose=context.is_verbose))
+        would = list(would_take(planned, state.choices))
         report_variants(would, state.choices, verbose=context.is_verbose)
-        return []
+        return [each.name for each in would]
     if context.invocation.command == ("run",) and not context.is_verbose:
         return []  # the output is the program's
     taken = [*state.taken(verbose=context.is_verbose), *builds_taken(state, noted)]
@@ -95,7 +97,9 @@ def _report_taken(state: InstalledState, noted: Iterable[str]) -> list[str]:
     return [each.name for each in taken]
 
 
-def _version_notices(state: InstalledState, names: Iterable[str]) -> dict[str, None]:
+def _version_notices(
+    state: InstalledState, names: Iterable[str], planned: Planned
+) -> dict[str, None]:
     """Return notices about the versions of projects that were installed or locked."""
     names = list(dict.fromkeys(names))
     lines: dict[str, None] = {}
@@ -103,7 +107,8 @@ def _version_notices(state: InstalledState, names: Iterable[str]) -> dict[str, N
         return lines
     context, choices = state.context, state.choices
     choices.ask(names)
-    versions = {} if context.invocation.has("dry-run") else state.versions_now()
+    is_dry = context.invocation.has("dry-run")
+    versions = versions_by_project(planned) if is_dry else state.versions_now()
     for name in names:
         admitted = admitted_choices(context, choices, name)
         present = versions.get(name)

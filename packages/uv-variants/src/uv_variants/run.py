@@ -10,6 +10,7 @@ from pep_variants.settings.cache_directory import cache_directory
 
 from .command_scope import EXPORTING, Scope
 from .context import Context, lock_path, read_preferences
+from .dry_run import Planned, is_planned, run_and_read
 from .errors import USER_ERRORS, ProxyFailed
 from .forced_variants import check_after
 from .locked_variants import Lock
@@ -80,9 +81,9 @@ def _run(context: Context) -> int:
         return _without_variants(context, fault, error)
     try:
         note = NotedCommand.of(context, prepared)
-        code = _run_uv(context, prepared)
+        code, planned = _run_uv(context, prepared)
         if code >= 0:  # after a signal the user does not wait for explanations
-            report(context, prepared, code)
+            report(context, prepared, code, planned)
         if code == 0 and note is not None:
             note.write()
         return code
@@ -102,9 +103,11 @@ def _without_variants(context: Context, why: str, error: Exception) -> int:
     return become_uv([context.uv, *context.options.uv_arguments], context.place.environ)
 
 
-def _run_uv(context: Context, prepared: PreparedRun) -> int:
-    """Run uv; complete what it exports. Return its exit code."""
+def _run_uv(context: Context, prepared: PreparedRun) -> tuple[int, Planned]:
+    """Run uv; complete what it exports. Return its exit code, and what a dry run has planned."""
     command, environ = program_run(context, prepared.arguments, prepared.environ)
+    if is_planned(context):
+        return run_and_read(command, environ)
     if context.invocation.command in EXPORTING:
         from .exports import ExportCommand, ExportedFiles
 
@@ -116,17 +119,17 @@ def _run_uv(context: Context, prepared: PreparedRun) -> int:
                 warn,
                 has_catalog=context.preferences.catalog is not None,
             )
-            return export.run(command, environ, files)
+            return export.run(command, environ, files), ()
     if any("pylock" in text for text in context.invocation.arguments):
         from .exports.pylock_input import unread_variants
 
         for line in unread_variants(context.invocation, context.place):
             warn(line)
-    return run_uv(command, environ)
+    return run_uv(command, environ), ()
 
 
-def report(context: Context, prepared: PreparedRun, code: int) -> None:
-    """Print what there is to know after uv ended with *code*.
+def report(context: Context, prepared: PreparedRun, code: int, planned: Planned = ()) -> None:
+    """Print what there is to know after uv ended with *code*; a dry run has *planned* something.
 
     Raises:
         ProxyFailed: the daemon ended before uv did.
@@ -138,7 +141,7 @@ def report(context: Context, prepared: PreparedRun, code: int) -> None:
     if failure is not None:
         raise failure
     if code == 0:
-        after_success(state, session.noted_projects())
+        after_success(state, session.noted_projects(), planned)
         check_after(state)
         learn_afterwards(prepared)
         return

@@ -6,14 +6,20 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import IO
 
 
 def run_uv(
-    command: Sequence[str], environ: Mapping[str, str], *, stdout: IO[bytes] | None = None
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    *,
+    stdout: IO[bytes] | None = None,
+    read_line: Callable[[bytes], None] | None = None,
 ) -> int:
     """Run uv on the user's terminal, forward signals, and return its exit code.
 
@@ -23,14 +29,33 @@ def run_uv(
         command: uv's command line.
         environ: environment variables.
         stdout: file for its standard output, None for that of this process.
+        read_line: called with each line of its standard error, which is passed on.
     """
-    process = subprocess.Popen(list(command), env=dict(environ), stdout=stdout)
+    stderr = None if read_line is None else subprocess.PIPE
+    process = subprocess.Popen(list(command), env=dict(environ), stdout=stdout, stderr=stderr)
     with _forwarded_signals(process):
+        reader = None
+        if read_line is not None and process.stderr is not None:
+            reader = threading.Thread(target=_pass_on, args=(process.stderr, read_line))
+            reader.start()
         while True:
             try:
-                return process.wait()
+                code = process.wait()
             except KeyboardInterrupt:  # on Windows, where uv gets it as well
                 continue
+            if reader is not None:
+                reader.join()
+            return code
+
+
+def _pass_on(stream: IO[bytes], read_line: Callable[[bytes], None]) -> None:
+    """Write the lines of *stream* to standard error, and hand them to *read_line*."""
+    with stream:
+        for line in stream:
+            with contextlib.suppress(OSError):  # a closed pipe: uv is not to fail of it
+                sys.stderr.buffer.write(line)
+                sys.stderr.buffer.flush()
+            read_line(line)
 
 
 def end_as(code: int) -> int:

@@ -71,9 +71,11 @@ bench: $(VENV)/.done wheels ## benchmarks and their record, in build/bench or RE
 	cd integration-tests && ../$(RUN)/python -m benchmarks run $(if $(RECORD),--record "$(abspath $(RECORD))") $(BENCH)
 
 bench-compare: $(VENV)/.done ## two records, OLD=a.json NEW=b.json: fails where instructions grew by more than 5 %
+	$(if $(and $(OLD),$(NEW)),,$(error give two records: make bench-compare OLD=a.json NEW=b.json))
 	cd integration-tests && ../$(RUN)/python -m benchmarks compare "$(abspath $(OLD))" "$(abspath $(NEW))"
 
 bench-page: $(VENV)/.done ## the tables of docs/reference/speed.md, from RECORD=path
+	$(if $(RECORD),,$(error give a record: make bench-page RECORD=a.json))
 	cd integration-tests && ../$(RUN)/python -m benchmarks page "$(abspath $(RECORD))"
 
 wheels: $(UV) ## build the wheels of all distributions into dist

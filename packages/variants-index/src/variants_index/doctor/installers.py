@@ -82,6 +82,7 @@ def _pip_problems(
         return
     first = pips[0]
     quoted = shlex.quote(str(python))
+    runner = f"{first.interpreter} -m pip" if first.interpreter else first.name
     patched = next((pip for pip in pips if pip.patched), None)
     if first.problem:
         yield Problem("broken-pip", f"{first.name} does not work: {first.problem}")
@@ -112,7 +113,8 @@ def _pip_problems(
             "plain-pip",
             f"{first.name} is pip {first.version} without pep-variants-shim: it takes the wheel "
             "without a variant",
-            f"{quoted} -m pip install pep-variants-shim",
+            # A new pip as well: environments often come with one that is too old.
+            f"{runner} install --upgrade pip pep-variants-shim",
             fails=not other,
         )
 

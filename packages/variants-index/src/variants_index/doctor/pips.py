@@ -102,7 +102,8 @@ class Pip(NamedTuple):
         if not line.startswith(b"#!/"):
             return ""
         words = line[2:].decode(errors="replace").split()
-        return shlex.quote(words[0]) if len(words) == 1 else ""
+        is_python = len(words) == 1 and Path(words[0]).name.startswith(("python", "pypy"))
+        return shlex.quote(words[0]) if is_python else ""
 
     def as_tree(self) -> dict[str, Any]:
         """Return it for JSON."""

@@ -57,6 +57,8 @@ autodoc_class_signature = "mixed"
 add_module_names = False
 
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_title = f"pep-variants {version}"
 html_additional_pages = {"index": "to_index.html"}  # the root document is in docs
 html_show_copyright = False

@@ -17,7 +17,7 @@ _TYPING, _PAUSE, _NEXT = 0.035, 0.5, 0.07
 _STYLE = """
 text { font: %spx ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace;
   fill: #d7dde5; white-space: pre; }
-.typed { fill: #ffffff; font-weight: bold; }
+.typed, .first { fill: #ffffff; font-weight: bold; }
 .prompt { fill: #7fb4ff; }
 .chosen { fill: #8fd19e; }
 .title { fill: #8b95a3; }
@@ -63,15 +63,21 @@ def svg(title: str, steps: Sequence[Typed], marked: Iterable[str] = ()) -> str:
     def place(row: int, column: int = 0) -> str:
         return f'x="{_MARGIN + column * _WIDTH:g}" y="{_BAR + _MARGIN + row * _LINE + 10}"'
 
-    for step in steps:
+    for number, step in enumerate(steps):
         shown = html.escape(step.command, quote=False)
-        seconds = len(step.command) * _TYPING
-        texts.append(
-            f'<text class="at prompt" style="animation-delay:{time:.2f}s" {place(row)}>$</text>'
-            f'<text class="typed" style="animation-delay:{time:.2f}s;'
-            f"animation-duration:{seconds:.2f}s;animation-timing-function:"
-            f'steps({len(step.command)})" {place(row, 2)}>{shown}</text>'
-        )
+        seconds = len(step.command) * _TYPING if number else 0.0
+        if number:
+            texts.append(
+                f'<text class="at prompt" style="animation-delay:{time:.2f}s" {place(row)}>$</text>'
+                f'<text class="typed" style="animation-delay:{time:.2f}s;'
+                f"animation-duration:{seconds:.2f}s;animation-timing-function:"
+                f'steps({len(step.command)})" {place(row, 2)}>{shown}</text>'
+            )
+        else:  # there from the start: no frame is empty
+            texts.append(
+                f'<text class="prompt" {place(row)}>$</text>'
+                f'<text class="first" {place(row, 2)}>{shown}</text>'
+            )
         row += 1
         time += seconds + _PAUSE
         for line in step.lines:

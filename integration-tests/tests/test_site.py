@@ -96,7 +96,7 @@ def test_links_and_anchors(site, pages):
 def test_a_wrong_link_is_a_warning(tmp_path):
     docs = tmp_path / "docs"
     docs.mkdir()
-    for name in ("_ext", "_templates"):
+    for name in ("_ext", "_static", "_templates"):
         shutil.copytree(ROOT / "docs" / name, docs / name)
     (docs / "conf.py").write_bytes((ROOT / "docs/conf.py").read_bytes())
     (tmp_path / "VERSION").write_text("1\n")

@@ -159,6 +159,65 @@ def test_the_leaf_is_what_the_engine_chooses(data):
         assert read(outline(tree), platform) == (labels[0] if labels else None)
 
 
+def test_answers_about_the_cpu_that_lead_to_the_same_but_do_not_imply_each_other():
+    # With v3 of gpu and its model a: model b of the CPU without the extension, and model a.
+    metadata = Metadata(
+        NAMESPACES,
+        {
+            "label0": {"gpu": {"level": ("v4",)}, "x86_64": {"level": ("v3", "v4")}},
+            "label1": {
+                "static": {"level": ("v3",)},
+                "gpu": {"level": ("v3", "v4")},
+                "x86_64": {"model": ("a", "b")},
+            },
+            "label2": {
+                "x86_64": {"model": ("b",), "extension": ("a",)},
+                "gpu": {"level": ("v3", "v4"), "model": ("a",)},
+            },
+        },
+        {"static": ProviderInfo(static={"model": ("b", "a"), "level": LADDER[1:]})},
+    )
+    found = {
+        "gpu": Support({"level": LADDER[1:], "model": ("a",)}),
+        "x86_64": Support({"level": LADDER, "model": ("b",)}),
+    }
+    platform = with_static(metadata, found, ())
+    tree = grow(metadata, order_of(metadata), several=False)
+    assert rank(metadata, platform).labels[0] == tree.decide(platform) == "label1"
+    assert read(outline(tree), platform) == "label1"
+
+
+CHAIN = ProviderOrder(
+    {"x86_64": ("level", "avx")},
+    {("x86_64", "level"): ("v4", "v3"), ("x86_64", "avx"): ("on",)},
+    {("x86_64", "level"): Chain(("v4", "v3"))},
+)
+NO_CHAIN = ProviderOrder(CHAIN.features, CHAIN.values, {})
+
+
+@pytest.mark.parametrize(
+    ("order", "texts"),
+    [
+        # v4 without AVX is part of what follows from v3 only where v4 implies v3.
+        (CHAIN, ["x86-64-v4 with avx", "x86-64-v3", "another CPU"]),
+        (NO_CHAIN, ["x86-64-v4 with avx", "x86-64-v4", "x86-64-v3", "another CPU"]),
+    ],
+)
+def test_answer_about_the_cpu_is_left_out_only_where_the_next_one_has_it(order, texts):
+    metadata = Metadata(
+        ("x86_64",),
+        {
+            "fast": {"x86_64": {"level": ("v4",), "avx": ("on",)}},
+            "plain": {"x86_64": {"level": ("v3", "v4")}},
+        },
+    )
+    step = outline(grow(metadata, order, several=False))
+    assert [branch.text for branch in step.branches] == texts
+    values = ("v4", "v3") if order is CHAIN else ("v4",)
+    platform = Platform({"x86_64": Support({"level": values})})
+    assert rank(metadata, platform).labels[0] == read(step, platform) == "plain"
+
+
 @pytest.mark.parametrize("name", FILES)
 @given(st.data())
 @settings(max_examples=20, deadline=None)

@@ -88,12 +88,32 @@ class _Outliner:
         branches = []
         for place, path in enumerate(found):
             following = found[place + 1] if place + 1 < len(found) else None
-            # What leads to the same as the next answer, which is about less, need not be said.
-            if following is not None and following.to is path.to and path.is_rest:
+            # What leads to the same as the next answer, and is part of it, need not be said.
+            if (
+                following is not None
+                and following.to is path.to
+                and self._implies(path.conditions, following.conditions)
+            ):
                 continue
             text = " with ".join(path.words) or "another CPU"
             branches.append(Branch(text, path.conditions, self.step(path.to)))
         return Step("CPU", tuple(branches))
+
+    def _implies(self, these: tuple[Condition, ...], others: tuple[Condition, ...]) -> bool:
+        """Return whether every machine for which *these* hold is one for which *others* do."""
+        return all(any(self._is_part(this, other) for this in these) for other in others)
+
+    def _is_part(self, this: Condition, other: Condition) -> bool:
+        feature = this.namespace, this.feature
+        if feature != (other.namespace, other.feature):
+            return False
+        chain = self._tree.order.chains.get(feature)
+        return all(
+            not set(other.values).isdisjoint(
+                chain.steps[chain.steps.index(value) :] if chain else (value,)
+            )
+            for value in this.values
+        )
 
     def _otherwise(self, question: Question) -> str:
         if question.considered == ("on",):
@@ -103,15 +123,11 @@ class _Outliner:
 
 
 class _Path(NamedTuple):
-    """Answers to questions about the CPU, one after another, and what follows from all of them.
-
-    `is_rest` where what none of the last question's answers holds for is meant.
-    """
+    """Answers to questions about the CPU, one after another, and what follows from all of them."""
 
     words: tuple[str, ...]
     conditions: tuple[Condition, ...]
     to: Node
-    is_rest: bool
 
 
 def _cpu_paths(question: Question, before: tuple[tuple[str, Condition], ...]) -> Iterator[_Path]:
@@ -123,18 +139,16 @@ def _cpu_paths(question: Question, before: tuple[tuple[str, Condition], ...]) ->
     """
     for answer in question.answers:
         said = (*before, (_cpu_answer(question, answer), _condition(question, answer)))
-        yield from _cpu_ways(answer.node, said, is_rest=False)
-    yield from _cpu_ways(question.otherwise, before, is_rest=True)
+        yield from _cpu_ways(answer.node, said)
+    yield from _cpu_ways(question.otherwise, before)
 
 
-def _cpu_ways(
-    node: Node, said: tuple[tuple[str, Condition], ...], *, is_rest: bool
-) -> Iterator[_Path]:
+def _cpu_ways(node: Node, said: tuple[tuple[str, Condition], ...]) -> Iterator[_Path]:
     if isinstance(node, Question) and node.namespace in CPU_FAMILIES:
         yield from _cpu_paths(node, said)
     else:
         words = tuple(text for text, _ in said)
-        yield _Path(words, tuple(condition for _, condition in said), node, is_rest)
+        yield _Path(words, tuple(condition for _, condition in said), node)
 
 
 def _condition(question: Question, answer: Answer) -> Condition:

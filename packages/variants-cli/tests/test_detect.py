@@ -255,3 +255,12 @@ def test_modules_that_cost_time_are_left_alone():
     # archspec reads JSON.
     assert not heavy & loaded
     assert ("json" in loaded) <= ("archspec" in loaded)
+
+
+@pytest.mark.parametrize("machine", ["gone.toml", "a100-zen3"])
+def test_a_setting_that_describes_another_machine_does_not_count(variants, monkeypatch, machine):
+    """To detect is how such a file is written anew."""
+    monkeypatch.setenv("VARIANTS_PLATFORM", machine)
+    result = variants("detect", "--json")
+    assert (result.code, result.err) == (0, "")
+    assert result.json["namespaces"]["nvidia"]["features"]["sm_arch"] == ["90_real", "90_virtual"]

@@ -287,7 +287,7 @@ class TestChoosing:
 
     def test_another_environment(self, demo):
         data = locked(demo, "demo")
-        with pytest.raises(LockError, match="does not satisfy any of the environments"):
+        with pytest.raises(LockError, match="it is for other environments"):
             choose(data, demo.folder, make_target(python_version="3.11", platforms=["linux"]))
 
     def test_locks_of_others(self, demo):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +61,8 @@ def detect(
     Example: variants detect -o platform.toml
     """
     preferences = load_preferences(option_values(options), os.environ, warn=warn)
-    detector = detector_for(preferences)
+    # Of this machine, whichever one a setting describes in its place.
+    detector = detector_for(replace(preferences, platform_file=None))
     if metadata_file is not None:
         from ..detection import read_metadata_file
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from .site_packages import Installed
+from .site_packages import Installed, installed_without_variant
 
 if TYPE_CHECKING:
     from .context import Context
-    from .proxy_client import Choices
+    from .installed_state import InstalledState
 
 # " + torch==2.9.0", with colours on a terminal; "~" is a reinstallation.
 _TAKEN = re.compile(rb"\s*[+~]\s([A-Za-z0-9][\w.-]*)==([\w.+!]+)\s*")
@@ -48,11 +48,24 @@ def run_and_read(command: Sequence[str], environ: Mapping[str, str]) -> tuple[in
     return run_uv(command, environ, read_line=read), planned
 
 
-def would_take(planned: Planned, choices: Choices) -> Iterator[Installed]:
-    """Yield the variants among what is *planned*."""
-    choices.ask(name for name, _ in planned)
-    for name, version in planned:
-        each = Installed(name, version, None)
+def would_take(planned: Planned, state: InstalledState, *, verbose: bool) -> Iterator[Installed]:
+    """Yield the variants among what is *planned*.
+
+    Args:
+        planned: what uv says that it would install.
+        state: of the environment.
+        verbose: also the variants of what the command names and what stays as it is.
+    """
+    choices = state.choices
+    listed = [Installed(name, version, None) for name, version in planned]
+    if verbose:
+        names = [name for name in state.context.requested if name not in dict(planned)]
+        environments = state.context.environments
+        there = (state.before.get(n) or installed_without_variant(environments, n) for n in names)
+        listed += [each for each in there if each is not None]
+    choices.ask(each.name for each in listed)
+    for each in listed:
         choice = choices.of_installed(each)
         if choice is not None and choice.chosen is not None:
-            yield Installed(name, version, choices.label_of(each) or choice.chosen.label)
+            label = choices.label_of(each) or choice.chosen.label
+            yield Installed(each.name, each.version, label)

@@ -83,7 +83,7 @@ def _report_taken(state: InstalledState, noted: Iterable[str], planned: Planned)
     if context.is_quiet:
         return []
     if context.invocation.has("dry-run"):
-        would = list(would_take(planned, state.choices))
+        would = list(would_take(planned, state, verbose=context.is_verbose))
         report_variants(would, state.choices, verbose=context.is_verbose)
         return [each.name for each in would]
     if context.invocation.command == ("run",) and not context.is_verbose:

@@ -9,6 +9,8 @@ const { python } = JSON.parse(fs.readFileSync(`${pyodide}/pyodide-lock.json`)).i
 const minor = python.split(".").slice(0, 2).join(".");
 const mounts = { [`/lib/python${minor}/site-packages`]: site, [folder]: folder };
 const runtime = await loadPyodide({
+  // A command line without "pip" leaves the shim out.
+  args: ["-c", "import pip"],
   env: { HOME: "/home", PIP_CONFIG_FILE: "/dev/null", PYTHONDONTWRITEBYTECODE: "1" },
   // Before Python starts, which reads the start-up files in its site-packages.
   fsInit: (FS) => {

@@ -103,7 +103,7 @@ def test_what_needs_no_index_is_uvs_own(machine: Machine) -> None:
 def test_help_names_our_options_before_uvs(machine: Machine) -> None:
     done = machine.run("--help")
     assert done.code == 0
-    assert "--variant-platform FILE" in done.out
+    assert "--variant-platform MACHINE" in done.out
     assert "--variant-lock MODE" in done.out
     assert done.out.index("--variant-prefer") < done.out.index("Usage: uv")
 

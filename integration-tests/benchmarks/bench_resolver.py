@@ -212,7 +212,8 @@ def rows() -> Iterator[Row]:
         what = f"resolve {size} projects, a tenth with {VARIANTS} variants"
         against = "resolvelib, no variants"
         goal = f"at most {GOAL:.2f}x"
-        yield Row(what, ours * 1e3, theirs * 1e3, "ms", against, goal, ours <= GOAL * theirs)
+        met = ours <= GOAL * theirs
+        yield Row(what, ours * 1e3, theirs * 1e3, "ms", against, goal, met, size=size)
         ours, theirs = in_turn(
             functools.partial(wrapped, without), functools.partial(plain, without),
             rounds=_ROUNDS[size], warmups=0, clock=time.process_time,

@@ -41,6 +41,7 @@ class Line:
     against: str = ""
     goal: str = ""
     met: bool | None = None
+    size: int = 0
 
     @property
     def ratio(self) -> float | None:
@@ -115,7 +116,7 @@ def lines_of(group: str, rows: Iterable[Row]) -> Iterator[Line]:
         seen.add(unique)
         yield Line(
             f"{group}/{unique}", row.what.strip(), round(row.ours, 6), round(row.theirs, 6),
-            row.unit, row.against, row.goal, row.met,
+            row.unit, row.against, row.goal, row.met, row.size,
         )  # fmt: skip
 
 
@@ -166,6 +167,7 @@ def _line(item: Mapping[str, Any]) -> Line:
     return Line(
         str(item["id"]), str(item["what"]), ours, theirs, str(item["unit"]),
         str(item.get("against", "")), str(item.get("goal", "")), None if met is None else bool(met),
+        int(item.get("size", 0)),
     )  # fmt: skip
 
 

@@ -104,7 +104,8 @@ def test_times_compare_on_any_machine():
 
 
 def test_record_is_read_as_written(tmp_path):
-    found = dataclasses.replace(of(counted(1.5), timed(50)), skipped={"uv": "no uv"})
+    sized = dataclasses.replace(timed(50), size=10_000)
+    found = dataclasses.replace(of(counted(1.5), sized), skipped={"uv": "no uv"})
     record.write(found, tmp_path / "bench" / "record.json")
     assert record.read(tmp_path / "bench" / "record.json") == found
 

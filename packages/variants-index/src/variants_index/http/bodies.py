@@ -23,7 +23,7 @@ from ..errors import BadResponse, Unreachable
 ENCODINGS = "gzip, deflate"
 """``Accept-Encoding`` header of requests whose responses are read with `read_body`."""
 
-CHUNK = 256 * 1024
+CHUNK = 512 * 1024
 _PARTIAL = 206
 _UNSUPPORTED = (
     "aes128gcm", "br", "compress", "dcb", "dcz", "exi", "pack200-gzip", "x-compress", "zstd",

@@ -4,7 +4,6 @@ import re
 import subprocess
 import sys
 
-import platformdirs
 import pytest
 
 from pep_variants.choose.options import OPTIONS
@@ -17,6 +16,7 @@ from pep_variants.choose.preferences import (
 from pep_variants.errors import PreferenceError
 from pep_variants.limits import SETTINGS_BYTES
 from pep_variants.model.property import Selector
+from pep_variants.settings import user_directories
 from pep_variants.settings.approvals import Approvals, covered_files, digest_of
 from pep_variants.settings.loader import load_preferences, load_settings
 from pep_variants.settings.places import Place, Role, any_file, places
@@ -50,7 +50,7 @@ KEYS = {
 @pytest.fixture(autouse=True)
 def approvals(tmp_path, monkeypatch):
     """The user's approvals, in a directory of the test's."""
-    monkeypatch.setattr(platformdirs, "user_data_path", lambda *_args, **_kwargs: tmp_path / "data")
+    monkeypatch.setattr(user_directories, "user_data", lambda: tmp_path / "data")
     return Approvals()
 
 

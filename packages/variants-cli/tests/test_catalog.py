@@ -3,7 +3,6 @@
 import json
 import os
 
-import platformdirs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +10,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from pep_variants.catalog.model import CatalogVariant
+from pep_variants.settings import user_directories
 from support.loopback import served_folder
 from variants_cli.checks.catalog_file import sample_versions
 
@@ -38,8 +38,8 @@ def config(tmp_path, monkeypatch):
     """The user's settings, of this test alone."""
     config = tmp_path / "config"
     config.mkdir(mode=0o700)
-    monkeypatch.setattr(platformdirs, "user_config_path", lambda *_, **_kwargs: config)
-    monkeypatch.setattr(platformdirs, "site_config_path", lambda *_, **_kwargs: tmp_path / "none")
+    monkeypatch.setattr(user_directories, "user_config", lambda: config)
+    monkeypatch.setattr(user_directories, "system_config", lambda: tmp_path / "none")
     monkeypatch.chdir(tmp_path)
     for name in list(os.environ):
         if name.startswith(("VARIANTS_", "PIP_")):

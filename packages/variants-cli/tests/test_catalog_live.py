@@ -3,9 +3,9 @@
 import os
 import socket
 
-import platformdirs
 import pytest
 
+from pep_variants.settings import user_directories
 from support.index_server import Resource, served
 
 HEAD = """catalog-version = "1"
@@ -26,8 +26,8 @@ def server():
 @pytest.fixture(autouse=True)
 def settings(server, tmp_path, monkeypatch):
     """No settings but an index of the user's own."""
-    for name in ("user_config_path", "site_config_path"):
-        monkeypatch.setattr(platformdirs, name, lambda *_, **_kwargs: tmp_path / "none")
+    for name in ("user_config", "system_config"):
+        monkeypatch.setattr(user_directories, name, lambda: tmp_path / "none")
     for name in list(os.environ):
         if name.startswith(("VARIANTS_", "PIP_")):
             monkeypatch.delenv(name)

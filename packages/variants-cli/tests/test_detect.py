@@ -3,10 +3,10 @@ import subprocess
 import sys
 import zipfile
 
-import platformdirs
 import pytest
 
 from pep_variants.formats.platform_file import read_platform
+from pep_variants.settings import user_directories
 from variants_cli.commands.providers import measures_in_words
 
 
@@ -208,7 +208,7 @@ def test_allowed_providers_and_who_allows_them(variants, monkeypatch, tmp_path):
         found = variants("providers", "--json", *options).json["allowed"]
         return [(entry["requirement"], entry["source"]) for entry in found]
 
-    monkeypatch.setattr(platformdirs, "user_config_path", lambda *_, **_kwargs: tmp_path)
+    monkeypatch.setattr(user_directories, "user_config", lambda: tmp_path)
     configuration = tmp_path / "variants.toml"
     configuration.write_text('allow-provider = ["acme>=1", "b@https://me:secret@h/b.whl"]\n')
     file = str(configuration)

@@ -2,8 +2,9 @@ import io
 import os
 import sys
 
-import platformdirs
 import pytest
+
+from pep_variants.settings import user_directories
 
 FILE = 'allow-provider = ["acme"]\nprefer = ["acme"]\n'
 
@@ -12,9 +13,9 @@ FILE = 'allow-provider = ["acme"]\nprefer = ["acme"]\n'
 def data(tmp_path, monkeypatch):
     """The user's directories, of this test alone."""
     data = tmp_path / "data"
-    monkeypatch.setattr(platformdirs, "user_data_path", lambda *_, **_kwargs: data)
-    for name in ("user_config_path", "site_config_path"):
-        monkeypatch.setattr(platformdirs, name, lambda *_, **_kwargs: tmp_path / "none")
+    monkeypatch.setattr(user_directories, "user_data", lambda: data)
+    for name in ("user_config", "system_config"):
+        monkeypatch.setattr(user_directories, name, lambda: tmp_path / "none")
     for name in list(os.environ):
         if name.startswith("VARIANTS_"):
             monkeypatch.delenv(name)

@@ -20,6 +20,7 @@ from ..detect.machines import names_file
 from ..errors import PreferenceError, printable
 from ..files import read_regular, replacing
 from ..limits import APPROVED_WHEEL_BYTES, SETTINGS_BYTES
+from . import user_directories
 from .ownership import check_private, make_private
 
 _FORMAT = 1
@@ -104,9 +105,7 @@ class Approvals:
     def __init__(self, root: Path | None = None) -> None:
         """Use *root*, or the directory among the user's data."""
         if root is None:
-            import platformdirs
-
-            root = platformdirs.user_data_path("variants", appauthor=False) / "approvals"
+            root = user_directories.user_data() / "approvals"
         self.root = root
 
     def find(self, path: Path) -> Approval | None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from . import user_directories
+
 VARIABLE = "VARIANTS_CACHE_DIR"
 """Environment variable that moves the directory."""
 
@@ -18,6 +20,4 @@ def cache_directory(environ: Mapping[str, str], name: str) -> Path:
     """
     if environ.get(VARIABLE):
         return Path(environ[VARIABLE]).absolute() / name
-    import platformdirs
-
-    return platformdirs.user_cache_path("variants", appauthor=False) / name
+    return user_directories.user_cache() / name

@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from . import user_directories
+
 FILENAME = "variants.toml"
 
 
@@ -48,17 +50,13 @@ def places(
         prefix_is_project: *prefix* was found in a project, where it may have come with the
             checkout, and is neither activated nor what Python runs from.
     """
-    import platformdirs
-
     environment = Role.PROJECT if prefix_is_project else Role.ENVIRONMENT
-    user = platformdirs.user_config_path("variants", appauthor=False, roaming=True)
-    system = platformdirs.site_config_path("variants", appauthor=False)
     return (
         # Relative, because a working directory may have been removed.
         Place((cwd or Path()) / FILENAME, Role.PROJECT),
         Place(Path(prefix or sys.prefix) / FILENAME, environment),
-        Place(user / FILENAME, Role.USER),
-        Place(system / FILENAME, Role.SYSTEM),
+        Place(user_directories.user_config() / FILENAME, Role.USER),
+        Place(user_directories.system_config() / FILENAME, Role.SYSTEM),
     )
 
 

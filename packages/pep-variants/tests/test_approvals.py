@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pep_variants.errors import PreferenceError
+from pep_variants.ownership import NotPrivate
 from pep_variants.settings.approvals import Approval, Approvals, covered_files, digest_of
-from pep_variants.settings.ownership import NotPrivate
 
 posix = pytest.mark.skipif(os.name == "nt", reason="POSIX modes and links")
 

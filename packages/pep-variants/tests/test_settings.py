@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from pep_variants import user_directories
 from pep_variants.choose.options import OPTIONS
 from pep_variants.choose.preferences import (
     PRIORITIES,
@@ -16,7 +17,6 @@ from pep_variants.choose.preferences import (
 from pep_variants.errors import PreferenceError
 from pep_variants.limits import SETTINGS_BYTES
 from pep_variants.model.property import Selector
-from pep_variants.settings import user_directories
 from pep_variants.settings.approvals import Approvals, covered_files, digest_of
 from pep_variants.settings.loader import load_preferences, load_settings
 from pep_variants.settings.places import Place, Role, any_file, places
@@ -134,7 +134,7 @@ def test_key_in_place(key, role, state, files, load, approve, monkeypatch):
         approve(path)
     if state == "of another user":
         monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 4711)
-        monkeypatch.setattr("pep_variants.settings.ownership._ROOT", -1)
+        monkeypatch.setattr("pep_variants.ownership._ROOT", -1)
     believed = state == "approved" if role is Role.PROJECT else state in ("private", "approved")
     never = role is Role.PROJECT and key in ("catalog", "catalog-mirror")
     believed = believed and not never

@@ -6,7 +6,7 @@ import sys
 import platformdirs
 import pytest
 
-from pep_variants.settings import user_directories
+from pep_variants import user_directories
 
 VALUES = (
     None,

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from pep_variants import user_directories
 from pep_variants.catalog.model import CatalogVariant
-from pep_variants.settings import user_directories
 from support.loopback import served_folder
 from variants_cli.checks.catalog_file import sample_versions
 

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from pep_variants.settings import user_directories
+from pep_variants import user_directories
 from support.index_server import Resource, served
 
 HEAD = """catalog-version = "1"

@@ -5,8 +5,8 @@ import zipfile
 
 import pytest
 
+from pep_variants import user_directories
 from pep_variants.formats.platform_file import read_platform
-from pep_variants.settings import user_directories
 from variants_cli.commands.providers import measures_in_words
 
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from pep_variants.settings import user_directories
+from pep_variants import user_directories
 
 FILE = 'allow-provider = ["acme"]\nprefer = ["acme"]\n'
 

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pep_variants.settings.cache_directory import cache_directory
+from pep_variants.cache_directory import cache_directory
 
 from .command_scope import scope_of
 from .context import Context

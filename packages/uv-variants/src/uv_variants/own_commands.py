@@ -156,7 +156,7 @@ def serve(
         {name: index.digest for name, index in found.items()},
         tuple(name for name, _ in described),
     )
-    from pep_variants.settings.cache_directory import cache_directory
+    from pep_variants.cache_directory import cache_directory
     from pep_variants.settings.loader import load_preferences
     from variants_proxy import Settings
     from variants_proxy.authentication import TokenMiddleware
@@ -323,7 +323,7 @@ def _indexes(
 
 
 def _platform_key(options: Options, environ: Mapping[str, str]) -> PlatformKey:
-    from pep_variants.settings.cache_directory import cache_directory
+    from pep_variants.cache_directory import cache_directory
     from pep_variants.settings.loader import load_preferences
 
     from .platform_key import platform_key

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pep_variants.settings.cache_directory import cache_directory
+from pep_variants.cache_directory import cache_directory
 
 from .command_scope import EXPORTING, Scope
 from .context import Context, lock_path, read_preferences

@@ -8,7 +8,7 @@ from pep_variants.choose.preferences import configuration_tree
 from pep_variants.errors import PreferenceError
 from pep_variants.files import read_regular, replacing
 from pep_variants.limits import SETTINGS_BYTES
-from pep_variants.settings.ownership import make_private
+from pep_variants.ownership import make_private
 from pep_variants.settings.places import Role, places
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pep_variants.cache_directory import VARIABLE
 from pep_variants.errors import ProviderError
 from pep_variants.files import replacing
-from pep_variants.settings.cache_directory import VARIABLE
-from pep_variants.settings.ownership import NotPrivate, make_private
+from pep_variants.ownership import NotPrivate, make_private
 
 logger = logging.getLogger(__name__)
 

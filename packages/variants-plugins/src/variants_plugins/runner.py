@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from pep_variants.cache_directory import cache_directory
 from pep_variants.choose.preferences import ABORT, SANDBOX_AUTO, SANDBOX_OFF, Preferences
 from pep_variants.detect.plugins import Answer, Refused
 from pep_variants.errors import PluginFailed, ProviderError, redacted, shortened
@@ -21,7 +22,6 @@ from pep_variants.limits import (
 )
 from pep_variants.model.metadata import ProviderInfo
 from pep_variants.settings.allow_list import Allowed, AllowList
-from pep_variants.settings.cache_directory import cache_directory
 from pep_variants.sources import Sources
 
 from .answer import read_answer

@@ -105,7 +105,7 @@ def serve(
     Each option is also a variable: VARIANTS_PROXY_INDEX for --index, with blanks between several
     values. Put URLs with passwords there: other users of the machine can read options.
     """
-    from pep_variants.settings.cache_directory import cache_directory
+    from pep_variants.cache_directory import cache_directory
 
     from .settings import Settings
     from .upstream_options import read_upstreams

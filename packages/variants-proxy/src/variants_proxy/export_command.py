@@ -76,7 +76,7 @@ def export_command(
 
     from packaging.requirements import InvalidRequirement, Requirement
 
-    from pep_variants.settings.cache_directory import cache_directory
+    from pep_variants.cache_directory import cache_directory
 
     from .export_folder import replaced_folder
     from .settings import Settings

@@ -16,12 +16,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .. import user_directories
 from ..detect.machines import names_file
 from ..errors import PreferenceError, printable
 from ..files import read_regular, replacing
 from ..limits import APPROVED_WHEEL_BYTES, SETTINGS_BYTES
-from . import user_directories
-from .ownership import check_private, make_private
+from ..ownership import check_private, make_private
 
 _FORMAT = 1
 

@@ -33,7 +33,7 @@ from ..choose.preferences import (
 from ..errors import PreferenceError, printable
 from ..files import Content, read_regular
 from ..limits import SETTINGS_BYTES
-from .ownership import NotPrivate, check_private
+from ..ownership import NotPrivate, check_private
 from .places import Place, Role, places
 
 _USERS = {"catalog", "catalog-mirror"}

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from . import user_directories
+from .. import user_directories
 
 FILENAME = "variants.toml"
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pep_variants.settings.cache_directory import cache_directory
+from pep_variants.cache_directory import cache_directory
 from variants_index.doctor.findings import Part
 
 from .. import uv_directories

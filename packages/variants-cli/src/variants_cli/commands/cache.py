@@ -24,7 +24,7 @@ def cache(clear: bool, as_json: bool) -> None:
     VARIANTS_CACHE_SIZE (default 1GiB) and VARIANTS_CACHE_DAYS (default 30) say how much is kept and
     for how long, VARIANTS_CACHE_DIR where.
     """
-    from pep_variants.settings.cache_directory import cache_directory
+    from pep_variants.cache_directory import cache_directory
     from variants_index.cache.eviction import Bounds, Usage
     from variants_index.cache.store import Store
 

@@ -166,7 +166,7 @@ def resolving(places: Places, values: Mapping[str, Any]) -> Iterator[IndexResolv
         places: from `places`.
         values: option values about variants, by name.
     """
-    from pep_variants.settings.cache_directory import cache_directory
+    from pep_variants.cache_directory import cache_directory
     from pep_variants.settings.loader import load_preferences
     from resolvelib_variants.resolution.errors import NoSolution, ResolverError
     from resolvelib_variants.resolution.resolver import IndexResolver

@@ -19,9 +19,9 @@ import time
 from pathlib import Path
 from typing import IO
 
+from pep_variants.cache_directory import VARIABLE
 from pep_variants.files import replacing
-from pep_variants.settings.cache_directory import VARIABLE
-from pep_variants.settings.ownership import NotPrivate, check_private, make_private
+from pep_variants.ownership import NotPrivate, check_private, make_private
 
 from . import eviction
 from .eviction import Bounds, Usage

@@ -12,7 +12,7 @@ import os
 import stat
 from pathlib import Path
 
-from ..errors import VariantError, printable
+from .errors import VariantError, printable
 
 _ROOT = 0
 

@@ -1,27 +1,48 @@
-"""The tables of docs/reference/speed.md, made from a record."""
+"""docs/reference/speed.md, its picture, and the table of the README, made from a record."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from itertools import groupby
 from pathlib import Path
 
 from pep_variants.files import write_if_changed
 
+from . import plot
 from .instructions import UNIT
 from .record import ROOT, Line, Record
 from .report import BenchmarkError, times
 
 PAGE = ROOT / "docs" / "reference" / "speed.md"
+PICTURE = ROOT / "docs" / "pictures" / "speed.svg"
+README = ROOT / "README.md"
 BEGIN, END = "<!-- made from a record -->", "<!-- end -->"
+COUNTS = "instructions"
+"""The group of counted rows. One with the name of a row of another group stands beside it."""
+
+HEADLINES = (
+    "engine/read-rank-10000-variants/json.loads",
+    "engine/read-rank-a-pytorch-matrix-of-59/variantlib*",
+    "pip/python-c-pass/*",
+    "pip/pip-install-dry-run-30-plain-packages/*",
+    "pip/pip-install-dry-run-30-plain-packages-10-of-them-with-variants/*",
+    "resolver/resolve-500-projects-a-tenth-with-12-variants/*",
+)
+"""What the README has: patterns of ids."""
 
 
-def tables(record: Record) -> str:
-    """Return what the page says of *record*: the machine, and a table for each group."""
-    return "\n".join(_text(record)) + "\n"
+def write(record: Record, before: Record | None = None, root: Path = ROOT) -> None:
+    """Put *record* into the documents below *root*; *before* is an earlier one, beside it."""
+    for path, made in ((PAGE, tables(record, before)), (README, headlines(record))):
+        path = root / path.relative_to(ROOT)
+        write_if_changed(path, replaced(path.read_text("utf-8"), made).encode())
+    path = root / PICTURE.relative_to(ROOT)
+    write_if_changed(path, plot.picture(record, before).encode())
 
 
-def replaced(text: str, record: Record) -> str:
-    """Return the page *text* with the tables of *record* between its marks.
+def replaced(text: str, made: str) -> str:
+    """Return the document *text* with *made* between its marks.
 
     Raises:
         BenchmarkError: the marks are not there once each, in order.
@@ -30,41 +51,88 @@ def replaced(text: str, record: Record) -> str:
     _, end, after = rest.partition(END)
     if not (begin and end) or BEGIN in after or END in after:
         raise BenchmarkError(f"the page needs one line {BEGIN} and after it one line {END}")
-    return f"{before}{BEGIN}\n{tables(record)}{END}{after}"
+    return f"{before}{BEGIN}\n{made}{END}{after}"
 
 
-def write(record: Record, page: Path = PAGE) -> None:
-    """Put *record* into *page*."""
-    write_if_changed(page, replaced(page.read_text("utf-8"), record).encode())
+def headlines(record: Record) -> str:
+    """Return the table of the README: those of `HEADLINES` that were measured."""
+    rows = ["| what | ours | compared with | ratio |", "|---|---|---|---|"]
+    for pattern in HEADLINES:
+        for line in record.lines:
+            if fnmatchcase(line.id, pattern):
+                figure = _figure(line.ours, line.unit)
+                rows.append(_row(line.what, figure, _theirs(line), _ratio(line)))
+                break
+    return "\n".join(rows) + "\n"
 
 
-def _text(record: Record) -> Iterator[str]:
+def tables(record: Record, before: Record | None = None) -> str:
+    """Return what the page says of *record*: the machine, and a table for each group."""
+    return "\n".join(_text(record, before)) + "\n"
+
+
+def _text(record: Record, before: Record | None) -> Iterator[str]:
     machine = record.machine
+    earlier = f", beside commit {before.commit} in turn (before)" if before else ""
     yield (
-        f"Measured with `make bench` on {record.date[:10]} at commit {record.commit}:"
+        f"Measured with `make bench` on {record.date[:10]} at commit {record.commit}{earlier}:"
         f" {machine.get('cpu', 'unknown CPU')}, {machine.get('cores', '?')} cores,"
         f" {machine.get('system', 'unknown system')}, Python {machine.get('python', '?')}."
     )
     if any(line.counted for line in record.lines):
         yield f"{UNIT}: millions of instructions, counted by {machine.get('counter') or 'unknown'}."
-    group = None
-    for line in record.lines:
-        if (found := line.id.partition("/")[0]) != group:
-            group = found
+    names = {_name(line) for line in record.lines if line.group != COUNTS}
+    counts = {
+        _name(line): line for line in record.lines if line.group == COUNTS and _name(line) in names
+    }
+    old = {line.id: line for line in before.lines} if before else None
+    for group, lines in groupby(record.lines, key=lambda line: line.group):
+        shown = [line for line in lines if group != COUNTS or _name(line) not in counts]
+        if shown:
             yield from ("", f"## {group}", "")
-            yield "| what | ours | compared with | ratio | goal |"
-            yield "|---|---|---|---|---|"
-        yield _row(line)
+            yield from _table(shown, counts, old)
     for group, reason in record.skipped.items():
         yield from ("", f"Not measured: {group} ({reason}).")
 
 
-def _row(line: Line) -> str:
-    ratio = "-" if line.ratio is None else times(line.ratio)
-    goal = (line.goal or "-") + (": not met" if line.met is False else "")
-    against = f"{line.against}: {_figure(line.theirs, line.unit)}"
-    cells = (line.what, _figure(line.ours, line.unit), against, ratio, goal)
+def _table(
+    lines: list[Line], counts: Mapping[str, Line], old: Mapping[str, Line] | None
+) -> Iterator[str]:
+    """Yield a table; *counts* are counted lines by name, *old* those of the record before by id."""
+    counted = any(_name(line) in counts for line in lines)
+    heads = ["what", *(["before", "ratio"] if old is not None else []), "ours", "ratio"]
+    heads += ["compared with", *(["instructions"] if counted else []), "goal"]
+    yield _row(*heads)
+    yield "|" + "---|" * len(heads)
+    for line in lines:
+        cells = [line.what]
+        if old is not None:
+            was = old.get(line.id)
+            cells += [_figure(was.ours, was.unit), _ratio(was)] if was else ["-", "-"]
+        cells += [_figure(line.ours, line.unit), _ratio(line), _theirs(line)]
+        if counted:
+            count = counts.get(_name(line))
+            was = old.get(count.id) if old and count else None
+            text = f"{_ratio(count)} of {_figure(count.theirs, UNIT)}" if count else "-"
+            cells.append(f"{text}; before {_ratio(was)}" if was else text)
+        cells.append((line.goal or "-") + (": not met" if line.met is False else ""))
+        yield _row(*cells)
+
+
+def _name(line: Line) -> str:
+    return line.id.partition("/")[2]
+
+
+def _row(*cells: str) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _ratio(line: Line) -> str:
+    return "-" if line.ratio is None else times(line.ratio)
+
+
+def _theirs(line: Line) -> str:
+    return f"{line.against}: {_figure(line.theirs, line.unit)}"
 
 
 def _figure(value: float, unit: str) -> str:

@@ -9,7 +9,7 @@ import platform
 import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ class Line:
 
     Attributes:
         id: group, what, and what it is compared with: ``engine/read-rank-59-variants/json.loads``.
+        what: what is measured, of "the same" too.
         ours: our figure, in *unit*; *theirs* likewise. See `benchmarks.report.Row`.
     """
 
@@ -47,6 +48,11 @@ class Line:
     def ratio(self) -> float | None:
         """Ours as a multiple of theirs; None where theirs is zero."""
         return self.ours / self.theirs if self.theirs else None
+
+    @property
+    def group(self) -> str:
+        """The group that it is a row of."""
+        return self.id.partition("/")[0]
 
     @property
     def counted(self) -> bool:
@@ -87,6 +93,15 @@ def begun() -> Record:
     return Record(datetime.now(timezone.utc).isoformat(timespec="seconds"), _commit(), machine)
 
 
+def joined(record: Record, group: Record) -> Record:
+    """Return *record* with the lines of *group*, a record of one more group, after its own."""
+    return replace(
+        record,
+        lines=(*record.lines, *group.lines),
+        skipped={**record.skipped, **group.skipped},
+    )
+
+
 def usual_path(record: Record) -> Path:
     """Return where *record* is kept if no path is given: build/bench/DATE-COMMIT.json."""
     date = re.sub(r"[-:]|\+.*", "", record.date)
@@ -96,26 +111,25 @@ def usual_path(record: Record) -> Path:
 def lines_of(group: str, rows: Iterable[Row]) -> Iterator[Line]:
     """Yield a line for each of *rows*, with ids that are unique in the group.
 
-    "The same, …" and what is indented continue the row before them, and so does their id.
+    "The same, …" and what is indented continue the row before them.
     """
     head, seen = "", set[str]()
     for row in rows:
-        if row.line:
-            name = _slug(row.line)
+        what = row.what.strip()
+        if row.what.startswith(" "):
+            what = f"{head}: {what}"
+        elif what.startswith("the same"):
+            what = f"{head}{what.removeprefix('the same')}"
         else:
-            what = row.what.strip()
-            if what.startswith("the same") or row.what.startswith(" "):
-                what = f"{head} {what.removeprefix('the same')}"
-            else:
-                head = what
-            name = f"{_slug(what)}/{_slug(row.against)}"
+            head = what
+        name = _slug(row.line) if row.line else f"{_slug(what)}/{_slug(row.against)}"
         number, unique = 1, name
         while unique in seen:
             number += 1
             unique = f"{name}-{number}"
         seen.add(unique)
         yield Line(
-            f"{group}/{unique}", row.what.strip(), round(row.ours, 6), round(row.theirs, 6),
+            f"{group}/{unique}", what, round(row.ours, 6), round(row.theirs, 6),
             row.unit, row.against, row.goal, row.met, row.size,
         )  # fmt: skip
 

@@ -86,8 +86,10 @@ def in_turn(
 
 
 def times(ratio: float) -> str:
-    """Return *ratio* as ``1.20x``, or ``1/20`` where it is small."""
-    return f"1/{1 / ratio:.0f}" if 0 < ratio < 0.1 else f"{ratio:.2f}x"
+    """Return *ratio* as ``1.20x``, ``1/20`` where it is small or ``1,200x`` where it is large."""
+    if 0 < ratio < 0.1:
+        return f"1/{1 / ratio:.0f}"
+    return f"{ratio:,.0f}x" if ratio >= 100 else f"{ratio:.2f}x"
 
 
 def show(rows: Iterable[Row]) -> Iterator[str]:

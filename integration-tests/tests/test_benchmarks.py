@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import sys
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 
-from benchmarks import compare, page, record
+from benchmarks import compare, page, plot, record
 from benchmarks.__main__ import main
 from benchmarks.instructions import UNIT, counter
 from benchmarks.record import Line, Record
@@ -156,7 +158,13 @@ def test_ids():
         Row("case (12 MB)", 2, 1, "MB", "json.loads", line="case"),
         Row("case (12 MB)", 2, 1, "MB", "json.loads", line="case"),
     ]
-    assert [line.id for line in record.lines_of("engine", rows)] == [
+    lines = list(record.lines_of("engine", rows))
+    assert [line.what for line in lines[2:5]] == [
+        "read + rank 10,000 variants, peak memory",
+        "read + rank 10,000 variants: wrapped",
+        "case (12 MB)",
+    ]
+    assert [line.id for line in lines] == [
         "engine/read-rank-10000-variants/json.loads",
         "engine/read-rank-10000-variants/variantlib-0.2.2",
         "engine/read-rank-10000-variants-peak-memory/json.loads",
@@ -173,24 +181,125 @@ def test_machine_and_path():
     assert path.relative_to(record.ROOT).as_posix() == "build/bench/20261123T034000-abc.json"
 
 
-def test_page(tmp_path):
+HEAD = (
+    "Measured with `make bench` on 2026-11-23 at commit 0123456789ab{}: A CPU, 2 cores, Linux 6, "
+    "Python 3.11.7.\n"
+    "Minstr: millions of instructions, counted by valgrind-3.19.0.\n"
+)
+
+
+def test_page():
     lines = (counted(491.6233, 208.9518), timed(58.42), counted(1e-3, 0, "cli/a|b"))
     found = dataclasses.replace(of(*lines), skipped={"uv": "no uv"})
-    text = page.replaced(f"# Speed\n\n{page.BEGIN}\nold\n{page.END}\n\nafter\n", found)
-    assert text == (
-        "# Speed\n\n<!-- made from a record -->\n"
-        "Measured with `make bench` on 2026-11-23 at commit 0123456789ab: A CPU, 2 cores, Linux 6, "
-        "Python 3.11.7.\n"
-        "Minstr: millions of instructions, counted by valgrind-3.19.0.\n"
-        "\n## engine\n\n| what | ours | compared with | ratio | goal |\n|---|---|---|---|---|\n"
-        "| rank | 492 Minstr | json.loads: 209 Minstr | 2.35x | - |\n"
-        "\n## cli\n\n| what | ours | compared with | ratio | goal |\n|---|---|---|---|---|\n"
-        "| detect | 58.4 ms | python -c pass: 9 ms | 6.49x | at most 50 ms: not met |\n"
-        "| rank | 0.00 Minstr | json.loads: 0 Minstr | - | - |\n"
+    made = page.tables(found)
+    assert made == (
+        HEAD.format("")
+        + "\n## engine\n\n| what | ours | ratio | compared with | goal |\n|---|---|---|---|---|\n"
+        "| rank | 492 Minstr | 2.35x | json.loads: 209 Minstr | - |\n"
+        "\n## cli\n\n| what | ours | ratio | compared with | goal |\n|---|---|---|---|---|\n"
+        "| detect | 58.4 ms | 6.49x | python -c pass: 9 ms | at most 50 ms: not met |\n"
+        "| rank | 0.00 Minstr | - | json.loads: 0 Minstr | - |\n"
         "\nNot measured: uv (no uv).\n"
-        "<!-- end -->\n\nafter\n"
     )
-    assert page.replaced(text, found) == text
+    text = page.replaced(f"# Speed\n\n{page.BEGIN}\nold\n{page.END}\n\nafter\n", made)
+    assert text == f"# Speed\n\n{page.BEGIN}\n{made}{page.END}\n\nafter\n"
+    assert page.replaced(text, made) == text
+
+
+def test_page_with_the_record_before():
+    new = of(timed(50), counted(200, name="instructions/detect"))
+    new = dataclasses.replace(new, lines=(*new.lines, counted(3, name="instructions/other")))
+    old = of(timed(90), counted(300, name="instructions/detect"))
+    old = dataclasses.replace(old, commit="earlier")
+    assert page.tables(new, old) == (
+        HEAD.format(", beside commit earlier in turn (before)") + "\n## cli\n\n"
+        "| what | before | ratio | ours | ratio | compared with | instructions | goal |\n"
+        "|---|---|---|---|---|---|---|---|\n"
+        "| detect | 90 ms | 10.00x | 50 ms | 5.56x | python -c pass: 9 ms "
+        "| 2.00x of 100 Minstr; before 3.00x | at most 50 ms: not met |\n"
+        "\n## instructions\n\n"
+        "| what | before | ratio | ours | ratio | compared with | goal |\n"
+        "|---|---|---|---|---|---|---|\n"
+        "| rank | - | - | 3 Minstr | 1/33 | json.loads: 100 Minstr | - |\n"
+    )
+
+
+def test_table_of_the_readme():
+    rows = [
+        Row("python -c pass", 8.3, 8.2, "ms", "without the shim"),
+        Row("pip install --dry-run, 30 plain packages", 385, 368, "ms", "pip 26.3", "1.02x", True),
+        Row("the same, 10 of them with variants", 400, 368, "ms", "pip 26.3, plain"),
+        Row("other", 400, 368, "ms", "pip"),
+    ]
+    assert page.headlines(of(*record.lines_of("pip", rows))) == (
+        "| what | ours | compared with | ratio |\n|---|---|---|---|\n"
+        "| python -c pass | 8.30 ms | without the shim: 8.20 ms | 1.01x |\n"
+        "| pip install --dry-run, 30 plain packages | 385 ms | pip 26.3: 368 ms | 1.05x |\n"
+        "| pip install --dry-run, 30 plain packages, 10 of them with variants | 400 ms "
+        "| pip 26.3, plain: 368 ms | 1.09x |\n"
+    )
+
+
+def sized(size: int, ratio: float, what: str = "read {} variants", goal: str = "") -> Line:
+    text = what.format(f"{size:,}")
+    return Line(f"engine/{text}", text, ratio, 1.0, "ms", "json.loads", goal, size=size)
+
+
+def test_curves():
+    lines = (
+        sized(10_000, 1.5, goal="at most 1.6x"), sized(59, 4), sized(1_000, 3),
+        sized(59, 5, "59 files, {} of them large"), sized(100, 2, "only {}"), counted(3), timed(5),
+    )  # fmt: skip
+    (curve,) = plot.curves(of(*lines))["engine"]
+    points = ((59, 4.0), (1_000, 3.0), (10_000, 1.5))
+    assert curve == plot.Curve("read N variants", "json.loads", points, ((1.6, 10_000),))
+
+
+@pytest.mark.parametrize("ratios", [(1, 1), (0.01, 0.5), (1.02, 1.03), (5, 900), (1.6, 1.6)])
+def test_picture(ratios):
+    def of_ratios(*ratios: float) -> Record:
+        kinds = [f"{number}: {{}} <variants> & more" for number in "abcdef"]
+        lines = [
+            sized(size, ratio, kind, "at most 1.6x")
+            for kind in kinds
+            for size, ratio in zip((10, 20_000), ratios, strict=True)
+        ]
+        return of(*lines)
+
+    new, old = of_ratios(*ratios), of_ratios(2, 3)
+    text = plot.picture(new, old)
+    assert text == plot.picture(new, old)
+    root = ET.fromstring(text)
+    width, height = (float(root.attrib[name]) for name in ("width", "height"))
+    for element in root.iter("{http://www.w3.org/2000/svg}text"):
+        assert 0 <= float(element.attrib["x"]) < width
+        assert 0 <= float(element.attrib["y"]) < height
+    numbers = re.findall(r"[ML]([-\d.]+) ([-\d.]+)", text)
+    assert len(numbers) >= 4 * 6
+    for x, y in numbers:
+        assert plot.LEFT <= float(x) <= width - plot.RIGHT
+        assert plot.TOP - 0.1 <= float(y) <= plot.PANEL
+    assert "N &lt;variants&gt; &amp; more" in text
+    assert "prefers-color-scheme: dark" in text
+    assert not re.search(r"<script|href|@import|url\(", text)
+
+
+def test_record_without_sizes_makes_a_picture():
+    assert ET.fromstring(plot.picture(of(timed(1)))).tag.endswith("svg")
+
+
+def test_page_command(tmp_path):
+    for path in (page.PAGE, page.README):
+        copy = tmp_path / path.relative_to(page.ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
+    new, old = of(sized(10, 2), sized(100, 2)), of(sized(10, 4), sized(100, 4))
+    page.write(new, old, tmp_path)
+    written = {path: path.read_text("utf-8") for path in tmp_path.rglob("*.*")}
+    assert sorted(path.name for path in written) == ["README.md", "speed.md", "speed.svg"]
+    assert page.tables(new, old) in written[tmp_path / page.PAGE.relative_to(page.ROOT)]
+    page.write(new, old, tmp_path)
+    assert written == {path: path.read_text("utf-8") for path in tmp_path.rglob("*.*")}
 
 
 @pytest.mark.parametrize(
@@ -198,16 +307,19 @@ def test_page(tmp_path):
 )
 def test_page_without_marks(text):
     with pytest.raises(BenchmarkError, match="the page needs"):
-        page.replaced(text, of())
-
-
-def test_page_of_the_repository_has_the_marks():
-    assert page.tables(of(timed(1))) in page.replaced(page.PAGE.read_text("utf-8"), of(timed(1)))
+        page.replaced(text, "")
 
 
 @pytest.mark.parametrize(
     ("ratio", "text"),
-    [(1.2, "1.20x"), (0.1, "0.10x"), (0.05, "1/20"), (0.0, "0.00x"), (-2, "-2.00x")],
+    [
+        (1.2, "1.20x"),
+        (0.1, "0.10x"),
+        (0.05, "1/20"),
+        (0.0, "0.00x"),
+        (-2, "-2.00x"),
+        (1234.5, "1,234x"),
+    ],
 )
 def test_times(ratio, text):
     assert times(ratio) == text
@@ -289,6 +401,30 @@ class TestCounter:
         found = record.read(path)
         assert found.lines == ()
         assert "valgrind" in found.skipped["instructions"]
+
+    def test_another_checkout_in_turn(self, programs, tmp_path, capfd):
+        base = tmp_path / "base"
+        base.mkdir()
+        for name, target in (
+            (".venv", sys.prefix),
+            ("integration-tests", page.ROOT / "integration-tests"),
+        ):
+            (base / name).symlink_to(target, target_is_directory=True)
+        path = tmp_path / "new.json"
+        assert main(["run", "--base", str(base), "--record", str(path), "instructions"]) == 0
+        assert capfd.readouterr().out.count("not measured: neither") == 2
+        both = record.read(tmp_path / "new-before.json"), record.read(path)
+        assert all("valgrind" in found.skipped["instructions"] for found in both)
+
+    def test_another_checkout_without_the_group(self, programs, tmp_path):
+        base = tmp_path / "base"
+        (base / ".venv" / "bin").mkdir(parents=True)
+        (base / "integration-tests").mkdir()
+        (base / ".venv" / "bin" / "python").symlink_to(sys.executable)
+        path = tmp_path / "new.json"
+        assert main(["run", "--base", str(base), "--record", str(path), "instructions"]) == 0
+        found = record.read(tmp_path / "new-before.json")
+        assert "ended with code 1" in found.skipped["instructions"]
 
 
 def test_unknown_group(capsys):

@@ -43,8 +43,9 @@ def user_data() -> Path:
 
 def system_config() -> Path:
     """Return the directory of the settings for all users, which may not exist."""
-    if _is_linux() and not os.environ.get("XDG_CONFIG_DIRS"):
-        return Path("/etc/xdg", _NAME)
+    first = (os.environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").partition(":")[0]
+    if _is_linux() and first.startswith("/"):
+        return Path(first, _NAME)
     import platformdirs
 
     return platformdirs.site_config_path(_NAME, appauthor=False)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from cpu_machines import machines
 
 from pep_variants.errors import ProviderError
 
@@ -104,3 +105,10 @@ def refused(request):
         assert len(message) < 300
 
     return check
+
+
+@pytest.fixture
+def machine(monkeypatch, tmp_path):
+    """Return a function that turns this machine into the one of a file of archspec's."""
+    with machines(monkeypatch, tmp_path) as become:
+        yield become

@@ -4,30 +4,25 @@ archspec's test data hold `/proc/cpuinfo`, the output of `sysctl` and answers of
 instruction. Here they stand where the real ones would be; archspec's detection runs unchanged.
 """
 
-import builtins
-import importlib.resources
 import logging
 import os
 import platform
-import stat
 import subprocess
 import sys
 import warnings
-from pathlib import Path
-from types import SimpleNamespace
 
 import archspec.cpu
 import archspec.cpu.detect
 import pytest
+from cpu_machines import TARGETS, replace_file, write_tool
 
 from pep_variants.detect.attempts import recorded
 from pep_variants.detect.providers.aarch64 import AArch64Provider
-from pep_variants.detect.providers.cpu import Cpu, detected_cpu
+from pep_variants.detect.providers.cpu import detected_cpu
+from pep_variants.detect.providers.cpu_cache import Cpu
 from pep_variants.detect.providers.x86_64 import X8664Provider
 from pep_variants.model.platform import Fact
 from pep_variants.model.property import NAME, VALUE
-
-TARGETS = Path(str(importlib.resources.files("archspec"))) / "json" / "tests" / "targets"
 
 V1, V2, V3, V4 = "v1", "v2 v1", "v3 v2 v1", "v4 v3 v2 v1"
 A81, A82 = "8.1a 8a", "8.2a 8.1a 8a"
@@ -100,70 +95,6 @@ PROVIDERS = {"x86_64": (X8664Provider, X86_64), "aarch64": (AArch64Provider, AAR
 
 if not (TARGETS / "linux-ubuntu26.04-olympus").exists():
     pytest.skip("needs the machines that come with archspec 0.2.7", allow_module_level=True)
-
-
-def forget() -> None:
-    """Let archspec look again; it keeps what it found for the life of the process."""
-    for function in (
-        archspec.cpu.detect.host,
-        archspec.cpu.detect._machine,
-        archspec.cpu.detect._darwin_sysctl_data,
-    ):
-        function.cache_clear()
-
-
-@pytest.fixture
-def machine(monkeypatch, tmp_path):
-    """Return a function that turns this machine into the one of a file of archspec's."""
-
-    def become(name: str, architecture: str) -> None:
-        system, data = name.split("-")[0], TARGETS / name
-        if system == "darwin":
-            # The worst case: an interpreter for x86-64 everywhere, on Apple CPUs under Rosetta.
-            monkeypatch.setattr(platform, "system", lambda: "Darwin")
-            monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-            write_tool(tmp_path / "sysctl", f"cat '{data}'\necho noise >&2")
-            monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-        elif system == "windows":
-            monkeypatch.setattr(platform, "system", lambda: "Windows")
-            monkeypatch.setattr(platform, "machine", lambda: "AMD64")
-            monkeypatch.setattr(archspec.cpu.detect, "CPUID", lambda: recorded_cpuid(data))
-        else:
-            monkeypatch.setattr(platform, "system", lambda: "Linux")
-            monkeypatch.setattr(platform, "machine", lambda: architecture)
-            replace_file(monkeypatch, "/proc/cpuinfo", data)
-
-    forget()
-    yield become
-    monkeypatch.undo()
-    forget()
-
-
-def write_tool(path: Path, script: str) -> None:
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-
-
-def replace_file(monkeypatch, path: str, replacement: Path) -> None:
-    real = builtins.open
-    monkeypatch.setattr(
-        builtins,
-        "open",
-        lambda file, *args, **options: real(
-            replacement if file == path else file, *args, **options
-        ),
-    )
-
-
-def recorded_cpuid(data: Path) -> SimpleNamespace:
-    """Return what answers like the cpuid instruction, from lines `eax, ecx, four registers`."""
-    answers = {}
-    for line in data.read_text().splitlines():
-        eax, ecx, *registers = (int(number) for number in line.split(","))
-        answers[eax, ecx] = SimpleNamespace(
-            **dict(zip(("eax", "ebx", "ecx", "edx"), registers, strict=True))
-        )
-    return SimpleNamespace(registers_for=lambda eax, ecx: answers[eax, ecx])
 
 
 def test_every_machine_of_archspec_is_in_a_table():

@@ -21,7 +21,7 @@ from ..model.property import VALUE
 from .answers import ask_known
 from .providers import amd, ascend, intel, nvidia
 from .providers.aarch64 import AArch64Provider
-from .providers.cpu import Cpu
+from .providers.cpu_cache import Cpu
 from .providers.x86_64 import X8664Provider
 from .registry import BUILTIN_NAMESPACES
 

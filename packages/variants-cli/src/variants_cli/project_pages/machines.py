@@ -17,7 +17,8 @@ from pep_variants.detect.machines import load_machine
 from pep_variants.detect.providers.aarch64 import AArch64Provider
 from pep_variants.detect.providers.amd import ROCM_VERSION, AmdProvider
 from pep_variants.detect.providers.ascend import NPU_TYPE, AscendProvider
-from pep_variants.detect.providers.cpu import Cpu, CpuProvider, known_cpus
+from pep_variants.detect.providers.cpu import CpuProvider, known_cpus
+from pep_variants.detect.providers.cpu_cache import Cpu
 from pep_variants.detect.providers.intel import DEVICE_IP, DEVICE_OVERRIDE, IntelProvider
 from pep_variants.detect.providers.nvidia import (
     CAPABILITY_OVERRIDE,

@@ -13,11 +13,13 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 from ...model.platform import Fact
 from ...model.property import NAME, Features
 from ..attempts import are_recorded, tried
+from . import cpu_cache
+from .cpu_cache import Cpu
 
 if TYPE_CHECKING:
     from archspec.cpu import Microarchitecture
@@ -32,33 +34,6 @@ _SOURCES = {"Linux": "/proc/cpuinfo", "Darwin": "sysctl", "Windows": "cpuid"}
 _MACHINE_TYPE = "the machine type that Python reports"
 
 
-class Cpu(NamedTuple):
-    """A CPU, in archspec's names.
-
-    Attributes:
-        name: the most specific microarchitecture that fits, e.g. ``haswell``, or a generic one.
-        family: the root of its family, e.g. ``x86_64``.
-        generics: the generic architectures it is compatible with, e.g. ``x86_64_v3``, any order.
-        features: the extensions of that microarchitecture, e.g. ``avx2``.
-    """
-
-    name: str
-    family: str
-    generics: frozenset[str]
-    features: frozenset[str]
-
-    @classmethod
-    def of(cls, target: Microarchitecture) -> Cpu:
-        """Return what archspec says of *target*."""
-        lineage = [target, *target.ancestors]
-        return cls(
-            target.name,
-            target.family.name,
-            frozenset(each.name for each in lineage if each.vendor == "generic"),
-            frozenset(target.features),
-        )
-
-
 def detected_cpu(family: str) -> Cpu | None:
     """Return the CPU of this machine, None when it is of another family or cannot be found out.
 
@@ -70,17 +45,23 @@ def detected_cpu(family: str) -> Cpu | None:
         tried(_MACHINE_TYPE, f"is {platform.machine()}, not {family}")
         return None  # as archspec would say, tens of milliseconds later
     try:
-        with _quiet():
-            import archspec.cpu
-
-            cpu = Cpu.of(archspec.cpu.host())
-            if are_recorded():
-                _report(cpu, family)
+        cpu = cpu_cache.kept(_host) if not are_recorded() else _host(family)
     except Exception as error:  # archspec lets errors of files, tools and instructions through
         logger.warning("The CPU cannot be identified, so no CPU variant is considered: %s", error)
         logger.debug("archspec failed", exc_info=True)
         return None
     return cpu if cpu.family == family else None
+
+
+def _host(reported: str = "") -> Cpu:
+    """Return what archspec says of this machine; report it as the answer about a family."""
+    with _quiet():
+        import archspec.cpu
+
+        cpu = Cpu.of(archspec.cpu.host())
+        if reported:
+            _report(cpu, reported)
+    return cpu
 
 
 def _report(cpu: Cpu, family: str) -> None:

@@ -160,6 +160,7 @@ def test_a_command(world: World, serve: Serve) -> None:
         assert labels(world, "here") == ["cu128"]
         assert session.refusals() == []
         assert session.noted_projects() == ["app"]
+        assert "app" not in session.plain_projects()
         name = settings.indexes[0].proxy_name
         client = ProxyClient(session.port, session.id, session.token, (name,))
         assert client.choices(["app"])["app"]["1.0"].chosen.label == "cu128"  # type: ignore[union-attr]
@@ -168,7 +169,11 @@ def test_a_command(world: World, serve: Serve) -> None:
     with world.session(settings) as session:
         assert world.install(session, index, "there", "always").code == 0
         assert session.noted_projects() == []
+        assert session.plain_projects() == ["always"]
+        client = ProxyClient(session.port, session.id, session.token, (name,))
+        assert client.choices(["always", "none"]) == {"always": {}}
         assert world.install(session, index, "again", "app").code == 0
+        assert "app" not in session.plain_projects()
     assert [path for path in index.requests[len(before) :] if path.endswith("/app/")] == []
 
 

@@ -163,7 +163,7 @@ class DecisionClient(ABC):
     ) -> dict[str, dict[str, VersionChoice]]:
         """Return the choices by project and version, newest version first.
 
-        A project that no index has, or that has no variants, is missing.
+        A project that no index has is missing; one without variants has no versions.
 
         Args:
             projects: normalized names.
@@ -176,8 +176,7 @@ class DecisionClient(ABC):
                 for index in self._indexes_of(project):
                     tree = get(self._decisions_path(index, project) + query)
                     if tree is not None:
-                        if versions := read_choices(tree):
-                            found[project] = versions
+                        found[project] = read_choices(tree)
                         break
         return found
 
@@ -320,6 +319,11 @@ class Choices:
         """Get the choices for projects (normalized names) that were not asked for yet."""
         missing = [name for name in names if name not in self._versions]
         self._versions.update(self.client.choices(missing))
+
+    def expect_none(self, names: Iterable[str]) -> None:
+        """Do not ask for projects (normalized names) that are known to have no variants."""
+        for name in names:
+            self._versions.setdefault(name, {})
 
     def of(self, name: str) -> dict[str, VersionChoice]:
         """Return the choices for a project by version; empty if it was not asked for."""

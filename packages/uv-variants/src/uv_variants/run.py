@@ -141,6 +141,8 @@ def report(context: Context, prepared: PreparedRun, code: int, planned: Planned 
     if failure is not None:
         raise failure
     if code == 0:
+        if planned:  # a dry run names everything that would be installed
+            state.choices.expect_none(session.plain_projects())
         after_success(state, session.noted_projects(), planned)
         check_after(state)
         learn_afterwards(prepared)

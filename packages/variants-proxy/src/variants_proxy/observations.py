@@ -1,9 +1,10 @@
-"""What a client is told afterwards: files that it did not get, and projects with notices.
+"""What a client is told afterwards: files that it did not get, and which projects matter to it.
 
 A server around the application names who asks in the scope of a request, as
 ``scope["state"]["observer"]``. It sees a response that is an error itself; of a transfer that
 breaks off it cannot see why, so that goes to the observer and to the log. Notices belong to a
-choice, which many requests share: `NotedProjects` has them, by client.
+choice, which many requests share: `NotedProjects` has them, by client. `PlainProjects` has those
+that nothing was chosen for.
 """
 
 from __future__ import annotations
@@ -59,3 +60,19 @@ class NotedProjects:
     def has(self, client: Client, project: str) -> bool:
         """Return whether there are notices about *project*."""
         return self._projects.get((client.key, project)) is not None
+
+
+class PlainProjects:
+    """The projects whose pages a client got unchanged, each time: they had nothing to choose."""
+
+    def __init__(self) -> None:
+        self._projects: LRUCache[tuple[str, str], bool] = LRUCache(MOST_NOTED)
+
+    def note(self, client: Client, project: str, *, plain: bool) -> None:
+        """Note a page of *project*, a normalized name; one that is not plain counts for good."""
+        key = (client.key, project)
+        self._projects.put(key, plain and self._projects.get(key) is not False)
+
+    def is_plain(self, client: Client, project: str) -> bool | None:
+        """Return whether all pages of *project* were plain, None if there were none."""
+        return self._projects.get((client.key, project))

@@ -21,7 +21,7 @@ from .core_metadata import CoreMetadata
 from .errors import UpstreamError
 from .locked_labels import LockedVersion
 from .lru import LRUCache
-from .observations import NotedProjects
+from .observations import NotedProjects, PlainProjects
 from .offers import NO_AGREEMENT, Choice
 from .release_metadata import ReleaseMetadata, known_metadata
 from .releases import Listing, Release, releases
@@ -53,6 +53,7 @@ class ProjectViews:
         core_metadata: CoreMetadata,
         preparation: WheelPreparation,
         noted: NotedProjects,
+        plain: PlainProjects,
     ) -> None:
         self._settings = settings
         self._upstreams = upstreams
@@ -61,6 +62,7 @@ class ProjectViews:
         self._metadata = metadata
         self._preparation = preparation
         self._noted = noted
+        self._plain = plain
         self._agreement = CatalogAgreement(core_metadata, self.page, self._alone)
         self._choices: LRUCache[tuple[str, str, str, str], Choice] = LRUCache(
             settings.limits.kept_choice_bytes
@@ -89,7 +91,9 @@ class ProjectViews:
         for item in asked:
             found = await self.page(client, item, project)
             if found is not None:
-                if await self._passes(client, item, project, found):
+                plain = await self._passes(client, item, project, found)
+                self._plain.note(client, project, plain=plain)
+                if plain:
                     return ProjectView(item, project, found, None, not found.stale)
                 choice, sure = await self.chosen(client, item, project, found)
                 return ProjectView(item, project, found, choice, sure and not found.stale)

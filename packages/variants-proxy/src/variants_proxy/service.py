@@ -10,7 +10,7 @@ from .decision_report import DecisionReport
 from .deliveries import Deliveries
 from .errors import NoSuchFile
 from .metrics import Metrics
-from .observations import NotedProjects
+from .observations import NotedProjects, PlainProjects
 from .page_entries import PageEntries
 from .project_pages import ProjectPages
 from .project_views import ProjectViews
@@ -33,6 +33,7 @@ class Service:
         clients: from platform keys.
         catalog: of existing builds.
         noted: projects that there are notices about.
+        plain: projects that nothing is chosen for.
         views: of projects, for clients.
         pages: written from views.
         deliveries: of files.
@@ -48,6 +49,7 @@ class Service:
         core_metadata = CoreMetadata(upstreams, limits)
         preparation = WheelPreparation(upstreams, core_metadata, limits)
         self.noted = NotedProjects()
+        self.plain = PlainProjects()
         served = ServedMetadata(upstreams, core_metadata, preparation, limits)
         entries = PageEntries(upstreams, core_metadata, preparation, served, limits, self.noted)
         pages = UpstreamPages(settings, upstreams, metrics)
@@ -64,6 +66,7 @@ class Service:
             core_metadata,
             preparation,
             self.noted,
+            self.plain,
         )
         self.pages = ProjectPages(settings, upstreams, pages, entries)
         self.deliveries = Deliveries(

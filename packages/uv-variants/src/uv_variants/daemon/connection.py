@@ -97,6 +97,10 @@ class LiveSession:
         """Return the projects that uv asked for and that there are notices about."""
         return self._report("noted")
 
+    def plain_projects(self) -> list[str]:
+        """Return the projects that uv asked for and that have nothing to choose from."""
+        return self._report("plain")
+
     def was_used(self) -> bool:
         """Return whether uv or the command asked for anything, or may have."""
         if not self._attached.is_set():

@@ -3,7 +3,7 @@
 =============================  ====================================================================
 ``GET /health?nonce=…``        proof that the daemon knows its secret; needs no authorization
 ``POST /session``              opens a session; the answer does not end before the session does
-``GET /session/ID/report``     refusals and projects with notices
+``GET /session/ID/report``     refusals, and projects with notices or without choices
 ``DELETE /session/ID``         ends a session
 ``GET /status``                for ``uv-variants status``
 ``POST /stop``                 no new sessions; the daemon ends after the last one

@@ -74,6 +74,10 @@ class IndexService:
         """Return whether there are notices about *project* for a client."""
         return self._service.noted.has(self._service.clients.client(client), project)
 
+    def is_plain(self, client: str, project: str) -> bool | None:
+        """Return whether nothing was chosen for *project*; None if a client got no page of it."""
+        return self._service.plain.is_plain(self._service.clients.client(client), project)
+
     def close(self) -> None:
         """Close the connections to the upstreams."""
         self._service.upstreams.close()

@@ -174,6 +174,9 @@ class Session(Protocol):
     def noted_projects(self) -> list[str]:
         """Return the projects that uv asked for and that there are notices about."""
 
+    def plain_projects(self) -> list[str]:
+        """Return the projects that uv asked for and that have nothing to choose from."""
+
     def was_used(self) -> bool:
         """Return whether uv or the command asked for anything, or may have."""
 

@@ -88,8 +88,18 @@ class OpenSession:
             for name in asked
             if any(service.has_notices(self.client, name) for service in self.used.values())
         ]
-        requests = [str(self.requests)]
-        return {"refusals": list(self._refusals), "noted": noted, "requests": requests}
+        plain = [name for name in asked if self._is_plain(name)]
+        return {
+            "refusals": list(self._refusals),
+            "noted": noted,
+            "plain": plain,
+            "requests": [str(self.requests)],
+        }
+
+    def _is_plain(self, name: str) -> bool:
+        """Return whether nothing was chosen for a project, whichever index it is from."""
+        found = {service.is_plain(self.client, name) for service in self.used.values()}
+        return found - {None} == {True}
 
 
 class Sessions:

@@ -252,10 +252,13 @@ TOML_WORK: Final = 700_000
 its place in the key: at most 2 µs and 120 bytes each. Real: 75,000, a lock file of 1 MiB."""
 
 
+_NOT_BEFORE_VALUES: Final = bytes(set(range(256)) - set(b",[{:"))
+
+
 def json_values(data: bytes) -> int:
     """Return an upper bound of the number of values in the JSON text *data*, without parsing it.
 
     Every value but the first follows one of these characters. Those inside strings count as well,
     which errs on the safe side.
     """
-    return 1 + data.count(b",") + data.count(b"[") + data.count(b"{") + data.count(b":")
+    return 1 + len(data.translate(None, _NOT_BEFORE_VALUES))  # a third of the time of four counts

@@ -536,6 +536,32 @@ def files_at(addresses, page):
     return read_page(json.dumps(tree).encode(), JSON, page).files
 
 
+@pytest.mark.parametrize("around", ["demo{}.whl", "dem\xf6{}.whl"], ids=["ascii", "other"])
+def test_characters_of_filenames(around):
+    """Names of ASCII alone are checked in another way."""
+    for code in (*range(0x250), 0xD800, 0xDFFF, 0x1F600):
+        name = around.format(chr(code))
+        forbidden = code < 0x20 or code == 0x7F or chr(code) in "/\\" or 0xD800 <= code <= 0xDFFF
+        entry = {"filename": name, "url": PLACE}
+        assert len(from_json(entry).files) == (not forbidden), hex(code)
+
+
+def test_hashes_are_lower_case_digests():
+    for given_hashes, expected in (
+        ({"sha256": "ab12"}, {"sha256": "ab12"}),
+        ({"sha256": "AB12", "md5": "cd"}, {"sha256": "ab12", "md5": "cd"}),
+        ({"md5": "cd", "sha256": "a-b"}, {"md5": "cd"}),
+        ({"md5": 3, "sha256": "ab"}, {"sha256": "ab"}),
+        ({"sha256": ""}, {}),
+        ([], {}),
+    ):
+        entry = {"filename": WHEEL, "url": PLACE, "hashes": given_hashes}
+        entry["core-metadata"] = given_hashes
+        file = only(from_json(entry))
+        assert file.hashes == expected
+        assert file.core_metadata == (expected if given_hashes else None)
+
+
 names = st.from_regex(r"[A-Za-z0-9_.+-]{1,20}\.whl", fullmatch=True)
 digests = st.dictionaries(
     st.sampled_from(["sha256", "md5"]), st.from_regex("[0-9a-f]{4,64}", fullmatch=True)
@@ -572,6 +598,43 @@ def test_json_round_trip(page):
     written = json_page(page)
     assert read_page(written, JSON, URL, "demo") == page
     assert json_page(page) == written
+
+
+@given(
+    st.builds(
+        Page,
+        st.text(),
+        st.lists(
+            st.builds(
+                PageFile,
+                st.text(),
+                st.text(),
+                st.dictionaries(st.text(), st.text()),
+                st.none() | st.text(),
+                st.none() | st.text(),
+                st.none() | st.integers(0),
+                st.none() | st.text(),
+                st.none() | st.dictionaries(st.text(), st.text()),
+                st.none() | st.text(),
+                st.none() | st.booleans(),
+            ),
+            max_size=3,
+        ).map(tuple),
+        st.none() | st.lists(st.text(), max_size=2).map(tuple),
+        tracks=st.lists(st.just('"files":[]'), max_size=1).map(tuple),
+    )
+)
+def test_json_is_what_the_encoder_writes(page):
+    written = json_page(page)
+    tree = json.loads(written)
+    assert json.dumps(tree, separators=(",", ":")).encode() == written
+    for file, entry in zip(page.files, tree["files"], strict=True):
+        assert entry.pop("core-metadata", None) == (
+            True if file.core_metadata == {} else file.core_metadata
+        )
+        assert entry.pop("yanked", None) == (True if file.yanked == "" else file.yanked)
+        fields = {name.replace("-", "_"): value for name, value in entry.items()}
+        assert replace(file, core_metadata=None, yanked=None) == PageFile(**fields)
 
 
 @given(pages)

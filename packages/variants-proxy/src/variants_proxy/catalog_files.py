@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Final
 
 from pep_variants.catalog.model import CatalogProject, PublishedFile
 from pep_variants.catalog.redirect import redirect_metadata, redirect_wheel, with_requirements
@@ -23,7 +24,7 @@ from variants_index.pages import PageFile
 from .settings import Upstream
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class CatalogFile(PageFile):
     """A file that the catalogue adds to a page, or that it knows by another name.
 
@@ -36,11 +37,11 @@ class CatalogFile(PageFile):
             index of variants.
     """
 
-    upstream: Upstream = field(compare=False)
-    original: PageFile = field(compare=False)
-    entry: CatalogProject = field(compare=False, repr=False)
-    known: PublishedFile | None = field(default=None, compare=False)
-    metadata: Metadata | None = field(default=None, compare=False, repr=False)
+    upstream: Final[Upstream] = field(compare=False)
+    original: Final[PageFile] = field(compare=False)
+    entry: Final[CatalogProject] = field(compare=False, repr=False)
+    known: Final[PublishedFile | None] = field(default=None, compare=False)
+    metadata: Final[Metadata | None] = field(default=None, compare=False, repr=False)
 
     @property
     def label(self) -> str | None:

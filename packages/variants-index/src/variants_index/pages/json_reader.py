@@ -122,6 +122,11 @@ def _json_file(entry: object, links: Links) -> PageFile | None:
 def _hashes(value: object) -> dict[str, str]:
     if not isinstance(value, dict):
         return {}
+    for digest in value.values():
+        if not isinstance(digest, str) or not digest.isalnum() or digest != digest.lower():
+            break
+    else:
+        return value  # nearly always
     return {
         name: digest.lower()
         for name, digest in value.items()

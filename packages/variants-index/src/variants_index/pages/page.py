@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 API_VERSION = "1.4"
 """Version of the simple API of pages that are written (PEP 792)."""
@@ -18,9 +19,12 @@ ACCEPT = f"{JSON}, {HTML};q=0.2, text/html;q=0.01"
 """``Accept`` header of a request for a page."""
 
 
-@dataclass(frozen=True, slots=True)  # pages have thousands
+@dataclass(slots=True)
 class PageFile:
-    """A file on a page.
+    """A file on a page; never changed.
+
+    `Final` says so to type checkers, in place of ``frozen``: pages have thousands, and making a
+    frozen one takes five times as long, an eighth of the time of reading a page.
 
     Attributes:
         filename: its name, one path component.
@@ -37,16 +41,16 @@ class PageFile:
         gpg_sig: whether there is a signature at the URL plus ``.asc``; None if not said.
     """
 
-    filename: str
-    url: str
-    hashes: Mapping[str, str] = field(default_factory=dict)
-    requires_python: str | None = None
-    yanked: str | None = None
-    size: int | None = None
-    upload_time: str | None = None
-    core_metadata: Mapping[str, str] | None = None
-    provenance: str | None = None
-    gpg_sig: bool | None = None
+    filename: Final[str]
+    url: Final[str]
+    hashes: Final[Mapping[str, str]] = field(default_factory=dict)
+    requires_python: Final[str | None] = None
+    yanked: Final[str | None] = None
+    size: Final[int | None] = None
+    upload_time: Final[str | None] = None
+    core_metadata: Final[Mapping[str, str] | None] = None
+    provenance: Final[str | None] = None
+    gpg_sig: Final[bool | None] = None
 
 
 @dataclass(frozen=True)

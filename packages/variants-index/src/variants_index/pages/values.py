@@ -38,11 +38,11 @@ def check_number(files: Sequence[PageFile], url: str) -> None:
 
 def is_filename(filename: str) -> bool:
     """Return whether *filename* is one path component, printable, and not too long."""
-    return (
-        0 < len(filename) <= limits.FILENAME_CHARACTERS
-        and filename not in (".", "..")
-        and _UNPRINTABLE.search(filename) is None
-    )
+    if not 0 < len(filename) <= limits.FILENAME_CHARACTERS or filename in (".", ".."):
+        return False
+    if filename.isascii():  # nearly always; then a third of the search's time
+        return filename.isprintable() and "/" not in filename and "\\" not in filename
+    return _UNPRINTABLE.search(filename) is None
 
 
 def check_version(version: object, url: str) -> None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,9 +23,10 @@ from ..model.property import VALUE
 from .answers import ask_known
 from .providers import amd, ascend, intel, nvidia
 from .providers.aarch64 import AArch64Provider
+from .providers.base import Provider
 from .providers.cpu_cache import Cpu
 from .providers.x86_64 import X8664Provider
-from .registry import BUILTIN_NAMESPACES
+from .registry import BUILTIN_NAMESPACES, KnownProvider
 
 Facts = Mapping[str, tuple[str, ...]]
 """Values by the name of the fact, as they were written."""
@@ -36,7 +39,8 @@ CPU = "cpu"
 _FAMILIES = (X8664Provider, AArch64Provider)
 _NAMESPACES_OF_CPUS = {provider.namespace for provider in _FAMILIES}
 _NOWHERE = Path("/nonexistent")
-"""Root of the file system for providers, which have nothing to detect there."""
+"""Root of the file system for providers, which have nothing to detect there. The system is given
+as none, too: its drivers cannot be asked."""
 
 ABSENT = {
     "nvidia": "no NVIDIA driver",
@@ -203,22 +207,29 @@ def support_of(facts: Facts) -> dict[str, Support]:
     cpu = _cpu(facts) if CPU in facts else None
     found: dict[str, Support] = {}
     for namespace, known in sorted(BUILTIN_NAMESPACES.items()):
-        problem = ""
-        if namespace not in _NAMESPACES_OF_CPUS:
-            # Neither the file system nor a system whose drivers could be asked.
-            provider = known.factory(forced.get(namespace, {}), _NOWHERE, "")
+        if namespace in forced:
+            found[namespace] = _asked(known, known.factory(forced[namespace], _NOWHERE, ""))
+        elif cpu is not None and cpu.family == namespace:
+            found[namespace] = _asked(known, known.factory(lambda _: cpu))
         else:
-            problem = _NO_CPU if cpu is None else ""
-            own = cpu if cpu is not None and cpu.family == namespace else None
-            provider = known.factory(lambda _, own=own: own)
-        support = ask_known(known, provider)
-        found[namespace] = Support(
-            support.features,
-            support.resolved,
-            support.plugin_api,
-            support.notice or problem,
-        )
+            found[namespace] = _nothing(namespace)
+            if cpu is None and namespace in _NAMESPACES_OF_CPUS:
+                notice = found[namespace].notice or _NO_CPU
+                found[namespace] = replace(found[namespace], notice=notice)
     return found
+
+
+@cache  # of a machine with one GPU, the five other namespaces took most of the time
+def _nothing(namespace: str) -> Support:
+    """Return what the provider of *namespace* answers where no fact is for it."""
+    known = BUILTIN_NAMESPACES[namespace]
+    if namespace in _NAMESPACES_OF_CPUS:
+        return _asked(known, known.factory(lambda _: None))
+    return _asked(known, known.factory({}, _NOWHERE, ""))
+
+
+def _asked(known: KnownProvider, provider: Provider) -> Support:
+    return replace(ask_known(known, provider), facts=())
 
 
 def _value(facts: Facts, name: str, word: Word) -> str:
@@ -244,7 +255,7 @@ def _cpu(facts: Facts) -> Cpu:
     values = facts[CPU]
     if len(values) > 1:
         raise _problem(write_facts(facts), f"{CPU} has one value, not {len(values)}")
-    known = {name: cpu for provider in _FAMILIES for name, cpu in provider.by_name().items()}
+    known = _known_cpus()
     name = values[0].lower().replace("_", "-")
     if name not in known:
         raise _problem(
@@ -253,6 +264,11 @@ def _cpu(facts: Facts) -> Cpu:
             f"x86-64-v3 or armv8.2-a, or archspec's name of a CPU{_meant(name, list(known))}",
         )
     return known[name]
+
+
+@cache
+def _known_cpus() -> Mapping[str, Cpu]:
+    return {name: cpu for provider in _FAMILIES for name, cpu in provider.by_name().items()}
 
 
 def _example(name: str) -> str:

@@ -12,7 +12,7 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 from pep_variants.choose.phrases import DEVICES
-from pep_variants.detect.known_machines import BY_NAME, KNOWN_MACHINES
+from pep_variants.detect.known_machines import BY_NAME
 from pep_variants.detect.machines import load_machine
 from pep_variants.detect.providers.aarch64 import AArch64Provider
 from pep_variants.detect.providers.amd import ROCM_VERSION, AmdProvider
@@ -30,7 +30,7 @@ from pep_variants.detect.providers.nvidia import (
 )
 from pep_variants.detect.providers.x86_64 import X8664Provider
 from pep_variants.model.metadata import natural
-from pep_variants.model.platform import Support
+from pep_variants.model.platform import Platform, Support
 from pep_variants.model.property import Features
 
 from .devices import AMD, CPUS, INTEL, NVIDIA
@@ -87,9 +87,10 @@ def machine_tree() -> dict[str, Any]:
     (namespace, bits), ``more`` (namespace, features).
     """
     families = _families()
+    machines = {name: load_machine(name) for name in sorted(BY_NAME)}
     named = [
-        [name, known.title, _facts(known.title, load_machine(name).namespaces, families)]
-        for name, known in sorted(BY_NAME.items())
+        [name, BY_NAME[name].title, _facts(BY_NAME[name].title, machine.namespaces, families)]
+        for name, machine in machines.items()
     ]
     return {
         "cuda": list(NvidiaProvider({}).known()[LOWER_BOUND]),
@@ -109,18 +110,16 @@ def machine_tree() -> dict[str, Any]:
             for namespace, family in families.items()
         ],
         "named": named,
-        "rocm": _rocm_versions(),
+        "rocm": _rocm_versions(machines.values()),
     }
 
 
-def _rocm_versions() -> list[str]:
-    """Return the versions of ROCm on named machines, newest first."""
+def _rocm_versions(machines: Iterable[Platform]) -> list[str]:
+    """Return the versions of ROCm on *machines*, newest first."""
     found = {
         version
-        for known in KNOWN_MACHINES
-        for version in load_machine(known.name)
-        .support(AmdProvider.namespace)
-        .features.get(ROCM_VERSION, ())
+        for machine in machines
+        for version in machine.support(AmdProvider.namespace).features.get(ROCM_VERSION, ())
     }
     return sorted(found, key=natural, reverse=True)
 

@@ -92,11 +92,12 @@ class Decision(Generic[CT]):
         places = {}
         run = 0  # of files that are all variants, or all none
         was_plain = False
+        rankings = self.selection.rankings
         for file in self.selection.files:
             is_plain = file.label is None
             run += is_plain is not was_plain
             was_plain = is_plain
-            ranking = self.selection.rankings.get(file.source)
+            ranking = rankings.get(file.source)
             group: Hashable = run
             if ranking is not None and file.label is not None:
                 label = ranking.metadata.label_of(file.label)
@@ -114,12 +115,16 @@ class Decision(Generic[CT]):
             kept: place and number of those that fit, in order of preference.
         """
         chosen: dict[int, tuple[AbiDependency, ...]] = {}
+        anything_goes = False  # with one of those that are chosen: all others are covered
         for place, number in kept:
             if place not in chosen:
+                if anything_goes:
+                    continue
                 built_against = self.built_against(files[number])
                 if any(covers(earlier, built_against) for earlier in chosen.values()):
                     continue
                 chosen[place] = built_against
+                anything_goes = not built_against
             yield number
 
     def built_against(self, file: File[CT]) -> tuple[AbiDependency, ...]:

@@ -115,6 +115,23 @@ COUNTS = [
         "providers.b.requires",
     ),
     (
+        "characters of requirements of several providers",
+        lambda n: document(
+            providers={
+                "a": {"requires": ["p" * 2000] * 9},
+                "b": {"requires": ["p" * 1000, "p" * (n - 19_000)]},
+            }
+        ),
+        limits.PROVIDER_REQUIREMENT_CHARACTERS,
+        "providers.b.requires",
+    ),
+    (
+        "schema length",
+        lambda n: {**document(), "$schema": "x" * n},
+        limits.SCHEMA_LENGTH,
+        "$schema",
+    ),
+    (
         "requirement length",
         lambda n: provider(requires=["p" * n]),
         limits.REQUIREMENT_LENGTH,
@@ -267,7 +284,7 @@ def test_reasons_in_a_table_are_bounded():
     names = numbered("n", 50)
     tree = document(
         ["a", *names],
-        {name: {"requires": ["p" * limits.REQUIREMENT_LENGTH]} for name in names},
+        {name: {"requires": ["p" * 400]} for name in names},
         {"x": {name: {"f": ["v"]} for name in names}},
     )
     metadata = metadata_from_tree(tree, "x.json")

@@ -1,8 +1,11 @@
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pep_variants.errors import InvalidProperty
+from pep_variants.model.metadata import natural
 from pep_variants.model.property import Property, Selector, iter_properties
 
 PROPERTIES = {
@@ -121,3 +124,30 @@ def test_iter_properties():
         "nvidia :: cuda_version_lower_bound :: 12.8",
         "x86_64 :: level :: v3",
     ]
+
+
+def parts(value: str) -> tuple[tuple[int, int | str], ...]:
+    """Return numbers, which come first, and texts."""
+    found = ("".join(group) for _, group in itertools.groupby(value, str.isdigit))
+    return tuple((0, int(part)) if part.isdigit() else (1, part) for part in found)
+
+
+VALUES = st.text("019az_.", max_size=8)
+
+
+@given(VALUES, VALUES)
+def test_natural_order_is_that_of_the_parts(first, second):
+    plain = (parts(first), first) < (parts(second), second)
+    assert (natural(first) < natural(second)) is plain
+
+
+@pytest.mark.parametrize(
+    "ascending",
+    [
+        ("", "0", "00", "9", "10", "1" * 63, "9" * 63, "1" * 64, ".", "_", "a"),
+        ("a", "a1", "a1a", "a2", "a9" + "9" * 60, "a.", "a_", "aa"),
+        ("cp39", "cp310", "cp310t"),
+    ],
+)
+def test_natural_order(ascending):
+    assert sorted(set(ascending), key=natural) == list(ascending)

@@ -1,8 +1,12 @@
 """Strict reading of trees: errors name the place and the value."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from pep_variants.formats.properties import PropertyTree
 from pep_variants.formats.tree import Tree, joined
+from pep_variants.model.property import NAME, VALUE
 
 
 class Wrong(Exception):
@@ -63,3 +67,31 @@ def test_objects():
 def test_paths():
     assert joined("", "key") == "key"
     assert joined("a.b", "key") == "a.b.key"
+
+
+ITEMS = st.one_of(
+    st.text("a1_.", max_size=3), st.text(max_size=2),
+    st.sampled_from(["a" * 64, "a" * 65, "a" * 129]), st.none(),
+    st.lists(st.just("a"), max_size=2), st.integers(), st.just({"a": 1}),
+)  # fmt: skip
+
+
+@given(st.lists(ITEMS, max_size=4), st.sampled_from([NAME, VALUE]))
+def test_names_are_read_as_one_after_the_other(items, pattern):
+    tree = PropertyTree(fail)
+
+    def plain():
+        for item in items:
+            tree.name(item, "p", pattern, "entry")
+        for number, item in enumerate(items):
+            if item in items[:number]:
+                raise tree.error("p", f"{item!r} is listed twice")
+        return tuple(items)
+
+    def outcome(call):
+        try:
+            return call()
+        except Wrong as error:
+            return str(error)
+
+    assert outcome(lambda: tree.names(items, "p", pattern)) == outcome(plain)

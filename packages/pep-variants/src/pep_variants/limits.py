@@ -34,6 +34,9 @@ FEATURES: Final = 1_000
 VALUES: Final = 10_000
 """Values of one feature. Real: 40, GPU architectures."""
 
+SCHEMA_LENGTH: Final = 2_000
+"""Characters of ``$schema``, in which a version is looked for. Real: 60."""
+
 LABEL_LENGTH: Final = 128
 """Characters of a variant label. PEP 825 recommends at most 16; a filename has at most 255."""
 
@@ -45,6 +48,10 @@ VALUE_LENGTH: Final = 64
 
 PROVIDER_REQUIREMENTS: Final = 200
 """Requirements of plugins, all providers of a document together. Real: 4."""
+
+PROVIDER_REQUIREMENT_CHARACTERS: Final = 20_000
+"""Characters of these together: `packaging` takes up to 0.6 µs for each, five hundred times as long
+as `json`. Real: 500."""
 
 REQUIREMENT_LENGTH: Final = 2_000
 """Characters of one requirement, with its marker and URL. Real: 300."""

@@ -30,7 +30,7 @@ class ProviderReader:
         self._tree = tree
         self._generation = generation
         self._source_tree = source_tree
-        self._requirements = 0  # of all providers
+        self._requirements = self._characters = 0  # of all providers
 
     def read(
         self,
@@ -139,6 +139,13 @@ class ProviderReader:
             )
         for item in items:
             self._tree.check_length(item, place, limits.REQUIREMENT_LENGTH)
+        self._characters += sum(map(len, items))
+        if self._characters > limits.PROVIDER_REQUIREMENT_CHARACTERS:
+            raise self._tree.error(
+                place,
+                f"more than {limits.PROVIDER_REQUIREMENT_CHARACTERS} characters in requirements of"
+                " all providers together",
+            )
         return items
 
     def _string(

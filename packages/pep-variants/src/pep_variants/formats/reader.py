@@ -105,6 +105,8 @@ class _Reader:
     def read(self, document: object) -> Metadata:
         tree = self._tree.mapping(document, "")
         schema = self._tree.string(tree, "$schema")
+        if schema is not None:
+            self._tree.check_length(schema, "$schema", limits.SCHEMA_LENGTH)
         generation = self._generation(schema)
         priorities = self._tree.table(tree, "default-priorities")
         namespaces = self._tree.names(

@@ -14,7 +14,7 @@ from .generation import spells_null_in_zeros
 from .label import NULL_LABEL, ZERO_LABEL
 from .property import Features, Properties
 
-_DIGITS_OR_TEXT = re.compile(r"([0-9]+)|([^0-9]+)")
+_NUMBER = re.compile(r"([0-9]+)")
 
 
 @dataclass(frozen=True)
@@ -129,11 +129,8 @@ def natural(value: str) -> str:
     mark its parts: the end sorts before a number, a number before text. `int` is not used, as it
     refuses more than 4,300 digits.
     """
-    return f"{_DIGITS_OR_TEXT.sub(_marked, value)}\0{value}"
-
-
-def _marked(part: re.Match[str]) -> str:
-    if part[1] is None:
-        return f"\2{part[0]}"
-    number = part[1].lstrip("0")
-    return f"\1{chr(len(number))}{number}"  # of equal length, digits compare like text
+    parts = _NUMBER.split(value)
+    for place in range(1, len(parts), 2):
+        number = parts[place].lstrip("0")
+        parts[place] = f"\1{chr(len(number))}{number}"  # of equal length, digits compare like text
+    return f"{''.join(parts)}\0{value}"

@@ -12,6 +12,7 @@ from ..limits import NAME_LENGTH, VALUE_LENGTH
 ABI_DEPENDENCY = "abi_dependency"
 """Reserved namespace: features are packages of the same resolution, values their versions."""
 
+NAME_CHARACTERS = re.compile(r"[a-z0-9_]+")
 NAME = re.compile(rf"[a-z0-9_]{{1,{NAME_LENGTH}}}")
 VALUE_CHARACTERS = re.compile(r"[a-z0-9_.]+")
 VALUE = re.compile(rf"[a-z0-9_.]{{1,{VALUE_LENGTH}}}")

@@ -32,9 +32,9 @@ from variants_index.source_tree import read_source_tree
 from .errors import RequirementError
 
 _VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)\}")
-# White space is only looked at from where it begins, or a long run of it takes quadratic time.
-_COMMENT = re.compile(r"(^|(?<!\s)\s+)#.*$")
-_OPTIONS = re.compile(r"(?<!\s)\s+(?=--[a-z])")
+# White space before these is stripped later: a pattern for runs of it takes long for long ones.
+_COMMENT = re.compile(r"(?:^|\s)#.*$")
+_OPTIONS = re.compile(r"\s(?=--[a-z])")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)
 _VCS = re.compile(r"(git|hg|svn|bzr)\+", re.IGNORECASE)
 _EXTRAS = re.compile(r"\[[^\[\]]*\]$")
@@ -323,7 +323,7 @@ def _lines(text: str) -> Iterable[tuple[int, str]]:
 
 
 def _listed(line: str, origin: str, folder: Path) -> Wanted:
-    text, *options = _OPTIONS.split(line)
+    text, *options = map(str.rstrip, _OPTIONS.split(line))
     if len(text) > REQUIREMENT_LENGTH:
         raise RequirementError(
             f"{origin}: {shortened(text)} has {len(text)} characters, "

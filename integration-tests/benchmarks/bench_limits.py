@@ -348,11 +348,13 @@ def duplicate(count: int) -> bytes:
 
 
 def plugins(count: int) -> bytes:
-    """Return requirements of plugins, with long markers."""
+    """Return requirements of plugins of that many characters, with long markers."""
     text = "nvidia-variant-provider; " + " and ".join(["python_version > '3'"] * 76)
     assert len(text) < limits.REQUIREMENT_LENGTH
+    many, rest = divmod(count - 1, len(text))
     return document(
-        {"x": {"a": {"f": ["1"]}}}, providers={"a": {"requires": [text] * (count - 1) + ["p"]}}
+        {"x": {"a": {"f": ["1"]}}},
+        providers={"a": {"requires": [text] * many + ["p" * (rest + 1)]}},
     )
 
 
@@ -492,7 +494,9 @@ CASES = {
     "document: values": Case(values, 80, judge, json_loads),
     "document: sorted values": Case(natural, limits.LABELS, judge, json_loads),
     "document: a duplicate": Case(duplicate, limits.VALUES - 1, judge, json_loads),
-    "document: requirements": Case(plugins, limits.PROVIDER_REQUIREMENTS, judge, json_loads),
+    "document: requirements": Case(
+        plugins, limits.PROVIDER_REQUIREMENT_CHARACTERS, judge, json_loads
+    ),
     "document: small objects": Case(arrays, 330_000, judge, json_loads),
     "document: wide characters": Case(wide, limits.DOCUMENT_BYTES - 100, judge, json_loads),
     "page: JSON": Case(json_page, limits.PAGE_FILES, page, json_loads),

@@ -60,12 +60,16 @@ def changes(old: Record, new: Record) -> list[Change]:
     """Return all lines of both, those of *new* in its order first.
 
     Raises:
-        BenchmarkError: their instructions do not compare: other machine, Python or counter,
-            or *new* has none of the lines that *old* counted.
+        BenchmarkError: their instructions do not compare: other machine, Python or counter, *new*
+            has none of the lines that *old* counted, or a group of them was not counted to its end.
     """
     before = {line.id: line for line in old.lines}
     found = [Change(line.id, before.pop(line.id, None), line) for line in new.lines]
     found += [Change(line.id, line, None) for line in before.values()]
+    counted = {line.group for line in old.lines if line.counted}
+    for group, reason in new.skipped.items():
+        if group in counted:
+            raise BenchmarkError(f"{group} was not counted to its end in the new record: {reason}")
     if any(change.judged for change in found):
         for key in ("counter", "python", "cpu", "cores"):
             values = [record.machine.get(key, "") for record in (old, new)]
@@ -74,7 +78,6 @@ def changes(old: Record, new: Record) -> list[Change]:
                     f"the records do not compare: {key} is {values[0] or 'unknown'} in the old one"
                     f" and {values[1] or 'unknown'} in the new one"
                 )
-    elif any(line.counted for line in old.lines):
-        why = "".join(f"; {group}: {reason}" for group, reason in new.skipped.items())
-        raise BenchmarkError(f"no line with instructions is in both records{why}")
+    elif counted:
+        raise BenchmarkError("no line with instructions is in both records")
     return found

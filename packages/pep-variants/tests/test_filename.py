@@ -155,6 +155,16 @@ def test_splitting_never_raises_and_agrees_with_parsing(filename):
     assert parse_filename(plain).tags == parsed.tags
 
 
+@given(st.text(alphabet="0az_.9-AZ\n\u00e9\u0661", max_size=4) | st.text(max_size=3))
+def test_a_label_is_what_its_pattern_matches(text):
+    try:
+        check_label(text)
+    except InvalidLabel:
+        assert not LABEL.fullmatch(text)
+    else:
+        assert LABEL.fullmatch(text)
+
+
 @pytest.mark.parametrize("label", ["null", "a", "0", ".", "_", "cu12.8_x86_64_v3", "x" * 128])
 def test_labels(label):
     assert check_label(label) == label

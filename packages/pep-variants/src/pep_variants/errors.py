@@ -10,11 +10,14 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping
 
+# Not compiled before there is a message: every start of pip imports this module, and would spend
+# three million instructions on them.
+
 # A password may itself hold an '@': the last one before the host's end counts, as in `urllib`.
-_CREDENTIALS = re.compile(r"(?<=://)[^/?#\s]+@")
+_CREDENTIALS = r"(?<=://)[^/?#\s]+@"
 # Query and fragment of a URL; urllib3 writes "Max retries exceeded with url: /path?query".
-_QUERY = re.compile(r"((?:://|url: /)[^\s?#\"<>]*)(\?[^\s#\"<>]*)?(#[^\s\"<>]*)?")
-_HASH = re.compile(r"(?:sha(?:1|224|256|384|512)|md5|blake2b)=[0-9A-Fa-f]+")
+_QUERY = r"((?:://|url: /)[^\s?#\"<>]*)(\?[^\s#\"<>]*)?(#[^\s\"<>]*)?"
+_HASH = r"(?:sha(?:1|224|256|384|512)|md5|blake2b)=[0-9A-Fa-f]+"
 _PUNCTUATION = ".,:;)]}'"
 
 EXIT_CODE = 70
@@ -28,12 +31,12 @@ def redacted(source: str) -> str:
     and fragments other than hashes. For messages, logs and output for people only: a URL that is
     data, in a lock file or a key, needs its query. See `without_userinfo`.
     """
-    return _QUERY.sub(_without_query, _CREDENTIALS.sub("****@", source))
+    return re.sub(_QUERY, _without_query, re.sub(_CREDENTIALS, "****@", source))
 
 
 def without_userinfo(source: str) -> str:
     """Return *source* without the user information of the URLs in it."""
-    return _CREDENTIALS.sub("", source)
+    return re.sub(_CREDENTIALS, "", source)
 
 
 def _without_query(match: re.Match[str]) -> str:
@@ -45,7 +48,7 @@ def _without_query(match: re.Match[str]) -> str:
         place += "?****" if query.rstrip(_PUNCTUATION) != "?" else "?"
     if fragment:
         parts = fragment[1:].rstrip(_PUNCTUATION).split("&")
-        place += "#" + "&".join(part if _HASH.fullmatch(part) else "****" for part in parts)
+        place += "#" + "&".join(part if re.fullmatch(_HASH, part) else "****" for part in parts)
     return place + end
 
 

@@ -17,8 +17,10 @@ NULL_LABEL = "null"
 ZERO_LABEL = "00000000"
 """How format 0.0.1 spells the null label, in metadata and in filenames."""
 
-LABEL_CHARACTERS = re.compile(r"[0-9a-z_.]+")
-LABEL = re.compile(rf"[0-9a-z_.]{{1,{LABEL_LENGTH}}}")
+_CHARACTERS = frozenset("0123456789_.abcdefghijklmnopqrstuvwxyz")
+LABEL_PATTERN = rf"[0-9a-z_.]{{1,{LABEL_LENGTH}}}"
+LABEL_CHARACTERS_PATTERN = r"[0-9a-z_.]+"
+"""The patterns of `LABEL` and `LABEL_CHARACTERS`."""
 
 METADATA_SUFFIX = "-variants.json"
 """How the name of the index-level metadata file of a version ends."""
@@ -33,9 +35,9 @@ def check_label(label: str) -> str:
     Raises:
         InvalidLabel: it is empty, too long or has other characters than ``0-9 a-z _ .``.
     """
-    if not LABEL.fullmatch(label):
+    if not _is_label(label):
         raise InvalidLabel(
-            f"{shortened(label)} is not a valid variant label: it must match {LABEL.pattern}"
+            f"{shortened(label)} is not a valid variant label: it must match {LABEL_PATTERN}"
         )
     return label
 
@@ -56,6 +58,20 @@ def split_label(filename: str) -> tuple[str, str | None]:
     if filename.split("-", 3)[2][:1].isdigit() is not (dashes == 6):
         return filename, None
     plain, _, last = filename[:-4].rpartition("-")
-    if not LABEL.fullmatch(last):
+    if not _is_label(last):
         return filename, None
     return f"{plain}.whl", last
+
+
+def _is_label(text: str) -> bool:
+    """Return whether `LABEL` matches all of *text*."""
+    return 0 < len(text) <= LABEL_LENGTH and _CHARACTERS.issuperset(text)
+
+
+def __getattr__(name: str) -> re.Pattern[str]:
+    """Compile `LABEL` or `LABEL_CHARACTERS`, which the start of pip does not need (PEP 562)."""
+    pattern = globals().get(f"{name}_PATTERN")
+    if pattern is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    compiled = globals()[name] = re.compile(pattern)
+    return compiled

@@ -7,8 +7,7 @@ such lines. An empty label (``--variant=``) stands for the non-variant wheel.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pip._internal.exceptions import InstallationError
 from pip._vendor.packaging.requirements import InvalidRequirement, Requirement
@@ -21,8 +20,7 @@ DEST = "pep_variants_label"
 """``dest`` of the option in pip's parser of requirement lines."""
 
 
-@dataclass(frozen=True)
-class LabelLine:
+class LabelLine(NamedTuple):
     """The label in a requirement line.
 
     Attributes:

@@ -89,10 +89,11 @@ def patch_pkg_resources(module: ModuleType) -> None:
 def _limit_variant_file(module: ModuleType) -> None:
     """Limit the size of ``variant.json``; pip reads all files of dist-info into memory."""
 
-    @replace(module, "read_wheel_metadata_file")
-    def read_file(original: Callable[..., bytes], source: zipfile.ZipFile, path: str) -> bytes:
-        if path.partition("/")[2] != VARIANT_FILE:
-            return original(source, path)
+    def is_variant_file(_: object, path: str) -> bool:
+        return path.partition("/")[2] == VARIANT_FILE
+
+    @replace(module, "read_wheel_metadata_file", only=is_variant_file)
+    def read_file(_: Callable[..., bytes], source: zipfile.ZipFile, path: str) -> bytes:
         from pep_variants.wheelfile.zip_reading import read_entry
 
         wheel = os.path.basename(source.filename or "")  # noqa: PTH119
@@ -106,10 +107,9 @@ def _read(dist: Any, name: str) -> str | None:
 def _reduced_files(files: Mapping[Any, bytes]) -> Mapping[Any, bytes]:
     """Return the dist-info *files* of a wheel, by name, with reduced METADATA."""
     # The names are str or PurePath, which do not compare equal.
-    by_name = {str(name): name for name in files}
-    name = by_name.get(_METADATA_FILE)
+    name = next((name for name in files if str(name) == _METADATA_FILE), None)
     if name is None:
         return files
-    beside = by_name.get(VARIANT_FILE)
-    reduced = reduce_contents(files[name], None if beside is None else files[beside])
+    beside = files.get(type(name)(VARIANT_FILE))
+    reduced = reduce_contents(files[name], beside)
     return files if reduced is files[name] else {**files, name: reduced}

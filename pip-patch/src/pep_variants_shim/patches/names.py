@@ -6,16 +6,20 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from pep_variants.limits import FILENAME_CHARACTERS
 from pep_variants.model.label import split_label
 
 from ..guard import replace, switch
+
+_DASHES = 4
+"""In the filename of a wheel without label and build tag."""
 
 
 def patch_wheel(module: ModuleType) -> None:
     """Make ``Wheel`` accept labels; its ``filename`` keeps the label."""
 
     # Labels stay accepted after a fault: pip parses the collected filenames again.
-    @replace(module.Wheel, "__init__", always=True)
+    @replace(module.Wheel, "__init__", always=True, only=_not_plain)
     def init(original: Callable[..., None], self: Any, filename: str) -> None:
         if not (switch.on or switch.used):
             return original(self, filename)
@@ -28,6 +32,11 @@ def patch_wheel(module: ModuleType) -> None:
             raise module.InvalidWheelFilename(f"{filename[:200]}: {error}") from None
         self.filename = filename
         return None
+
+
+def _not_plain(_: object, filename: str) -> bool:
+    """Return whether *filename* has other parts than a wheel without label and build tag."""
+    return filename.count("-") != _DASHES or len(filename) > FILENAME_CHARACTERS
 
 
 def patch_sources(module: ModuleType) -> None:

@@ -6,10 +6,11 @@ Nothing in here opens a connection: a client with any HTTP library makes the req
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import IO, Protocol
 
+from .frozen import dataclass
 from .limits import DOCUMENT_BYTES, INSPECTED_WHEEL_BYTES
 from .wheelfile.lazy_file import REFUSED, Part, Range, read_content_range
 

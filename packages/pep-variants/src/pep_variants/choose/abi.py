@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from ..frozen import dataclass
 from ..model.filename import read_version
 from ..model.property import ABI_DEPENDENCY
 from .preferences import unique

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ..errors import in_words
+from ..frozen import dataclass
 from .generation import spells_null_in_zeros
 from .label import NULL_LABEL, ZERO_LABEL
 from .property import Features, Properties

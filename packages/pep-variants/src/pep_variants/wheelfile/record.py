@@ -11,9 +11,9 @@ import csv
 import hashlib
 import io
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 
 from ..errors import InvalidWheel
+from ..frozen import dataclass
 from ..limits import WHEEL_ENTRIES
 
 RECORD_FILE = "RECORD"

@@ -70,14 +70,17 @@ class Ranking:
         platform: for which platform.
         preferences: of the user.
         labels: compatible labels, the most preferred first.
-        rejected_labels: the others, ascending.
     """
 
     metadata: Metadata
     platform: Platform
     preferences: Preferences
     labels: tuple[str, ...]
-    rejected_labels: tuple[str, ...]
+
+    @cached_property
+    def rejected_labels(self) -> tuple[str, ...]:
+        """The other labels, ascending."""
+        return tuple(sorted({*self.metadata.variants}.difference(self.labels)))
 
     @cached_property
     def _places(self) -> _Places:
@@ -155,6 +158,8 @@ _Places = Mapping[str, Mapping[str, Mapping[str, int]]]
 """Namespace to feature to value to the value's place in the ranking order, 0 is the best."""
 
 _END = 1 << 62
+_NO_TIE: list[int] = []
+_LAST = [_END]
 _MANY = 1000
 
 
@@ -169,45 +174,76 @@ def rank(metadata: Metadata, platform: Platform, preferences: Preferences | None
 
 
 def _rank(metadata: Metadata, platform: Platform, preferences: Preferences) -> Ranking:
-    table = _places(metadata, platform, preferences)
-    # Variants that list the same in a namespace share one mapping (see `reader`), which is judged
-    # once. The mappings outlive this function, so their identity is a key.
-    judged: dict[str, dict[int, list[int] | None]] = {name: {} for name in table}
-    keyed: list[tuple[list[int], list[int], str]] = []
-    rejected: list[str] = []
-    exclude = preferences.exclude
-    abi_counts = ABI_DEPENDENCY in preferences.namespace_order()
-    abi = {} if abi_counts else table.get(ABI_DEPENDENCY, {})
+    places = _places(metadata, platform, preferences)
+    points = _points(metadata, places, preferences)
+    abi = places.get(ABI_DEPENDENCY)
+    if abi and ABI_DEPENDENCY in preferences.namespace_order():
+        abi = None
+    compatible: list[tuple[int, list[int], str]] = []
     for label, properties in metadata.variants.items():
-        if exclude and any(selector.matches(properties) for selector in exclude):
-            rejected.append(label)
-            continue
-        key: list[int] = []
+        total = 0
         for namespace, features in properties.items():
-            try:
-                indices = judged[namespace][id(features)]
-            except KeyError:
-                indices = _best(features, table.get(namespace, {}))
-                if indices and namespace == ABI_DEPENDENCY and not abi_counts:
-                    indices = []
-                judged.setdefault(namespace, {})[id(features)] = indices
-            if indices is None:
-                rejected.append(label)
-                break
-            key += indices
-        else:
-            key.sort()
-            # The end of a key sorts behind everything: the longer of two keys comes first.
-            key.append(_END)
-            # Null is last also among variants whose keys are as empty as its own.
-            tie = [_END] if label == NULL_LABEL else []
+            total += points[namespace][id(features)]
+        if total <= 0:
+            tie = _NO_TIE
             if abi and (releases := properties.get(ABI_DEPENDENCY)):
                 tie = sorted(_best(releases, abi) or ())
-            keyed.append((key, tie, label))
-    keyed.sort()
-    rejected.sort()
-    labels = tuple([label for *_, label in keyed])
-    return Ranking(metadata, platform, preferences, labels, tuple(rejected))
+            elif label == NULL_LABEL:
+                # Last also among variants whose features do not count.
+                tie = _LAST
+            compatible.append((total, tie, label))
+    compatible.sort()
+    return Ranking(metadata, platform, preferences, tuple([label for _, _, label in compatible]))
+
+
+def _points(
+    metadata: Metadata, places: _Places, preferences: Preferences
+) -> Mapping[str, Mapping[int, int]]:
+    """Return what the features of a variant in each namespace add to its place, by their identity.
+
+    The sum orders variants: the lower, the better. It is positive for one that is rejected.
+
+    Comparing variants is comparing the places of their features, namespace by namespace, so that
+    all that variants list in one namespace can be ordered first. The place in that order, from the
+    end, is a digit of the sum. Nothing listed is zero and comes last.
+    """
+    # Variants that list the same in a namespace share one mapping (see `document`), which is judged
+    # once. The mappings outlive this function, so their identity is a key.
+    listed: dict[str, dict[int, Features]] = {namespace: {} for namespace in reversed([*places])}
+    for properties in metadata.variants.values():
+        for namespace, features in properties.items():
+            try:
+                listed[namespace][id(features)] = features
+            except KeyError:
+                listed[namespace] = {id(features): features}
+    weight = 1
+    points: dict[str, dict[int, int]] = {}
+    unfit: list[tuple[str, int]] = []
+    for namespace, mappings in listed.items():
+        if not mappings:
+            continue
+        excluding = [item for item in preferences.exclude if item.namespace == namespace]
+        table = places.get(namespace, {})
+        keys: dict[int, tuple[int, ...]] = {}
+        for identity, features in mappings.items():
+            best = _best(features, table)
+            if best is None or (
+                excluding and any(item.matches({namespace: features}) for item in excluding)
+            ):
+                unfit.append((namespace, identity))
+            else:
+                # The end of a key sorts behind everything: the longer of two keys comes first.
+                keys[identity] = (*sorted(best), _END)
+        if namespace == ABI_DEPENDENCY and namespace not in preferences.namespace_order():
+            keys = dict.fromkeys(keys, (_END,))
+        ordered = sorted({(_END,), *keys.values()})
+        last = len(ordered) - 1
+        digits = {key: (place - last) * weight for place, key in enumerate(ordered)}
+        points[namespace] = {identity: digits[key] for identity, key in keys.items()}
+        weight *= len(ordered)
+    for namespace, identity in unfit:
+        points[namespace][identity] = weight
+    return points
 
 
 def _places(metadata: Metadata, platform: Platform, preferences: Preferences) -> _Places:
@@ -228,10 +264,10 @@ def _best(features: Features, table: Mapping[str, Mapping[str, int]]) -> list[in
     best = []
     for feature, values in features.items():
         indices = table.get(feature, {})
-        supported = [indices[value] for value in values if value in indices]
-        if not supported:
+        index = min([indices.get(value, _END) for value in values], default=_END)
+        if index == _END:
             return None
-        best.append(min(supported))
+        best.append(index)
     return best
 
 

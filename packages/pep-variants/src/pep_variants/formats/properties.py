@@ -30,7 +30,8 @@ class PropertyTree(Tree):
     def __init__(self, error: Callable[[str, str], Exception], kind: str = "object") -> None:
         """Set up for one document, as `Tree`."""
         super().__init__(error, kind)
-        self._valid: set[str] = set()  # names of features that were checked
+        self._features: set[str] = set()  # names that were checked
+        self._values: set[str] = set()
 
     def check_count(self, value: Collection[object], path: str, most: int, kind: str) -> None:
         """Refuse more than *most* items."""
@@ -127,18 +128,26 @@ class PropertyTree(Tree):
         self.check_count(features, path, limits.FEATURES, "features")
         checked = {}
         for feature, values in features.items():
-            if (
-                type(values) is not list
-                or len(values) > limits.VALUES
-                or not all_match(VALUE_CHARACTERS, values, limits.VALUE_LENGTH)
-                or feature not in self._valid
-            ):
-                self.name(feature, path, NAME, "feature")
+            if feature not in self._features:
+                self._features.add(self.name(feature, path, NAME, "feature"))
+            if not self._are_values(values):
                 if not self.names(values, f"{path}.{feature}", VALUE, unique=False):
                     raise self.error(f"{path}.{feature}", "needs at least one value")
-                self._valid.add(feature)
-            checked[feature] = tuple(sorted(set(values))) if len(values) > 1 else (values[0],)
+                self._values.update(values)
+            # Sorted first, because lists usually are, which a set would undo.
+            checked[feature] = tuple(dict.fromkeys(sorted(values)))
         return checked
+
+    def _are_values(self, values: object) -> bool:
+        """Return whether *values* is a list of values that were all checked before."""
+        try:
+            return (
+                type(values) is list
+                and 0 < len(values) <= limits.VALUES
+                and self._values.issuperset(values)
+            )
+        except TypeError:  # a list or a table in it
+            return False
 
 
 def all_match(characters: re.Pattern[str], items: Collection[str], length: int) -> bool:

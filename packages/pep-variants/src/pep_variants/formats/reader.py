@@ -7,10 +7,8 @@ value. Nothing else in the project interprets these files.
 
 from __future__ import annotations
 
-import json
 import logging
-import marshal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -21,6 +19,7 @@ from ..model.generation import BY_SHAPE, Generation, UnknownSchema, generation_o
 from ..model.label import LABEL, LABEL_CHARACTERS, NULL_LABEL, ZERO_LABEL
 from ..model.metadata import Metadata, ProviderInfo
 from ..model.property import NAME, Features, Properties
+from .document import Listed, load
 from .properties import PropertyTree, all_match
 from .providers import ProviderReader
 from .tree import Tree
@@ -46,21 +45,22 @@ def read_metadata(data: bytes | str, source: str) -> Metadata:
     if len(data) > limits.DOCUMENT_BYTES:
         limit = limits.DOCUMENT_BYTES // limits.MIB
         raise MetadataError(source, "", f"larger than {limit} MiB, the most that is read")
-    if limits.json_values(data) > limits.DOCUMENT_VALUES:
+    # A value takes a byte at least.
+    if len(data) > limits.DOCUMENT_VALUES < limits.json_values(data):
         raise MetadataError(
             source, "", f"more than {limits.DOCUMENT_VALUES} JSON values, the most that is read"
         )
     with paused(len(data) > _LARGE):
         try:
-            # Not left to `json`, which would guess UTF-16 and UTF-32 as well.
-            tree = json.loads(data.decode("utf-8-sig", "surrogatepass"))
+            # Text, because `json` would guess UTF-16 and UTF-32 as well.
+            tree, listed = load(data.decode("utf-8-sig", "surrogatepass"))
         except RecursionError:
             raise MetadataError(source, "", "nested too deeply") from None
         except UnicodeDecodeError as error:
             raise MetadataError(source, "", f"not UTF-8: {error.reason}") from None
         except ValueError as error:  # json.JSONDecodeError, huge integers
             raise MetadataError(source, "", f"not valid JSON: {error}") from None
-        return _Reader(source).read(tree)
+        return _Reader(source).read(tree, listed)
 
 
 def read_pyproject(data: bytes | str, source: str) -> Metadata:
@@ -102,7 +102,8 @@ class _Reader:
         self._source_tree = source_tree
         self._tree = PropertyTree(self._error)
 
-    def read(self, document: object) -> Metadata:
+    def read(self, document: object, listed: list[Listed] | None = None) -> Metadata:
+        """Read *document*; *listed* are its features, each once, if equal ones are shared."""
         tree = self._tree.mapping(document, "")
         schema = self._tree.string(tree, "$schema")
         if schema is not None:
@@ -135,6 +136,7 @@ class _Reader:
             )
         variants = self._variants(
             self._tree.table(tree, "variants"),
+            listed,
             frozenset(namespaces),
             generation,
         )
@@ -203,11 +205,13 @@ class _Reader:
         return nested
 
     def _variants(
-        self, table: dict[str, Any], namespaces: frozenset[str], generation: Generation
+        self,
+        table: dict[str, Any],
+        listed: list[Listed] | None,
+        namespaces: frozenset[str],
+        generation: Generation,
     ) -> dict[str, Properties]:
-        # The hot loop for files with thousands of labels. What one namespace lists is checked
-        # once in whichever variant, and shared by all that list the same: `ranking` then judges
-        # it once, too. The tree is ours alone, so it is completed in place.
+        # The tree is ours alone, so it is completed in place, and what variants share once.
         self._tree.check_count(table, "variants", limits.LABELS, "variants")
         if table and not all_match(LABEL_CHARACTERS, table, limits.LABEL_LENGTH):
             label = next(label for label in table if not LABEL.fullmatch(label))
@@ -215,36 +219,18 @@ class _Reader:
                 "variants",
                 f"{shortened(label)} is not a valid variant label: it must match {LABEL.pattern}",
             )
-        dumps = marshal.dumps
-        checked: dict[str, dict[bytes, Features]] = {name: {} for name in namespaces}
-        bare = []
-        for label, properties in table.items():
-            if type(properties) is not dict:
-                raise self._tree.expected("an object", properties, f"variants.{label}")
-            if not properties:
-                bare.append(label)
-            for namespace, features in properties.items():
-                try:
-                    # The fastest way to something that can be looked up: bytes that are equal
-                    # for equal data, types and order included.
-                    properties[namespace] = checked[namespace][dumps(features, 0)]
-                    continue
-                except KeyError:
-                    key = dumps(features, 0)
-                except ValueError:  # nested very deeply, or nothing of JSON
-                    key = b""
-                if generation.texts:
-                    features = _in_lists(features)
-                shared = self._tree.variant_features(features, label, namespace, namespaces)
-                properties[namespace] = shared
-                if not shared:
-                    bare.append(label)
-                elif key:
-                    checked.setdefault(namespace, {})[key] = shared
-        for label in bare:
-            table[label] = {name: value for name, value in table[label].items() if value}
+        empty = False
+        for label, namespace, features in self._listed(table) if listed is None else listed:
+            values = _in_lists(features) if generation.texts else features
+            checked = self._tree.variant_features(values, label, namespace, namespaces)
+            features.update(checked)
+            empty = empty or not checked
+        if empty:
+            for label, properties in table.items():
+                table[label] = {name: value for name, value in properties.items() if value}
+        for label in [label for label, properties in table.items() if not properties]:
             null = label == NULL_LABEL or (label == ZERO_LABEL and generation.zeros)
-            if not table[label] and not null:
+            if not null:
                 raise self._error(
                     f"variants.{label}",
                     f"has no properties: only the variant {NULL_LABEL!r} has none",
@@ -257,6 +243,13 @@ class _Reader:
         if generation.zeros and table.get(ZERO_LABEL) == {}:
             return {NULL_LABEL if key == ZERO_LABEL else key: table[key] for key in table}
         return table
+
+    def _listed(self, table: dict[str, Any]) -> Iterator[Listed]:
+        for label, properties in table.items():
+            if type(properties) is not dict:
+                raise self._tree.expected("an object", properties, f"variants.{label}")
+            for namespace, features in properties.items():
+                yield Listed(label, namespace, features)
 
     def _error(self, path: str, problem: str) -> MetadataError:
         place = ".".join(part for part in (self._prefix, path) if part)

@@ -134,8 +134,10 @@ class PropertyTree(Tree):
                 if not self.names(values, f"{path}.{feature}", VALUE, unique=False):
                     raise self.error(f"{path}.{feature}", "needs at least one value")
                 self._values.update(values)
-            # Sorted first, because lists usually are, which a set would undo.
-            checked[feature] = tuple(dict.fromkeys(sorted(values)))
+            if len(values) > 1:
+                # Lists usually are in order, which a set would undo.
+                values = dict.fromkeys(sorted(values))
+            checked[feature] = tuple(values)
         return checked
 
     def _are_values(self, values: object) -> bool:

@@ -30,6 +30,8 @@ from pep_variants import limits
 from .report import Row
 
 MOST_RATIO = 10.0
+LITTLE = 0.02
+"""Seconds that an input may take however small it is: requirements have another parser."""
 MOST_SECONDS = 2.0
 MOST_MEGABYTES = 300
 GROWTH = 2.45
@@ -358,6 +360,66 @@ def plugins(count: int) -> bytes:
     )
 
 
+def markers(count: int) -> bytes:
+    """Return markers of providers of that many characters."""
+    names = numbered("n", max(1, count // limits.MARKER_LENGTH))
+    marker = " and ".join(["python_version > '3'"] * 75)
+    return document(
+        {"x": {"n0": {"f": ["1"]}}},
+        names,
+        {name: {"requires": ["p"], "enable-if": marker} for name in names},
+        schema=_OLD_SCHEMA,
+    )
+
+
+def features_alone(count: int) -> bytes:
+    """Return variants with features that no other has, values of which are sorted."""
+    return document(
+        {
+            name: {"a": {feature: [name] for feature in numbered("f", 10)}}
+            for name in numbered("l", count)
+        },
+        providers={"a": {"install-time": False}},
+        schema=_OLD_SCHEMA,
+    )
+
+
+def known(count: int) -> bytes:
+    """Return variants for GPUs, of a provider that is built in."""
+    return document(
+        {
+            f"l{number}": {
+                "nvidia": {
+                    "cuda_version_lower_bound": [f"{number % 100}.{number // 100}"],
+                    "sm_arch": [f"{number}_real"],
+                }
+            }
+            for number in range(count)
+        },
+        ["nvidia"],
+        {"nvidia": {"requires": ["nvidia-variant-provider>=0.0.1,<1"]}},
+    )
+
+
+def descending(count: int) -> bytes:
+    """Return variants with thousands of values, which begin with the last one."""
+    names = numbered("v", limits.VALUES - 1)
+    return document(
+        {label: {"a": {"f": [*names[::-1], label]}} for label in numbered("l", count)},
+        providers={"a": {"static-properties": {"f": names}}},
+    )
+
+
+def packages(count: int) -> bytes:
+    """Return variants that depend on versions of a package."""
+    return document(
+        {
+            name: {"abi_dependency": {"torch": [f"2.{name[1:]}", f"3.{name[1:]}"]}}
+            for name in numbered("l", count)
+        }
+    )
+
+
 def arrays(count: int) -> bytes:
     """Return small objects where a string should be, which the message about them quotes."""
     return b'{"$schema":[' + b'{"":0},' * count + b"0]}"
@@ -497,6 +559,11 @@ CASES = {
     "document: requirements": Case(
         plugins, limits.PROVIDER_REQUIREMENT_CHARACTERS, judge, json_loads
     ),
+    "document: markers": Case(markers, limits.PROVIDER_REQUIREMENT_CHARACTERS, judge, json_loads),
+    "document: features of one variant each": Case(features_alone, 24_000, judge, json_loads),
+    "document: a known provider": Case(known, limits.LABELS, judge, json_loads),
+    "document: descending values": Case(descending, 80, judge, json_loads),
+    "document: versions of a package": Case(packages, limits.LABELS, judge, json_loads),
     "document: small objects": Case(arrays, 330_000, judge, json_loads),
     "document: wide characters": Case(wide, limits.DOCUMENT_BYTES - 100, judge, json_loads),
     "page: JSON": Case(json_page, limits.PAGE_FILES, page, json_loads),
@@ -612,7 +679,7 @@ def _row(name: str, case: Case) -> Row:
     quarter, most = (measured(name, case.most // part) for part in (4, 1))
     growth = (most.seconds / quarter.seconds) ** 0.5
     met = (
-        most.seconds <= MOST_RATIO * most.theirs
+        most.seconds <= max(MOST_RATIO * most.theirs, LITTLE)
         and (growth <= GROWTH or most.seconds < SHORT)
         and most.seconds < MOST_SECONDS
         and most.megabytes < MOST_MEGABYTES
@@ -624,7 +691,8 @@ def _row(name: str, case: Case) -> Row:
         most.theirs * 1e3,
         "ms",
         (case.plain.__doc__ or "").strip(".`"),
-        f"at most {MOST_RATIO:.0f}x, linear, under {MOST_SECONDS:.0f} s and {MOST_MEGABYTES} MB",
+        f"at most {MOST_RATIO:.0f}x or {LITTLE * 1e3:.0f} ms, linear,"
+        f" under {MOST_SECONDS:.0f} s and {MOST_MEGABYTES} MB",
         met,
         line=name,
     )

@@ -126,6 +126,20 @@ COUNTS = [
         "providers.b.requires",
     ),
     (
+        "characters of markers of several providers",
+        lambda n: {
+            **document(
+                providers={
+                    **{f"p{i}": {"requires": ["p"], "enable-if": "m" * 1999} for i in range(9)},
+                    "a": {"requires": ["p" * 1000], "enable-if": "m" * (n - 19_000)},
+                }
+            ),
+            "$schema": "https://variants-schema.wheelnext.dev/v0.0.3.json",
+        },
+        limits.PROVIDER_REQUIREMENT_CHARACTERS,
+        "providers.a.enable-if",
+    ),
+    (
         "schema length",
         lambda n: {**document(), "$schema": "x" * n},
         limits.SCHEMA_LENGTH,

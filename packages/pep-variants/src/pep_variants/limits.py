@@ -50,8 +50,8 @@ PROVIDER_REQUIREMENTS: Final = 200
 """Requirements of plugins, all providers of a document together. Real: 4."""
 
 PROVIDER_REQUIREMENT_CHARACTERS: Final = 20_000
-"""Characters of these together: `packaging` takes up to 0.6 µs for each, five hundred times as long
-as `json`. Real: 500."""
+"""Characters of these and of ``enable-if`` together: `packaging` takes up to 0.6 µs for each, five
+hundred times as long as `json`. Real: 500."""
 
 REQUIREMENT_LENGTH: Final = 2_000
 """Characters of one requirement, with its marker and URL. Real: 300."""

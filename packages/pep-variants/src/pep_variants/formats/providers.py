@@ -82,7 +82,9 @@ class ProviderReader:
         return providers
 
     def _enable_if(self, raw: Mapping[str, Any], path: str) -> str | None:
-        return self._string(raw, "enable-if", path, limits.MARKER_LENGTH) or None
+        marker = self._string(raw, "enable-if", path, limits.MARKER_LENGTH) or None
+        self._count(len(marker or ""), f"{path}.enable-if")
+        return marker
 
     def _own_static(self, raw: Mapping[str, Any], path: str) -> Features:
         features = self._tree.features(raw["static-properties"], f"{path}.static-properties", VALUE)
@@ -139,14 +141,18 @@ class ProviderReader:
             )
         for item in items:
             self._tree.check_length(item, place, limits.REQUIREMENT_LENGTH)
-        self._characters += sum(map(len, items))
+        self._count(sum(map(len, items)), place)
+        return items
+
+    def _count(self, characters: int, path: str) -> None:
+        """Count what `packaging` parses."""
+        self._characters += characters
         if self._characters > limits.PROVIDER_REQUIREMENT_CHARACTERS:
             raise self._tree.error(
-                place,
-                f"more than {limits.PROVIDER_REQUIREMENT_CHARACTERS} characters in requirements of"
-                " all providers together",
+                path,
+                f"more than {limits.PROVIDER_REQUIREMENT_CHARACTERS} characters in requirements and"
+                " markers of all providers together",
             )
-        return items
 
     def _string(
         self, raw: Mapping[str, Any], key: str, path: str, most: int = limits.REQUIREMENT_LENGTH

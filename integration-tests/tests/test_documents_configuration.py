@@ -17,7 +17,7 @@ from pep_variants.settings import loader
 from support.documents import Page
 from support.environments import ROOT
 from uv_variants.own_options import OWN_OPTIONS
-from variants_cli.main import cli
+from variants_cli.group import cli
 from variants_plugins.variables import PLUGIN_VARIABLES
 from variants_proxy.cli import cli as proxy_cli
 

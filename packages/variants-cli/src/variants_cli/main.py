@@ -2,77 +2,16 @@
 
 from __future__ import annotations
 
-import atexit
 import gc
 import signal
 import sys
-from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
-
-import click
-
-from pep_variants.errors import VariantError
-
-from .console import fail, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import FrameType
 
-FAILURE = 1
-USAGE = 2
-INTERRUPTED = 128 + signal.SIGINT
 TERMINATED = 128 + signal.SIGTERM
-
-
-COMMANDS = (
-    "cache",
-    "catalog",
-    "check",
-    "detect",
-    "doctor",
-    "explain",
-    "index",
-    "inspect",
-    "make",
-    "matrix",
-    "platforms",
-    "providers",
-    "publish",
-    "rank",
-    "resolve",
-    "storage",
-    "trust",
-    "unmake",
-    "validate",
-)
-
-
-class _Commands(click.Group):
-    """Imports a command when it is wanted: one that answers at once need not load the others."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in COMMANDS:
-            return None
-        module = import_module(f".commands.{cmd_name}", __package__)
-        command: click.Command = getattr(module, cmd_name)
-        return command
-
-
-@click.group(
-    cls=_Commands,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    invoke_without_command=True,
-)
-@click.version_option(package_name="variants-cli", message="%(prog)s %(version)s")
-@click.pass_context
-def cli(context: click.Context) -> None:
-    """Wheel variants (PEP 817, PEP 825): make, publish, check and choose them."""
-    if context.invoked_subcommand is None:
-        click.echo(context.get_help())
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -83,6 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     on stderr; a bug also shows its traceback, for a report.
     """
     if arguments is None:  # called as the command, not from Python code
+        import atexit
+
         # Most objects of a command, such as its modules, live until the end. Collecting garbage
         # among them takes longer than many commands, and runs once more at exit.
         gc.set_threshold(100_000, 50, 100)
@@ -92,41 +33,21 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    from .light.command_line import light_call  # after what was said about garbage
+
+    words = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        code = cli.main(arguments, prog_name="variants", standalone_mode=False)
-    except click.UsageError as error:
-        path = error.ctx.command_path if error.ctx else "variants"
-        fail(f"{error.format_message().rstrip('.')} (see {path} --help)")
-        sys.exit(USAGE)
-    except click.ClickException as error:
-        fail(error.format_message())
-        for line in getattr(error, "details", ()):
-            click.echo(f"  {printable(line)}", err=True)
-        sys.exit(FAILURE)
-    except VariantError as error:
-        fail(str(error))
-        sys.exit(FAILURE)
-    except OSError as error:
-        place = f"{error.filename}: " if error.filename is not None else ""
-        fail(f"{place}{error.strerror or error}")
-        sys.exit(FAILURE)
-    except (click.Abort, KeyboardInterrupt) as error:
-        # Click also turns EOFError into Abort, although it is not an interrupt.
-        if isinstance(error.__cause__, EOFError):
-            _report(error.__cause__)
-        fail("interrupted")
-        sys.exit(INTERRUPTED)
-    except Exception as error:
-        _report(error)
-    sys.exit(code or 0)
+        call = light_call(words)
+        if call is not None:
+            call()
+            sys.exit(0)
+    except (Exception, KeyboardInterrupt) as error:
+        from .group import end
 
+        end(words[0], error)
+    from .group import run
 
-def _report(fault: Exception) -> NoReturn:
-    """Print the report of a bug, and exit."""
-    from pep_variants.errors import EXIT_CODE, fault_report
-
-    click.echo(fault_report("variants", fault), err=True)
-    sys.exit(EXIT_CODE)
+    run(arguments)
 
 
 def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from pep_variants.choose.options import OPTIONS
+from ..light.parameters import JSON, Kind, preference_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from ..light.parameters import Parameter
 
 wheels_argument = click.argument(
     "wheels",
@@ -31,7 +33,6 @@ output_option = click.option(
 
 force_option = click.option("--force", is_flag=True, help="Replace files that exist.")
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
 jobs_option = click.option(
     "-j",
@@ -42,12 +43,10 @@ jobs_option = click.option(
 )
 
 
-PLUGIN_OPTIONS = (
-    "variant-on-plugin-error",
-    "variant-plugin-variable",
-    "variant-plugin-sandbox",
-)
-"""Those of the options of every client that say how allowed provider plugins run."""
+_PATHS = {
+    Kind.FILE: click.Path(exists=True, dir_okay=False, path_type=Path),
+    Kind.NEW_FILE: click.Path(dir_okay=False, path_type=Path),
+}
 
 
 class PathOrURL(click.Path):
@@ -81,39 +80,52 @@ def complete_machines(
 def preference_options(
     *names: str, aliases: Mapping[str, str] | None = None
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that adds options which all clients have.
-
-    Args:
-        names: which of `OPTIONS`.
-        aliases: shorter names by name.
+    """Return a decorator that adds options which all clients have, see `preference_parameters`.
 
     The command gets them as keyword arguments, which `option_values` converts for
     `load_preferences`.
     """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed([option for option in OPTIONS if option.name in names]):
-            spellings = [f"--{option.name}"]
-            if aliases and option.name in aliases:
-                spellings.insert(0, f"--{aliases[option.name]}")
-            command = click.option(
-                option.name.replace("-", "_"),
-                *spellings,
-                is_flag=not option.metavar,
-                metavar=option.metavar or None,
-                multiple=option.repeatable,
-                callback=_as_list if option.repeatable else None,
-                shell_complete=complete_machines if option.metavar == "MACHINE" else None,
-                help=option.help,
-            )(command)
+        for each in reversed(preference_parameters(*names, aliases=aliases)):
+            command = click_parameter(each)(command)
         return command
 
     return decorate
 
 
-def option_values(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values by the names of `OPTIONS`."""
-    return {name.replace("_", "-"): value for name, value in arguments.items()}
+def light_command(
+    function: Callable[..., None], parameters: Sequence[Parameter], short_help: str
+) -> click.Command:
+    """Return the command that click makes of a light one, see `variants_cli.light`."""
+    callback: Callable[..., Any] = function
+    for each in reversed(parameters):
+        callback = click_parameter(each)(callback)
+    return click.command(function.__name__, short_help=short_help)(callback)
+
+
+def click_parameter(parameter: Parameter) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return the decorator of click that adds *parameter* to a command."""
+    kind = parameter.kind
+    settings: dict[str, Any] = {"metavar": parameter.metavar or None}
+    if kind in _PATHS:
+        settings["type"] = _PATHS[kind]
+    if kind is Kind.MACHINE:
+        settings["shell_complete"] = complete_machines
+    if not parameter.spellings:
+        return click.argument(parameter.name, nargs=-1 if parameter.several else 1, **settings)
+    return click.option(
+        parameter.name,
+        *parameter.spellings,
+        is_flag=kind is Kind.FLAG,
+        multiple=parameter.several,
+        callback=_as_list if parameter.several else None,
+        help=parameter.help,
+        **settings,
+    )
+
+
+json_option = click_parameter(JSON)
 
 
 def _as_list(

@@ -11,7 +11,8 @@ import click
 from ..comparison import compare
 from ..console import counted, print_json, print_table, warn
 from ..environment import find_environment
-from .arguments import json_option, option_values
+from ..light.parameters import option_values
+from .arguments import json_option
 from .index_options import index_options, places, progress, repeated_options, resolving
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ import click
 from ..comparison import compare
 from ..console import print_json
 from ..environment import find_environment
-from .arguments import json_option, option_values
+from ..light.parameters import option_values
+from .arguments import json_option
 from .check import switch_command
 from .index_options import index_options, places, progress, repeated_options, resolving
 

@@ -9,7 +9,8 @@ import click
 from pep_variants.choose.explanation import ranking_tree
 
 from ..console import note, print_json, print_table, warn
-from .arguments import json_option, option_values
+from ..light.parameters import option_values
+from .arguments import json_option
 from .index_options import index_options, places, progress, resolving
 
 if TYPE_CHECKING:

@@ -24,7 +24,8 @@ from pep_variants.settings.loader import load_settings
 from variants_plugins import PluginRunner
 
 from ..console import counted, print_json, print_table, warn
-from .arguments import PLUGIN_OPTIONS, json_option, option_values, preference_options
+from ..light.parameters import PLUGIN_OPTIONS, option_values
+from .arguments import json_option, preference_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -485,14 +485,21 @@ def test_content_type(kind, is_json):
 
 pieces = st.sampled_from(
     ["https://h.example", "http://h:80", "http://h:x", "https://h:99999", "//h", "/", "//", ".",
-     "..", "a", "b.whl", "%2e", "?q", "#f", " ", "\\", ":", "@", "\t", "é", "file://", "HTTPS://H.example"]
+     "..", "../", "a", "b.whl", "%2e", "?q", "#f", " ", "\\", ":", "@", "\t", "é", "file://", "HTTPS://H.example"]
 )  # fmt: skip
 
 
 @given(
     st.lists(st.lists(pieces, max_size=6).map("".join), max_size=6),
     st.sampled_from(
-        [URL, "https://me:pw@h.example/x/", "file:///srv/simple/x/", "http://h:8/a?b#c"]
+        [
+            URL,
+            "https://me:pw@h.example/x/",
+            "file:///srv/simple/x/",
+            "http://h:8/a?b#c",
+            "http://h",
+            "https://h.example/a/../b/c/d",
+        ]
     ),
 )
 def test_short_cuts_lead_to_the_same_place(addresses, page):

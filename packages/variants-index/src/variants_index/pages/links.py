@@ -11,9 +11,12 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 from pep_variants import limits
 
-# A link that is absolute, or at least its path is, with nothing in it that joining would change.
+# What links have in common, a server, the root or a number of folders up, and a path in which
+# joining would change nothing.
 _SEGMENT = r"[\w%~+@=-][\w%~+@=.-]*"
-_PLAIN = re.compile(rf"(https?://[a-z0-9.:-]+)?(/(?:{_SEGMENT}(?:/{_SEGMENT})*/?)?)", re.ASCII)
+_PLAIN = re.compile(
+    rf"(https?://[a-z0-9.:-]+/|/|(?:\.\./)*)({_SEGMENT}(?:/{_SEGMENT})*/?)", re.ASCII
+)
 _INVALID = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _IGNORED = dict.fromkeys(map(ord, "\t\r\n"))
 _LOCALHOST = ("", "localhost")
@@ -44,8 +47,7 @@ class Links:
                 pass  # ignored
             else:
                 self._base = joined
-        # Nearly all of thousands of links have the same origin, which is parsed and checked once.
-        # The origin of the base is under the empty prefix.
+        # Nearly all of thousands of links begin alike: where that leads to is checked once.
         self._good: dict[str, str] = {}
         self._local = urlsplit(self._base).scheme == "file"
 
@@ -56,14 +58,14 @@ class Links:
         plain = _PLAIN.fullmatch(address)
         if plain is None or self._local:
             return self._joined(address)
-        prefix, path = plain[1] or "", plain[2]
-        origin = self._good.get(prefix)
-        if origin is None:
+        prefix, path = plain.groups()
+        start = self._good.get(prefix)
+        if start is None:
             url = self._joined(address)
             if url is not None and url.endswith(path):
                 self._good[prefix] = url[: -len(path)]
             return url
-        return origin + path
+        return start + path
 
     def _joined(self, address: str) -> str | None:
         try:

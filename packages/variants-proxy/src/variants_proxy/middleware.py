@@ -52,7 +52,6 @@ class ProxyMiddleware:
             await self._app(scope, receive, send)
             return
         begun = time.monotonic()
-        send = _with_security_headers(send)
         headers = dict(scope["headers"])
         refused = self._refused(scope, headers)
         if refused is not None:
@@ -107,6 +106,9 @@ class ProxyMiddleware:
             nonlocal status, size, answered
             if message["type"] == "http.response.start":
                 status, answered = message["status"], time.monotonic()
+                own = {name.lower() for name, _ in message["headers"]}
+                missing = [header for header in SECURITY_HEADERS if header[0] not in own]
+                message = {**message, "headers": [*message["headers"], *missing]}
             elif message["type"] == "http.response.body":
                 size += len(message.get("body", b""))
             await send(message)
@@ -147,21 +149,11 @@ def _wants_new(scope: Scope, headers: dict[bytes, bytes]) -> bool:
     return said is not None and "/in-place/" in scope["path"] and wants_new(said.decode("latin-1"))
 
 
-def _with_security_headers(send: Send) -> Send:
-    async def sending(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            own = {name.lower() for name, _ in message["headers"]}
-            missing = [header for header in SECURITY_HEADERS if header[0] not in own]
-            message = {**message, "headers": [*message["headers"], *missing]}
-        await send(message)
-
-    return sending
-
-
 _PLAIN = [
     (b"content-type", b"text/plain; charset=utf-8"),
     (b"cache-control", b"no-store"),
     (b"connection", b"close"),
+    *SECURITY_HEADERS,
 ]
 
 

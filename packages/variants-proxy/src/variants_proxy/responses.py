@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from .headers import SECURITY_HEADERS
+
 _WORTH_IT = 512
 _LEVEL = 6
 
@@ -67,12 +69,16 @@ class CachedResponse:
 
     @cached_property
     def forms(self) -> tuple[tuple[Headers, bytes], tuple[Headers, bytes]]:
-        """Headers and body of the plain and of the gzip form."""
+        """Headers and body of the plain and of the gzip form.
+
+        With `SECURITY_HEADERS`: what is in memory is sent as it is, see `ProxyMiddleware`.
+        """
         common = [
             *([(b"x-accel-expires", b"%d" % self.kept)] if self.kept else []),
             (b"content-type", self.kind.encode()),
             (b"cache-control", self.cache.encode()),
             (b"vary", ", ".join(filter(None, (self.vary, "Accept-Encoding"))).encode()),
+            *SECURITY_HEADERS,
         ]
         plain = [
             *common,
@@ -93,8 +99,8 @@ class CachedResponse:
         """Return status, headers and body for a request with these headers."""
         headers, body = self.forms[accepts_gzip(accept_encoding)]
         if if_none_match and self.status == 200 and self._is_known(if_none_match):
-            kept = (b"x-accel-expires", b"cache-control", b"vary", b"etag")
-            return 304, [header for header in headers if header[0] in kept], b""
+            left_out = (b"content-type", b"content-encoding", b"content-length")
+            return 304, [header for header in headers if header[0] not in left_out], b""
         return self.status, headers, body
 
     def _is_known(self, if_none_match: bytes) -> bool:

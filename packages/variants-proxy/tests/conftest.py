@@ -51,7 +51,9 @@ class RunningProxy:
 @contextmanager
 def running(settings):
     app = create_app(settings)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="critical", access_log=False))
+    # What is installed everywhere, not the extra `fast`.
+    config = uvicorn.Config(app, http="h11", loop="asyncio", log_level="critical", access_log=False)
+    server = uvicorn.Server(config)
     listening = socket.create_server(("127.0.0.1", 0))
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)

@@ -132,7 +132,9 @@ def serve(
     from .server import make_server
 
     server = make_server(
-        settings, middleware=None if is_open else lambda app: TokenMiddleware(app, token)
+        settings,
+        fast=True,
+        middleware=None if is_open else lambda app: TokenMiddleware(app, token),
     )
     place = f"[{host}]" if ":" in host else host
     names = ", ".join(upstream.name for upstream in settings.upstreams)

@@ -1,8 +1,4 @@
-"""The HTTP server: uvicorn with limits for slow clients and for the time a shutdown takes.
-
-uvicorn closes idle connections between requests, but has no timeout for the rest of a request and
-for a client that does not read its response.
-"""
+"""The HTTP server: uvicorn with limits for clients and for the time a shutdown takes."""
 
 from __future__ import annotations
 
@@ -15,130 +11,28 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 from uvicorn import Config, Server
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from .app import create_app
+from .connections import HEAD_BYTES, LimitedProtocol
 from .memory import return_memory
 from .settings import Settings
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-HEAD_SECONDS: Final = 10.0
-"""Timeout for a request's head, from the first byte of the connection or request."""
-
-WRITE_SECONDS: Final = 60.0
-"""Timeout for a client that does not read its response, once the buffers are full."""
-
 IDLE_SECONDS: Final = 5
 """Keep-alive timeout between two requests; uv and pip send the next one immediately."""
-
-CONNECTIONS: Final = 1000
-"""Maximum number of client connections; at most half of the open files of the process."""
-
-HEAD_BYTES: Final = 64 * 1024
-"""Maximum size of a request's head."""
 
 GRACE: Final = 1
 """Seconds for requests in progress when the server shuts down."""
 
 LAST: Final = 1.9
 """Seconds after which a shutdown ends the process, whatever requests wait for."""
-
-
-class _Timer:
-    """Calls *action* once after *seconds*, unless stopped before."""
-
-    def __init__(self, seconds: float, action: Callable[[], None]) -> None:
-        self._seconds = seconds
-        self._action = action
-        self._handle: asyncio.TimerHandle | None = None
-
-    def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Start the timer if it is not running."""
-        if self._handle is None:
-            self._handle = loop.call_later(self._seconds, self._call)
-
-    def stop(self) -> None:
-        """Cancel the call."""
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
-
-    def _call(self) -> None:
-        self._handle = None
-        self._action()
-
-
-class LimitedProtocol(H11Protocol):
-    """A connection that is closed if its client is too slow or too many are open."""
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether no request of this connection is being answered."""
-        return self.cycle is None or self.cycle.response_complete
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the timeout for the head; above the limit close the oldest idle connection."""
-        super().connection_made(transport)
-        self._begun = time.monotonic()
-        self._head = _Timer(HEAD_SECONDS, self._head_is_late)
-        self._write = _Timer(WRITE_SECONDS, self.close)
-        self._head.start(self.loop)
-        if len(self.connections) > connection_limit():
-            waiting = [
-                each
-                for each in self.connections
-                if isinstance(each, LimitedProtocol) and each.is_waiting
-            ]
-            if waiting:
-                min(waiting, key=lambda each: each._begun).close()
-
-    def data_received(self, data: bytes) -> None:
-        """Process bytes; an unfinished head does not get more time by them."""
-        super().data_received(data)
-        if self.is_waiting:
-            self._head.start(self.loop)
-        else:
-            self._head.stop()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Cancel the timers."""
-        self._head.stop()
-        self._write.stop()
-        super().connection_lost(exc)
-
-    def pause_writing(self) -> None:
-        """Start the timeout for reading the response."""
-        super().pause_writing()
-        self._write.start(self.loop)
-
-    def resume_writing(self) -> None:
-        """Cancel the timeout."""
-        self._write.stop()
-        super().resume_writing()
-
-    def close(self) -> None:
-        """Close the connection without sending what is buffered."""
-        self.transport.abort()
-
-    def _head_is_late(self) -> None:
-        if self.is_waiting:
-            self.close()
-
-
-def connection_limit() -> int:
-    """Return the maximum number of client connections."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return CONNECTIONS
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return CONNECTIONS if soft == resource.RLIM_INFINITY else max(8, min(CONNECTIONS, soft // 2))
 
 
 class LimitedServer(Server):
@@ -183,11 +77,17 @@ class LimitedServer(Server):
             os._exit(0)
 
 
-def limited_config(application: Callable[..., object]) -> Config:
-    """Return uvicorn's configuration for *application*."""
+def limited_config(application: Callable[..., object], *, fast: bool = False) -> Config:
+    """Return uvicorn's configuration for *application*; *fast* as for `make_server`."""
+    connection: type[asyncio.Protocol] = LimitedProtocol
+    if fast and find_spec("httptools") is not None:
+        from .httptools_connection import HttptoolsConnection
+
+        connection = HttptoolsConnection
     return Config(
         application,
-        http=LimitedProtocol,
+        http=connection,
+        loop="auto" if fast else "asyncio",
         log_config=None,
         access_log=False,
         lifespan="on",
@@ -203,6 +103,7 @@ def limited_config(application: Callable[..., object]) -> Config:
 def make_server(
     settings: Settings,
     *,
+    fast: bool = False,
     middleware: Callable[[ASGIApp], ASGIApp] | None = None,
     ended: Callable[[], None] | None = None,
 ) -> LimitedServer:
@@ -210,6 +111,7 @@ def make_server(
 
     Args:
         settings: of the proxy.
+        fast: use httptools and uvloop if they are installed, the extra ``fast``.
         middleware: wraps the ASGI application.
         ended: see `LimitedServer`.
     """
@@ -230,4 +132,4 @@ def make_server(
     application: ASGIApp = create_app(settings)
     if middleware is not None:
         application = middleware(application)
-    return LimitedServer(limited_config(application), ended)
+    return LimitedServer(limited_config(application, fast=fast), ended)

@@ -1,0 +1,129 @@
+"""Connections of clients, with limits for slow ones and for their number.
+
+uvicorn closes idle connections between requests, but has no timeout for the rest of a request and
+for a client that does not read its response.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEAD_SECONDS: Final = 10.0
+"""Timeout for a request's head, from the first byte of the connection or request."""
+
+WRITE_SECONDS: Final = 60.0
+"""Timeout for a client that does not read its response, once the buffers are full."""
+
+CONNECTIONS: Final = 1000
+"""Maximum number of client connections; at most half of the open files of the process."""
+
+HEAD_BYTES: Final = 64 * 1024
+"""Maximum size of a request's head."""
+
+
+class _Timer:
+    """Calls *action* once after *seconds*, unless stopped before."""
+
+    def __init__(self, seconds: float, action: Callable[[], None]) -> None:
+        self._seconds = seconds
+        self._action = action
+        self._handle: asyncio.TimerHandle | None = None
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start the timer if it is not running."""
+        if self._handle is None:
+            self._handle = loop.call_later(self._seconds, self._call)
+
+    def stop(self) -> None:
+        """Cancel the call."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def _call(self) -> None:
+        self._handle = None
+        self._action()
+
+
+class LimitedConnection(asyncio.Protocol):
+    """A connection that is closed if its client is too slow or too many are open.
+
+    To be mixed into a protocol of uvicorn, whose attributes these are.
+    """
+
+    connections: set[Any]
+    cycle: Any
+    loop: asyncio.AbstractEventLoop
+    transport: asyncio.Transport
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether no request of this connection is being answered."""
+        return self.cycle is None or bool(self.cycle.response_complete)
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start the timeout for the head; above the limit close the oldest idle connection."""
+        super().connection_made(transport)
+        self._begun = time.monotonic()
+        self._head = _Timer(HEAD_SECONDS, self._head_is_late)
+        self._write = _Timer(WRITE_SECONDS, self.close)
+        self._head.start(self.loop)
+        if len(self.connections) > connection_limit():
+            waiting = [
+                each
+                for each in self.connections
+                if isinstance(each, LimitedConnection) and each.is_waiting
+            ]
+            if waiting:
+                min(waiting, key=lambda each: each._begun).close()
+
+    def data_received(self, data: bytes) -> None:
+        """Process bytes; an unfinished head does not get more time by them."""
+        super().data_received(data)
+        if self.is_waiting:
+            self._head.start(self.loop)
+        else:
+            self._head.stop()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Cancel the timers."""
+        self._head.stop()
+        self._write.stop()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Start the timeout for reading the response."""
+        super().pause_writing()
+        self._write.start(self.loop)
+
+    def resume_writing(self) -> None:
+        """Cancel the timeout."""
+        self._write.stop()
+        super().resume_writing()
+
+    def close(self) -> None:
+        """Close the connection without sending what is buffered."""
+        self.transport.abort()
+
+    def _head_is_late(self) -> None:
+        if self.is_waiting:
+            self.close()
+
+
+class LimitedProtocol(LimitedConnection, H11Protocol):
+    """A connection whose requests h11 reads."""
+
+
+def connection_limit() -> int:
+    """Return the maximum number of client connections."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return CONNECTIONS
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return CONNECTIONS if soft == resource.RLIM_INFINITY else max(8, min(CONNECTIONS, soft // 2))

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pep_variants.urls import filename_of_url
 from variants_index.errors import InvalidPage
 from variants_index.pages import read_page, read_projects
+from variants_index.pages.html_reader import filename_in
 from variants_index.pages.html_tags import encoding_of, start_tags
 
 NAMES = ("href", "data-yanked", "data-requires-python")
@@ -52,6 +54,41 @@ def test_ordinary_pages_read_as_before(text):
     reference.feed(text)
     found = [tag.attributes for tag in start_tags(text.encode(), "utf-8", ("a",), NAMES)]
     assert found == reference.links
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([*NAMES, "class", "data-x"]),
+            st.text(st.characters(exclude_characters='"', exclude_categories=["Cs"]), max_size=8)
+            | st.sampled_from(["&amp;", "a>b", "&#" + "9" * 5000 + ";", "<a href=no>"]),
+        ),
+        max_size=20,
+    ),
+    st.sampled_from(["utf-8", "latin-1", "koi8-r"]),
+)
+def test_attributes_in_double_quotes_read_as_any_others(given_attributes, encoding):
+    """Tags with nothing else are read in another way."""
+    plain = "".join(f' {name}="{value}"' for name, value in given_attributes)
+    for end in (b"", b" ", b"\n"):
+        found, other = (
+            [tag.attributes for tag in start_tags(body, encoding, ("a",), NAMES)]
+            for body in (
+                b"<a%s%s>" % (plain.encode(), end),
+                b"<a%s other=x>" % plain.encode(),
+            )
+        )
+        assert found == other
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://a.example/x.whl", "https://a.example/b/c%2Bd.whl", "https://a.example", "file:///a/b",
+     "https://a.example/", "https://a.example/x.whl?a=/b.whl", "https://a.example/a;b/c;d",
+     "file:/a/b", "https://a.example//x", "https://[::1]/x%2Fy.whl", "https://a.example/\\b"],
+)  # fmt: skip
+def test_the_filename_is_that_of_the_url(url):
+    assert filename_in(url) == filename_of_url(url)
 
 
 pieces = st.sampled_from(

@@ -22,11 +22,14 @@ _ATTRIBUTE = re.compile(
     rb"[\s/]*(?:(>)|([^\s/>][^\s/>=]*)"
     rb"(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>\"'][^\s>]*)|(?=>)))?)"
 )
+# The rest of most tags: as in `_ATTRIBUTE`, all values in double quotes; few of them, since matches
+# of thousands would be in memory at once.
+_PLAIN_ATTRIBUTES = re.compile(rb'(?:\s+[a-z-]+="[^"]*"){1,16}\s*>')
+_PLAIN_ATTRIBUTE = re.compile(r'([a-z-]+)="([^"]*)"')
 _RAW_TEXT = {
     name: re.compile(rb"</" + name + rb"[\s/>]", re.IGNORECASE)
     for name in (b"script", b"style", b"textarea", b"title")
 }
-_QUOTES = b"\"'"
 
 # Python's codecs include compressors and rot13, and a page may name any of them.
 _SINGLE_BYTE = re.compile(
@@ -96,8 +99,16 @@ def start_tags(
             continue
         name = name.lower()
         kept: dict[bytes, bytes | None] = {}
-        if not markup[4]:
-            is_wanted = name in wanted_tags
+        texts: dict[str, str | None] = {}
+        is_wanted = name in wanted_tags
+        plain = _PLAIN_ATTRIBUTES.match(body, place) if is_wanted and not markup[4] else None
+        if plain is not None:
+            # As below, in half the time.
+            place = plain.end()
+            pairs = _PLAIN_ATTRIBUTE.findall(plain[0].decode(encoding, "replace"))
+            values += len(pairs) + 4 * plain[0].count(b"&")
+            texts = {key: value for key, value in reversed(pairs) if key in attributes}
+        elif not markup[4]:
             while True:
                 found = _ATTRIBUTE.match(body, place)
                 if found is None:
@@ -115,15 +126,14 @@ def start_tags(
                         kept[key] = value
                         if value is not None:
                             values += 4 * value.count(b"&")  # what they cost, measured
-        if name in wanted_tags:
+        if is_wanted:
             if values > limits.PAGE_VALUES:
                 raise TooManyTags
+            for key, value in kept.items():
+                texts[key.decode()] = None if value is None else value.decode(encoding, "replace")
             yield Tag(
                 name.decode("ascii", "replace"),
-                {
-                    key.decode("ascii"): None if value is None else decoded(value, encoding)
-                    for key, value in kept.items()
-                },
+                {key: text and _unescaped(text) for key, text in texts.items()},
                 place,
             )
         elif name in _RAW_TEXT:
@@ -135,7 +145,10 @@ def start_tags(
 
 def decoded(data: bytes, encoding: str) -> str:
     """Return *data* as text, with character references replaced."""
-    text = data.decode(encoding, "replace")
+    return _unescaped(data.decode(encoding, "replace"))
+
+
+def _unescaped(text: str) -> str:
     if "&" not in text:
         return text
     try:

@@ -1,4 +1,4 @@
-"""Instructions of what has to be light: the engine, starts of Python, commands, and pip.
+"""Instructions of what has to be light: the engine, starts of Python, commands, the proxy, and pip.
 
 Counted, see `benchmarks.instructions`; `make bench-compare` fails where a line grew. Where a line
 is about what is added to something, ours is the difference.
@@ -18,6 +18,7 @@ from support.index import served
 from .bench_engine import pytorch_matrix, random_file
 from .bench_pip import PACKAGES, PIP, plain_index
 from .instructions import MISSING, UNIT, Counter, counter
+from .proxy_calls import VERSIONS
 from .report import BenchmarkError, Row
 
 _HERE = Path(__file__).resolve().parents[1]
@@ -41,6 +42,7 @@ def rows() -> Iterator[Row]:
         folder = Path(name)
         yield from _engine(found, folder)
         yield from _commands(found, folder)
+        yield from _proxy(found, folder)
         yield from _pip(found, folder)
 
 
@@ -77,6 +79,23 @@ def _commands(found: Counter, folder: Path) -> Iterator[Row]:
         ("variants rank, 59 variants", _COMMAND, "rank", metadata),
     ):
         yield Row(f"{what}, more than", counted(code, *args) - base, base, UNIT, "python -c pass")
+
+
+def _proxy(found: Counter, folder: Path) -> Iterator[Row]:
+    def counted(what: str, number: int) -> float:
+        command = [sys.executable, "-m", "benchmarks.proxy_calls", what]
+        first, last = (found.count([*command, str(each)], folder, _HERE) for each in (0, number))
+        return (last - first) / number
+
+    for parser in ("h11", "httptools"):
+        yield Row(
+            f"proxy: a page in memory, {parser}", counted(f"page {parser}", 500),
+            counted(f"bare {parser}", 500), UNIT, "an application that does nothing",
+        )  # fmt: skip
+    yield Row(
+        f"proxy: a page of 5,100 files, {VERSIONS} versions", counted("answer", 2),
+        counted("parse", 2), UNIT, "parsing it alone",
+    )  # fmt: skip
 
 
 def _pip(found: Counter, folder: Path) -> Iterator[Row]:

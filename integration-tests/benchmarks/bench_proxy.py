@@ -26,35 +26,24 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import uvicorn
 
-from pep_variants.model.platform import Platform, Support
 from support.environments import clean_environ, uv_command
 from support.index import JSON, Index, served
-from support.wheels import X86_64, Release, Wheel, metadata
-from variants_index.pages import read_page
-from variants_proxy import Machine, Settings, Upstream, create_app, encode, index_url
+from support.wheels import Release, Wheel
+from variants_proxy import Settings, Upstream, create_app, index_url
 
+from .proxy_calls import KEY, VARIANTS, VERSIONS, LargePage
 from .report import Row, in_turn
 
 PACKAGES = 30
 VARIANT_PROJECTS = 10
-LARGE_PAGE = 5_000
 CONNECTIONS = 32
 GOAL_RATE = 2000
 SECONDS = float(os.environ.get("BENCH_SECONDS", "10"))
 """Of load; memory is to be flat over ten minutes: BENCH_SECONDS=600."""
 GIGABYTES = float(os.environ.get("BENCH_GIGABYTES", "2"))
-_VARIANTS = metadata(
-    {"null": {}, **{f"x86_64_v{n}": {"x86_64": {"level": [f"v{n}"]}} for n in (2, 3, 4)}},
-    namespaces=["x86_64"],
-    providers={"x86_64": X86_64},
-)
-_KEY = encode(
-    Machine(Platform({"x86_64": Support({"level": ("v3", "v2", "v1")})}), target="linux-x86_64")
-)
 
 
 def rows() -> Iterator[Row]:
@@ -79,7 +68,7 @@ def _uv(folder: Path) -> Iterator[Row]:
         requires = (f"package-{number + 1}",) if number + 1 < PACKAGES else ()
         index.add_wheel(Wheel(name, "1.0", requires=requires), metadata_file=True)
         if number < VARIANT_PROJECTS:
-            mixed.add_release(Release(name, "1.0", _VARIANTS, requires), metadata_file=True)
+            mixed.add_release(Release(name, "1.0", VARIANTS, requires), metadata_file=True)
         else:
             mixed.add_wheel(Wheel(name, "1.0", requires=requires), metadata_file=True)
     environment = folder / "venv"
@@ -104,7 +93,7 @@ def _uv(folder: Path) -> Iterator[Row]:
             (f"the same, {VARIANT_PROJECTS} of them with variants", mixed),
         ):
             with _proxy(behind, folder / f"proxy-{behind.url.rsplit(':', 1)[1][:5]}") as root:
-                through, straight = root + index_url(_KEY), index.url
+                through, straight = root + index_url(KEY), index.url
                 for state in ("warm", "cold"):
                     ours, theirs = in_turn(
                         resolve(through, f"ours-{state}", cold=state == "cold"),
@@ -125,8 +114,8 @@ def _uv(folder: Path) -> Iterator[Row]:
 def _load(folder: Path) -> Iterator[Row]:
     index = Index()
     for number in range(PACKAGES):
-        index.add_release(Release(f"package-{number}", "1.0", _VARIANTS), metadata_file=True)
-    paths = [f"{index_url(_KEY)}package-{number}/" for number in range(PACKAGES)]
+        index.add_release(Release(f"package-{number}", "1.0", VARIANTS), metadata_file=True)
+    paths = [f"{index_url(KEY)}package-{number}/" for number in range(PACKAGES)]
     with served(index), _server_process(index, folder / "load") as (port, pid):
         bare, _ = _load_of(port, pid, ["/health"], 3.0)
         _load_of(port, pid, paths, 2.0)
@@ -211,89 +200,13 @@ async def _drive(
 
 def _large_page(folder: Path, *, in_place: bool) -> Row:
     """Return how much longer a page of many files takes than reading it."""
-    tags = [f"cp3{minor}-cp3{minor}-manylinux_2_{libc}_x86_64"
-            for minor in (10, 11, 12, 13, 14) for libc in (17, 28)]  # fmt: skip
-    versions = LARGE_PAGE // (len(tags) * 5)
-    files: list[dict[str, Any]] = []
-    for number in range(versions):
-        name = f"large-{number}.0"
-        for tag in tags:
-            for label in ("", "-null", "-x86_64_v2", "-x86_64_v3", "-x86_64_v4"):
-                files.append(_entry(f"{name}-{tag}{label}.whl"))
-        files.append(_entry(f"{name}-variants.json"))
-    body = json.dumps({"meta": {"api-version": "1.1"}, "name": "large", "files": files}).encode()
-    index = Index()
-    document = json.dumps(_VARIANTS).encode()
-    with served(index):
-        url = f"{index.url}large/"
-
-        def parse() -> None:
-            read_page(body, JSON, url, "large")
-
-        service = _Direct(folder / "large", index, body, document, in_place=in_place)
-        ours, theirs = in_turn(service.page, parse, rounds=9, clock=time.process_time)
+    page = LargePage(folder / "large", in_place=in_place)
+    ours, theirs = in_turn(page.answer, page.parse, rounds=9, clock=time.process_time)
     what = "an in-place page" if in_place else "a page"
     return Row(
-        f"{what} of {len(files)} files, {versions} versions, CPU", ours * 1e3, theirs * 1e3, "ms",
-        "parsing it alone", "at most 30 ms more", ours - theirs <= 0.030, size=len(files),
+        f"{what} of {page.files} files, {VERSIONS} versions, CPU", ours * 1e3, theirs * 1e3, "ms",
+        "parsing it alone", "at most 15 ms more", ours - theirs <= 0.015,
     )  # fmt: skip
-
-
-def _entry(filename: str) -> dict[str, Any]:
-    digest = hashlib.sha256(filename.encode()).hexdigest()
-    core = hashlib.sha256(b"metadata").hexdigest()
-    return {
-        "filename": filename,
-        "url": f"https://files.example/{digest[:2]}/{filename}",
-        "hashes": {"sha256": hashlib.sha256(json.dumps(_VARIANTS).encode()).hexdigest()
-                   if filename.endswith(".json") else digest},
-        "requires-python": ">=3.10",
-        "size": 1_000_000,
-        "upload-time": "2026-01-01T00:00:00.000000Z",
-        "core-metadata": {"sha256": core} if filename.endswith(".whl") else False,
-    }  # fmt: skip
-
-
-class _Direct:
-    """A proxy without HTTP whose upstream has changed each time, with all small files known."""
-
-    def __init__(
-        self, folder: Path, index: Index, body: bytes, document: bytes, *, in_place: bool
-    ) -> None:
-        from variants_proxy.metrics import Metrics
-        from variants_proxy.service import Service
-
-        settings = Settings((Upstream("main", index.url),), folder, fresh_seconds=0.0)
-        self._service = Service(settings, Metrics())
-        self._upstream = settings.upstreams[0]
-        self._body = body
-        clients = self._service.clients
-        self._client = clients.in_place(_KEY) if in_place else clients.client(_KEY)
-        self._url = f"{index.url}large/"
-        store = self._service.upstreams.store
-        store.put("proxy-document", hashlib.sha256(document).hexdigest(), document)
-        core = b"Metadata-Version: 2.1\nName: large\nVersion: 1.0\n"
-        store.put("proxy-metadata", hashlib.sha256(b"metadata").hexdigest(), core)
-        self._loop = asyncio.new_event_loop()
-        self._turn = 0
-
-    def page(self) -> None:
-        """Read, choose and write."""
-        self._turn += 1
-        self._loop.run_until_complete(self._page(f"{self._url}?{self._turn}"))
-
-    async def _page(self, url: str) -> None:
-        from variants_proxy.upstream_pages import FetchedPage
-        from variants_proxy.views import ProjectView
-
-        page = read_page(self._body, JSON, self._url, "large")
-        found = FetchedPage(page, url, False, time.monotonic())
-        client = self._client
-        choice, sure = await self._service.views.chosen(client, self._upstream, "large", found)
-        shown = ProjectView(self._upstream, "large", found, choice, sure)
-        answer = await self._service.pages.page(client, [shown], "../../", ["json"])
-        if answer.body.count(b".whl") < 100:
-            raise RuntimeError("the page is empty")
 
 
 # --- a large wheel
@@ -304,11 +217,13 @@ def _large_wheel(folder: Path) -> Iterator[Row]:
     folder.mkdir()
     name = "large-1.0-py3-none-any-x86_64_v3.whl"
     _write_large_wheel(folder / name)
-    (folder / "large-1.0-variants.json").write_text(json.dumps(_VARIANTS))
+    (folder / "large-1.0-variants.json").write_text(json.dumps(VARIANTS))
     size = (folder / name).stat().st_size
     index = Index()
     with served(index), _server_process(folder.as_uri(), folder.parent / "cache") as (port, pid):
-        url = f"http://127.0.0.1:{port}/p/{_KEY}/files/main/large/x86_64_v3/large-1.0-py3-none-any.whl"
+        url = (
+            f"http://127.0.0.1:{port}/p/{KEY}/files/main/large/x86_64_v3/large-1.0-py3-none-any.whl"
+        )
         with urllib.request.urlopen(f"{url}.metadata") as answer:
             answer.read()
         before = _memory(pid)
@@ -332,8 +247,8 @@ def _large_wheel(folder: Path) -> Iterator[Row]:
 
 def _write_large_wheel(path: Path) -> None:
     small = Wheel("large", "1.0", "x86_64_v3", requires=("a; 'x86_64' in variant_namespaces",),
-                  variant_json={**_VARIANTS, "variants": {
-                      "x86_64_v3": _VARIANTS["variants"]["x86_64_v3"]}})  # fmt: skip
+                  variant_json={**VARIANTS, "variants": {
+                      "x86_64_v3": VARIANTS["variants"]["x86_64_v3"]}})  # fmt: skip
     chunk = os.urandom(1 << 20)
     with (
         zipfile.ZipFile(io.BytesIO(small.build())) as source,

@@ -16,7 +16,7 @@ from pep_variants.choose.preferences import Preferences
 from pep_variants.errors import InvalidMarker
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.platform import Platform, Support
-from resolvelib_variants import VariantProvider
+from resolvelib_variants import TransparentProvider, VariantProvider
 
 
 class Requirement(NamedTuple):
@@ -122,9 +122,9 @@ class Files:
         return [Requirement(item.name, str(item.specifier).removeprefix("==")) for item in parsed]
 
 
-def wrap(base, files=None, **preferences):
+def wrap(base, files=None, kind=VariantProvider, **preferences):
     platform = Platform({"cpu": Support({"level": ("v3", "v2", "v1")})})
-    return VariantProvider(
+    return kind(
         base,
         files or Files(),
         platform=lambda metadata: platform,
@@ -413,7 +413,12 @@ class TestDelegation:
         assert provider.is_satisfied_by(Requirement("x", "1"), X[3]) is True
         assert provider.is_satisfied_by(requirement=Requirement("x", "1"), candidate=X[0]) is False
         assert provider.narrow_requirement_selection(["y", "x"], {}, {}, {}, []) == ["x", "y"]
-        assert provider.greeting == "hello"
+
+    def test_one_that_is_transparent_has_the_attributes_of_the_wrapped_provider(self):
+        base = Provider(*X)
+        provider = wrap(base, kind=TransparentProvider)
+        assert resolve(provider, "x==12") == resolve(wrap(base), "x==12")
+        assert provider.greeting == copy.copy(provider).greeting == "hello"
         assert provider.candidates is base.candidates
         with pytest.raises(AttributeError, match="'Provider' object has no attribute 'nonsense'"):
             _ = provider.nonsense

@@ -12,7 +12,7 @@ from resolvelib.resolvers import Resolution
 
 from pep_variants.errors import MetadataError
 from pep_variants.model.platform import Platform
-from resolvelib_variants import VariantProvider
+from resolvelib_variants import TransparentProvider
 
 MODE = os.environ["WRAP_MODE"]
 wrapped = 0
@@ -55,7 +55,7 @@ def pytest_configure(config):
     def wrapping(self, provider, *args, **kwargs):
         global wrapped
         wrapped += 1
-        provider = VariantProvider(provider, NoFiles(), platform=lambda metadata: Platform())
+        provider = TransparentProvider(provider, NoFiles(), platform=lambda metadata: Platform())
         original(self, provider, *args, **kwargs)
 
     Resolution.__init__ = wrapping

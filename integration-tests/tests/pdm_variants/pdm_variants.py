@@ -37,7 +37,7 @@ from pep_variants.model.filename import metadata_filename, parse_metadata_filena
 from pep_variants.model.label import METADATA_SUFFIX, split_label
 from pep_variants.model.metadata import Metadata
 from pep_variants.settings.loader import load_preferences
-from resolvelib_variants import AbiRequirement, VariantProvider
+from resolvelib_variants import AbiRequirement, TransparentProvider
 
 _LINKS: dict[str, Any] = {}
 """Links to metadata files that index pages list, by their page and name."""
@@ -112,7 +112,7 @@ class VariantResolver(Resolver):
     def __init__(self, provider: BaseProvider, reporter: Any) -> None:
         preferences = load_preferences({}, os.environ, warn=warnings.warn)
         platform = preferences.platform_file and load_platform(preferences.platform_file)
-        wrapper = VariantProvider(
+        wrapper = TransparentProvider(
             provider,
             PdmFiles(provider.repository),
             platform=Detector(enabled=preferences.enable, platform=platform or None).platform,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         ProviderFiles,
     )
     from .ordering import VariantOrdering
-    from .provider import AbiRequirements, VariantProvider
+    from .provider import AbiRequirements, TransparentProvider, VariantProvider
 
     __version__: str
 
@@ -34,6 +34,7 @@ __all__ = [
     "Listener",
     "MetadataHashes",
     "ProviderFiles",
+    "TransparentProvider",
     "VariantOrdering",
     "VariantProvider",
     "__version__",
@@ -50,7 +51,7 @@ _NAMES = {
         "ProviderFiles",
     ),
     "ordering": ("VariantOrdering",),
-    "provider": ("AbiRequirements", "VariantProvider"),
+    "provider": ("AbiRequirements", "TransparentProvider", "VariantProvider"),
 }
 
 

@@ -164,7 +164,6 @@ class IndexResolver:
         asked = {item.project for item in requirement_set.requirements}
         provider = kind(
             plain,
-            plain,
             platform=self.detector(target).platform,
             preferences=self.preferences,
             listener=notes,

@@ -12,11 +12,17 @@ from pep_variants.choose.markers import NON_VARIANT, VariantContext, reduce_requ
 from variants_index.candidate import Candidate
 
 from ..provider import VariantProvider
+from .provider import IndexProvider
 from .resolver_requirements import ExplicitRequirement, SpecifierRequirement
 
 
 class PrefetchingProvider(VariantProvider[Any, Candidate, str]):
     """Fetches metadata of what the resolver is likely to take, while it looks at the rest."""
+
+    def __init__(self, index: IndexProvider, **options: Any) -> None:  # noqa: ANN401
+        """Wrap *index* for one resolution; *options* are those of `VariantProvider`."""
+        super().__init__(index, index, **options)
+        self._index = index
 
     def find_matches(
         self,
@@ -35,7 +41,7 @@ class PrefetchingProvider(VariantProvider[Any, Candidate, str]):
     def _looking_ahead(self, candidates: Iterator[Candidate]) -> Iterator[Candidate]:
         first = next(candidates, None)
         if first is not None:
-            self.look_ahead(first)
+            self._index.look_ahead(first)
             yield first
             yield from candidates
 
@@ -49,8 +55,8 @@ APART = (
 class AllVariantsProvider(PrefetchingProvider):
     """Requires what any variant of a version requires."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
-        super().__init__(*args, **kwargs)
+    def __init__(self, index: IndexProvider, **options: Any) -> None:  # noqa: ANN401
+        super().__init__(index, **options)
         self.ordering.judges_first = True  # what others require takes the metadata of all
         # By project and version: which labels have a requirement.
         self._needs: dict[tuple[str, Version], dict[SpecifierRequirement, list[str]]] = {}
@@ -71,8 +77,8 @@ class AllVariantsProvider(PrefetchingProvider):
                     by_project.setdefault(need.project, []).append(need)
             for other, wanted in by_project.items():
                 specifiers = [need.specifier for need in wanted]
-                if not self.matching(other, specifiers) and all(
-                    self.matching(other, [specifier]) for specifier in specifiers
+                if not self._index.matching(other, specifiers) and all(
+                    self._index.matching(other, [specifier]) for specifier in specifiers
                 ):
                     listed = "; ".join(
                         f"{other}{need.specifier} for {', '.join(sorted(needs[need]))}"
@@ -85,7 +91,7 @@ class AllVariantsProvider(PrefetchingProvider):
 
     def _dependencies(self, candidate: Candidate) -> Iterable[Any]:
         """Return the requirements of all files of the version, each once."""
-        files = self.alternatives(candidate)
+        files = self._index.alternatives(candidate)
         if len(files) == 1:
             return super()._dependencies(candidate)
         selection = self.ordering.selection(candidate.project, candidate)
@@ -96,7 +102,9 @@ class AllVariantsProvider(PrefetchingProvider):
             if file.label is not None and ranking is not None:
                 label = ranking.metadata.label_of(file.label)
                 context = VariantContext(file.label, ranking.metadata.properties_of(label) or {})
-            for item in self.dependencies(file, partial(reduce_requirement, context=context)):
+            for item in self._index.dependencies(
+                file, partial(reduce_requirement, context=context)
+            ):
                 if isinstance(item, SpecifierRequirement):
                     needs = self._needs.setdefault((candidate.project, candidate.release), {})
                     labels = needs.setdefault(item, [])

@@ -11,6 +11,7 @@ from packaging.version import Version
 
 from pep_variants.errors import InvalidWheelFilename
 from pep_variants.model.filename import parse_filename
+from pep_variants.model.label import split_label
 
 from .candidate import Candidate
 from .finder import PackageFinder, Project, SourceFile
@@ -19,6 +20,9 @@ from .release_metadata import ReleaseMetadata, fetch_release_metadata
 from .target import Target
 
 Hashes = Mapping[str, frozenset[str]]
+
+_NO_BUILD = (-1, "")
+"""Sorts before every build tag."""
 
 _PINNED = re.compile(r"\s*(===|==(?!.*\.\*\s*$))")
 
@@ -44,7 +48,7 @@ class CandidateEvaluator:
         self._finder = finder
         self._target = target
         self._hashes = hashes or {}
-        self._known: dict[tuple[str, Version, bool], tuple[Candidate, ...]] = {}
+        self._known: dict[tuple[str, Version, bool | None], tuple[Candidate, ...]] = {}
         self._pythons: dict[str, bool] = {}
 
     def project(self, name: str) -> Project:
@@ -65,17 +69,19 @@ class CandidateEvaluator:
             version: one of `Project.versions`.
             pinned: whether exactly this version is asked for, which admits a yanked one (PEP 592).
         """
-        key = (name, version, pinned)
-        if key not in self._known:
+        # Whether it is pinned makes a difference only where files are yanked.
+        known = self._known.get((name, version, pinned), self._known.get((name, version, None)))
+        if known is None:
             files = self.project(name).versions.get(version, ())
             allowed = [item for item in files if item.file.yanked is None]
+            key = (name, version, pinned if len(allowed) < len(files) else None)
             if pinned and not allowed:
                 allowed = list(files)
             counts = self.rejected[name, version] = Counter()
             if len(allowed) < len(files):
                 counts["yanked"] = len(files) - len(allowed)
-            self._known[key] = self._judge(name, version, allowed, counts)
-        return self._known[key]
+            known = self._known[key] = self._judge(name, version, allowed, counts)
+        return known
 
     def release_metadata(self, candidate: Candidate) -> ReleaseMetadata:
         """Return the variant metadata of the version of *candidate* in its source.
@@ -123,21 +129,26 @@ class CandidateEvaluator:
     def _judge(
         self, name: str, version: Version, files: Iterable[SourceFile], counts: Counter[str]
     ) -> tuple[Candidate, ...]:
-        places = self._target.places
+        worst = len(self._target.places)
+        # Parsed once for all variants of a wheel, whose names differ in the label alone.
+        parsed: dict[tuple[str, bool], tuple[int, tuple[int, str]] | None] = {}
         judged: list[tuple[int, tuple[int, str], Candidate]] = []
         for item in files:
             file = item.file
+            filename = item.filename
             reason = ""
-            place, build = len(places), (-1, "")
-            if item.filename.endswith(".whl"):
-                try:
-                    wheel = parse_filename(item.filename)
-                except InvalidWheelFilename:
+            place, build = worst, _NO_BUILD
+            if filename.endswith(".whl"):
+                plain, label = split_label(filename)
+                spelled = plain, label is None
+                if spelled not in parsed:
+                    parsed[spelled] = self._place(filename)
+                found = parsed[spelled]
+                if found is None:
                     counts["misnamed"] += 1
                     continue
-                fitting = [places[tag] for tag in wheel.tags if tag in places]
-                place, build = min(fitting, default=-1), wheel.build or (-1, "")
-                if not fitting:
+                place, build = found
+                if place < 0:
                     reason = f"not for {self._target.name}"
             if not reason and not self.supports_python(file.requires_python):
                 reason = f"needs Python {file.requires_python}"
@@ -150,7 +161,7 @@ class CandidateEvaluator:
             candidate = Candidate(
                 name,
                 version if catalog is None else catalog.version,
-                item.filename,
+                filename,
                 item.source,
                 file=file,
                 metadata=item.metadata,
@@ -161,6 +172,19 @@ class CandidateEvaluator:
         first = self.project(name).first
         judged.sort(key=lambda item: (item[2].source not in first, item[0]))
         return tuple(candidate for *_, candidate in judged)
+
+    def _place(self, filename: str) -> tuple[int, tuple[int, str]] | None:
+        """Return place of the best tag of a wheel and its build tag, None if it is misnamed.
+
+        The place is negative if the target cannot use the wheel.
+        """
+        try:
+            wheel = parse_filename(filename)
+        except InvalidWheelFilename:
+            return None
+        places = self._target.places
+        fitting = [places[tag] for tag in wheel.tags if tag in places]
+        return min(fitting, default=-1), wheel.build or _NO_BUILD
 
     def _allows(self, name: str, file: PageFile) -> bool:
         allowed = self._hashes.get(name)

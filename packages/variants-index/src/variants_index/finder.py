@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from packaging.version import Version
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 PYPI = "https://pypi.org/simple/"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SourceFile:
-    """A file and the source that lists it.
+    """A file and the source that lists it; never changed, see `PageFile`.
 
     Attributes:
         file: its entry on the page.
@@ -46,10 +46,10 @@ class SourceFile:
         catalog: what makes a published file a variant, None for files that are listed as such.
     """
 
-    file: PageFile
-    source: str
-    metadata: PageFile | None = None
-    catalog: CatalogFile | None = None
+    file: Final[PageFile]
+    source: Final[str]
+    metadata: Final[PageFile | None] = None
+    catalog: Final[CatalogFile | None] = None
 
     @property
     def filename(self) -> str:

@@ -162,6 +162,16 @@ def test_texts_that_are_not_as_usual(text):
     compare(text.replace("@", X))
 
 
+def test_too_little_repeats():
+    def text(count):
+        return json.dumps({"variants": {f"l{n}": {"x": {"f": [f"v{n}"]}} for n in range(count)}})
+
+    for count in (900, 4000):
+        compare(text(count))
+    assert load(text(900)).listed is not None
+    assert load(text(4000)).listed is None
+
+
 def test_deep_nesting():
     for piece in ("[", '{"x": '):
         with pytest.raises(RecursionError):

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 from typing import NamedTuple
 
 from ..gc_pause import paused
@@ -125,11 +126,14 @@ class Ranking:
             features: list[tuple[int, str, tuple[str, ...]]] = []
             for feature, values in properties.get(namespace, {}).items():
                 by_value = places.get(feature, {})
-                kept = sorted((v for v in values if v in by_value), key=by_value.__getitem__)
+                # Calls in C, as there may be a million values.
+                kept = list(filter(by_value.__contains__, values))
                 if kept:
+                    kept.sort(key=by_value.__getitem__)
                     features.append((by_value[kept[0]], feature, tuple(kept)))
             if features:
-                supported[namespace] = {feature: kept for _, feature, kept in sorted(features)}
+                features.sort()
+                supported[namespace] = {feature: kept for _, feature, kept in features}
         return supported
 
     def reasons(self, label: str) -> tuple[Reason, ...]:
@@ -264,7 +268,10 @@ def _best(features: Features, table: Mapping[str, Mapping[str, int]]) -> list[in
     best = []
     for feature, values in features.items():
         indices = table.get(feature, {})
-        index = min([indices.get(value, _END) for value in values], default=_END)
+        if len(values) == 1:
+            index = indices.get(values[0], _END)
+        else:
+            index = min(map(indices.get, values, repeat(_END)), default=_END)
         if index == _END:
             return None
         best.append(index)

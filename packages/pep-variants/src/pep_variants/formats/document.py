@@ -4,7 +4,8 @@ Thousands of variants list a few hundred different tables of features, as the sa
 that text at its closing braces and looking the pieces up takes less time than parsing all of it,
 and what is equal becomes one object, which is checked and judged once.
 
-A document that is written in another way than JSON libraries write it is parsed as a whole.
+A document that is written in another way than JSON libraries write it, or in which little repeats,
+is parsed as a whole.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 
 _VARIANTS = re.compile(r'(?<!\\)"variants"[ \t\n\r]*:[ \t\n\r]*\{')
 _SPACE = " \t\n\r"
+_DIFFERENT = 1000
 _BETWEEN_LABELS = re.compile(r"[ \t\n\r]*:[ \t\n\r]*\0[ \t\n\r]*,[ \t\n\r]*")
 _decode = json.JSONDecoder().raw_decode
 
@@ -120,6 +122,8 @@ def _variants(
             try:
                 item = known[rest]
             except KeyError:
+                if len(first) + len(later) > _DIFFERENT + len(heads) // 2:
+                    raise _Unusual from None  # too little repeats
                 item = known[rest] = _namespace(rest, len(heads), "," if known is later else "")
             if item is None:
                 break

@@ -130,26 +130,31 @@ class PropertyTree(Tree):
         for feature, values in features.items():
             if feature not in self._features:
                 self._features.add(self.name(feature, path, NAME, "feature"))
-            if not self._are_values(values):
-                if not self.names(values, f"{path}.{feature}", VALUE, unique=False):
-                    raise self.error(f"{path}.{feature}", "needs at least one value")
-                self._values.update(values)
-            if len(values) > 1:
-                # Lists usually are in order, which a set would undo.
-                values = dict.fromkeys(sorted(values))
-            checked[feature] = tuple(values)
+            distinct = self._distinct(values, f"{path}.{feature}")
+            if len(distinct) > 1:
+                # Lists usually are in order and have no value twice, so that sorting is quick.
+                values = sorted(values if len(distinct) == len(values) else distinct)
+                checked[feature] = tuple(values)
+            else:
+                checked[feature] = tuple(distinct)
         return checked
 
-    def _are_values(self, values: object) -> bool:
-        """Return whether *values* is a list of values that were all checked before."""
+    def _distinct(self, values: object, path: str) -> set[str]:
+        """Return *values*, a list of at least one feature value, as a set."""
         try:
-            return (
-                type(values) is list
-                and 0 < len(values) <= limits.VALUES
-                and self._values.issuperset(values)
-            )
+            if type(values) is list and 0 < len(values) <= limits.VALUES:
+                distinct = set(values)
+                new = distinct - self._values
+                if not new:
+                    return distinct
+                if all_match(VALUE_CHARACTERS, new, limits.VALUE_LENGTH):
+                    self._values |= new
+                    return distinct
         except TypeError:  # a list or a table in it
-            return False
+            pass
+        if not self.names(values, path, VALUE, unique=False):
+            raise self.error(path, "needs at least one value")
+        raise AssertionError(f"{shortened(values)} is accepted one by one, but not as a whole")
 
 
 def all_match(characters: re.Pattern[str], items: Collection[str], length: int) -> bool:

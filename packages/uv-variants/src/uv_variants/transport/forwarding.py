@@ -21,6 +21,7 @@ from variants_index.http.user_proxies import InvalidProxy, UserProxy
 
 from ..errors import UvVariantsError
 from .connecting import cause
+from .connections import Connections
 from .network_backend import AsyncioBackend
 from .request_head import BadRequest
 from .route import Receive, Scope, Send
@@ -29,10 +30,8 @@ if TYPE_CHECKING:
     from .outbound import Outbound
 
 _TIMEOUTS: Final = {"connect": 30.0, "read": 120.0, "write": 120.0, "pool": 60.0}
-_POOLS: Final = 16
+_WAYS: Final = 16
 """Different ways to the outside (proxy, certificates) whose connections are kept."""
-_CONNECTIONS: Final = 256
-_IDLE_CONNECTIONS: Final = 32
 _IDLE_SECONDS: Final = 15.0
 
 HOP_BY_HOP: Final = frozenset(
@@ -152,13 +151,13 @@ class Forwarder:
     """Sends requests on; belongs to one event loop."""
 
     def __init__(self) -> None:
-        self._pools: OrderedDict[object, httpcore.AsyncConnectionPool] = OrderedDict()
+        self._ways: OrderedDict[object, Connections] = OrderedDict()
 
     async def close(self) -> None:
         """Close all connections."""
-        while self._pools:
+        while self._ways:
             with contextlib.suppress(RuntimeError):
-                await self._pools.popitem()[1].aclose()
+                await self._ways.popitem()[1].close()
 
     async def forward(self, scope: Scope, receive: Receive, send: Send, outbound: Outbound) -> None:
         """Send a request on, and its response back; 502 or 504 with the cause if there is none."""
@@ -201,12 +200,12 @@ class Forwarder:
             proxy = outbound.proxy(scheme, host)
             is_plain = scheme == "http" and proxy is None
             tls = None if is_plain else outbound.tls(host, port)
-            pool = self._pool(proxy, outbound, tls)
+            connections = self._way(proxy, outbound, tls)
         except (InvalidProxy, OSError) as error:
             raise ForwardingFailed(f"{place}: {cause(error)}") from None
         for attempt in (1, 2):
             try:
-                response = await pool.handle_async_request(request)
+                response = await connections.send(request)
                 break
             except (httpcore.RemoteProtocolError, ssl.SSLError) as error:
                 # The upstream may close a kept connection just when it gets a request.
@@ -229,26 +228,25 @@ class Forwarder:
             raise ForwardingFailed(f"the proxy {proxy.place}: wants user name and password")
         return Answer(response, place)
 
-    def _pool(
+    def _way(
         self, proxy: UserProxy | None, outbound: Outbound, tls: ssl.SSLContext | None
-    ) -> httpcore.AsyncConnectionPool:
+    ) -> Connections:
         key = (proxy, tls)
-        pool = self._pools.get(key)
-        if pool is None:
-            pool = httpcore.AsyncConnectionPool(
-                ssl_context=tls,
-                proxy=_proxy(proxy, outbound),
-                network_backend=_backend(proxy),
-                max_connections=_CONNECTIONS,
-                max_keepalive_connections=_IDLE_CONNECTIONS,
-                keepalive_expiry=_IDLE_SECONDS,
+        way = self._ways.get(key)
+        if way is None:
+            way = self._ways[key] = Connections(
+                httpcore.AsyncConnectionPool(
+                    ssl_context=tls,
+                    proxy=_proxy(proxy, outbound),
+                    network_backend=_backend(proxy),
+                    keepalive_expiry=_IDLE_SECONDS,
+                )
             )
-            self._pools[key] = pool
-            if len(self._pools) > _POOLS:
+            if len(self._ways) > _WAYS:
                 # Requests in progress keep their connections; idle ones end with the object.
-                self._pools.popitem(last=False)
-        self._pools.move_to_end(key)
-        return pool
+                self._ways.popitem(last=False)
+        self._ways.move_to_end(key)
+        return way
 
 
 async def while_connected(receive: Receive, work: Coroutine[Any, Any, None]) -> None:

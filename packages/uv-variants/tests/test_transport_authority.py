@@ -177,6 +177,7 @@ def test_a_bundle_is_written_once(authority):
 
 def test_bundles_that_nothing_uses_are_removed(tmp_path, authority):
     old, new = authority.bundle({}), authority.roots({})
+    assert authority.files({}) == (old, new)
     os.utime(old, (0, 0))
     roots = tmp_path / "roots.pem"
     roots.write_bytes(authority.certificate)

@@ -108,8 +108,7 @@ class Daemon:
 
     def _certificates(self, settings: SessionSettings) -> tuple[Path, Path]:
         system = settings.system_certs
-        bundle = self._authority.bundle(settings.environ, system=system)
-        roots = self._authority.roots(settings.environ, system=system)
+        bundle, roots = self._authority.files(settings.environ, system=system)
         if self._made is None:
             given = settings.environ.get("SSL_CERT_FILE", "")
             import certifi

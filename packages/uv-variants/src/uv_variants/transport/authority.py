@@ -125,6 +125,15 @@ class Authority:
         """Return the file for ``SSL_CERT_FILE`` of a child: `roots` and this authority."""
         return self._bundle(self.certificate + trusted_roots(environ, system=system))
 
+    def files(self, environ: Mapping[str, str], *, system: bool = False) -> tuple[Path, Path]:
+        """Return `bundle` and `roots`; what they are made from is read once.
+
+        Raises:
+            AuthorityFailed: a file cannot be read or written; the message names it.
+        """
+        trusted = trusted_roots(environ, system=system)
+        return self._bundle(self.certificate + trusted), self._bundle(trusted)
+
     def _bundle(self, data: bytes) -> Path:
         path = self._folder / f"trusted-{hashlib.sha256(data).hexdigest()[:32]}.pem"
         try:

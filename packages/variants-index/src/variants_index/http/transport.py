@@ -160,7 +160,7 @@ class RoutingTransport(httpx.BaseTransport):
         self._environ = environ
         self._policy = policy
         self._lock = threading.Lock()
-        self._routes: dict[tuple[str | None, bool], httpx.HTTPTransport] = {}
+        self._routes: dict[tuple[str | None, bool, bool], httpx.HTTPTransport] = {}
         self._known: dict[Origin, tuple[httpx.HTTPTransport, bool]] = {}
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -174,7 +174,7 @@ class RoutingTransport(httpx.BaseTransport):
             # Once per origin: asking the system takes as long as a small request.
             if origin not in self._known:
                 trusted = _trusted(request.url, self._sources.trusted_hosts)
-                key = (self._proxy(request.url), trusted)
+                key = (self._proxy(request.url), trusted, request.url.scheme == "https")
                 if key not in self._routes:
                     self._routes[key] = self._route(*key)
                 self._known[origin] = self._routes[key], key[0] is not None
@@ -192,9 +192,14 @@ class RoutingTransport(httpx.BaseTransport):
         for route in self._routes.values():
             route.close()
 
-    def _route(self, proxy: str | None, trusted: bool) -> httpx.HTTPTransport:
+    def _route(self, proxy: str | None, trusted: bool, secure: bool) -> httpx.HTTPTransport:
+        if secure or proxy is not None:
+            context = tls_context(self._sources, self._environ, verify=not trusted)
+        else:
+            # No connection has TLS. Reading certificates would take 17 ms; this trusts none.
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         route = httpx.HTTPTransport(
-            verify=tls_context(self._sources, self._environ, verify=not trusted),
+            verify=context,
             limits=_CONNECTIONS,
             proxy=proxy,
             trust_env=False,

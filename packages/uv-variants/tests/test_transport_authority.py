@@ -155,6 +155,14 @@ def test_which_roots_are_trusted(tmp_path, authority):
     assert certificates(trusted_roots({"SSL_CERT_FILE": str(ours)})) == 1
     assert certificates(trusted_roots({"SSL_CERT_DIR": str(folder)})) == 1
     assert certificates(trusted_roots({"SSL_CERT_FILE": str(tmp_path / "missing")})) == mozilla
+    # What is kept of a file counts while it is unchanged.
+    ours.write_bytes(2 * ours.read_bytes())
+    assert certificates(trusted_roots({"SSL_CERT_FILE": str(ours)})) == 2
+    (folder / "a.pem").unlink()
+    assert certificates(trusted_roots({"SSL_CERT_DIR": str(folder)})) == 1
+    os.replace(ours, folder / "same.0")
+    assert certificates(trusted_roots({"SSL_CERT_DIR": str(folder)})) == 2
+    ours.write_bytes((folder / "same.0").read_bytes())
     # Keys in such a file stay there.
     assert b"PRIVATE" not in trusted_roots({"SSL_CERT_FILE": str(ours)})
 

@@ -48,6 +48,10 @@ _KEYCHAINS = (
 )
 
 
+_kept: dict[Path, tuple[tuple[int, ...], bytes]] = {}
+"""Certificates by the file that they were read from, and the state of that file."""
+
+
 class NoCertificates(UvVariantsError):
     """A file with trusted certificates cannot be used."""
 
@@ -118,13 +122,36 @@ def remove_old(folder: Path, pattern: str, days: float) -> None:
 
 def _certificates(path: Path, source: str) -> bytes:
     try:
-        data = read_regular(path, LIMIT).data
+        found = _read(path)
     except OSError as error:
         raise NoCertificates(f"{path} ({source}): {error.strerror}") from None
-    found = _only_certificates(data)
     if not found:
         raise NoCertificates(f"{path} ({source}): no certificate in it: it must have PEM blocks")
     return found
+
+
+def _read(path: Path) -> bytes:
+    """Return the certificates in the file at *path*; read again only if it has changed.
+
+    A daemon needs them for each command. The 290 files of a directory of the system take 15 ms.
+
+    Raises:
+        OSError: it cannot be read, or is no file.
+    """
+    known = _kept.get(path)
+    if known is not None and known[0] == _state(path.stat()):
+        return known[1]
+    data, status = read_regular(path, LIMIT)
+    found = _only_certificates(data)
+    if len(_kept) > FILES:
+        _kept.clear()
+    _kept[path] = _state(status), found
+    return found
+
+
+def _state(status: os.stat_result) -> tuple[int, ...]:
+    changed = (status.st_mtime_ns, status.st_ctime_ns)
+    return (status.st_dev, status.st_ino, status.st_size, *changed)
 
 
 def _only_certificates(data: bytes) -> bytes:
@@ -140,7 +167,7 @@ def _folder(folder: Path) -> bytes:
     found: dict[bytes, None] = {}
     for path in paths:
         try:
-            data = _only_certificates(read_regular(path, LIMIT).data)
+            data = _read(path)
         except OSError:
             continue  # a broken link, as directories of the system have them
         found[data] = None  # most are there twice, by name and by hash

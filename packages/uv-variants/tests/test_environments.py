@@ -61,6 +61,7 @@ def test_uv_is_asked_for_interpreters(tmp_path):
     uv.write_text(f'#!/bin/sh\ncase "$*" in *--system*) echo {BASE};; *) echo {inside};; esac\n')
     uv.chmod(0o755)
     assert search(f"pip install --python {inside} x", tmp_path, uv=str(uv)) == ["env"]
+    assert search(f"pip install --python {inside} x", tmp_path) == ["env"]  # without asking
     settings = {"python": "3.12"}
     assert search("pip sync r.txt", tmp_path, uv=str(uv), settings=settings) == ["env"]
     (system,) = search("pip install --system x", tmp_path, uv=str(uv))

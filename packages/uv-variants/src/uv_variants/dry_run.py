@@ -10,8 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from packaging.utils import canonicalize_name
-
+from .project_names import normalized
 from .site_packages import Installed, installed_without_variant
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def run_and_read(command: Sequence[str], environ: Mapping[str, str]) -> tuple[in
     def read(line: bytes) -> None:
         match = _TAKEN.fullmatch(_STYLE.sub(b"", line))
         if match is not None:
-            planned.append((canonicalize_name(match[1].decode()), match[2].decode()))
+            planned.append((normalized(match[1].decode()), match[2].decode()))
 
     if sys.stderr.isatty() and not environ.get("NO_COLOR"):
         environ = {"FORCE_COLOR": "1", **environ}

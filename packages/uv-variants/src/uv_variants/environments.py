@@ -113,6 +113,11 @@ class Search:
         return self._of_interpreter(["--script", str(script), *self._common()])
 
     def _of_interpreter(self, arguments: list[str]) -> Path | None:
+        named = Path(arguments[-1])
+        if named.is_absolute() and named.is_file() and arguments[0] != "--script":
+            root = named.parent.parent
+            if (root / "pyvenv.cfg").is_file():
+                return root  # an interpreter of an environment: uv would say the same, in 20 ms
         found = self._output([self.uv, "python", "find", *arguments])
         if not found:
             return None

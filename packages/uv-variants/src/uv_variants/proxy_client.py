@@ -331,11 +331,11 @@ class Choices:
 
     def of_installed(self, installed: Installed) -> VersionChoice | None:
         """Return the choice for the version that is *installed*, None without one."""
+        versions = self.of(installed.name)
+        if not versions or installed.version in versions:
+            return versions.get(installed.version)
         from pep_variants.model.filename import read_version
 
-        versions = self.of(installed.name)
-        if installed.version in versions:
-            return versions[installed.version]
         wanted = read_version(installed.version)
         if wanted is None:
             return None

@@ -21,11 +21,13 @@ from pep_variants.sources import Sources
 from .addresses import AddressPolicy
 from .connections import GuardedBackend, GuardedStream
 from .credentials import Credentials, find_credentials, split_credentials
+from .kept_connections import KeptConnections
 from .user_proxies import proxy_for
 
 _UNAUTHORIZED = 401
 _PORTS = {"http": 80, "https": 443}
-_CONNECTIONS = httpx.Limits(max_connections=32, max_keepalive_connections=32)
+_CONNECTIONS = 32
+"""Connections at a time, of one way to the outside."""
 
 OWN_CREDENTIALS = "pep_variants.credentials"
 """Extension of a request: the credentials in its own URL, for this request only."""
@@ -200,13 +202,13 @@ class RoutingTransport(httpx.BaseTransport):
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         route = httpx.HTTPTransport(
             verify=context,
-            limits=_CONNECTIONS,
             proxy=proxy,
             trust_env=False,
         )
         # httpx has no argument for the backend of its pool. The proxy may have any address.
         pool: httpcore.ConnectionPool = route._pool
         pool._network_backend = GuardedBackend(None if proxy else self._policy)
+        route._pool = KeptConnections(pool, _CONNECTIONS)  # type: ignore[assignment]
         return route
 
     def _proxy(self, url: httpx.URL) -> str | None:

@@ -396,6 +396,8 @@ class TestClients:
         assert listed(before) == {"py3-none-any": "cu128"}
         assert listed(after) == {"py3-none-any": "null"}
         assert registered(proxy, "box").key == after.key
+        path.write_text(f"{write_platform(NVIDIA, 'me')}# another size and time")
+        assert registered(proxy, "box").key == before.key
 
     def test_files_of_a_named_platform_are_not_immutable(self, upstream, start, tmp_path):
         path = tmp_path / "box.toml"

@@ -1,4 +1,4 @@
-"""Instructions of what has to be light: the engine, starts of Python, commands, the proxy, and pip.
+"""Instructions of what has to be light: the engine, starts of Python, commands, the proxy, pip.
 
 Counted, see `benchmarks.instructions`; `make bench-compare` fails where a line grew. Where a line
 is about what is added to something, ours is the difference.
@@ -32,6 +32,16 @@ ranked(small), json.loads(small)
 """Everything is imported and was called once, with other metadata."""
 _COMMAND = "import sys; sys.argv[0] = 'variants'; from variants_cli.main import main; main()"
 
+_UV = """\
+import os, sys
+os.environ["VARIANTS_UV"] = sys.executable
+os.execve = lambda *_: 0
+sys.argv[0] = "uv-variants"
+from uv_variants.main import main
+main()
+"""
+"""The command up to the moment at which it would become uv, whose instructions nobody counts."""
+
 
 def rows() -> Iterator[Row]:
     """Count."""
@@ -42,6 +52,7 @@ def rows() -> Iterator[Row]:
         folder = Path(name)
         yield from _engine(found, folder)
         yield from _commands(found, folder)
+        yield from _uv(found, folder)
         yield from _proxy(found, folder)
         yield from _pip(found, folder)
 
@@ -77,6 +88,18 @@ def _commands(found: Counter, folder: Path) -> Iterator[Row]:
         ("import pep_variants", "import pep_variants"),
         ("variants detect", _COMMAND, "detect"),
         ("variants rank, 59 variants", _COMMAND, "rank", metadata),
+    ):
+        yield Row(f"{what}, more than", counted(code, *args) - base, base, UNIT, "python -c pass")
+
+
+def _uv(found: Counter, folder: Path) -> Iterator[Row]:
+    def counted(code: str, *args: str) -> float:
+        return found.count([sys.executable, "-c", code, *args], folder, folder)
+
+    base = counted("pass")
+    for what, code, *args in (
+        ("uv-variants pip list", _UV, "pip", "list"),
+        ("uv-variants lock, its imports", "import uv_variants.invocation, uv_variants.run"),
     ):
         yield Row(f"{what}, more than", counted(code, *args) - base, base, UNIT, "python -c pass")
 

@@ -152,7 +152,7 @@ class Plugins:
         self._seen.add(wanted)
         provider = ProviderInfo(wanted.requires, wanted.plugin_api)
         environment = self._detector.environment()
-        if find_known(wanted.namespace, provider, environment) is not None:
+        if find_known(wanted.namespace, provider, lambda: environment) is not None:
             return
         if isinstance(self._runner.judge(provider, environment), Refused):
             return

@@ -166,7 +166,7 @@ def _providers(texts: Iterable[str], namespaces: Sequence[str]) -> Mapping[str, 
         provider = ProviderInfo(requires=(requirement,))
         # Without its marker, which does not have to hold on this machine.
         plain = ProviderInfo(requires=(requirement.partition(";")[0],))
-        known = find_known(namespace, plain, {})
+        known = find_known(namespace, plain, dict)
         if known is not None:
             # Some installers know these packages only by their full endpoint.
             provider = replace(provider, plugin_api=known.plugin_apis[0])

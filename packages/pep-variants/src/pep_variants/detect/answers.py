@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,8 +11,9 @@ from ..model.platform import Support
 if TYPE_CHECKING:
     from .providers.base import Provider
     from .registry import KnownProvider
+from ..logs import Logger
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 
 def ask_known(known: KnownProvider, implementation: Provider | None = None) -> Support:

@@ -6,13 +6,14 @@ collects them, from all threads, for those who explain a detection.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-_logger = logging.getLogger(__name__)
+from ..logs import Logger
+
+_logger = Logger(__name__)
 _PACKAGE = __name__.rpartition(".")[0]
 
 
@@ -46,35 +47,33 @@ def tried(place: str, answer: str, *, found: bool = False) -> None:
 
 def are_recorded() -> bool:
     """Return whether attempts are wanted, for a provider that has to look again to report one."""
-    return _logger.isEnabledFor(logging.DEBUG)
+    return _logger.asked_for_all()
 
 
 @contextmanager
 def recorded() -> Iterator[Trail]:
     """Yield what is tried while the context lasts; warnings go there only, not to the terminal."""
+    import logging
+
     trail = Trail()
-    collector = _Collector(trail)
-    package = logging.getLogger(_PACKAGE)
-    propagate, level = package.propagate, _logger.level
+
+    class Collector(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            attempt = getattr(record, "attempt", None)
+            if isinstance(attempt, Attempt):
+                trail.attempts.append(attempt)
+            elif record.levelno >= logging.WARNING:
+                trail.warnings.append(record.getMessage())
+
+    collector = Collector()
+    package, logger = logging.getLogger(_PACKAGE), _logger.real()
+    propagate, level = package.propagate, logger.level
     package.addHandler(collector)
     package.propagate = False
-    _logger.setLevel(logging.DEBUG)
+    logger.setLevel(logging.DEBUG)
     try:
         yield trail
     finally:
         package.removeHandler(collector)
         package.propagate = propagate
-        _logger.setLevel(level)
-
-
-class _Collector(logging.Handler):
-    def __init__(self, trail: Trail) -> None:
-        super().__init__()
-        self._trail = trail
-
-    def emit(self, record: logging.LogRecord) -> None:
-        attempt = getattr(record, "attempt", None)
-        if isinstance(attempt, Attempt):
-            self._trail.attempts.append(attempt)
-        elif record.levelno >= logging.WARNING:
-            self._trail.warnings.append(record.getMessage())
+        logger.setLevel(level)

@@ -9,7 +9,6 @@ notice if the user wants failing plugins skipped.
 
 from __future__ import annotations
 
-import logging
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -17,19 +16,20 @@ from typing import TYPE_CHECKING
 
 from ..choose.preferences import SKIP, Preferences
 from ..errors import PluginFailed, shortened
+from ..logs import Logger
 from ..model.platform import ELSEWHERE, Platform, Support
 from ..model.property import ABI_DEPENDENCY
 from .answers import ask_known
-from .plugins import PluginRunner, Refused
 from .registry import BUILTIN_NAMESPACES, KnownProvider, find_known
 
 if TYPE_CHECKING:
     from ..model.metadata import Metadata, ProviderInfo
+    from .plugins import PluginRunner
 
 PROVIDER_ID_LENGTH = 24
 """Hexadecimal digits of a `provider_id`: enough that none can be made to equal another one."""
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 # What `packaging` raises for markers and requirements that it cannot parse or evaluate; some of
 # its errors are not a ValueError, and older releases raise others.
@@ -181,7 +181,7 @@ class Detector:
                 return Support(notice="no provider is known for this namespace")
             return self._ask(namespace, known)
         try:
-            known = find_known(namespace, provider, self.environment())
+            known = find_known(namespace, provider, self.environment)
         except _UNUSABLE:
             known = None
         return self._ask(namespace, known or provider)
@@ -208,6 +208,8 @@ class Detector:
             return Support(notice="no provider is named for this namespace")
         if self._runner is None:
             return self._untrusted(provider)
+        from .plugins import Refused
+
         judgement = self._runner.judge(provider, self.environment())
         if isinstance(judgement, Refused):
             return _refused(judgement.reason, judgement.requirement)

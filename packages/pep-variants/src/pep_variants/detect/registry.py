@@ -8,9 +8,12 @@ else is a third-party plugin, which runs only if the user allows it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from ..model.metadata import ProviderInfo
@@ -125,14 +128,15 @@ metadata that leaves the choice of providers to the installer (PEP 825, formats 
 
 
 def find_known(
-    namespace: str, provider: ProviderInfo, environment: Mapping[str, str]
+    namespace: str, provider: ProviderInfo, environment: Callable[[], Mapping[str, str]]
 ) -> KnownProvider | None:
     """Return what stands in for *provider* of *namespace*, None if nothing does.
 
     Args:
         namespace: the namespace that the metadata gives the provider.
         provider: what the metadata says of it.
-        environment: PEP 508 marker environment; requirements that do not apply in it are dropped.
+        environment: gives the PEP 508 marker environment, if a requirement has a marker;
+            requirements that do not apply in it are dropped.
 
     Packages are matched by ``requires`` and ``plugin-api`` (providers draft): metadata may give the
     plugin any namespace. Exactly one package of the table may remain, with a specifier that
@@ -144,29 +148,86 @@ def find_known(
     """
     if provider.builtin is not None:
         return BUILTIN_NAMESPACES.get(namespace) if provider.builtin == namespace else None
-    from packaging.requirements import Requirement
-    from packaging.utils import canonicalize_name
-
-    try:
-        requirements = [
-            (str(canonicalize_name(requirement.name)), requirement)
-            for requirement in map(Requirement, provider.requires)
-            if requirement.marker is None or requirement.marker.evaluate(dict(environment))
-        ]
-    except (ValueError, LookupError, RecursionError):  # what packaging raises
-        return None
-    packages = {name for name, _ in requirements if name in _BY_PACKAGE}
+    requirements = _plain(provider.requires) or _any(provider.requires, environment)
+    packages = {wanted.name for wanted in requirements if wanted.name in _BY_PACKAGE}
     if len(packages) != 1:
         return None
     known = _BY_PACKAGE[packages.pop()]
-    endpoint = provider.plugin_api or requirements[0][0].replace("-", "_")
+    endpoint = provider.plugin_api or requirements[0].name.replace("-", "_")
     if endpoint not in known.plugin_apis:
         return None
-    for name, requirement in requirements:
-        if name == known.package and (
-            requirement.url
-            or requirement.extras
-            or not requirement.specifier.contains(known.stands_for, prereleases=True)
-        ):
+    for wanted in requirements:
+        if wanted.name == known.package and not wanted.admits(known.stands_for):
             return None
     return known
+
+
+class _Wanted(NamedTuple):
+    """A requirement: its normalized name, and whether it admits a version."""
+
+    name: str
+    admits: Callable[[str], bool]
+
+
+def _any(
+    requires: Iterable[str], environment: Callable[[], Mapping[str, str]]
+) -> Sequence[_Wanted]:
+    """Return those of *requires* that apply in *environment*; none if one cannot be read."""
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    def wanted(requirement: Requirement) -> _Wanted:
+        def admits(version: str) -> bool:
+            if requirement.url or requirement.extras:
+                return False
+            return requirement.specifier.contains(version, prereleases=True)
+
+        return _Wanted(str(canonicalize_name(requirement.name)), admits)
+
+    try:
+        return [
+            wanted(requirement)
+            for requirement in map(Requirement, requires)
+            if requirement.marker is None or requirement.marker.evaluate(dict(environment()))
+        ]
+    except (ValueError, LookupError, RecursionError):  # what packaging raises
+        return []
+
+
+_VERSION = r"[0-9]{1,9}(?:\.[0-9]{1,9})*"
+_CLAUSE = rf"(<=|>=|==|!=|<|>)[ \t]*({_VERSION})[ \t]*"
+_PLAIN = (
+    r"[ \t]*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)[ \t]*"
+    rf"((?:{_CLAUSE})?(?:,[ \t]*{_CLAUSE})*)"
+)
+_COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt, "<=": operator.le, "==": operator.eq,
+    "!=": operator.ne, ">=": operator.ge, ">": operator.gt,
+}  # fmt: skip
+
+
+def _plain(requires: Iterable[str]) -> Sequence[_Wanted]:
+    """Return *requires* if all are names and comparisons with final releases, else none.
+
+    Most are; loading `packaging` for them takes 60 million instructions (15 ms).
+    """
+    found = []
+    for text in requires:
+        match = re.fullmatch(_PLAIN, text)
+        if match is None or match[2].startswith(","):
+            return ()
+        name = re.sub("[-_.]+", "-", match[1]).lower()
+        found.append(_Wanted(name, partial(_all_hold, re.findall(_CLAUSE, match[2]))))
+    return found
+
+
+def _all_hold(clauses: Iterable[tuple[str, str]], version: str) -> bool:
+    return all(_COMPARE[sign](_release(version), _release(than)) for sign, than in clauses)
+
+
+def _release(version: str) -> Sequence[int]:
+    """Return the numbers of a final release, without zeros at its end, which do not count."""
+    numbers = [int(number) for number in version.split(".")]
+    while numbers and not numbers[-1]:
+        numbers.pop()
+    return numbers

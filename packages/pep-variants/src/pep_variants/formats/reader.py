@@ -7,7 +7,6 @@ value. Nothing else in the project interprets these files.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from .. import limits
 from ..errors import MetadataError, UnsupportedSchema, printable, redacted, shortened
 from ..gc_pause import paused
+from ..logs import Logger
 from ..model.generation import BY_SHAPE, Generation, UnknownSchema, generation_of, schema_version
 from ..model.label import LABEL, LABEL_CHARACTERS, NULL_LABEL, ZERO_LABEL
 from ..model.metadata import Metadata, ProviderInfo
@@ -24,7 +24,7 @@ from .properties import PropertyTree, all_match
 from .providers import ProviderReader
 from .tree import Tree
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 _LARGE = 100_000
 

@@ -128,7 +128,7 @@ def _known_provider(namespace: str, metadata: Metadata) -> KnownProvider | None:
         return None if metadata.providers else BUILTIN_NAMESPACES.get(namespace)
     # Without markers: this is not about the machine that it is checked on.
     requires = tuple(text.partition(";")[0] for text in provider.requires)
-    return find_known(namespace, replace(provider, requires=requires), {})
+    return find_known(namespace, replace(provider, requires=requires), dict)
 
 
 def _check_raw_values(tree: dict[str, Any], file: str, prefix: str) -> Iterator[Finding]:

@@ -6,7 +6,6 @@ only when needed, as it costs tens of milliseconds.
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import warnings
@@ -23,8 +22,9 @@ from .cpu_cache import Cpu
 
 if TYPE_CHECKING:
     from archspec.cpu import Microarchitecture
+from ...logs import Logger
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 ON = ("on",)
 """The only value of a feature that stands for a CPU extension."""

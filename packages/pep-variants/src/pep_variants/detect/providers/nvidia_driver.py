@@ -8,7 +8,6 @@ NVML does not tell there later, or in a container that holds a MIG slice alone.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import warnings
 from collections.abc import Iterable, Mapping
@@ -16,10 +15,11 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import NamedTuple
 
+from ...logs import Logger
 from ..attempts import tried
 from .libraries import load
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 Pair = tuple[int, int]
 """Major and minor number, of a CUDA version or a compute capability."""

@@ -10,19 +10,22 @@ import base64
 import csv
 import hashlib
 import io
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import NamedTuple
 
 from ..errors import InvalidWheel
-from ..frozen import dataclass
 from ..limits import WHEEL_ENTRIES
 
 RECORD_FILE = "RECORD"
 SIGNATURE_FILES = ("RECORD.jws", "RECORD.p7s")
 """Signatures over RECORD. RECORD does not list them, and any change to it invalidates them."""
 
+# Quotes, other line ends, and what some Pythons refuse.
+_NOT_PLAIN = re.compile(r'["\r\0]')
 
-@dataclass(frozen=True)
-class Row:
+
+class Row(NamedTuple):
     """One line of RECORD.
 
     Attributes:
@@ -145,6 +148,26 @@ def _row(line: str) -> Row:
 
 
 def _rows(text: str) -> Iterator[Row]:
+    """Yield the rows of *text*; raises `csv.Error` or ValueError."""
+    return _csv_rows(text) if _NOT_PLAIN.search(text) else _plain_rows(text)
+
+
+def _plain_rows(text: str) -> Iterator[Row]:
+    """Yield what `_csv_rows` does of *text* that is plain, in half the time."""
+    for number, line in enumerate(io.StringIO(text, newline="\n"), 1):
+        if len(line) > csv.field_size_limit():
+            list(csv.reader([line], strict=True))  # refuses a field that is longer
+        fields = line.removesuffix("\n").split(",")
+        if len(fields) == 3:
+            path, digest, size = fields
+            yield Row(path, digest, size, line)
+        elif fields == [""]:
+            yield Row("", "", "", line)
+        else:
+            raise _columns(number, len(fields))
+
+
+def _csv_rows(text: str) -> Iterator[Row]:
     consumed: list[str] = []
 
     def lines() -> Iterator[str]:
@@ -155,7 +178,11 @@ def _rows(text: str) -> Iterator[Row]:
 
     for number, fields in enumerate(csv.reader(lines(), strict=True), 1):
         if fields and len(fields) != 3:
-            raise ValueError(f"line {number} has {len(fields)} columns instead of 3")
+            raise _columns(number, len(fields))
         path, digest, size = fields or ("", "", "")  # empty lines are kept, too
         yield Row(path, digest, size, "".join(consumed))
         consumed.clear()
+
+
+def _columns(number: int, found: int) -> ValueError:
+    return ValueError(f"line {number} has {found} columns instead of 3")

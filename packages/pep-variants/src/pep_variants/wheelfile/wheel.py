@@ -21,7 +21,7 @@ from .zip_reading import open_zip, read_entry
 
 if TYPE_CHECKING:
     import zipfile
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ..model.metadata import Metadata
 
@@ -29,6 +29,7 @@ VARIANT_FILE = "variant.json"
 """Name of the variant metadata inside the dist-info folder (PEP 825, "Variant metadata")."""
 
 DIST_INFO_SUFFIX = ".dist-info"
+_IN_DIST_INFO = f"{DIST_INFO_SUFFIX}/"
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,13 @@ class WheelContents:
     Attributes:
         archive: the archive, with a directory within the limits; `open_wheel` closes it.
         dist_info: name of its dist-info folder, without a slash.
+        entries: those in the folder, and maybe others, by path.
         source: path or URL for messages, without credentials.
     """
 
     archive: zipfile.ZipFile
     dist_info: str
+    entries: Mapping[str, Sequence[zipfile.ZipInfo]]
     source: str
 
     def read(self, name: str, limit: int = DOCUMENT_BYTES) -> bytes | None:
@@ -57,7 +60,7 @@ class WheelContents:
                 compressed with anything but deflate.
         """
         path = f"{self.dist_info}/{name}"
-        entries = [info for info in self.archive.infolist() if info.filename == path]
+        entries = self.entries.get(path)
         if not entries:
             return None
         if len(entries) > 1:
@@ -132,15 +135,17 @@ def _open_archive(
 ) -> Iterator[WheelContents]:
     source = redacted(source)
     with open_zip(stream, source) as archive:
-        yield WheelContents(archive, _find_dist_info(archive, source, expected), source)
+        entries: dict[str, list[zipfile.ZipInfo]] = {}
+        for info in archive.infolist():
+            if _IN_DIST_INFO in info.filename:
+                entries.setdefault(info.filename, []).append(info)
+        dist_info = _find_dist_info(entries, source, expected)
+        yield WheelContents(archive, dist_info, entries, source)
 
 
-def _find_dist_info(archive: zipfile.ZipFile, source: str, expected: WheelFilename | None) -> str:
-    folders = {
-        folder
-        for folder, slash, _ in (info.filename.partition("/") for info in archive.infolist())
-        if slash and folder.endswith(DIST_INFO_SUFFIX)
-    }
+def _find_dist_info(paths: Iterable[str], source: str, expected: WheelFilename | None) -> str:
+    folders = {path.partition("/")[0] for path in paths}
+    folders = {folder for folder in folders if folder.endswith(DIST_INFO_SUFFIX)}
     if len(folders) != 1:
         found = ", ".join(map(shortened, sorted(folders)[:3])) or "none"
         raise InvalidWheel(

@@ -29,7 +29,6 @@ ARCHIVE_ERRORS = (
 """What `zipfile` raises for damaged or hostile archives."""
 
 _ENTRY = b"PK\x01\x02"
-_CHUNK = 64 * 1024
 
 
 def open_zip(stream: IO[bytes], source: str) -> zipfile.ZipFile:
@@ -47,7 +46,8 @@ def open_zip(stream: IO[bytes], source: str) -> zipfile.ZipFile:
         archive = zipfile.ZipFile(reader)
     except ARCHIVE_ERRORS as error:
         raise InvalidWheel(f"{source}: not a usable zip archive: {reason(error)}") from None
-    reader.opened = True
+    # From now on without checks: they are of the directory, and reads of entries are many.
+    archive.fp = stream
     return archive
 
 
@@ -64,27 +64,25 @@ def read_entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: int, sour
         InvalidWheel: it is larger than *limit*, damaged, encrypted, or compressed with anything
             but deflate.
     """
-    path = printable(info.filename[:200])
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         # The output of the other decompressors of `zipfile` cannot be limited.
-        raise InvalidWheel(f"{source}: {path} is compressed with something other than deflate")
-    too_large = InvalidWheel(
-        f"{source}: {path} is larger than {limit} bytes, the most that is read"
-    )
+        raise InvalidWheel(
+            f"{source}: {_name(info)} is compressed with something other than deflate"
+        )
     if info.file_size > limit:
-        raise too_large
-    parts = []
-    size = 0
+        raise InvalidWheel(
+            f"{source}: {_name(info)} is larger than {limit} bytes, the most that is read"
+        )
     try:
         with archive.open(info) as stream:
-            while chunk := stream.read(_CHUNK):
-                size += len(chunk)
-                if size > limit:
-                    raise too_large
-                parts.append(chunk)
+            # One more: of an empty entry, too, the checksum is compared when its end is seen.
+            return stream.read(info.file_size + 1)
     except ARCHIVE_ERRORS as error:
-        raise InvalidWheel(f"{source}: {path} cannot be read: {reason(error)}") from None
-    return b"".join(parts)
+        raise InvalidWheel(f"{source}: {_name(info)} cannot be read: {reason(error)}") from None
+
+
+def _name(info: zipfile.ZipInfo) -> str:
+    return printable(info.filename[:200])
 
 
 def reason(error: Exception) -> str:
@@ -93,15 +91,10 @@ def reason(error: Exception) -> str:
 
 
 class _DirectoryReader:
-    """A seekable file that refuses to read more than a directory within the limits.
-
-    Attributes:
-        opened: whether the directory has been read; later reads are not limited.
-    """
+    """A seekable file that refuses to read more than a directory within the limits."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
-        self.opened = False
 
     def seekable(self) -> bool:
         return True
@@ -113,8 +106,6 @@ class _DirectoryReader:
         return self._stream.seek(offset, whence)
 
     def read(self, size: int = -1) -> bytes:
-        if self.opened:
-            return self._stream.read(size)
         if size is None or size < 0:  # all up to the end of the file, to find the end record
             size = WHEEL_DIRECTORY_BYTES + 1
         if size > WHEEL_DIRECTORY_BYTES + 1:

@@ -27,7 +27,7 @@ from .index_pages import (
     Digests,
     FileDigest,
     check_listed,
-    digest_of_file,
+    digest_of,
     find_pages,
     read_listed,
 )
@@ -193,7 +193,10 @@ def _check_one(path: Path, *, listed: bool) -> tuple[CheckedWheel, dict[str, Fil
     wheel = CheckedWheel(path)
     known: dict[str, FileDigest] = {}
     try:
-        wheel = check_wheel(path)
+        with path.open("rb") as stream:
+            wheel = check_wheel(path, stream)
+            if listed:
+                known[os.fspath(path)] = digest_of(stream)
         beside = path.with_name(f"{path.name}.metadata")
         try:
             data: bytes | None = beside.read_bytes()
@@ -203,8 +206,6 @@ def _check_one(path: Path, *, listed: bool) -> tuple[CheckedWheel, dict[str, Fil
             known[os.fspath(beside)] = FileDigest(len(data), hashlib.sha256(data).hexdigest())
             if wheel.core_metadata not in (None, data):
                 wheel.findings.append(_other_core_metadata(path, beside))
-        if listed:
-            known[os.fspath(path)] = digest_of_file(path)
     except OSError as problem:
         return wheel, f"{problem.filename or path}: {problem.strerror or problem}"
     wheel.core_metadata = None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from pep_variants.urls import is_local, local_path
 from variants_index.errors import InvalidPage
@@ -15,6 +14,7 @@ from .finding import Finding, error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
 PAGES = {"index.html": HTML, "index.v1_json": JSON}
 """Names of project pages, and how they are read."""
@@ -53,21 +53,22 @@ class Digests:
         if path not in self._known:
             if not os.path.isfile(path):  # noqa: PTH113
                 return None
-            self._known[path] = digest_of_file(Path(path))
+            with open(path, "rb") as stream:  # noqa: PTH123
+                self._known[path] = digest_of(stream)
         return self._known[path]
 
 
-def digest_of_file(path: Path) -> FileDigest:
-    """Return size and SHA-256 of the file at *path*.
+def digest_of(stream: IO[bytes]) -> FileDigest:
+    """Return size and SHA-256 of a file, which is read from its start.
 
     Raises:
         OSError: it cannot be read.
     """
     digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while chunk := stream.read(_CHUNK):
-            digest.update(chunk)
-        return FileDigest(stream.tell(), digest.hexdigest())
+    stream.seek(0)
+    while chunk := stream.read(_CHUNK):
+        digest.update(chunk)
+    return FileDigest(stream.tell(), digest.hexdigest())
 
 
 def find_pages(directory: Path) -> list[Path]:

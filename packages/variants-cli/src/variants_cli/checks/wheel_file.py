@@ -65,8 +65,8 @@ def check_wheel(
 
     Args:
         path: where it is; for one that is elsewhere, its filename.
-        stream: its bytes, if they are elsewhere.
-        place: where that is.
+        stream: its bytes, if it is open or elsewhere; stays open.
+        place: where it is, if that is elsewhere.
 
     Raises:
         OSError: it cannot be read.
@@ -80,7 +80,8 @@ def check_wheel(
             error("invalid-filename", file, "", str(problem), "correct the name of the file")
         )
     try:
-        with open_wheel(path if stream is None else stream, file) as contents:
+        name = "" if place else path.name
+        with open_wheel(path if stream is None else stream, file, filename=name) as contents:
             data = contents.read(VARIANT_FILE)
             if data is not None:
                 place = f"{contents.dist_info}/{VARIANT_FILE}"

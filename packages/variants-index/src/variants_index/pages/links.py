@@ -56,7 +56,8 @@ class Links:
         if len(address) > limits.URL_CHARACTERS:
             return None
         plain = _PLAIN.fullmatch(address)
-        if plain is None or self._local:
+        # In a local path, percent-encoding can hide the name of another machine.
+        if plain is None or (self._local and "%" in address):
             return self._joined(address)
         prefix, path = plain.groups()
         start = self._good.get(prefix)

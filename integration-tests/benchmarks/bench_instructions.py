@@ -17,6 +17,7 @@ from support.index import served
 
 from .bench_engine import pytorch_matrix, random_file
 from .bench_pip import PACKAGES, PIP, plain_index
+from .bench_publish import fill
 from .instructions import MISSING, UNIT, Counter, counter
 from .proxy_calls import VERSIONS
 from .report import BenchmarkError, Row
@@ -53,6 +54,7 @@ def rows() -> Iterator[Row]:
         yield from _engine(found, folder)
         yield from _commands(found, folder)
         yield from _uv(found, folder)
+        yield from _publish(found, folder)
         yield from _proxy(found, folder)
         yield from _pip(found, folder)
 
@@ -102,6 +104,22 @@ def _uv(found: Counter, folder: Path) -> Iterator[Row]:
         ("uv-variants lock, its imports", "import uv_variants.invocation, uv_variants.run"),
     ):
         yield Row(f"{what}, more than", counted(code, *args) - base, base, UNIT, "python -c pass")
+
+
+def _publish(found: Counter, folder: Path) -> Iterator[Row]:
+    dist = folder / "dist"
+    dist.mkdir()
+    count = fill(dist, 1)
+
+    def counted(code: str, *args: str) -> float:
+        return found.count([sys.executable, "-c", code, *args], folder, folder)
+
+    base = counted("pass")
+    # Each is run once before: the index is there when it is counted.
+    for command in (("index", "--fresh"), ("validate",)):
+        run = counted(_COMMAND, *command, "--jobs", "1", str(dist))
+        what = f"variants {command[0]}, {count} wheels, more than"
+        yield Row(what, run - base, base, UNIT, "python -c pass")
 
 
 def _proxy(found: Counter, folder: Path) -> Iterator[Row]:

@@ -43,7 +43,7 @@ def rows() -> Iterator[Row]:
     """Measure."""
     with tempfile.TemporaryDirectory(prefix="variants-bench-") as temporary:
         folder = Path(temporary)
-        count = _fill(folder)
+        count = fill(folder, PROJECTS)
         started = time.process_time()
         for path in folder.glob("*.whl"):
             hashlib.sha256(path.read_bytes()).hexdigest()
@@ -69,9 +69,10 @@ def rows() -> Iterator[Row]:
         yield Row("peak memory of it", checked.megabytes, first.megabytes, "MB", "the first index")
 
 
-def _fill(folder: Path) -> int:
+def fill(folder: Path, projects: int) -> int:
+    """Write 200 wheels for each of *projects* into *folder*; return their number."""
     count = 0
-    for project in range(PROJECTS):
+    for project in range(projects):
         for version in range(VERSIONS):
             for tag in TAGS:
                 for label in LABELS:

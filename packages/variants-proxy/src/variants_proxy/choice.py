@@ -133,16 +133,17 @@ def choose(
     offered: dict[str, Offer] = {}  # by the upstream's filename
     ours: set[str] = set()
     for decision in decisions:
-        ours.update(file.filename for file in decision.release.wheels)
+        ours.update([file.filename for file in decision.release.wheels])
         offered.update({offer.file.filename: offer for offer in decision.offers.values()})
     for release in found[limit:]:
         ours.update(file.filename for file in release.wheels)
         offered.update({offer.file.filename: offer for offer in _unevaluated(release, forced)})
     offers = []
     for file in page.files:
-        if file.filename in ours:
+        filename = file.filename
+        if filename in ours:
             # A page may list a filename twice.
-            if (offer := offered.pop(file.filename, None)) is not None:
+            if (offer := offered.pop(filename, None)) is not None:
                 offers.append(offer)
         elif forced is None:
             offers += _without_variants((file,), marked)

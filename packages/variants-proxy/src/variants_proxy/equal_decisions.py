@@ -18,8 +18,8 @@ from variants_index.pages import PageFile
 from .offers import Decision, Offer
 from .releases import Release
 
-_Shape: TypeAlias = "tuple[int, tuple[tuple[str, bool], ...]]"
-"""Identity of the metadata; of each wheel the name after the version, and whether it is yanked."""
+_Shape: TypeAlias = "tuple[int, tuple[str, ...], tuple[int, ...]]"
+"""Identity of the metadata; of each wheel the name after the version; which ones are yanked."""
 
 
 class EqualDecisions:
@@ -36,8 +36,7 @@ class EqualDecisions:
         """
         self._decide = decide
         self._metadata = metadata
-        # With the metadata, whose identity is in the shape: it has to live as long.
-        self._known: dict[_Shape, tuple[Decision, Metadata]] = {}
+        self._known: dict[_Shape, _Model] = {}
 
     def decision(self, release: Release) -> Decision:
         """Return the decision on *release*."""
@@ -47,43 +46,51 @@ class EqualDecisions:
             metadata = self._metadata(release)
         except VariantError:
             return self._decide(release)
+        wheels = release.wheels
         shape = (
             id(metadata),
-            tuple((file.filename.split("-", 2)[2], file.yanked is None) for file in release.wheels),
+            tuple([file.filename.split("-", 2)[2] for file in wheels]),
+            tuple([place for place, file in enumerate(wheels) if file.yanked is not None]),
         )
         known = self._known.get(shape)
         if known is not None:
-            return _transferred(known[0], release)
+            return known.transferred(release)
         found = self._decide(release)
-        self._known[shape] = found, metadata
+        self._known[shape] = _Model(found, metadata)
         return found
 
 
-def _transferred(decision: Decision, release: Release) -> Decision:
-    """Return *decision*, on another version of the same shape, with the files of *release*."""
-    wheels = {
-        id(theirs): ours
-        for theirs, ours in zip(decision.release.wheels, release.wheels, strict=True)
-    }
+class _Model:
+    """The decision on one version, for others of its shape."""
 
-    def file(theirs: File[PageFile]) -> File[PageFile]:
-        ours = wheels[id(theirs.item)]
-        return File(ours.filename, theirs.source, ours)
+    def __init__(self, decision: Decision, metadata: Metadata) -> None:
+        self._decision = decision
+        # Its identity is in the shape: it has to live as long.
+        self._metadata = metadata
+        places = {id(file): place for place, file in enumerate(decision.release.wheels)}
+        self._offers = [
+            (places[id(offer.file)], plain.split("-", 2)[2], offer)
+            for plain, offer in decision.offers.items()
+        ]
+        self._files = [(places[id(file.item)], file) for file in decision.selection.files]
+        self._rejected = [(places[id(file.item)], file) for file in decision.selection.rejected]
 
-    selection = decision.selection
-    offers = {}
-    for plain, offer in decision.offers.items():
-        ours = wheels[id(offer.file)]
-        name, version, _ = ours.filename.split("-", 2)
-        own = f"{name}-{version}-{plain.split('-', 2)[2]}"
-        offers[own] = Offer(ours, own, offer.label, offer.context)
-    return Decision(
-        release,
-        replace(
-            selection,
-            files=tuple(map(file, selection.files)),
-            rejected=tuple(map(file, selection.rejected)),
-        ),
-        offers,
-        agrees=decision.agrees,
-    )
+    def transferred(self, release: Release) -> Decision:
+        """Return the decision on another version of the same shape, with the files of *release*."""
+        wheels = release.wheels
+        offers = {}
+        for place, tail, offer in self._offers:
+            ours = wheels[place]
+            name, version, _ = ours.filename.split("-", 2)
+            own = f"{name}-{version}-{tail}"
+            offers[own] = Offer(ours, own, offer.label, offer.context)
+
+        def files(given: list[tuple[int, File[PageFile]]]) -> tuple[File[PageFile], ...]:
+            return tuple(
+                [File(wheels[place].filename, file.source, wheels[place]) for place, file in given]
+            )
+
+        selection = replace(
+            self._decision.selection, files=files(self._files), rejected=files(self._rejected)
+        )
+        return Decision(release, selection, offers, agrees=self._decision.agrees)

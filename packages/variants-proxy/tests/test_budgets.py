@@ -1,6 +1,7 @@
 """What one upstream takes of the proxy, and that the others do not notice."""
 
 import asyncio
+import gc
 import re
 import threading
 import time
@@ -10,6 +11,7 @@ import pytest
 from machines import NVIDIA
 from upstream_server import JSON, wheel
 
+from variants_index.errors import BadResponse
 from variants_proxy import Limits, Machine, Upstream, encode, index_url
 from variants_proxy.budget import LARGE, Budget
 from variants_proxy.circuit_breaker import (
@@ -169,6 +171,101 @@ class TestWorkers:
         # One that is through may not have said so yet when the next work comes.
         assert len(set(asyncio.run(work()))) <= 8
         threads.close()
+
+
+class TestStreams:
+    """A wheel: a chunk is read and hashed while the one before is sent."""
+
+    def streamed(self, use):
+        """Run ``use(stream, busy)``; the budget has no thread in use afterwards."""
+        problems = []
+
+        async def work():
+            asyncio.get_running_loop().set_exception_handler(lambda _, told: problems.append(told))
+            upstream = Upstream("main", "http://index.example/simple/")
+            budget = Budget(upstream, Limits(), Threads())
+            await use(
+                lambda chunks: budget.stream("http://index.example/x", chunks),
+                lambda: budget.in_flight,
+            )
+            while budget.in_flight:
+                await asyncio.sleep(0.01)
+            gc.collect()
+            await asyncio.sleep(0)
+
+        asyncio.run(work())
+        assert not problems
+
+    def test_one_chunk_ahead(self):
+        asked = [threading.Event() for _ in range(4)]
+
+        def chunks():
+            for number, event in enumerate(asked):
+                event.set()
+                yield b"%d" % number
+
+        async def use(stream, busy):
+            found = []
+            async for chunk in stream(chunks()):
+                found.append(chunk)
+                following = asked[len(found) : len(found) + 1]
+                assert all([await asyncio.to_thread(event.wait, 60) for event in following])
+                assert not any(event.is_set() for event in asked[len(found) + 1 :])
+            assert found == [b"0", b"1", b"2", b"3"]
+            assert busy() == 0
+
+        self.streamed(use)
+
+    @pytest.mark.parametrize("is_cancelled", [False, True])
+    def test_a_client_that_leaves_while_a_chunk_is_read(self, is_cancelled):
+        release, closed = threading.Event(), threading.Event()
+
+        def chunks():
+            try:
+                yield b"first"
+                release.wait(60)
+                yield b"second"
+            finally:
+                closed.set()
+
+        async def use(stream, busy):
+            source = stream(chunks())
+            assert await anext(source) == b"first"
+            if is_cancelled:
+                second = asyncio.ensure_future(anext(source))
+                await asyncio.sleep(0.05)
+                second.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await second
+            await source.aclose()
+            assert busy() == 1  # its thread is in use
+            assert not closed.is_set()
+            release.set()
+
+        self.streamed(use)
+        assert closed.is_set()
+
+    @pytest.mark.parametrize("leaves", [False, True])
+    def test_an_error_comes_after_the_chunks_before_it(self, leaves):
+        raised = threading.Event()
+
+        def chunks():
+            yield b"first"
+            raised.set()
+            raise BadResponse("it differs")
+
+        async def use(stream, busy):
+            source = stream(chunks())
+            assert await anext(source) == b"first"
+            assert await asyncio.to_thread(raised.wait, 60)
+            await asyncio.sleep(0.1)  # most likely it has arrived; either way it must not matter
+            if leaves:
+                await source.aclose()
+            else:
+                with pytest.raises(BadResponse):
+                    await anext(source)
+
+        self.streamed(use)
 
 
 class TestUpstreams:

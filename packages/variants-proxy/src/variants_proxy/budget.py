@@ -170,7 +170,7 @@ class Budget:
             raise UpstreamError(str(error)) from None
 
     async def stream(self, url: str, chunks: Iterator[bytes]) -> AsyncGenerator[bytes, None]:
-        """Yield *chunks* of the file at *url*, each read in a thread.
+        """Yield *chunks* of the file at *url*, each read in a thread while the one before is sent.
 
         Raises:
             UpstreamError: no thread was free in time, or the server gets no requests now.
@@ -182,7 +182,7 @@ class Budget:
             await self._streams.enter()
         except Busy:
             raise self._too_busy() from None
-        waiting = abandoned = False
+        running = abandoned = False
 
         def leave() -> None:
             self._streams.leave()
@@ -192,29 +192,35 @@ class Budget:
                     close()
 
         def after() -> None:
+            nonlocal running
+            running = False
             if abandoned:
                 leave()
 
+        def read() -> asyncio.Future[bytes | None]:
+            nonlocal running
+            running = True
+            return self._streams.begin(lambda: next(chunks, None), after)
+
+        reading = read()
         try:
-            while True:
-                waiting = True
-                chunk = await self._streams.step(lambda: next(chunks, None), after)
-                waiting = False
+            while (chunk := await reading) is not None:
                 breaker.succeeded()
-                if chunk is None:
-                    return
                 self.received += len(chunk)
+                reading = read()  # and hash, while this one is sent
                 yield chunk
+            breaker.succeeded()
         except Exception as error:
-            waiting = False
             if isinstance(error, Unreachable):
                 self.failures += 1
                 breaker.failed(period, self._failure(error, None))
             raise
         finally:
+            if not reading.cancel() and not reading.cancelled():
+                reading.exception()  # nobody else asks for it
             # A thread that still waits for a chunk stays reserved until that arrives.
-            abandoned = waiting
-            if not waiting:
+            abandoned = running
+            if not running:
                 leave()
 
     async def _asked(

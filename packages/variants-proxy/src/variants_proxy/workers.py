@@ -138,20 +138,22 @@ class Workers:
 
     async def finish(self, function: Callable[[], T], seconds: float | None = None) -> T:
         """Return what *function* returns, run in a reserved thread, which is then released."""
-        return await self._done(function, self.leave, seconds)
+        done = self.begin(function, self.leave)
+        if seconds is None:
+            return await done
+        timer = asyncio.get_running_loop().call_later(seconds, _time_out, done)
+        try:
+            return await done
+        finally:
+            timer.cancel()
 
-    async def step(self, function: Callable[[], T], after: Callable[[], None]) -> T:
-        """Return what *function* returns, run in a reserved thread, which stays reserved.
+    def begin(self, function: Callable[[], T], after: Callable[[], None]) -> asyncio.Future[T]:
+        """Run *function* in a reserved thread, which stays reserved; return its result to come.
 
         Args:
             function: the work.
             after: called when it has ended, also if its result is not awaited any more.
         """
-        return await self._done(function, after, None)
-
-    async def _done(
-        self, function: Callable[[], T], after: Callable[[], None], seconds: float | None
-    ) -> T:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
 
@@ -170,13 +172,7 @@ class Workers:
                 loop.call_soon_threadsafe(end, outcome)
 
         self._threads.submit(work)
-        if seconds is None:
-            return await done
-        timer = loop.call_later(seconds, _time_out, done)
-        try:
-            return await done
-        finally:
-            timer.cancel()
+        return done
 
 
 @dataclass(frozen=True)

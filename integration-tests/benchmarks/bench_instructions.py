@@ -1,4 +1,4 @@
-"""Instructions of what has to be light: the engine, starts of Python, commands, the proxy, pip.
+"""Instructions of what has to be light: engine, resolver, starts of Python, commands, proxy, pip.
 
 Counted, see `benchmarks.instructions`; `make bench-compare` fails where a line grew. Where a line
 is about what is added to something, ours is the difference.
@@ -31,6 +31,14 @@ large, small = (Path(path).read_bytes() for path in sys.argv[1:])
 ranked(small), json.loads(small)
 """
 """Everything is imported and was called once, with other metadata."""
+_RESOLVER = """\
+import sys
+from benchmarks.bench_resolver import Universe, VERSIONS, WITH_VARIANTS, plain, wrapped
+size = int(sys.argv[1])
+few = Universe(20, VERSIONS, WITH_VARIANTS)
+plain(few), wrapped(few)
+without, mixed = Universe(size, VERSIONS, None), Universe(size, VERSIONS, WITH_VARIANTS)
+"""
 _COMMAND = "import sys; sys.argv[0] = 'variants'; from variants_cli.main import main; main()"
 
 _UV = """\
@@ -52,6 +60,7 @@ def rows() -> Iterator[Row]:
     with tempfile.TemporaryDirectory(prefix="variants-bench-") as name:
         folder = Path(name)
         yield from _engine(found, folder)
+        yield from _resolver(found, folder)
         yield from _commands(found, folder)
         yield from _uv(found, folder)
         yield from _publish(found, folder)
@@ -76,6 +85,25 @@ def _engine(found: Counter, folder: Path) -> Iterator[Row]:
         yield Row(
             what, ours, theirs, UNIT, "json.loads",
             f"at most {goal}x" if goal else "", ours <= goal * theirs if goal else None,
+        )  # fmt: skip
+
+
+def _resolver(found: Counter, folder: Path) -> Iterator[Row]:
+    size = 100
+
+    def counted(call: str) -> float:
+        return found.count([sys.executable, "-c", f"{_RESOLVER}{call}", str(size)], folder, _HERE)
+
+    base = counted("")
+    theirs = counted("plain(without)") - base
+    for what, call in (
+        (f"resolve {size} projects, a tenth with variants", "wrapped(mixed)"),
+        (f"resolve {size} projects, none with variants", "wrapped(without)"),
+    ):
+        ours = counted(call) - base
+        yield Row(
+            what, ours, theirs, UNIT, "resolvelib, no variants", "at most 1.08x",
+            ours <= 1.08 * theirs,
         )  # fmt: skip
 
 

@@ -22,7 +22,11 @@ from .report import Row, in_turn
 
 PIP = "26.3"
 PACKAGES = 30
-VARIANT_PROJECTS = 10
+SIZES = {10: 9, 30: 15, 100: 7}
+"""Plain packages, and how often they are installed."""
+VARIANT_PROJECTS = {1: 7, 3: 7, 10: 15}
+"""Of 30 packages, likewise."""
+_DRY_RUN = "pip install --dry-run"
 _VARIANTS = metadata(
     {"null": {}, **{f"x86_64_v{n}": {"x86_64": {"level": [f"v{n}"]}} for n in (2, 3, 4)}},
     namespaces=["x86_64"],
@@ -38,18 +42,30 @@ def rows() -> Iterator[Row]:
         shim, none = environments.patched(python, PIP), environments.plain(python, PIP)
         yield _start_up(shim, none)
         yield from _backtracking(shim, none)
-        with served(plain_index()) as plain, served(_index(VARIANT_PROJECTS)) as mixed:
-            for what, index, goal in (
-                (f"pip install --dry-run, {PACKAGES} plain packages", plain, 1.03),
-                (f"the same, {VARIANT_PROJECTS} of them with variants", mixed, 1.10),
-            ):
-                ours, theirs = in_turn(
-                    _install(shim, index), _install(none, plain), rounds=15, clock=_children
-                )
-                yield Row(
-                    what, ours * 1e3, theirs * 1e3, "ms", f"pip {PIP} without the shim, plain",
-                    f"at most {goal:.2f}x CPU", ours <= goal * theirs,
-                )  # fmt: skip
+        for size, rounds in SIZES.items():
+            what = f"{_DRY_RUN}, {size} plain packages"
+            with served(_index(size)) as plain:
+                yield _installing(what, (shim, plain), (none, plain), rounds, 1.02, size)
+        with served(plain_index()) as plain:
+            for size, rounds in VARIANT_PROJECTS.items():
+                what = f"{_DRY_RUN}, {PACKAGES} plain packages, {size} of them with variants"
+                with served(_index(PACKAGES, size)) as mixed:
+                    yield _installing(what, (shim, mixed), (none, plain), rounds, 1.08, size)
+
+
+def _installing(
+    what: str,
+    ours: tuple[Environment, Index],
+    theirs: tuple[Environment, Index],
+    rounds: int,
+    goal: float,
+    size: int,
+) -> Row:
+    mine, its = in_turn(_install(*ours), _install(*theirs), rounds=rounds, clock=_children)
+    return Row(
+        what, mine * 1e3, its * 1e3, "ms", f"pip {PIP} without the shim, plain",
+        f"at most {goal:.2f}x CPU", mine <= goal * its, size=size,
+    )  # fmt: skip
 
 
 def _backtracking(shim: Environment, none: Environment) -> Iterator[Row]:
@@ -102,15 +118,15 @@ def _install(environment: Environment, index: Index) -> Callable[[], object]:
 
 def plain_index() -> Index:
     """Return an index of `PACKAGES` packages without variants; ``package-0`` needs them all."""
-    return _index(variants=0)
+    return _index(PACKAGES)
 
 
-def _index(variants: int) -> Index:
+def _index(packages: int, variants: int = 0) -> Index:
     """Return an index of packages each of which requires the next, some of them with variants."""
     index = Index()
-    for number in range(PACKAGES):
+    for number in range(packages):
         name = f"package-{number}"
-        requires = (f"package-{number + 1}",) if number + 1 < PACKAGES else ()
+        requires = (f"package-{number + 1}",) if number + 1 < packages else ()
         if number < variants:
             index.add_release(Release(name, "1.0", _VARIANTS, requires))
         else:

@@ -137,4 +137,4 @@ def _theirs(line: Line) -> str:
 
 def _figure(value: float, unit: str) -> str:
     digits = 0 if abs(value) >= 100 or value == int(value) else 1 if abs(value) >= 10 else 2
-    return f"{value:,.{digits}f} {unit}".rstrip()
+    return f"{value:,.{digits}f}\u00a0{unit}".rstrip()  # on one line

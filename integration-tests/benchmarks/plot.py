@@ -128,9 +128,10 @@ def _panel(group: str, found: Sequence[tuple[Curve, Curve | None]]) -> Iterator[
     compared = " or ".join(dict.fromkeys(curve.against for curve, _ in found))
     yield f'<text x="16" y="18"><tspan class="head">{escape(group)}</tspan>'
     yield f'<tspan class="soft" dx="8">compared with {escape(compared)}</tspan></text>'
-    for number in range(round((high - low) / step) + 1):
-        ratio = low + number * step
-        cls = "one" if abs(ratio - 1) < step / 1e3 else "grid"
+    count = round((high - low) / step) + 1
+    steps = {round(low + number * step, 6) for number in range(count)}
+    for ratio in sorted({*steps, 1.0}):
+        cls = "one" if ratio == 1 else "grid"
         yield path([(sizes[0], ratio), (sizes[-1], ratio)], f'class="{cls}"')
         yield f'<text x="{LEFT - 8}" y="{y(ratio) + 4:.1f}" class="soft end">{ratio:g}x</text>'
     last = -math.inf

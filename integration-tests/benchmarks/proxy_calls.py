@@ -45,17 +45,17 @@ _URL = "http://127.0.0.1:9/simple/large/"
 class LargePage:
     """A page of thousands of files, and a proxy whose upstream has changed each time.
 
-    All small files are known.
+    All small files are known. Each of 100 versions has wheels for that many tags.
     """
 
-    def __init__(self, folder: Path, *, in_place: bool = False) -> None:
+    def __init__(self, folder: Path, *, in_place: bool = False, tags: int = len(_TAGS)) -> None:
         from variants_proxy.metrics import Metrics
         from variants_proxy.service import Service
 
         entries: list[dict[str, Any]] = []
         for number in range(VERSIONS):
             name = f"large-{number}.0"
-            for tag in _TAGS:
+            for tag in _TAGS[:tags]:
                 for label in ("", "-null", "-x86_64_v2", "-x86_64_v3", "-x86_64_v4"):
                     entries.append(_entry(f"{name}-{tag}{label}.whl"))
             entries.append(_entry(f"{name}-variants.json"))

@@ -199,10 +199,10 @@ def test_page():
     assert made == (
         HEAD.format("")
         + "\n## engine\n\n| what | ours | ratio | compared with | goal |\n|---|---|---|---|---|\n"
-        "| rank | 492 Minstr | 2.35x | json.loads: 209 Minstr | - |\n"
+        "| rank | 492\u00a0Minstr | 2.35x | json.loads: 209\u00a0Minstr | - |\n"
         "\n## cli\n\n| what | ours | ratio | compared with | goal |\n|---|---|---|---|---|\n"
-        "| detect | 58.4 ms | 6.49x | python -c pass: 9 ms | at most 50 ms: not met |\n"
-        "| rank | 0.00 Minstr | - | json.loads: 0 Minstr | - |\n"
+        "| detect | 58.4\u00a0ms | 6.49x | python -c pass: 9\u00a0ms | at most 50 ms: not met |\n"
+        "| rank | 0.00\u00a0Minstr | - | json.loads: 0\u00a0Minstr | - |\n"
         "\nNot measured: uv (no uv).\n"
     )
     text = page.replaced(f"# Speed\n\n{page.BEGIN}\nold\n{page.END}\n\nafter\n", made)
@@ -219,12 +219,12 @@ def test_page_with_the_record_before():
         HEAD.format(", beside commit earlier in turn (before)") + "\n## cli\n\n"
         "| what | before | ratio | ours | ratio | compared with | instructions | goal |\n"
         "|---|---|---|---|---|---|---|---|\n"
-        "| detect | 90 ms | 10.00x | 50 ms | 5.56x | python -c pass: 9 ms "
-        "| 2.00x of 100 Minstr; before 3.00x | at most 50 ms: not met |\n"
+        "| detect | 90\u00a0ms | 10.00x | 50\u00a0ms | 5.56x | python -c pass: 9\u00a0ms "
+        "| 2.00x of 100\u00a0Minstr; before 3.00x | at most 50 ms: not met |\n"
         "\n## instructions\n\n"
         "| what | before | ratio | ours | ratio | compared with | goal |\n"
         "|---|---|---|---|---|---|---|\n"
-        "| rank | - | - | 3 Minstr | 1/33 | json.loads: 100 Minstr | - |\n"
+        "| rank | - | - | 3\u00a0Minstr | 1/33 | json.loads: 100\u00a0Minstr | - |\n"
     )
 
 
@@ -237,10 +237,11 @@ def test_table_of_the_readme():
     ]
     assert page.headlines(of(*record.lines_of("pip", rows))) == (
         "| what | ours | compared with | ratio |\n|---|---|---|---|\n"
-        "| python -c pass | 8.30 ms | without the shim: 8.20 ms | 1.01x |\n"
-        "| pip install --dry-run, 30 plain packages | 385 ms | pip 26.3: 368 ms | 1.05x |\n"
-        "| pip install --dry-run, 30 plain packages, 10 of them with variants | 400 ms "
-        "| pip 26.3, plain: 368 ms | 1.09x |\n"
+        "| python -c pass | 8.30\u00a0ms | without the shim: 8.20\u00a0ms | 1.01x |\n"
+        "| pip install --dry-run, 30 plain packages | 385\u00a0ms "
+        "| pip 26.3: 368\u00a0ms | 1.05x |\n"
+        "| pip install --dry-run, 30 plain packages, 10 of them with variants | 400\u00a0ms "
+        "| pip 26.3, plain: 368\u00a0ms | 1.09x |\n"
     )
 
 

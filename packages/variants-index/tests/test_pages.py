@@ -1,5 +1,6 @@
 """Pages of the simple API, read and written, with hostile content."""
 
+import itertools
 import json
 import os
 import re
@@ -90,6 +91,16 @@ class TestJSON:
     def test_attributes(self, given, expected):
         page = from_json({"filename": WHEEL, "url": f"/files/{WHEEL}", **given})
         assert only(page) == PageFile(WHEEL, PLACE, **expected)
+
+    def test_files_that_follow_each_other_share_equal_core_metadata(self):
+        given = [True, True, {"sha256": "ab"}, {"sha256": "AB"}, {"sha256": "cd"}, False, False]
+        files = from_json(
+            *({"filename": WHEEL, "url": WHEEL, "core-metadata": value} for value in given)
+        ).files
+        found = [file.core_metadata for file in files]
+        assert found == [{}, {}, {"sha256": "ab"}, {"sha256": "ab"}, {"sha256": "cd"}, None, None]
+        shared = [one is other for one, other in itertools.pairwise(found)]
+        assert shared == [True, False, True, False, False, True]
 
     @pytest.mark.parametrize(
         ("address", "expected"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pep_variants import limits
@@ -33,7 +33,7 @@ def read_json_page(body: bytes, url: str, project: str) -> Page:
     links = Links(url)
     files: list[PageFile] = []
     for entry in tree["files"]:
-        if (file := _json_file(entry, links)) is not None:
+        if (file := _json_file(entry, links, files[-1] if files else None)) is not None:
             files.append(file)
             check_number(files, url)
     state = tree.get("project-status")
@@ -84,7 +84,8 @@ def _json_tree(body: bytes, url: str, key: str) -> dict[str, Any]:
     return tree  # type: ignore[no-any-return] # it is a dict, see above
 
 
-def _json_file(entry: object, links: Links) -> PageFile | None:
+def _json_file(entry: object, links: Links, previous: PageFile | None) -> PageFile | None:
+    """Return the file of *entry*, None if it is not valid; *previous* is the one before it."""
     if not isinstance(entry, dict):
         return None
     filename = entry.get("filename")
@@ -95,12 +96,15 @@ def _json_file(entry: object, links: Links) -> PageFile | None:
     if url is None:
         return None
     # The names of PEP 714 first, then what indexes said before.
-    core_metadata = None
+    core_metadata: Mapping[str, str] | None = None
     for key in ("core-metadata", "data-dist-info-metadata", "dist-info-metadata"):
         if key in entry:
             value = entry[key]
             core_metadata = {} if value is True else _hashes(value) if value else None
             break
+    if previous is not None and core_metadata == previous.core_metadata:
+        # Most wheels of a version have the same METADATA: a fourth of the memory of large pages.
+        core_metadata = previous.core_metadata
     yanked = entry.get("yanked", False)
     size = entry.get("size")
     provenance = text_of(entry.get("provenance"))

@@ -14,7 +14,6 @@ from .dry_run import Planned, is_planned, run_and_read
 from .errors import USER_ERRORS, ProxyFailed
 from .forced_variants import check_after
 from .locked_variants import Lock
-from .noted_command import NotedCommand
 from .notices import after_failure, after_success
 from .place import Place
 from .prepared_run import PreparedRun, learn_afterwards, prepare
@@ -27,6 +26,7 @@ from .writable_cache import writable_cache
 
 if TYPE_CHECKING:
     from .invocation import Invocation
+    from .noted_command import NotedCommand
     from .own_options import Options
 
 
@@ -80,7 +80,7 @@ def _run(context: Context) -> int:
         fault = f"an internal error in uv-variants: {type(error).__name__}: {error}"
         return _without_variants(context, fault, error)
     try:
-        note = NotedCommand.of(context, prepared)
+        note = _note(context, prepared)
         code, planned = _run_uv(context, prepared)
         if code >= 0:  # after a signal the user does not wait for explanations
             report(context, prepared, code, planned)
@@ -89,6 +89,14 @@ def _run(context: Context) -> int:
         return code
     finally:
         prepared.session.close()
+
+
+def _note(context: Context, prepared: PreparedRun) -> NotedCommand | None:
+    if not context.is_frozen:
+        return None  # without importing what notes commands
+    from .noted_command import NotedCommand
+
+    return NotedCommand.of(context, prepared)
 
 
 def _without_variants(context: Context, why: str, error: Exception) -> int:

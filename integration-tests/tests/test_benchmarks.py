@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -12,11 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import compare, page, plot, record
+from benchmarks import bench_limits, compare, page, plot, record
 from benchmarks.__main__ import main
 from benchmarks.instructions import UNIT, counter
 from benchmarks.record import Line, Record
 from benchmarks.report import BenchmarkError, Row, times
+from pep_variants.errors import VariantError
+from resolvelib_variants.resolution.errors import RequirementError
 
 MACHINE = {
     "cpu": "A CPU", "cores": "2", "python": "3.11.7", "system": "Linux 6",
@@ -430,6 +433,18 @@ class TestCounter:
         assert main(["run", "--base", str(base), "--record", str(path), "instructions"]) == 0
         found = record.read(tmp_path / "new-before.json")
         assert "ended with code 1" in found.skipped["instructions"]
+
+
+@pytest.mark.parametrize("name", bench_limits.CASES)
+def test_worst_inputs_are_read(name, tmp_path):
+    """Those of the least size; what a reader refuses is refused in its own words."""
+    case = bench_limits.CASES[name]
+    path = tmp_path / ("pylock.toml" if name == "lock file" else "input.txt")
+    path.write_bytes(case.make(5))
+    with contextlib.suppress(VariantError, RequirementError):
+        case.read(path)
+    with contextlib.suppress(ValueError):  # tomllib, packaging, zipfile
+        case.plain(path)
 
 
 def test_unknown_group(capsys):

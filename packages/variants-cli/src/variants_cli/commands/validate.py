@@ -8,17 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..checks.catalog_file import check_catalog_file, is_catalog_file
-from ..checks.directory import check_directory
-from ..checks.document import check_index_metadata, check_pyproject
-from ..checks.matrix_file import check_matrix_file, is_matrix
-from ..checks.recipe_file import check_recipe, is_recipe
 from ..checks.report import report
-from ..checks.wheel_file import check_wheel
 from ..console import note
-from ..detection import plugin_runner_of
 from .arguments import PathOrURL, jobs_option, json_option, preference_options
-from .index_options import progress
 
 if TYPE_CHECKING:
     from pep_variants.model.metadata import Metadata
@@ -80,6 +72,7 @@ def _check_url(url: str, *, every_wheel: bool) -> tuple[int, list[Finding]]:
     from variants_index.http.session import Session
 
     from ..checks.live_index import check_live
+    from .index_options import progress
 
     session = Session(Sources.from_environ(os.environ))
     try:
@@ -94,25 +87,43 @@ def _check_url(url: str, *, every_wheel: bool) -> tuple[int, list[Finding]]:
 def _check(
     path: Path, allowed: list[str], *, audit: bool, jobs: int | None
 ) -> tuple[int, list[Finding]]:
-    def runner_of() -> PluginRunner:
-        return plugin_runner_of({"variant-allow-provider": allowed})
-
+    # Each kind of file needs what the others do not.
     if path.is_dir():
+        from ..checks.directory import check_directory
+
         return check_directory(path, jobs=jobs, leave_out=_left_over(path))
     if path.suffix == ".whl":
+        from ..checks.wheel_file import check_wheel
+
         checked = check_wheel(path)
         if audit and checked.filename is not None:
             checked.findings += _audit(path, checked.metadata)
         return 1, checked.findings
+    from ..checks.catalog_file import check_catalog_file, is_catalog_file
+
     if path.suffix in (".toml", ".json") and is_catalog_file(path):
         return 1, check_catalog_file(path)
     if path.suffix == ".toml":
-        if is_recipe(path):
-            return 1, check_recipe(path)
-        if is_matrix(path):
-            return 1, check_matrix_file(path, runner_of)
-        return 1, check_pyproject(path)
+        return 1, _check_toml(path, allowed)
+    from ..checks.document import check_index_metadata
+
     return 1, check_index_metadata(path)[1]
+
+
+def _check_toml(path: Path, allowed: list[str]) -> list[Finding]:
+    from ..checks.document import check_pyproject
+    from ..checks.matrix_file import check_matrix_file, is_matrix
+    from ..checks.recipe_file import check_recipe, is_recipe
+    from ..detection import plugin_runner_of
+
+    def runner_of() -> PluginRunner:
+        return plugin_runner_of({"variant-allow-provider": allowed})
+
+    if is_recipe(path):
+        return check_recipe(path)
+    if is_matrix(path):
+        return check_matrix_file(path, runner_of)
+    return check_pyproject(path)
 
 
 def _audit(path: Path, metadata: Metadata | None) -> list[Finding]:

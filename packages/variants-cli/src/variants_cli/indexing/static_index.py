@@ -24,7 +24,6 @@ from variants_index.pages import (
 
 from ..processes import mapped
 from ..progress import tracked
-from ..project_pages import render
 from .scanning import CORE_METADATA_SUFFIX, FileState, state_of
 from .update import PROVENANCE_SUFFIX
 from .wheelhouse import read_core_metadata
@@ -66,7 +65,11 @@ def read_own_page(folder: Path, project: str) -> Page | None:
 
 def page_html(page: Page, documents: Mapping[str, bytes], *, plain: bool) -> bytes:
     """Return *page* in HTML: for people as well, or with links alone."""
-    return html_page(page) if plain else render(page, documents)
+    if plain:
+        return html_page(page)
+    from ..project_pages import render
+
+    return render(page, documents)
 
 
 class IndexFiles:

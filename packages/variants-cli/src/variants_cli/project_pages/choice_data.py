@@ -262,10 +262,13 @@ def _targets(releases: Sequence[Release]) -> tuple[tuple[str, ...], tuple[str, .
     """Return systems and Pythons that have wheels, Pythons newest first."""
     tags = {item.tags for release in releases for item in release.files if item.tags}
     pythons = sorted({*PYTHONS, *filter(None, map(_python, tags))}, key=_number, reverse=True)
+    # Most wheels are for few systems, and a target has thousands of tags.
+    platforms = {tag.platform for each in tags for tag in _tags_of(each)}
     systems = [
         system
         for system in SYSTEMS
-        if any(_place(each, system, python) >= 0 for each in tags for python in pythons)
+        if platforms & _platforms(system)
+        and any(_place(each, system, python) >= 0 for each in tags for python in pythons)
     ]
     return tuple(systems), tuple(pythons)
 
@@ -286,6 +289,12 @@ def _target(system: str, python: str) -> Target:
     # The ABI is named, because that of the running Python would depend on who writes the page.
     abi = f"cp{python.replace('.', '')}"
     return make_target(python_version=python, platforms=[system], implementation="cpython", abi=abi)
+
+
+@cache
+def _platforms(system: str) -> frozenset[str]:
+    """Return the platform tags of *system*, the same for every Python."""
+    return frozenset(tag.platform for tag in _target(system, PYTHONS[0]).tags)
 
 
 @lru_cache(maxsize=4096)

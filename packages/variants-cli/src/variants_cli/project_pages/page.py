@@ -8,8 +8,6 @@ import html
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from importlib.metadata import version
-from importlib.resources import files as resources
 from typing import Any, NamedTuple
 
 from pep_variants import limits
@@ -20,6 +18,7 @@ from variants_index.pages import Page, html_link, html_metas, html_page
 from ..console import counted
 from .choice_data import choice_tree
 from .releases import Release, ReleaseFile, Row, releases_of
+from .static_files import resource
 from .wording import date, needed, size, sizes
 
 
@@ -72,28 +71,13 @@ def _is_choice(releases: Sequence[Release]) -> bool:
     return any(release.has_variants or release.problem for release in releases)
 
 
-@cache
-def design() -> str:
-    """Return what tells pages of this release from those that another one wrote."""
-    text = "\n".join(map(_resource, ("style.css", "form.html", "choice.js", "form.js")))
-    return f"{version('variants-cli')} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
-
-
-@cache
-def _resource(name: str) -> str:
-    """Return a file of this package, without indentation and whole lines of comment."""
-    text = (resources(__package__) / name).read_text("utf-8")
-    lines = (line.strip() for line in text.splitlines())
-    return "\n".join(line for line in lines if line and not line.startswith("//"))
-
-
 def _digest(text: str) -> str:
     """Return *text* as a source of a ``Content-Security-Policy``."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def _head(page: Page) -> Iterator[str]:
-    style = _resource("style.css")
+    style = resource("style.css")
     policy = (
         f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(_program())}; "
         "base-uri 'none'; form-action 'none'"
@@ -118,7 +102,7 @@ def _body(page: Page, releases: tuple[Release, ...], index_url: str | None) -> I
     if versions:
         yield from _commands(page, versions, index_url)
     if _is_choice(releases):
-        yield _resource("form.html")
+        yield resource("form.html")
     for place, release in enumerate(releases):
         yield from _release(place, release)
     yield "</main>"
@@ -136,7 +120,7 @@ def _script(data: Mapping[str, Any] | None) -> Iterator[str]:
 
 @cache
 def _program() -> str:
-    return "\n".join(map(_resource, ("choice.js", "form.js")))
+    return "\n".join(map(resource, ("choice.js", "form.js")))
 
 
 def _summary(page: Page, versions: list[Release]) -> str:

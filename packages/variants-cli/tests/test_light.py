@@ -14,8 +14,9 @@ from variants_cli.light.command_line import light_call
 
 RUN = "import sys; from variants_cli.main import main; main()"
 HEAVY = {
-    "click", "uuid", "datetime", "gettext", "locale", "tempfile", "platformdirs", "subprocess",
-    "rich", "importlib.metadata", "archspec.cpu", "tomlkit", "httpx", "pynvml",
+    "click", "uuid", "datetime", "gettext", "locale", "tempfile", "platform", "platformdirs",
+    "subprocess", "rich", "importlib.metadata", "archspec.cpu", "tomlkit", "httpx", "pynvml",
+    "logging", "packaging",
 }  # fmt: skip
 
 METADATA = """{

@@ -230,6 +230,17 @@ def test_unreadable_cpuinfo_is_not_kept(machine, monkeypatch, records, tmp_path,
     assert not records.exists()
 
 
+def test_system_and_machine_are_those_of_platform():
+    code = (
+        "import sys; from pep_variants.detect.providers.cpu_cache import system_and_machine\n"
+        "first, light = system_and_machine(), 'platform' not in sys.modules\n"
+        "import platform; print(first == (platform.system(), platform.machine()), light)\n"
+        "platform.machine = lambda: 'vax'; print(system_and_machine()[1])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True True\nvax\n"
+
+
 def test_many_processes(records):
     code = (
         "import platform; from pep_variants.detect.providers.cpu import detected_cpu\n"

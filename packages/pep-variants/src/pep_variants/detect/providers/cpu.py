@@ -18,7 +18,7 @@ from ...model.platform import Fact
 from ...model.property import NAME, Features
 from ..attempts import are_recorded, tried
 from . import cpu_cache
-from .cpu_cache import Cpu
+from .cpu_cache import Cpu, system_and_machine
 
 if TYPE_CHECKING:
     from archspec.cpu import Microarchitecture
@@ -39,10 +39,9 @@ def detected_cpu(family: str) -> Cpu | None:
 
     Under Rosetta this is the real, Apple CPU, whatever the interpreter was built for.
     """
-    import platform
-
-    if platform.system() not in ("Darwin", "Windows") and platform.machine() != family:
-        tried(_MACHINE_TYPE, f"is {platform.machine()}, not {family}")
+    system, machine = system_and_machine()
+    if system not in ("Darwin", "Windows") and machine != family:
+        tried(_MACHINE_TYPE, f"is {machine}, not {family}")
         return None  # as archspec would say, tens of milliseconds later
     try:
         cpu = cpu_cache.kept(_host) if not are_recorded() else _host(family)
@@ -117,11 +116,9 @@ def _lacking(cpu: Cpu, info: Microarchitecture) -> str:
 
 def cpu_source(cpu: Cpu) -> str:
     """Return where archspec learns about the CPU of this machine, of which it said *cpu*."""
-    import platform
-
     # That a CPU belongs to its family is known without looking at it, and all that remains
     # where looking fails.
-    source = "" if cpu.name == cpu.family else _SOURCES.get(platform.system(), "")
+    source = "" if cpu.name == cpu.family else _SOURCES.get(system_and_machine()[0], "")
     return source or _MACHINE_TYPE
 
 

@@ -96,6 +96,18 @@ class TestPages:
         assert answer.content == metadata_of(upstream.files["app"][CU128])
         assert file["core-metadata"] == {"sha256": hashlib.sha256(answer.content).hexdigest()}
 
+    def test_its_metadata_is_one_request(self, upstream, start):
+        """As without the proxy, which has read it for the page."""
+        upstream.add_release()
+        upstream.core_metadata = True
+        proxy = start(upstream)
+        file = proxy.files()[APP]
+        before = len(upstream.requests)
+        answer = proxy.get(f"{file['url']}.metadata")
+        assert answer.status_code == 200
+        assert answer.content == metadata_of(upstream.files["app"][CU128])
+        assert len(upstream.requests) == before
+
     def test_attributes_are_kept(self, upstream, start):
         upstream.add_release()
         for filename in upstream.files["app"]:

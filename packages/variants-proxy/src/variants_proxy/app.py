@@ -249,9 +249,9 @@ class Handlers:
         delivery = await self._service.deliveries.file(
             client, upstream, project, parameters["choice"], parameters["filename"]
         )
-        return self._delivered(request, delivery)
+        return await self._delivered(request, delivery)
 
-    def _delivered(self, request: Request, delivery: Delivery) -> Response:
+    async def _delivered(self, request: Request, delivery: Delivery) -> Response:
         asks_again = delivery.revalidated and not (delivery.floating or delivery.private)
         kept = int(self._service.settings.fresh_seconds) if asks_again else 0
         if delivery.redirect:
@@ -271,8 +271,10 @@ class Handlers:
                 "application/octet-stream",
                 cache_control(delivery, SHORT_SECONDS),
                 vary=delivery.vary,
+                packs=self._service.settings.compress,
                 kept=kept,
             )
+            await self._upstreams.compute(lambda: answer.forms)  # compresses the body
             return _Ready(answer)
         assert delivery.transfer is not None
         return transfer_response(
@@ -314,7 +316,7 @@ class Handlers:
             delivery = await deliveries.file(client, upstream, project, PLAIN, filename)
         else:
             delivery = await deliveries.in_place(client, upstream, project, folder, filename)
-        return self._delivered(request, delivery)
+        return await self._delivered(request, delivery)
 
     def _asked_in_place(self, request: Request) -> tuple[Client, Upstream | None, str]:
         parameters = request.path_params

@@ -190,6 +190,8 @@ class Deliveries:
         is_direct = self._upstreams.is_direct(upstream, file.url, in_place=client.is_at_index)
         # Pages may have no hashes of these: the proxy compares them with the upstream's.
         unhashed = floating or not (client.hashes or is_cheap(file))
+        # What was read to look for markers is at hand: no client has to ask twice for it.
+        is_known = context is not None and bool(file.hashes or file.core_metadata)
         try:
             reduced = await self._preparation.reduced(upstream, file, context)
         except UpstreamError as error:
@@ -198,6 +200,7 @@ class Deliveries:
             logger.warning("%s: its metadata cannot be inspected: %s", file.filename, error)
             reduced = None
             unhashed = True
+            is_known = False
         redirects = is_direct and made is None and not (unhashed and file.hashes)
         delivery = Delivery(
             upstream,
@@ -216,7 +219,7 @@ class Deliveries:
                 merged = await self._served.of_file(page_upstream, shown, offer)
                 if merged is not None:
                     return replace(delivery, data=merged)
-            if reduced is None and file.core_metadata is not None and redirects:
+            if reduced is None and file.core_metadata is not None and redirects and not is_known:
                 return replace(delivery, redirect=f"{file.url}.metadata")
             if not file.filename.endswith(".whl"):
                 raise NoSuchFile(f"{filename}: only wheels have core metadata files")

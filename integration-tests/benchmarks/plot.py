@@ -34,7 +34,7 @@ _STYLE = """
   .soft { fill: var(--soft); font-size: 11px; }
   .up { text-anchor: middle; } .end { text-anchor: end; }
   path { fill: none; } .grid { stroke: var(--line); } .one { stroke: var(--text); }
-  .goal { stroke: var(--soft); stroke-dasharray: 5 4; } .curve { stroke-width: 2; }
+  .goal { stroke-dasharray: 5 4; } .curve { stroke-width: 2; }
   .old { stroke-dasharray: 1 3; stroke-width: 1.5; }
 """
 
@@ -141,10 +141,13 @@ def _panel(group: str, found: Sequence[tuple[Curve, Curve | None]]) -> Iterator[
             yield f'<text x="{last:.1f}" y="{PANEL - 8}" class="soft up">{size:,}</text>'
     labels = []
     for goal, size in goals:
-        yield path([(size, goal), (sizes[-1], goal)], 'class="goal"')
-        labels.append(Label(y(goal), f"{goal:g}x: goal", 'class="soft"'))
+        of = [number for number, (curve, _) in enumerate(found) if (goal, size) in curve.goals]
+        color = _color(of[0]) if len(of) < len(found) else "var(--soft)"
+        last = max(found[number][0].points[-1][0] for number in of)
+        yield path([(size, goal), (last, goal)], f'class="goal" stroke="{color}"')
+        labels.append(Label(y(goal), f"{goal:g}x: goal", f'style="fill: {color}"'))
     for number, (curve, old) in enumerate(found):
-        color = f"var(--{'abcd'[number % 4]})"
+        color = _color(number)
         if old:
             yield path(old.points, f'class="old" stroke="{color}"')
             text = f"{old.points[-1][1]:.2f}x before"
@@ -155,6 +158,10 @@ def _panel(group: str, found: Sequence[tuple[Curve, Curve | None]]) -> Iterator[
         text = f"{curve.points[-1][1]:.2f}x: {curve.text}"
         labels.append(Label(y(curve.points[-1][1]), text, f'style="fill: {color}"'))
     yield from _labels(labels)
+
+
+def _color(number: int) -> str:
+    return f"var(--{'abcd'[number % 4]})"
 
 
 def _labels(labels: list[Label]) -> Iterator[str]:

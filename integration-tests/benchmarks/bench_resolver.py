@@ -29,7 +29,7 @@ VARIANTS = 12
 WITH_VARIANTS = 10
 """Every how manieth project has variants."""
 
-GOAL = 1.10
+GOAL = 1.08
 _ROUNDS = {100: 41, 500: 15, 1000: 7, 2000: 3}
 _MAX_ROUNDS = 100_000
 _PLATFORM = Platform({"cpu": Support({"level": tuple(f"v{n}" for n in range(VARIANTS, 0, -1))})})

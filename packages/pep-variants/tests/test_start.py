@@ -16,6 +16,9 @@ def loaded_by(module):
     return set(done.stdout.split())
 
 
+BASICS = ("pep_variants.errors", "pep_variants.limits", "pep_variants.patterns")
+
+
 def test_the_package_itself_loads_nothing():
     assert loaded_by("pep_variants") <= {"pep_variants"}
 
@@ -24,13 +27,18 @@ def test_the_package_itself_loads_nothing():
 def test_light_modules(module):
     ours = {name for name in loaded_by(module) if name.startswith("pep_variants")}
     package = module.rpartition(".")[0]
-    assert ours <= {"pep_variants", package, module, "pep_variants.errors", "pep_variants.limits"}
+    assert ours <= {"pep_variants", package, module, *BASICS}
 
 
 @pytest.mark.parametrize("module", ["pep_variants.model.label", "pep_variants.choose.options"])
 def test_light_modules_load_nothing_heavy(module):
     heavy = {"packaging", "archspec", "pynvml", "platformdirs", "json", "logging", "pathlib"}
     assert not heavy & loaded_by(module)
+
+
+def test_a_metadata_file_of_an_index_needs_nothing_of_zip_files():
+    loaded = loaded_by("pep_variants.release")
+    assert not {name for name in loaded if name.startswith("pep_variants.wheelfile.")}
 
 
 def test_detection_loads_nothing_that_it_does_not_need():

@@ -10,14 +10,13 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping
 
-# Not compiled before there is a message: every start of pip imports this module, and would spend
-# three million instructions on them.
+from .patterns import pattern
 
 # A password may itself hold an '@': the last one before the host's end counts, as in `urllib`.
-_CREDENTIALS = r"(?<=://)[^/?#\s]+@"
+_CREDENTIALS = pattern(r"(?<=://)[^/?#\s]+@")
 # Query and fragment of a URL; urllib3 writes "Max retries exceeded with url: /path?query".
-_QUERY = r"((?:://|url: /)[^\s?#\"<>]*)(\?[^\s#\"<>]*)?(#[^\s\"<>]*)?"
-_HASH = r"(?:sha(?:1|224|256|384|512)|md5|blake2b)=[0-9A-Fa-f]+"
+_QUERY = pattern(r"((?:://|url: /)[^\s?#\"<>]*)(\?[^\s#\"<>]*)?(#[^\s\"<>]*)?")
+_HASH = pattern(r"(?:sha(?:1|224|256|384|512)|md5|blake2b)=[0-9A-Fa-f]+")
 _PUNCTUATION = ".,:;)]}'"
 
 EXIT_CODE = 70
@@ -31,12 +30,12 @@ def redacted(source: str) -> str:
     and fragments other than hashes. For messages, logs and output for people only: a URL that is
     data, in a lock file or a key, needs its query. See `without_userinfo`.
     """
-    return re.sub(_QUERY, _without_query, re.sub(_CREDENTIALS, "****@", source))
+    return _QUERY.sub(_without_query, _CREDENTIALS.sub("****@", source))
 
 
 def without_userinfo(source: str) -> str:
     """Return *source* without the user information of the URLs in it."""
-    return re.sub(_CREDENTIALS, "", source)
+    return _CREDENTIALS.sub("", source)
 
 
 def _without_query(match: re.Match[str]) -> str:
@@ -48,7 +47,7 @@ def _without_query(match: re.Match[str]) -> str:
         place += "?****" if query.rstrip(_PUNCTUATION) != "?" else "?"
     if fragment:
         parts = fragment[1:].rstrip(_PUNCTUATION).split("&")
-        place += "#" + "&".join(part if re.fullmatch(_HASH, part) else "****" for part in parts)
+        place += "#" + "&".join(part if _HASH.fullmatch(part) else "****" for part in parts)
     return place + end
 
 

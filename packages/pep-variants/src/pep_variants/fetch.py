@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from enum import Enum
-from typing import IO, Protocol
+from typing import IO, TYPE_CHECKING, Protocol, TypeAlias
 
 from .frozen import dataclass
 from .limits import DOCUMENT_BYTES, INSPECTED_WHEEL_BYTES
-from .wheelfile.lazy_file import REFUSED, Part, Range, read_content_range
+
+if TYPE_CHECKING:
+    from .wheelfile.lazy_file import Part, Range
 
 ABSENT = (401, 403, 404, 410)
 """HTTP statuses of a server that does not have a file, or does not serve it to this user."""
@@ -133,7 +135,7 @@ class Failed:
     reason: str
 
 
-Answer = Part | Whole | LocalFile | NoRanges | Absent | Failed
+Answer: TypeAlias = "Part | Whole | LocalFile | NoRanges | Absent | Failed"
 
 
 class Headers(Protocol):
@@ -158,9 +160,13 @@ def read_response(
         return Absent(f"HTTP status {status}")
     if status == _OK:
         return Whole(read(fetch.limit + 1))
-    if fetch.range is not None and status in REFUSED:
+    if fetch.range is None:
+        return Failed(f"HTTP status {status}")
+    from .wheelfile.lazy_file import REFUSED, Part, read_content_range
+
+    if status in REFUSED:
         return NoRanges.REFUSED
-    if fetch.range is None or status != _PARTIAL_CONTENT:
+    if status != _PARTIAL_CONTENT:
         return Failed(f"HTTP status {status}")
     span = read_content_range(headers.get("Content-Range", ""))
     if span is None:

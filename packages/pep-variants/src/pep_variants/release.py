@@ -25,39 +25,23 @@ the answers. An installer on ``urllib``:
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from functools import partial
-from typing import IO, NoReturn, TypeVar
 
-from .digests import Digests
+from .downloads import Document, Reading, opened, verify
 from .errors import MetadataError, VariantError, redacted
-from .fetch import Absent, Answer, Failed, Fetch, LocalFile, NoRanges, ReleaseFile, Whole
-from .formats.merging import check_promise, merge_all
+from .fetch import Absent, Answer, Fetch, LocalFile, ReleaseFile, Whole
+from .formats.merging import merge_all
 from .formats.reader import read_metadata
 from .limits import INSPECTED_WHEELS
 from .model.filename import metadata_filename, parse_filename
 from .model.label import split_label
 from .model.metadata import Metadata
 from .urls import is_local
-from .wheelfile.lazy_file import (
-    FIRST_PART,
-    Part,
-    PartialFile,
-    Range,
-    RangeRefused,
-    last_part_ranges,
-)
-from .wheelfile.wheel import VARIANT_FILE, open_wheel
-
-_T = TypeVar("_T")
-_Document = tuple[bytes, Metadata]
-_Reading = Generator[Fetch, Answer, _Document]
 
 _INDEX_FILE = ""
 """Key of the index's metadata file where those of the wheels are their labels."""
-
-_CHUNK = 64 * 1024
 
 
 class ReleaseReader:
@@ -102,9 +86,9 @@ class ReleaseReader:
         self._filename = "" if index_file is None else index_file.filename
         self._missing = ""
         self._error: VariantError | None = None
-        self._readings: dict[str, _Reading] = {}
+        self._readings: dict[str, Reading] = {}
         self._fetches: dict[str, Fetch | None] = {}
-        self._documents: dict[str, _Document] = {}
+        self._documents: dict[str, Document] = {}
         if index_file is not None:
             self._begin({_INDEX_FILE: _index_file(index_file, self._check_place)})
         else:
@@ -155,7 +139,7 @@ class ReleaseReader:
         except VariantError as error:
             raise self._explained(error) from None
 
-    def _begin(self, readings: Mapping[str, _Reading]) -> None:
+    def _begin(self, readings: Mapping[str, Reading]) -> None:
         self._readings = dict(readings)
         self._fetches = dict.fromkeys(self._readings)
         for key in tuple(self._readings):
@@ -175,9 +159,11 @@ class ReleaseReader:
                 f"from the wheels (at most {INSPECTED_WHEELS})",
             )
             return
+        from .release_wheels import wheel_file  # zip files are for the few that lack the file
+
         self._begin(
             {
-                label: _wheel_file(wheel, label, self._check_place)
+                label: wheel_file(wheel, label, self._check_place)
                 for label, wheel in sorted(self._wheels.items())
             }
         )
@@ -237,131 +223,15 @@ class _IndexFileAbsent(Exception):
         self.reason = reason
 
 
-class _RangeWanted(Exception):
-    """A range of a partial file has to be fetched; no error that `zipfile` handles."""
-
-    def __init__(self, wanted: Range) -> None:
-        super().__init__()
-        self.range = wanted
-
-
-def _index_file(file: ReleaseFile, check: Callable[[ReleaseFile], None]) -> _Reading:
+def _index_file(file: ReleaseFile, check: Callable[[ReleaseFile], None]) -> Reading:
     check(file)
     answer = yield Fetch(file)
     if isinstance(answer, Absent):
         raise _IndexFileAbsent(redacted(answer.reason))
     with ExitStack() as stack:
-        stream = _downloaded(file, answer, stack)
+        stream = opened(file, answer, stack)
         limit = Fetch(file).limit
         data = stream.read(limit + 1)
     if len(data) <= limit:  # else it was not read completely, and the reader says how large it is
-        _verify(file, io.BytesIO(data))
+        verify(file, io.BytesIO(data))
     return data, read_metadata(data, file.url)
-
-
-def _wheel_file(wheel: ReleaseFile, label: str, check: Callable[[ReleaseFile], None]) -> _Reading:
-    check(wheel)
-    place = redacted(wheel.url)
-    with ExitStack() as stack:
-        file = yield from _opened(wheel, stack)
-        opening = partial(open_wheel, file, place, filename=wheel.filename)
-        contents = yield from _read(wheel, file, lambda: stack.enter_context(opening()))
-        data = yield from _read(wheel, file, lambda: contents.read(VARIANT_FILE))
-    if data is None:
-        raise MetadataError(wheel.url, "", f"is named a variant wheel, but has no {VARIANT_FILE}")
-    metadata = read_metadata(data, f"{place}: {contents.dist_info}/{VARIANT_FILE}")
-    check_promise(metadata, metadata, label)
-    return data, metadata
-
-
-def _opened(wheel: ReleaseFile, stack: ExitStack) -> Generator[Fetch, Answer, IO[bytes]]:
-    """Return the wheel as a seekable file: of parts, or whole where there are no ranges."""
-    ranges = last_part_ranges(FIRST_PART)
-    step = partial(next, ranges)
-    tail: Part | None = None
-    while True:
-        try:
-            fetch = Fetch(wheel, step())
-        except StopIteration as end:
-            tail = end.value
-            break
-        answer = yield fetch
-        if isinstance(answer, Part):
-            step = partial(ranges.send, answer)
-        elif answer is NoRanges.REFUSED:
-            step = partial(ranges.throw, RangeRefused())
-        elif answer is NoRanges.NEVER:
-            step = partial(ranges.send, None)
-        else:
-            return _checked(wheel, answer, stack)
-    if tail is None:
-        return _checked(wheel, (yield Fetch(wheel)), stack)
-    file = PartialFile(tail, _raise_wanted, partial(MetadataError, wheel.url, ""))
-    return stack.enter_context(file)  # type: ignore[arg-type] # has what `zipfile` uses
-
-
-def _read(
-    wheel: ReleaseFile, file: IO[bytes], read: Callable[[], _T]
-) -> Generator[Fetch, Answer, _T]:
-    """Return what *read* returns, which is called again when a missing part was fetched."""
-    while True:
-        try:
-            return read()
-        except _RangeWanted as missing:
-            wanted = missing.range
-        answer = yield Fetch(wheel, wanted)
-        if isinstance(answer, (Absent, Failed)):
-            _fail(wheel, answer)
-        assert isinstance(file, PartialFile)
-        file.add(wanted, answer if isinstance(answer, Part) else None)
-
-
-def _raise_wanted(wanted: Range) -> NoReturn:
-    raise _RangeWanted(wanted)
-
-
-def _checked(wheel: ReleaseFile, answer: Answer, stack: ExitStack) -> IO[bytes]:
-    """Return a whole wheel, its size and hashes checked."""
-    stream = _downloaded(wheel, answer, stack)
-    if isinstance(answer, Whole):
-        limit = Fetch(wheel).limit
-        if stream.seek(0, io.SEEK_END) > limit:
-            raise MetadataError(
-                wheel.url,
-                "",
-                "the server does not support range requests, and it is larger than the "
-                f"{limit} bytes that are downloaded for metadata",
-            )
-        stream.seek(0)
-        _verify(wheel, stream)
-        stream.seek(0)
-    return stream
-
-
-def _downloaded(file: ReleaseFile, answer: Answer, stack: ExitStack) -> IO[bytes]:
-    """Return a whole file from its start; it is closed with *stack*."""
-    if isinstance(answer, LocalFile):
-        return stack.enter_context(answer.stream)
-    if isinstance(answer, Whole):
-        data = answer.data
-        stream = io.BytesIO(data) if isinstance(data, bytes) else data
-        stream.seek(0)
-        return stack.enter_context(stream)
-    if isinstance(answer, (Absent, Failed)):
-        _fail(file, answer)
-    raise TypeError(f"{answer!r} is not a valid answer to a request for a whole file")
-
-
-def _verify(file: ReleaseFile, stream: IO[bytes]) -> None:
-    digests = Digests(file.hashes)
-    if not digests.found:
-        return
-    while chunk := stream.read(_CHUNK):
-        digests.update(chunk)
-    problem = digests.problem()
-    if problem is not None:
-        raise MetadataError(file.url, "", problem)
-
-
-def _fail(file: ReleaseFile, answer: Absent | Failed) -> NoReturn:
-    raise MetadataError(file.url, "", f"cannot be fetched: {redacted(answer.reason)}")

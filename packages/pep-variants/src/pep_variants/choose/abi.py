@@ -9,7 +9,6 @@ supported (see `supporting`), and the resolver sees to it that candidates go tog
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import lru_cache
@@ -21,6 +20,7 @@ from packaging.version import Version
 from ..frozen import dataclass
 from ..model.filename import read_version
 from ..model.property import ABI_DEPENDENCY
+from ..patterns import pattern
 from .preferences import unique
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..model.platform import Platform
     from ..model.property import Properties
 
-_RELEASE = re.compile(r"\d{1,9}(?:\.\d{1,9}){0,2}")
+_RELEASE = pattern(r"\d{1,9}(?:\.\d{1,9}){0,2}")
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from packaging.utils import canonicalize_name
 
 from ..errors import InvalidMarker, printable, redacted
+from ..patterns import pattern
 from .markers import VariantContext, reduce_requirement, split_requirement
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def required_by_marker(
         )
 
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_NAME = pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def _applies(requirement: str, context: VariantContext) -> bool:

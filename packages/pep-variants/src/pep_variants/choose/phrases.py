@@ -5,14 +5,14 @@ Well-known features have specific phrases, all others a general one.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 
 from ..model.intel_gpus import titled
 from ..model.property import ABI_DEPENDENCY, Properties
+from ..patterns import pattern
 from .ranking import Reason
 
-_SM = re.compile(r"(\d+)(\d[a-z]?)_(real|virtual)")
+_SM = pattern(r"(\d+)(\d[a-z]?)_(real|virtual)")
 _MAX_VALUES = 4
 _CPUS = ("x86_64", "aarch64")
 

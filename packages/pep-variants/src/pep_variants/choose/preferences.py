@@ -19,6 +19,7 @@ from ..frozen import dataclass
 from ..limits import SETTINGS_VALUES
 from ..model.label import check_label
 from ..model.property import NAME, VALUE, Features, Selector
+from ..patterns import pattern
 from .options import OPTIONS
 
 PRIORITIES = ("namespace_priorities", "feature_priorities", "property_priorities")
@@ -44,9 +45,9 @@ _CHOICES = {
     "on-plugin-error": ("on_plugin_error", (ABORT, SKIP)),
     "plugin-sandbox": ("plugin_sandbox", (SANDBOX_AUTO, SANDBOX_OFF)),
 }
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_URL = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
-_HASH = re.compile(r"--hash=[a-z0-9_]+:[0-9a-f]+")
+_VARIABLE = pattern(r"[A-Za-z_][A-Za-z0-9_]*")
+_URL = pattern(r"https?://[^\s/?#]+(/[^\s?#]*)?")
+_HASH = pattern(r"--hash=[a-z0-9_]+:[0-9a-f]+")
 
 
 @dataclass(frozen=True)
@@ -392,12 +393,12 @@ def _flag(text: str, where: str) -> bool:
     raise PreferenceError(f"{where}: expected 1 or 0, found {shortened(text)}")
 
 
-def _names(value: object, where: str, pattern: re.Pattern[str]) -> tuple[str, ...]:
+def _names(value: object, where: str, allowed: re.Pattern[str]) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(
-        isinstance(item, str) and pattern.fullmatch(item) for item in value
+        isinstance(item, str) and allowed.fullmatch(item) for item in value
     ):
         raise PreferenceError(
-            f"{where}: expected a list of names matching {pattern.pattern}, "
+            f"{where}: expected a list of names matching {allowed.pattern}, "
             f"found {shortened(value)}"
         )
     _check_number(value, where)

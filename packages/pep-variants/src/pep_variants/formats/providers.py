@@ -11,9 +11,10 @@ from ..errors import shortened
 from ..model.generation import Generation
 from ..model.metadata import ProviderInfo
 from ..model.property import NAME, VALUE, Features
+from ..patterns import pattern
 from .properties import PropertyTree, in_order
 
-_PLUGIN_API = re.compile(r"[A-Za-z_][\w.]*(\s*:\s*[A-Za-z_][\w.]*)?", re.ASCII)
+_PLUGIN_API = pattern(r"[A-Za-z_][\w.]*(\s*:\s*[A-Za-z_][\w.]*)?", re.ASCII)
 
 
 class ProviderReader:

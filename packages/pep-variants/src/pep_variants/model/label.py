@@ -6,10 +6,9 @@ whether there are variants at all.
 
 from __future__ import annotations
 
-import re
-
 from ..errors import InvalidLabel, shortened
 from ..limits import FILENAME_CHARACTERS, LABEL_LENGTH
+from ..patterns import pattern
 
 NULL_LABEL = "null"
 """Label of the null variant: zero properties, always compatible."""
@@ -18,9 +17,8 @@ ZERO_LABEL = "00000000"
 """How format 0.0.1 spells the null label, in metadata and in filenames."""
 
 _CHARACTERS = frozenset("0123456789_.abcdefghijklmnopqrstuvwxyz")
-LABEL_PATTERN = rf"[0-9a-z_.]{{1,{LABEL_LENGTH}}}"
-LABEL_CHARACTERS_PATTERN = r"[0-9a-z_.]+"
-"""The patterns of `LABEL` and `LABEL_CHARACTERS`."""
+LABEL_CHARACTERS = pattern(r"[0-9a-z_.]+")
+LABEL = pattern(rf"[0-9a-z_.]{{1,{LABEL_LENGTH}}}")
 
 METADATA_SUFFIX = "-variants.json"
 """How the name of the index-level metadata file of a version ends."""
@@ -37,7 +35,7 @@ def check_label(label: str) -> str:
     """
     if not _is_label(label):
         raise InvalidLabel(
-            f"{shortened(label)} is not a valid variant label: it must match {LABEL_PATTERN}"
+            f"{shortened(label)} is not a valid variant label: it must match {LABEL.pattern}"
         )
     return label
 
@@ -66,12 +64,3 @@ def split_label(filename: str) -> tuple[str, str | None]:
 def _is_label(text: str) -> bool:
     """Return whether `LABEL` matches all of *text*."""
     return 0 < len(text) <= LABEL_LENGTH and _CHARACTERS.issuperset(text)
-
-
-def __getattr__(name: str) -> re.Pattern[str]:
-    """Compile `LABEL` or `LABEL_CHARACTERS`, which the start of pip does not need (PEP 562)."""
-    pattern = globals().get(f"{name}_PATTERN")
-    if pattern is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    compiled = globals()[name] = re.compile(pattern)
-    return compiled

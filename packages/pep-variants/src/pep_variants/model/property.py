@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ..errors import InvalidProperty, shortened
 from ..limits import NAME_LENGTH, VALUE_LENGTH
+from ..patterns import pattern
 
 ABI_DEPENDENCY = "abi_dependency"
 """Reserved namespace: features are packages of the same resolution, values their versions."""
 
-NAME_CHARACTERS = re.compile(r"[a-z0-9_]+")
-NAME = re.compile(rf"[a-z0-9_]{{1,{NAME_LENGTH}}}")
-VALUE_CHARACTERS = re.compile(r"[a-z0-9_.]+")
-VALUE = re.compile(rf"[a-z0-9_.]{{1,{VALUE_LENGTH}}}")
+NAME_CHARACTERS = pattern(r"[a-z0-9_]+")
+NAME = pattern(rf"[a-z0-9_]{{1,{NAME_LENGTH}}}")
+VALUE_CHARACTERS = pattern(r"[a-z0-9_.]+")
+VALUE = pattern(rf"[a-z0-9_.]{{1,{VALUE_LENGTH}}}")
 
 Features = Mapping[str, tuple[str, ...]]
 """Feature name to values. In a variant the values are a sorted set, from a provider an order."""
@@ -72,13 +72,13 @@ class Selector(NamedTuple):
                 f"{shortened(text)} has {len(parts)} parts: "
                 "write 'namespace', 'namespace :: feature' or 'namespace :: feature :: value'"
             )
-        for part, kind, pattern in zip(
+        for part, kind, grammar in zip(
             parts, ("namespace", "feature", "value"), (NAME, NAME, VALUE), strict=False
         ):
-            if not pattern.fullmatch(part):
+            if not grammar.fullmatch(part):
                 raise InvalidProperty(
                     f"{shortened(part)} in {shortened(text)} is not a valid {kind}: "
-                    f"it must match {pattern.pattern}"
+                    f"it must match {grammar.pattern}"
                 )
         return cls(*parts)
 

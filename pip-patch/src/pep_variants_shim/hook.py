@@ -72,6 +72,8 @@ INSTALLING = ("commands.download", "commands.install", "commands.lock", "command
 """Modules of the commands that print why variants are switched off."""
 
 _INTERNAL = "pip._internal."
+_SHARED = f"{__package__}._vendor.packaging"
+_SEEN = (_INTERNAL, _SHARED)
 _METADATA = "metadata."
 """Prefix of the metadata backends, of which pip imports one."""
 _patched: set[str] = set()
@@ -79,7 +81,10 @@ _BUILT_IN_NAME = "pip._variants"
 
 
 class PatchFinder:
-    """Meta path finder that has `PathFinder` find the modules of pip, and patches some."""
+    """Meta path finder that has `PathFinder` find the modules of pip, and patches some.
+
+    It also finds what `shared_library` shares with pip.
+    """
 
     def __init__(self) -> None:
         self._checked = False
@@ -91,8 +96,12 @@ class PatchFinder:
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
         """Return the spec of a module to patch, None for all others."""
-        if not fullname.startswith(_INTERNAL):
+        if not fullname.startswith(_SEEN):
             return None
+        if fullname.startswith(_SHARED):
+            from .shared_library import shared_spec
+
+            return shared_spec(fullname)
         if not self._checked:
             self._checked = True
             version = getattr(sys.modules.get("pip"), "__version__", None)

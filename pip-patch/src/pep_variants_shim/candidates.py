@@ -8,15 +8,12 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pip._internal.exceptions import InstallationError
 from pip._internal.models.link import Link
 
 from pep_variants.choose.abi import supporting
-from pep_variants.choose.advice import advise
-from pep_variants.choose.explanation import why_not
-from pep_variants.choose.marker_requirements import required_by_marker
 from pep_variants.choose.markers import NON_VARIANT, VariantContext
 from pep_variants.choose.preferences import Preferences
 from pep_variants.choose.ranking import rank
@@ -24,10 +21,8 @@ from pep_variants.choose.selection import File, Selection
 from pep_variants.errors import MetadataError, NoSuchVariant, VariantError
 from pep_variants.formats.merging import check_promise
 from pep_variants.formats.reader import read_metadata
-from pep_variants.lock.selection import LockChoice
 from pep_variants.model.label import VARIANT_FILE
 from pep_variants.model.metadata import Metadata
-from resolvelib_variants.older_builds import Judge, older_build
 from resolvelib_variants.ordering import VariantOrdering
 
 from .candidate_info import Info, VariantVersion, label_in, link_of, source_of
@@ -39,6 +34,9 @@ from .pip_provider import PipInstalled, extend
 from .release_metadata import InfoFiles
 from .reporter import VariantReporter
 from .variant_context import Detect, context_of
+
+if TYPE_CHECKING:
+    from pep_variants.lock.selection import LockChoice
 
 
 class CandidateOrdering:
@@ -163,6 +161,8 @@ class CandidateOrdering:
 
     def required_by_marker(self, causes: Iterable[Any]) -> list[str]:
         """Return which *causes* of a conflict are dependencies with a variant marker."""
+        from pep_variants.choose.marker_requirements import required_by_marker
+
         found: dict[tuple[str, str], str] = {}  # only the newest version of each
         for requirement, parent in causes:
             link = None if parent is None else parent.source_link
@@ -227,6 +227,8 @@ class CandidateOrdering:
             platform = supporting(self.detect(found), found)
             ranking = rank(found, platform, self.preferences)
             if label not in ranking.positions:
+                from pep_variants.choose.explanation import why_not
+
                 reasons = "; ".join(why_not(ranking, label))
                 raise NoSuchVariant(f"{link.filename} does not fit this machine: {reasons}")
         except VariantError as error:
@@ -266,6 +268,8 @@ class CandidateOrdering:
             installed: label that is installed, None for the non-variant wheel.
             candidates: of pip's finder, all files of the version.
         """
+        from pep_variants.choose.advice import advise
+
         infos: list[Info] = catalog_first(
             [
                 (item.version, functools.partial(_no_candidate, link=item.link))
@@ -278,6 +282,12 @@ class CandidateOrdering:
         found = advise(selection, installed) if selection is not None else None
         return found.text(project, str(version)) if found is not None else None
 
+    def admits_several(self, project: str) -> bool:
+        """Return whether the requirements admit several versions of *project*."""
+        versions = map(self._files.version, self._admitted.get(project, ()))
+        first = next(versions, None)
+        return any(version != first for version in versions)
+
     def older_build(self, project: str, link: Any) -> str:
         """Return the line about an older version with a build for the accelerator of the target.
 
@@ -287,6 +297,8 @@ class CandidateOrdering:
         taken = next((info for info in admitted if link_of(info).url == link.url), None)
         if taken is None:
             return ""
+        from resolvelib_variants.older_builds import Judge, older_build
+
         judge = Judge(self._files, self.detect, self.preferences)
         return older_build(self._ordering, judge, project, taken, admitted)
 

@@ -10,7 +10,6 @@ from pep_variants.limits import ADVICE_SECONDS
 from pep_variants.timeouts import within
 
 from .errors import logger
-from .switching import without_waiting
 
 if TYPE_CHECKING:
     from .session import Session
@@ -29,6 +28,11 @@ def report_displaced(_original: object, session: Session, links: Mapping[str, An
     ordering = session.ordering
     if ordering is None:
         return
+    links = {name: link for name, link in links.items() if ordering.admits_several(name)}
+    if not links:  # no thread, and nothing to import
+        return
+    from .switching import without_waiting
+
     lines: list[str] = []
 
     def look() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Hashable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pip._internal.utils.logging import indent_log
 
@@ -16,7 +16,6 @@ from pep_variants.choose.phrases import MORE
 from pep_variants.choose.ranking import Ranking
 from pep_variants.choose.rejections import choice_line, why_not_better
 from pep_variants.choose.selection import File, Selection
-from pep_variants.lock.selection import LockChoice
 from pep_variants.model.metadata import Metadata
 from resolvelib_variants.coherence import Chosen
 from resolvelib_variants.ordering import VariantOrdering
@@ -24,6 +23,9 @@ from resolvelib_variants.ordering import VariantOrdering
 from .candidate_info import Info, link_of, source_of
 from .catalog_links import catalog_link, filename_of
 from .errors import Fault, logger
+
+if TYPE_CHECKING:
+    from pep_variants.lock.selection import LockChoice
 
 VERBOSE = 15
 """pip's own level between INFO and DEBUG, shown with ``-v``."""

@@ -145,12 +145,14 @@ def _report_older(
     _original: object, ordering: CandidateOrdering, candidates: Iterable[Any]
 ) -> None:
     """Print once for each project that no variant of a newer version fits."""
-    from pep_variants.choose.unfit import passed_over
-
     lines: dict[str, None] = {}
     for candidate in candidates:
         version = candidate.version
         newer = [item for item in ordering.selections(candidate.project_name) if item[0] > version]
+        if not newer:
+            continue
+        from pep_variants.choose.unfit import passed_over
+
         newer.sort(key=lambda item: item[0], reverse=True)
         verb = "is kept" if candidate.is_installed else "was chosen"
         lines[passed_over(candidate.project_name, newer, version, verb)] = None

@@ -57,7 +57,11 @@ def folder(release, request):
         with tarfile.open(archive) as source:
             source.extractall(fresh, filter="data")
         (fresh / f"resolvelib-{release}").rename(fresh / "source")
-        fresh.rename(folder)  # whole or not at all
+        try:
+            fresh.rename(folder)  # whole or not at all
+        except OSError:
+            if not folder.is_dir():  # another worker was first
+                raise
     return folder
 
 

@@ -10,12 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).parent
 sys.path[:0] = [str(ROOT / "integration-tests"), str(ROOT)]  # for `support` and `conformance`
 
 from support.environments import DISTRIBUTIONS
 from support.isolation import isolate, places
+
+settings.register_profile("busy machine", deadline=None)
+settings.load_profile("busy machine")
 
 _HOMES = pytest.StashKey[Path]()
 

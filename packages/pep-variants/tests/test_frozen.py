@@ -42,7 +42,7 @@ def test_comparing_hashing_and_showing(one, other):
     ours, theirs = (OURS(*one), OURS(*other)), (THEIRS(*one), THEIRS(*other))
     assert (ours[0] == ours[1]) == (theirs[0] == theirs[1])
     assert (ours[0] != ours[1]) == (theirs[0] != theirs[1])
-    assert hash(ours[0]) == hash(theirs[0])
+    assert (hash(ours[0]) == hash(ours[1])) == (hash(theirs[0]) == hash(theirs[1]))
     assert repr(ours[0]) == repr(theirs[0])
     assert dataclasses.asdict(ours[0]) == dataclasses.asdict(theirs[0])
     assert dataclasses.astuple(ours[0]) == dataclasses.astuple(theirs[0])

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from functools import cache
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 __all__ = ["dataclass"]
@@ -66,13 +68,17 @@ def _represent(self: Instance) -> str:
 def _equal(self: Instance, other: object) -> object:
     if type(other) is not type(self):
         return NotImplemented
-    return _compared(self) == _compared(other)
+    compared = _compared(type(self))
+    return compared(self) == compared(other)
 
 
 def _hash(self: Instance) -> int:
-    return hash(_compared(self))
+    return hash(_compared(type(self))(self))
 
 
-def _compared(self: Instance) -> tuple[object, ...]:
-    fields = dataclasses.fields(self)
-    return tuple(getattr(self, field.name) for field in fields if field.compare)
+@cache
+def _compared(cls: type[Instance]) -> Callable[[object], object]:
+    """Return what gives all of an instance that is compared: its class too, so never nothing."""
+    return attrgetter(
+        "__class__", *(field.name for field in dataclasses.fields(cls) if field.compare)
+    )

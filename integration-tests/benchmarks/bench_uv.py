@@ -13,6 +13,7 @@ import resource
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -29,6 +30,8 @@ PACKAGES = 127
 VERSIONS = 20
 INSTALLED = 30
 ROUNDS = 15
+ROUND_TRIP = 0.03
+"""Seconds; a package index across a continent."""
 
 
 def rows() -> Iterator[Row]:
@@ -43,6 +46,9 @@ def rows() -> Iterator[Row]:
                 if api == "json":
                     yield from _small(folder / "small", index)
                 yield from _lock(folder / api, index)
+                if api == "json":
+                    index.delay = ROUND_TRIP
+                    yield from _far(folder / "far", index)
 
 
 @dataclass
@@ -53,9 +59,12 @@ class _Static(Index):
     """
 
     pages: dict[tuple[str, bool], Answer] = field(default_factory=dict)
+    delay: float = 0.0
+    """Seconds before each answer, as of an index that is far away."""
 
     def answer(self, path: str, headers: dict[str, str]) -> Answer:  # type: ignore[override]
         """Return the answer to a request."""
+        time.sleep(self.delay)
         key = re.sub(r"^/[0-9]+/", "/", path), JSON in headers.get("Accept", "")
         if key not in self.pages:
             self.pages[key] = super().answer(key[0], headers)
@@ -142,29 +151,52 @@ def _small(folder: Path, index: Index) -> Iterator[Row]:
 
 def _lock(folder: Path, index: Index) -> Iterator[Row]:
     """Measure locks of all packages from pages that were never read."""
-    machine = _machine(folder, index)
-    project(machine.work, ["package-0"])
-    environ: dict[str, str] = {}
-    numbers = itertools.count()
-
-    def cold(*, stop: bool = False) -> None:
-        """Let all be as at first: no lock, nothing in caches, an index at another place."""
-        (machine.work / "uv.lock").unlink(missing_ok=True)
-        for kind in ("ours", "theirs"):
-            shutil.rmtree(machine.home / f"cache-{kind}", ignore_errors=True)
-        url = index.url.replace("/simple/", f"/{next(numbers)}/simple/")
-        environ["UV_DEFAULT_INDEX"] = url
-        if stop:
-            machine.run("stop")
-
-    calls = _calls(machine, "lock", environ=environ)
+    locks = _Locks(folder, index)
     what = f"lock of {PACKAGES} packages, {index.api} pages, cold"
-    mine, its = in_turn(*calls, rounds=ROUNDS, warmups=2, prepare=cold)
+    mine, its = locks.times(ROUNDS)
     yield Row(
         f"{what}, wall", mine * 1e3, its * 1e3, "ms", "uv", "at most 1.15x", mine <= its * 1.15
     )
-    mine, its = in_turn(*calls, rounds=ROUNDS, warmups=0, clock=_cpu, prepare=cold)
+    mine, its = locks.times(ROUNDS, clock=_cpu)
     yield Row(f"{what}, CPU", mine * 1e3, its * 1e3, "ms", "uv")
-    mine, its = in_turn(*calls, rounds=5, warmups=0, prepare=partial(cold, stop=True))
+    mine, its = locks.times(5, stop=True)
     yield Row(f"{what}, no daemon before, wall", mine * 1e3, its * 1e3, "ms", "uv")
-    machine.run("stop")
+    locks.machine.run("stop")
+
+
+def _far(folder: Path, index: Index) -> Iterator[Row]:
+    """Measure the same locks with an index whose answers take their time."""
+    locks = _Locks(folder, index)
+    mine, its = locks.times(ROUNDS // 3)
+    what = f"lock of {PACKAGES} packages, cold, an index {ROUND_TRIP * 1e3:.0f} ms away, wall"
+    yield Row(what, mine * 1e3, its * 1e3, "ms", "uv")
+    locks.machine.run("stop")
+
+
+class _Locks:
+    """`uv lock` of all packages, by uv-variants and by uv."""
+
+    def __init__(self, folder: Path, index: Index) -> None:
+        self.machine = _machine(folder, index)
+        project(self.machine.work, ["package-0"])
+        self._url = index.url
+        self._environ: dict[str, str] = {}
+        self._numbers = itertools.count()
+        self._calls = _calls(self.machine, "lock", environ=self._environ)
+
+    def times(
+        self, rounds: int, *, clock: Callable[[], float] = time.perf_counter, stop: bool = False
+    ) -> tuple[float, float]:
+        """Return the seconds of ours and of theirs; *stop* ends the daemon before each."""
+        prepare = partial(self._cold, stop=stop)
+        return in_turn(*self._calls, rounds=rounds, warmups=1, clock=clock, prepare=prepare)
+
+    def _cold(self, *, stop: bool) -> None:
+        """Let all be as at first: no lock, nothing in caches, an index at another place."""
+        (self.machine.work / "uv.lock").unlink(missing_ok=True)
+        for kind in ("ours", "theirs"):
+            shutil.rmtree(self.machine.home / f"cache-{kind}", ignore_errors=True)
+        url = self._url.replace("/simple/", f"/{next(self._numbers)}/simple/")
+        self._environ["UV_DEFAULT_INDEX"] = url
+        if stop:
+            self.machine.run("stop")

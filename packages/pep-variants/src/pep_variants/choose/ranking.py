@@ -292,7 +292,8 @@ def _ordered(
     first = (*preferences.feature_order(namespace), *metadata.feature_priorities.get(namespace, ()))
     default = metadata.property_priorities.get(namespace, {})
     ordered = {}
-    for feature in unique((*(name for name in first if name in offered), *offered)):
+    features = (*(name for name in first if name in offered), *offered) if first else offered
+    for feature in unique(features):
         values = offered[feature]
         front = (*preferences.value_order(namespace, feature), *default.get(feature, ()))
         if front:

@@ -161,7 +161,9 @@ class _Reader:
                 logger.debug(
                     "%s: %s, format version inferred from its keys", redacted(self._source), found
                 )
-        elif schema and schema_version(schema) != generation.version:
+        elif (
+            schema and schema != generation.schema and schema_version(schema) != generation.version
+        ):
             logger.debug(
                 "%s: unknown $schema %s, read as format version %s",
                 redacted(self._source),

@@ -87,6 +87,10 @@ GENERATIONS = {
     for generation in (V0_0_1, V0_0_2, V0_0_3, V0_1_0, V0_1_1, V0_2_0, V1_0_0)
 }
 
+_BY_SCHEMA: dict[str | None, Generation] = {
+    generation.schema: generation for generation in GENERATIONS.values() if generation.schema
+}
+
 BY_SHAPE = Generation(
     (0, 0, 0),
     "",
@@ -127,6 +131,8 @@ def generation_of(schema: str | None) -> Generation:
         UnknownSchema: its major version is not supported (PEP 825: it must be rejected), or it
             names a version that cannot be made out.
     """
+    if schema in _BY_SCHEMA:
+        return _BY_SCHEMA[schema]
     version = schema_version(schema) if schema is not None else None
     if version is None:
         return BY_SHAPE

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .report import Row
+from .report import Row, peak_megabytes
 
 ROOT = Path(__file__).resolve().parents[1]
 SIZES = (100, 500, 2000)
@@ -111,7 +111,6 @@ def _run(url: str, kind: str) -> dict[str, Any]:
 
 def measured(url: str, kind: str) -> dict[str, float]:
     """Resolve in this process; return what it took."""
-    import resource
     import time
 
     from resolvelib import BaseReporter, Resolver
@@ -146,7 +145,7 @@ def measured(url: str, kind: str) -> dict[str, float]:
     return {
         "cpu": time.process_time() - start,
         "wall": time.perf_counter() - wall,
-        "size": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "size": peak_megabytes(),
         "requests": requests,
         "found": found,
     }

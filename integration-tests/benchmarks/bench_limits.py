@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 from pep_variants import limits
 
-from .report import Row
+from .report import Row, peak_megabytes
 
 MOST_RATIO = 10.0
 LITTLE = 0.02
@@ -605,7 +605,7 @@ def main(name: str, path: Path) -> None:
         for call in (case.read, case.plain):
             _outcome(call, small)  # what is imported on the way is no part of it
     seconds, problem = _outcome(case.read, path)
-    peak = _peak_megabytes()
+    peak = peak_megabytes()
     theirs, _ = _outcome(case.plain, path)
     print(json.dumps([seconds, theirs, peak, problem]))
 
@@ -619,22 +619,6 @@ def _outcome(read: Callable[[Path], object], path: Path) -> tuple[float, str]:
     except Exception as error:
         problem = f"{type(error).__name__}: {error}"
     return time.process_time() - start, problem
-
-
-def _peak_megabytes() -> float:
-    try:
-        # `getrusage` counts what this process was before `exec` as well.
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) / 1e3
-    except OSError:
-        pass
-    try:
-        import resource
-    except ImportError:  # Windows
-        return 0.0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (1e6 if sys.platform == "darwin" else 1e3)
 
 
 class Measured(NamedTuple):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import operator
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 from pep_variants.errors import VariantError
@@ -90,6 +92,23 @@ def times(ratio: float) -> str:
     if 0 < ratio < 0.1:
         return f"1/{1 / ratio:.0f}"
     return f"{ratio:,.0f}x" if ratio >= 100 else f"{ratio:.2f}x"
+
+
+def peak_megabytes() -> float:
+    """Return the most memory that this process has had."""
+    try:
+        # `getrusage` counts what this process was before `exec` as well.
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1e3
+    except OSError:
+        pass
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0.0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1e6 if sys.platform == "darwin" else 1e3)
 
 
 def show(rows: Iterable[Row]) -> Iterator[str]:

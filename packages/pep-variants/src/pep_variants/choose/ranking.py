@@ -179,10 +179,9 @@ def rank(metadata: Metadata, platform: Platform, preferences: Preferences | None
 
 def _rank(metadata: Metadata, platform: Platform, preferences: Preferences) -> Ranking:
     places = _places(metadata, platform, preferences)
-    points = _points(metadata, places, preferences)
-    abi = places.get(ABI_DEPENDENCY)
-    if abi and ABI_DEPENDENCY in preferences.namespace_order():
-        abi = None
+    abi_counts = ABI_DEPENDENCY in preferences.namespace_order()
+    points = _points(metadata, places, preferences, abi_counts=abi_counts)
+    abi = {} if abi_counts else places.get(ABI_DEPENDENCY, {})
     compatible: list[tuple[int, list[int], str]] = []
     for label, properties in metadata.variants.items():
         total = 0
@@ -201,7 +200,7 @@ def _rank(metadata: Metadata, platform: Platform, preferences: Preferences) -> R
 
 
 def _points(
-    metadata: Metadata, places: _Places, preferences: Preferences
+    metadata: Metadata, places: _Places, preferences: Preferences, *, abi_counts: bool
 ) -> Mapping[str, Mapping[int, int]]:
     """Return what the features of a variant in each namespace add to its place, by their identity.
 
@@ -210,6 +209,8 @@ def _points(
     Comparing variants is comparing the places of their features, namespace by namespace, so that
     all that variants list in one namespace can be ordered first. The place in that order, from the
     end, is a digit of the sum. Nothing listed is zero and comes last.
+
+    *abi_counts* says whether `abi_dependency` takes part in it.
     """
     # Variants that list the same in a namespace share one mapping (see `document`), which is judged
     # once. The mappings outlive this function, so their identity is a key.
@@ -238,7 +239,7 @@ def _points(
             else:
                 # The end of a key sorts behind everything: the longer of two keys comes first.
                 keys[identity] = (*sorted(best), _END)
-        if namespace == ABI_DEPENDENCY and namespace not in preferences.namespace_order():
+        if namespace == ABI_DEPENDENCY and not abi_counts:
             keys = dict.fromkeys(keys, (_END,))
         ordered = sorted({(_END,), *keys.values()})
         last = len(ordered) - 1

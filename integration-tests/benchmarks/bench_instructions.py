@@ -49,7 +49,7 @@ sys.argv[0] = "uv-variants"
 from uv_variants.main import main
 main()
 """
-"""The command up to the moment at which it would become uv, whose instructions nobody counts."""
+"""The command up to the moment at which it would become uv, whose instructions are not counted."""
 
 
 def rows() -> Iterator[Row]:

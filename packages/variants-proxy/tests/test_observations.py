@@ -1,4 +1,4 @@
-"""What a client is told afterwards about its projects."""
+"""Reports for clients about their projects."""
 
 from __future__ import annotations
 

@@ -217,7 +217,7 @@ class Budget:
             raise
         finally:
             if not reading.cancel() and not reading.cancelled():
-                reading.exception()  # nobody else asks for it
+                reading.exception()  # or asyncio reports it as not retrieved
             # A thread that still waits for a chunk stays reserved until that arrives.
             abandoned = running
             if not running:

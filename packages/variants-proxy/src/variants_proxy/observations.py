@@ -1,4 +1,4 @@
-"""What a client is told afterwards: files that it did not get, and which projects matter to it.
+"""Reports for clients: files that were not delivered, and projects with notices or a choice.
 
 A server around the application names who asks in the scope of a request, as
 ``scope["state"]["observer"]``. It sees a response that is an error itself; of a transfer that

@@ -69,7 +69,7 @@ class _CookielessClient(httpx.Client):
 
     _none = _NoCookies()
 
-    @property  # type: ignore[misc] # nobody sets it
+    @property  # type: ignore[misc] # it is not set
     def cookies(self) -> httpx.Cookies:
         """No cookies, whatever a response sets."""
         return self._none

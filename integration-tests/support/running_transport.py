@@ -63,7 +63,7 @@ class Running:
 
     def __init__(self, folder: Path) -> None:
         self.authority = Authority.load_or_create(folder / "ca")
-        self.outbound = Outbound({}, self.authority.roots({}))
+        self.outbound = Outbound({}, self.authority.files({})[1])
         self.routes: dict[str, Route] = {}
         self.failures: list[str] = []
         self.applications: dict[str, IndexApplication] = {}
@@ -144,7 +144,7 @@ class Running:
         url = f"http://{session}:{TOKEN}@127.0.0.1:{self.port}"
         names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
         environ = self.routes[session].outbound.environ
-        bundle = self.authority.bundle(environ, system=system)
+        bundle = self.authority.files(environ, system=system)[0]
         both = {**dict.fromkeys(names, url), **dict.fromkeys(map(str.lower, names), url)}
         return {**both, "SSL_CERT_FILE": str(bundle), "NO_PROXY": "", "no_proxy": ""}
 
@@ -179,7 +179,7 @@ class Running:
         self, connection: socket.socket, name: str, trusted: Path | None = None
     ) -> ssl.SSLSocket:
         """Return *connection* with TLS."""
-        trusted = trusted or self.authority.bundle({})
+        trusted = trusted or self.authority.files({})[0]
         context = ssl.create_default_context(cafile=str(trusted))
         return context.wrap_socket(connection, server_hostname=name)
 

@@ -65,8 +65,8 @@ class World:
 
     def begin(self, *indexes: Index, **options: frozenset[str]) -> None:
         """Begin the session of uv's commands with *indexes*, called ``index0`` and so on."""
-        environ = {"SSL_CERT_FILE": str(self.theirs.bundle({})), **self.environ}
-        outbound = Outbound(environ, self.transport.authority.roots(environ))
+        environ = {"SSL_CERT_FILE": str(self.theirs.files({})[0]), **self.environ}
+        outbound = Outbound(environ, self.transport.authority.files(environ)[1])
         names = [f"index{number}" for number in range(len(indexes))]
         upstreams = tuple(
             Upstream(name, index.url) for name, index in zip(names, indexes, strict=True)
@@ -106,7 +106,7 @@ class World:
     def plain(self) -> dict[str, str]:
         """Variables of uv that make it plain uv."""
         plain = dict.fromkeys(self.transport.variables("one"), "")
-        return {**plain, "SSL_CERT_FILE": str(self.theirs.bundle({}))}
+        return {**plain, "SSL_CERT_FILE": str(self.theirs.files({})[0])}
 
     def run(self, *arguments: str, environ: Mapping[str, str] | None = None) -> Result:
         """Run uv."""

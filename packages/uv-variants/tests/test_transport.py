@@ -205,7 +205,7 @@ def test_another_name_in_the_greeting_is_refused(transport):
 def test_old_tls_is_refused(transport):
     connection, _ = transport.connect("index.example:443")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.load_verify_locations(str(transport.authority.bundle({})))
+    context.load_verify_locations(str(transport.authority.files({})[0]))
     context.set_ciphers("ALL:@SECLEVEL=0")
     context.minimum_version = ssl.TLSVersion.TLSv1
     context.maximum_version = ssl.TLSVersion.TLSv1_1
@@ -216,7 +216,7 @@ def test_old_tls_is_refused(transport):
 def test_who_does_not_trust_is_noted(transport, tmp_path):
     connection, _ = transport.connect("index.example:443")
     with connection, pytest.raises(ssl.SSLCertVerificationError):
-        transport.tls(connection, "index.example", transport.authority.roots({}))
+        transport.tls(connection, "index.example", transport.authority.files({})[1])
     wait_for(lambda: transport.failures)
     assert "index.example:443" in transport.failures[0]
 
@@ -237,7 +237,7 @@ def peer(tmp_path_factory):
     theirs = Authority.load_or_create(tmp_path_factory.mktemp("theirs"))
     with origin(theirs.leaf("127.0.0.1")) as found:
         found.replies["/file"] = Reply(b"x" * 3_000_000)
-        yield found, theirs.bundle({})
+        yield found, theirs.files({})[0]
 
 
 def fetched(transport, peer, session="one"):
@@ -315,7 +315,7 @@ def test_through_the_users_proxy(transport, peer, credentials):
 def test_through_a_proxy_with_tls(transport, peer, tmp_path):
     theirs = Authority.load_or_create(tmp_path / "proxy")
     with http_proxy("me:pass", theirs.leaf("127.0.0.1")) as proxy:
-        transport.add("one", outbound=Outbound({"ALL_PROXY": proxy.url}, theirs.bundle({})))
+        transport.add("one", outbound=Outbound({"ALL_PROXY": proxy.url}, theirs.files({})[0]))
         assert fetched(transport, peer).endswith(b"x" * 3_000_000)
         assert len(proxy.asked) == 1
 

@@ -49,25 +49,25 @@ def authority(tmp_path: Path) -> Authority:
 
 @pytest.mark.parametrize("host", ["index.example", "127.0.0.1", "::1", "a" * 60 + ".example.org"])
 def test_hosts_are_trusted_through_the_bundle_alone(authority, host):
-    bundle = authority.bundle({})
+    bundle = authority.files({})[0]
     assert greeted(authority.leaf(host), bundle, host)["subjectAltName"]
     assert authority.leaf(host) is authority.leaf(host)
 
 
 def test_a_certificate_is_for_one_host(authority):
     with pytest.raises(ssl.SSLError):
-        greeted(authority.leaf("index.example"), authority.bundle({}), "other.example")
+        greeted(authority.leaf("index.example"), authority.files({})[0], "other.example")
 
 
 def test_the_roots_do_not_have_the_authority(authority):
     with pytest.raises(ssl.SSLCertVerificationError):
-        greeted(authority.leaf("index.example"), authority.roots({}), "index.example")
+        greeted(authority.leaf("index.example"), authority.files({})[1], "index.example")
 
 
 @POSIX
 def test_files_are_private(authority, tmp_path):
     authority.leaf("index.example")
-    authority.bundle({})
+    authority.files({})[0]
     folder = tmp_path / "ca"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
@@ -104,7 +104,7 @@ def test_a_key_that_others_know_or_that_ends_is_made_anew(tmp_path, how):
     spoiled(folder / "authority.pem", how)
     again = Authority.load_or_create(folder)
     assert again.certificate != first
-    assert greeted(again.leaf("a.example"), again.bundle({}), "a.example")
+    assert greeted(again.leaf("a.example"), again.files({})[0], "a.example")
 
 
 @pytest.mark.parametrize("how", ["expired", "cut", "empty"])
@@ -116,7 +116,7 @@ def test_a_leaf_that_ends_is_made_anew(tmp_path, how):
     before = path.read_bytes()
     spoiled(path, how)
     again = Authority.load_or_create(folder)
-    assert greeted(again.leaf("a.example"), again.bundle({}), "a.example")
+    assert greeted(again.leaf("a.example"), again.files({})[0], "a.example")
     assert path.read_bytes() != before
 
 
@@ -176,21 +176,21 @@ def test_a_file_without_certificates_is_named(tmp_path, content):
 
 
 def test_a_bundle_is_written_once(authority):
-    first = authority.bundle({})
+    first = authority.files({})[0]
     inode = first.stat().st_ino
-    assert authority.bundle({}) == first
+    assert authority.files({})[0] == first
     assert first.stat().st_ino == inode
     assert authority.certificate in first.read_bytes()
 
 
 def test_bundles_that_nothing_uses_are_removed(tmp_path, authority):
-    old, new = authority.bundle({}), authority.roots({})
+    old, new = authority.files({})[0], authority.files({})[1]
     assert authority.files({}) == (old, new)
     os.utime(old, (0, 0))
     roots = tmp_path / "roots.pem"
     roots.write_bytes(authority.certificate)
-    other = authority.roots({"SSL_CERT_FILE": str(roots)})
+    other = authority.files({"SSL_CERT_FILE": str(roots)})[1]
     assert [path.exists() for path in (old, new, other)] == [False, True, True]
     # In use again: as fresh as a new one.
     os.utime(new, (0, 0))
-    assert authority.roots({}).stat().st_mtime > 1
+    assert authority.files({})[1].stat().st_mtime > 1

@@ -48,7 +48,7 @@ def servers(request, tmp_path_factory):
     theirs = Authority.load_or_create(folder / "theirs")
     context = theirs.leaf("127.0.0.1") if request.param == "https" else None
     with running(folder) as transport, origin(context) as host:
-        yield transport, host, Outbound({}, theirs.bundle({}))
+        yield transport, host, Outbound({}, theirs.files({})[0])
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_an_upstream_that_is_gone_is_named(tmp_path):
     theirs = Authority.load_or_create(tmp_path / "theirs")
     with running(tmp_path) as transport:
         with origin(theirs.leaf("127.0.0.1")) as host:
-            found = World(transport, host, Outbound({}, theirs.bundle({})))
+            found = World(transport, host, Outbound({}, theirs.files({})[0]))
         status, _, body = found.ask()
     assert (status, body) == (502, f"127.0.0.1:{host.port}: connection refused\n".encode())
 
@@ -172,7 +172,7 @@ def test_through_the_users_proxy(tmp_path, proxy, tls):
     theirs = Authority.load_or_create(tmp_path / "theirs")
     context = theirs.leaf("127.0.0.1") if tls else None
     with running(tmp_path) as transport, origin(context) as host, through(proxy, theirs) as other:
-        outbound = Outbound({"ALL_PROXY": other.url}, theirs.bundle({}))
+        outbound = Outbound({"ALL_PROXY": other.url}, theirs.files({})[0])
         host.replies["/file"] = Reply(b"x" * 300_000)
         found = World(transport, host, outbound)
         assert [found.ask()[2] for _ in range(3)] == [b"x" * 300_000] * 3
@@ -186,7 +186,7 @@ def test_a_proxy_that_wants_to_know_who_is_named(tmp_path, tls):
     context = theirs.leaf("127.0.0.1") if tls else None
     with running(tmp_path) as transport, origin(context) as host, http_proxy("a:b") as other:
         url = f"http://me:wrong@127.0.0.1:{other.port}"
-        found = World(transport, host, Outbound({"ALL_PROXY": url}, theirs.bundle({})))
+        found = World(transport, host, Outbound({"ALL_PROXY": url}, theirs.files({})[0]))
         status, headers, body = found.ask()
     assert status == 502
     assert f"proxy 127.0.0.1:{other.port}".encode() in body

@@ -108,25 +108,15 @@ class Authority:
         self._contexts[host] = _expiry(pem) - LEAF_RENEWED_DAYS * DAY, context
         return context
 
-    def roots(self, environ: Mapping[str, str], *, system: bool = False) -> Path:
-        """Return the file with the certificates that the user's uv would trust.
+    def files(self, environ: Mapping[str, str], *, system: bool = False) -> tuple[Path, Path]:
+        """Return two files of certificates, of which the second has what the user's uv would trust.
+
+        The first, for ``SSL_CERT_FILE`` of a child, has the one of this authority as well.
 
         Args:
             environ: of the user: ``SSL_CERT_FILE``, ``SSL_CERT_DIR``, ``UV_SYSTEM_CERTS``,
                 ``UV_NATIVE_TLS``.
             system: the command line or a file asks for the system's certificates.
-
-        Raises:
-            AuthorityFailed: a file cannot be read or written; the message names it.
-        """
-        return self._bundle(trusted_roots(environ, system=system))
-
-    def bundle(self, environ: Mapping[str, str], *, system: bool = False) -> Path:
-        """Return the file for ``SSL_CERT_FILE`` of a child: `roots` and this authority."""
-        return self._bundle(self.certificate + trusted_roots(environ, system=system))
-
-    def files(self, environ: Mapping[str, str], *, system: bool = False) -> tuple[Path, Path]:
-        """Return `bundle` and `roots`; what they are made from is read once.
 
         Raises:
             AuthorityFailed: a file cannot be read or written; the message names it.

@@ -17,7 +17,7 @@ class Outbound:
 
     Attributes:
         environ: the user's proxy and TLS variables.
-        roots: file with the certificates that uv would trust, see `Authority.roots`.
+        roots: file with the certificates that uv would trust, see `Authority.files`.
         insecure_hosts: hosts whose certificates are not verified, with or without port.
     """
 

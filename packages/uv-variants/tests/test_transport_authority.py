@@ -67,7 +67,7 @@ def test_the_roots_do_not_have_the_authority(authority):
 @POSIX
 def test_files_are_private(authority, tmp_path):
     authority.leaf("index.example")
-    authority.files({})[0]
+    authority.files({})
     folder = tmp_path / "ca"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
@@ -184,7 +184,7 @@ def test_a_bundle_is_written_once(authority):
 
 
 def test_bundles_that_nothing_uses_are_removed(tmp_path, authority):
-    old, new = authority.files({})[0], authority.files({})[1]
+    old, new = authority.files({})
     assert authority.files({}) == (old, new)
     os.utime(old, (0, 0))
     roots = tmp_path / "roots.pem"

@@ -7,8 +7,6 @@ met if reading takes at most ten times as long, little time and memory, and twic
 the size. `TABLE` of them, those with the largest ratios, are rows.
 """
 
-# Size: a reader and an input for each limit, in pairs that are read together.
-
 from __future__ import annotations
 
 import base64

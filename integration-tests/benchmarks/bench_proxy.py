@@ -4,8 +4,6 @@ Each figure is compared with one of the same run: uv without the proxy, parsing 
 bytes copied, a bare ASGI application on the same server.
 """
 
-# Size: one benchmark with the servers and clients it starts.
-
 from __future__ import annotations
 
 import asyncio

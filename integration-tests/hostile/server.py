@@ -286,7 +286,7 @@ class _Handler:
             site = _Site(target.rpartition(":")[0], {}, "")
         return Request(site.name, method, target, headers), site
 
-    def _send(
+    def _send(  # noqa: C901
         self, connection: socket.socket, site: _Site, request: Request, answer: Answer
     ) -> None:
         if request.method == "HEAD" and "head" in answer:

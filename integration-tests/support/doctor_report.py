@@ -1,7 +1,5 @@
 """The JSON of the doctor, held against its schema."""
 
-# Size: the seam between the tests and where the schema is.
-
 from __future__ import annotations
 
 from typing import Any

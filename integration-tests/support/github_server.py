@@ -55,7 +55,7 @@ class GithubServer:
         return {asset["name"]: asset["state"] for asset in self.assets.values()}
 
 
-def _handler(server: GithubServer) -> type[BaseHTTPRequestHandler]:
+def _handler(server: GithubServer) -> type[BaseHTTPRequestHandler]:  # noqa: C901
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 

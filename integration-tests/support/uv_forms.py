@@ -5,8 +5,6 @@
 uv-variants.
 """
 
-# Size: one table, which is read as a whole.
-
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Waiting for what other processes do."""
 
-# Size: unit tests of several distributions import it, without the servers beside it.
-
 from __future__ import annotations
 
 import time

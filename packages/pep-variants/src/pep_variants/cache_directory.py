@@ -1,7 +1,5 @@
 """The directory of all caches; anything in it may be deleted at any time."""
 
-# Size: caches of five packages use it, and nothing else of the settings.
-
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ a third of the time in which pip imports the engine: 2 million instructions for 
 compiles ``__init__`` alone, and all classes share the others.
 """
 
-# Size: every module with a dataclass uses it.
-
 from __future__ import annotations
 
 import dataclasses

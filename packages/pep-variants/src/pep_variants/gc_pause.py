@@ -1,7 +1,5 @@
 """Pausing the garbage collector while large acyclic data is built."""
 
-# Size: readers, ranking and the proxy use it, which share nothing else.
-
 from __future__ import annotations
 
 import gc

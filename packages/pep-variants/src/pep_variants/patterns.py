@@ -4,8 +4,6 @@ To compile one takes 0.1 to 0.5 ms, and most commands use few: those of variant 
 6 million instructions of every pip that met a variant.
 """
 
-# Size: modules of all layers have patterns.
-
 from __future__ import annotations
 
 import re

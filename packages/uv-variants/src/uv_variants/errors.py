@@ -1,7 +1,5 @@
 """Errors of the command around uv. Catch `UvVariantsError` for all of them."""
 
-# Size: the errors of a package are in its module of that name.
-
 from __future__ import annotations
 
 from pep_variants.errors import VariantError

@@ -14,7 +14,7 @@ from pep_variants.model.property import NAME, VALUE, Features
 _SANDBOXED = re.compile(r"PermissionError|Permission denied|Operation not permitted")
 
 
-def read_answer(
+def read_answer(  # noqa: C901
     data: bytes, namespace: str, plugin: str, output: str = ""
 ) -> tuple[Features, bool]:
     """Return the supported features of an answer, in its order, and whether they are fixed.

@@ -4,8 +4,6 @@ Pages may come from an upstream unchanged. In a browser they must not run script
 origin, be sniffed as another type, be embedded elsewhere, or receive a referrer.
 """
 
-# Size: the command around uv sends them too, and must not import a server.
-
 from __future__ import annotations
 
 SECURITY_HEADERS = [

@@ -1,7 +1,5 @@
 """Lines in the proxy's log that the command around uv reads from its error output."""
 
-# Size: read at the start of that command, which does not import `logging` or the server.
-
 from __future__ import annotations
 
 NOT_SERVED = "file not served: "

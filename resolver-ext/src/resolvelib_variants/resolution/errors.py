@@ -1,7 +1,5 @@
 """Errors of resolving; those of indexes are in `variants_index.errors`."""
 
-# Size: the errors of this package, in one place as in the others.
-
 from __future__ import annotations
 
 

@@ -293,7 +293,7 @@ def _reduce(marker: str, truth: Callable[[re.Match[str]], Term | bool], source: 
             groups[-1].chain.append(value)
 
 
-def _evaluate(
+def _evaluate(  # noqa: C901
     comparison: re.Match[str], context: VariantContext, source: str, publishing: bool
 ) -> Term | bool:
     """Return the truth of a comparison with a variant term, the text of any other.

@@ -4,8 +4,6 @@ Every client has the same options (see `options`). `settings.loader` finds and m
 module defines what each entry means.
 """
 
-# Size: every option, variable and entry, each with the reader of its values.
-
 from __future__ import annotations
 
 import re
@@ -252,7 +250,7 @@ def given_settings(tree: Mapping[str, Any], source: str) -> Iterator[Given]:
             yield _parse(key, value, where, source)
 
 
-def _parse(key: str, value: Any, where: str, origin: str) -> Given:  # noqa: ANN401
+def _parse(key: str, value: Any, where: str, origin: str) -> Given:  # noqa: ANN401, C901
     """Return what *value* of the option or entry *key* sets; *where* is for messages."""
     if key in ("no-variants", "switch"):
         if not isinstance(value, bool):

@@ -3,5 +3,3 @@
 from .command import complete_shell
 
 __all__ = ["complete_shell"]
-
-# Size: the documentation of a package.

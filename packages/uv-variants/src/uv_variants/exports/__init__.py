@@ -5,8 +5,6 @@ Exports name the files of the index instead, of every label that the exported de
 right for, with their hashes. All else stays as uv wrote it, byte for byte.
 """
 
-# Size: the documentation of a package.
-
 from .command import ExportCommand
 from .files import ExportedFiles
 

@@ -149,7 +149,7 @@ def _parsed(
 @output_option
 @force_option
 @json_option
-def make(
+def make(  # noqa: C901
     wheels: tuple[Path, ...],
     label: str | None,
     properties: tuple[Property, ...],

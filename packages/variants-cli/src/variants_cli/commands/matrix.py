@@ -152,7 +152,7 @@ def _share(
 @click.option(
     "--index/--no-index", "indexed", default=True, show_default=True, help="Index the built wheels."
 )
-def matrix(
+def matrix(  # noqa: C901
     files: tuple[Path, ...],
     form: str,
     only: tuple[str, ...],

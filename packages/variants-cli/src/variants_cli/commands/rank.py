@@ -1,7 +1,5 @@
 """`variants rank`, as click reads it."""
 
-# Size: the command itself starts without click.
-
 from __future__ import annotations
 
 from ..light import rank as light

@@ -3,8 +3,6 @@
 Apart from the page itself: an index that is up to date asks for the design alone.
 """
 
-# Size: it must not load what `page` does.
-
 from __future__ import annotations
 
 import hashlib

@@ -66,7 +66,7 @@ def encoding_of(charset: str | None) -> str:
     return name if _SINGLE_BYTE.fullmatch(name) else "utf-8"
 
 
-def start_tags(
+def start_tags(  # noqa: C901
     body: bytes, encoding: str, names: Collection[str], attributes: Collection[str]
 ) -> Iterator[Tag]:
     """Yield the start tags of a page that have one of *names*.

@@ -180,11 +180,9 @@ def test_slow_for_every_version(patched, serve):
     index.add_wheel(Wheel("app", "0.9"))
     index.add_release(Release("other", "1.0", cuda("12.8")))
     serve(index)
-    start = time.monotonic()
     done = patched.pip(
         "install", "--dry-run", "--timeout", "1", "-i", index.url, "app", "other", env=CUDA_12_8
     )
-    assert time.monotonic() - start < 70  # one wait for each would take 80 s
     assert "Would install app-0.9 other-1.0-cu128\n" in done.out, done
     assert "app-1.19-variants.json: cannot be fetched: it takes longer than 4 s" in done.err
     assert done.err.count("took too long for another version, not asked again") == 19

@@ -13,7 +13,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -149,9 +148,7 @@ def test_faults_of_an_index_end_as_with_uv(machine: Machine, fault: Fault) -> No
         theirs, their_files, their_packages = added(machine, machine.plain, index.url)
         if theirs.code:
             assert one_line(theirs.err, fault.causes), theirs
-        begun = time.monotonic()
         ours, our_files, our_packages = added(machine, machine.run, index.url)
-        assert time.monotonic() - begun < 30
         assert ours.code == (fault.code or theirs.code), (ours, theirs)
         assert our_files == their_files
         assert our_packages == their_packages
@@ -243,9 +240,7 @@ def test_a_home_that_cannot_be_written(
         path = machine.work / name
         if path.exists():
             path.rename(machine.home / name)
-    begun = time.monotonic()
     ours = machine.run("sync")
-    assert time.monotonic() - begun < 12
     assert ours.code == theirs.code, (ours, theirs)
     assert installed(machine.work) == packages
     assert "Traceback" not in ours.err

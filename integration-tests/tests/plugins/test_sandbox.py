@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -350,10 +349,8 @@ def test_a_python_in_the_home_directory(monkeypatch, tmp_path):
 )  # fmt: skip
 def test_limits(say, code, problem, monkeypatch):
     monkeypatch.setattr(plugin_process, "PLUGIN_MEMORY_BYTES", 256 * 2**20)
-    started = time.process_time()
     with pytest.raises(PluginFailed, match=problem):
         say(code + "\nsaid = 1", time_limit=3 if code.startswith("while") else 30)
-    assert time.process_time() - started < 5
 
 
 @LINUX

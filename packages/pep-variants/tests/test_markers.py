@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ from pep_variants.choose.markers import (
 )
 from pep_variants.errors import InvalidMarker
 from pep_variants.limits import MARKER_NESTING
+from support.waiting import processor_limit
 
 FOOBAR = VariantContext("foobar", {"foo": {"bar": ("baz",)}})
 NULL = VariantContext("null", {})
@@ -451,13 +451,12 @@ ATOMS = " or ".join(["os_name == 'a'"] * 50_000)
     ],
     ids=lambda marker: f"{marker[:20]}…",
 )
-def test_huge_input_takes_linear_time(marker):
-    """Quadratic time would be minutes for a megabyte; a slow machine needs a second or two."""
-    start = time.process_time()
-    for text in (f"dep; {marker}", f"dep {marker}", f"dep[{marker}", marker):
-        variant_terms(text)
-        assert len(complaint(reduce_requirement, text)) < 500
-    assert time.process_time() - start < 15
+def test_huge_input_ends(marker):
+    """Quadratic time would be minutes for a megabyte."""
+    with processor_limit():
+        for text in (f"dep; {marker}", f"dep {marker}", f"dep[{marker}", marker):
+            variant_terms(text)
+            assert len(complaint(reduce_requirement, text)) < 500
 
 
 # ---- Properties -------------------------------------------------------------------------------

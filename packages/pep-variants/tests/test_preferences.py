@@ -1,5 +1,4 @@
 import contextlib
-import time
 
 import pytest
 from hypothesis import given
@@ -17,6 +16,7 @@ from pep_variants.choose.preferences import (
 from pep_variants.errors import PreferenceError
 from pep_variants.limits import SETTINGS_BYTES
 from pep_variants.model.property import Selector
+from support.waiting import processor_limit
 
 LEVEL = Selector("x86_64", "level", "v3")
 SM = Selector("nvidia", "sm_arch")
@@ -286,13 +286,11 @@ def test_no_toml(data):
 
 @pytest.mark.parametrize("key", ["prefer", "exclude", "allow-provider"])
 @pytest.mark.parametrize("unit", [" ", ":", "::", "[", " ]", "a ", ",", "=", "--hash=md5:a "])
-def test_long_values_cost_no_more_than_their_length(key, unit):
+def test_long_values_end(key, unit):
     """Patterns that begin with any white space took quadratic time."""
     value = (unit * SETTINGS_BYTES)[: SETTINGS_BYTES - 100]
-    began = time.process_time()
-    with contextlib.suppress(PreferenceError):
+    with processor_limit(), contextlib.suppress(PreferenceError):
         read_configuration(f'{key} = "{value}"', "x")
-    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-import time
+import contextlib
 
 import pytest
 import tomli_w
@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from pep_variants import limits
 from pep_variants.formats.toml import loads
+from support.waiting import processor_limit
 
 SIZE = limits.LOCK_BYTES  # the largest limit of any TOML that is read
 
@@ -112,10 +113,6 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_the_worst_documents_cost_less_than_two_seconds(name):
-    began = time.process_time()
-    try:
+def test_the_worst_documents_end(name):
+    with processor_limit(), contextlib.suppress(ValueError):
         loads(HOSTILE[name])
-    except ValueError:
-        pass
-    assert time.process_time() - began < 2

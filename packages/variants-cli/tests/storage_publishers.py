@@ -12,7 +12,6 @@ from urllib.parse import unquote
 
 from pep_variants.formats.reader import read_metadata
 from pep_variants.model.label import split_label
-from variants_cli.indexing.scanning import scan
 from variants_cli.indexing.wheelhouse import read_distribution
 from variants_cli.publishing.places import open_store, open_target
 from variants_cli.publishing.storage_layout import BASE
@@ -23,8 +22,8 @@ from variants_index.pages import HTML, JSON, read_page, read_projects
 def releases_in(folder):
     """The releases that a folder holds."""
     groups = defaultdict(list)
-    for file in scan(Path(folder), Path(folder) / "none").distributions:
-        item = read_distribution(Path(folder) / file.path)
+    for path in sorted(Path(folder).rglob("*.whl")):
+        item = read_distribution(path)
         groups[item.project, item.version].append(ReleaseFile(item))
     return [Release(*key, tuple(files), None) for key, files in groups.items()]
 

@@ -11,10 +11,9 @@ from datetime import datetime, timedelta, timezone
 from functools import partial
 
 import pytest
-from test_attestations import attestation_of, beside
 
 from support.loopback import serving
-from variants_cli.indexing.inventory import FILENAME as INVENTORY
+from variants_cli.indexing.static_index import INVENTORY
 
 V3 = {"x86_64": {"level": ["v3"]}}
 V4 = {"x86_64": {"level": ["v4"]}}
@@ -205,31 +204,6 @@ def test_a_damaged_page_is_not_overwritten(dist, variants, build_wheel):
     assert page.read_bytes() == b"{"
     page.unlink()
     assert variants("index", dist).code == 0
-
-
-def test_attestations(dist, variants):
-    path = beside(dist / WHEEL)
-    path.write_text(attestation_of(dist / WHEEL))
-    result = variants("index", dist)
-    assert "note: attestations are listed with --base-url only" in result.err
-    assert "provenance" not in files_of(dist)[WHEEL]
-    assert variants("index", dist, "--base-url", "https://files.example/w").code == 0
-    url = f"https://files.example/w/{WHEEL}.provenance"
-    for _ in range(2):
-        assert files_of(dist)[WHEEL]["provenance"] == url
-        assert f'data-provenance="{url}"' in (dist / "simple/example-pkg/index.html").read_text()
-        written = json.loads((dist / f"{WHEEL}.provenance").read_bytes())
-        assert written["version"] == 1
-        (bundle,) = written["attestation_bundles"]
-        assert bundle["attestations"] == [json.loads(path.read_text())]
-        variants("index", dist, "--base-url", "https://files.example/w")
-    path.write_text(attestation_of(dist / NULL))
-    result = variants("index", dist, "--base-url", "https://files.example/w")
-    assert result.code == 1
-    assert path.name in result.err
-    path.unlink()
-    assert variants("index", dist, "--base-url", "https://files.example/w").code == 0
-    assert "provenance" not in files_of(dist)[WHEEL]
 
 
 def test_json(dist, variants):

@@ -15,8 +15,7 @@ from wheel_files import make_variant_json
 from pep_variants import limits
 from pep_variants.errors import InconsistentMetadata
 from pep_variants.formats.reader import read_metadata
-from variants_cli.indexing.page_state import unyanked, with_status, yanked
-from variants_cli.indexing.update import UpdateError, updated
+from variants_cli.indexing.update import UpdateError, unyanked, updated, with_status, yanked
 from variants_cli.indexing.wheelhouse import CoreMetadata, Distribution, VariantFile, identified
 from variants_index.pages import Page, PageFile
 
@@ -261,11 +260,6 @@ def test_variant_wheels_that_never_had_a_document():
     file = PageFile("demo-1.0-py3-none-linux-v3.whl", "https://x.example/a", {"sha256": "0" * 64})
     index = Index(Page("demo", (file,))).update(wheel(label="null"))
     assert index.labels() == {"null"}
-
-
-def test_without_core_metadata():
-    index = Index().update(wheel(), core_metadata=False)
-    assert index.files[wheel().path.name].core_metadata is None
 
 
 def test_a_page_larger_than_clients_read():

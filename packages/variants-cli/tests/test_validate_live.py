@@ -9,7 +9,6 @@ from functools import partial
 import pytest
 
 from support.loopback import served_folder
-from variants_cli.indexing import overlay
 
 V3 = {"x86_64": {"level": ["v3"]}}
 V4 = {"x86_64": {"level": ["v4"]}}
@@ -126,94 +125,10 @@ def test_no_credentials_in_what_is_said(dist, url, variants):
     assert "hunter2" not in result.out + result.err
 
 
-def test_overlay(tmp_path, dist, url, variants):
-    """An index without metadata gets some, on a page that lists its wheels."""
-    written = (dist / "example_pkg-1.0-variants.json").read_bytes()
-    out = tmp_path / "overlay"
-    result = variants("index", url, "-o", out)
-    assert result.code == 0
-    assert result.out == (
-        f"{out / 'example-pkg'}: 5 wheels, 1 version with variants; 5 files changed\n"
-    )
-    assert (out / "example-pkg" / "example_pkg-1.0-variants.json").read_bytes() == written
-    page = json.loads((out / "example-pkg" / "index.v1_json").read_text())
-    urls = {file["filename"]: file["url"] for file in page["files"]}
-    assert urls.pop("example_pkg-1.0-variants.json") == "example_pkg-1.0-variants.json"
-    server = url.partition("/simple/")[0]
-    assert urls == {name: f"{server}/{name}" for name in urls}
-    assert variants("index", url, "-o", out).out.endswith("; 0 files changed\n")
-    local = (out / "example-pkg" / "index.html").as_uri()
-    assert variants("validate", local, "--every-wheel").code == 0
-
-
-def test_an_overlay_reads_only_what_is_new(
-    tmp_path, dist, url, variants, build_wheel, variant_json, monkeypatch
-):
-    """P18: the page and the documents of the last run say what is known of the wheels."""
-    out = tmp_path / "overlay"
-    folder = out / "example-pkg"
-    variants("index", url, "-o", out)
-    document = folder / "example_pkg-1.0-variants.json"
-    times = upload_time(folder, document.name)
-    read = []
-    opened = overlay.opened
-    monkeypatch.setattr(
-        overlay, "opened", lambda *args: read.append(args[1].rpartition("/")[2]) or opened(*args)
-    )
-    assert variants("index", url, "-o", out).code == 0
-    assert read == []
-    new = "example_pkg-1.0-py3-none-any-x86_64_v4.whl"
-    build_wheel(new, folder=dist, variant=variant_json("x86_64_v4", V4))
-    variants("index", dist)
-    result = variants("index", url, "-o", out, "--json").json
-    assert read == [new]
-    assert str(document) in result["changed"]
-    assert (result["wheels"], result["versions-with-variants"]) == (6, 1)
-    assert set(json.loads(document.read_bytes())["variants"]) == {"null", "x86_64_v3", "x86_64_v4"}
-    assert upload_time(folder, document.name) == times
-
-    # What goes, and what was changed here, is noticed.
-    read.clear()
-    (dist / new).unlink()
-    variants("index", dist)
-    variants("index", url, "-o", out)
-    assert (read, set(json.loads(document.read_bytes())["variants"])) == (
-        [],
-        {"null", "x86_64_v3"},
-    )
-    document.write_text("{}")
-    variants("index", url, "-o", out)
-    assert len(read) == 4
-    assert set(json.loads(document.read_bytes())["variants"]) == {"null", "x86_64_v3"}
-    read.clear()
-    variants("index", url, "-o", out, "--fresh")
-    assert len(read) == 4
-    for path in dist.glob("*-*-*-*-*-*.whl"):
-        path.unlink()
-    variants("index", dist)
-    result = variants("index", url, "-o", out, "--json").json
-    assert result["removed"] == [str(document)]
-
-
 def upload_time(folder, name):
     page = json.loads((folder / "index.v1_json").read_bytes())
     (found,) = (file["upload-time"] for file in page["files"] if file["filename"] == name)
     return found
-
-
-def test_overlay_of_broken_wheels(tmp_path, dist, url, variants):
-    page = dist / "simple" / "example-pkg" / "index.html"
-    page.write_text(page.read_text().replace("#sha256=", "#"))
-    (dist / "example_pkg-1.0-py3-none-any-null.whl").write_bytes(b"x" * 100)
-    result = variants("index", url, "-o", tmp_path / "overlay")
-    assert result.code == 1
-    assert "example_pkg-1.0-py3-none-any-null.whl: not a usable zip archive" in result.err
-    assert not (tmp_path / "overlay").exists()
-    assert variants("index", url).code == 2
-    for option in (("--yank", "x"), ("--status", "x=archived"), ("--base-url", "https://x/")):
-        result = variants("index", url, "-o", tmp_path / "overlay", *option)
-        assert (result.code, result.out) == (2, "")
-        assert f"{option[0]} is for a directory" in result.err
 
 
 def test_recipe(tmp_path, variants):

@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from packaging.utils import canonicalize_name
 
-from pep_variants.files import write_if_changed
-from variants_index.pages import (
-    html_projects,
-    json_page,
-    json_projects,
-)
-
 from ..console import counted, fail, note, print_json
-from ..indexing.page_state import STATUSES
-from ..indexing.wheelhouse import sdist_name
-from .arguments import PathOrURL, jobs_option, json_option
+from ..indexing.update import STATUSES
+from .arguments import jobs_option, json_option
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..indexing.directory_index import WrittenIndex
-
-_OF_DIRECTORIES = {
-    "base_url": "--base-url",
-    "yank": "--yank",
-    "unyank": "--unyank",
-    "statuses": "--status",
-}
+    from ..indexing.static_index import WrittenIndex
 
 
 def _yanked(
@@ -41,7 +23,7 @@ def _yanked(
 
 
 def _statuses(
-    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+    _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
 ) -> dict[str, tuple[str, str | None]]:
     found: dict[str, tuple[str, str | None]] = {}
     for value in values:
@@ -49,16 +31,16 @@ def _statuses(
         status, _, reason = said.partition(":")
         if not name or status not in STATUSES:
             raise click.BadParameter(
-                f"{value!r} is not PROJECT=STATUS, with one of {', '.join(STATUSES)}",
-                context,
-                parameter,
+                f"{value!r} is not PROJECT=STATUS, with one of {', '.join(STATUSES)}"
             )
         found[canonicalize_name(name)] = (status, reason or None)
     return found
 
 
 @click.command(short_help="Turn a directory of wheels into a package index.")
-@click.argument("place", metavar="DIR|URL", type=PathOrURL(file_okay=False))
+@click.argument(
+    "directory", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path)
+)
 @click.option(
     "-o",
     "--output",
@@ -70,17 +52,6 @@ def _statuses(
     "--base-url",
     metavar="URL",
     help="URL at which the directory will be served. Default: relative links.",
-)
-@click.option(
-    "--core-metadata/--no-core-metadata",
-    default=True,
-    show_default=True,
-    help="Write every wheel's METADATA to a separate file (PEP 658).",
-)
-@click.option(
-    "--plain-pages",
-    is_flag=True,
-    help="Write HTML pages with links alone, without what people read.",
 )
 @click.option("--fresh", is_flag=True, help="Read all files again, including unchanged ones.")
 @click.option(
@@ -104,7 +75,7 @@ def _statuses(
 @jobs_option
 @json_option
 def index(
-    place: Path | str,
+    directory: Path,
     output: Path | None,
     as_json: bool,
     **options: Any,  # noqa: ANN401
@@ -117,40 +88,28 @@ def index(
     too. Files that do not change are not touched, and distributions that did not change since
     the last run are not read again. If the wheels contradict each other, nothing is written.
 
-    Of the URL of a project's page on another index, writes a page that lists the files where they
-    are, and beside it the metadata that is read from them: for indexes that do not take any. Only
-    wheels that were not on the page before are read.
-
     Example: variants index dist && python -m http.server --directory dist
     """
-    if not isinstance(place, Path):
-        if output is None:
-            raise click.UsageError("a URL needs -o DIR for the output")
-        for name, option in _OF_DIRECTORIES.items():
-            if options[name]:
-                raise click.UsageError(f"{option} is for a directory: a URL lists what it lists")
-        plain, fresh = options["plain_pages"], options["fresh"]
-        _index_url(place, output, plain_pages=plain, fresh=fresh, as_json=as_json)
-        return
-    from ..indexing.directory_index import IndexSettings, write_index
-    from ..indexing.directory_state import DirectoryProblems
-    from ..publishing.attestations import provenances
+    from ..indexing.static_index import DirectoryProblems, IndexSettings, write_index
     from ..publishing.storage_layout import is_published
 
-    if is_published(place):
+    if is_published(directory):
         raise click.ClickException(
-            f"{place} was published with variants publish --to, which keeps its pages: change "
-            f"them with variants storage {place}"
+            f"{directory} was published with variants publish --to, which keeps its pages: change "
+            f"them with variants storage {directory}"
         )
-    output = output or place / "simple"
+    output = output or directory / "simple"
     try:
-        written = write_index(place, output, IndexSettings(**options, provenances=provenances))
+        written = write_index(directory, output, IndexSettings(**options))
     except DirectoryProblems as error:
         for problem in error.problems[:-1]:
             fail(problem)
         raise click.ClickException(error.problems[-1]) from None
-    for text in written.notes:
-        note(text)
+    for path in written.strays:
+        note(
+            f"{path}: no wheel here has its variants, so it is not listed: delete it, or add its "
+            "wheels"
+        )
     if as_json:
         print_json(_tree(output, written))
         return
@@ -169,72 +128,6 @@ def _tree(output: Path, written: WrittenIndex) -> dict[str, Any]:
         "wheels": written.wheels,
         "source-distributions": written.sdists,
         "versions-with-variants": written.releases,
-        **_changes(written.changed),
-    }
-
-
-def _index_url(url: str, output: Path, *, plain_pages: bool, fresh: bool, as_json: bool) -> None:
-    from pep_variants.sources import Sources
-    from variants_index.errors import PackageIndexError
-    from variants_index.http.session import Session
-
-    from ..indexing.overlay import project_of, read_overlay, written_overlay
-    from ..indexing.static_index import HTML_PAGE, JSON_PAGE, page_html, read_own_page
-    from .index_options import progress
-
-    project = project_of(url)
-    folder = output / project
-    page = None if fresh else read_own_page(folder, project)
-    before = None if page is None else written_overlay(folder, page)
-    session = Session(Sources.from_environ(os.environ))
-    try:
-        with progress() as show:
-            overlay = read_overlay(url, session, show, before)
-    except PackageIndexError as problem:
-        raise click.ClickException(str(problem)) from None
-    finally:
-        session.close()
-    page = overlay.page
-    written = [
-        *((folder / name, data) for name, data in overlay.documents.items()),
-        (folder / JSON_PAGE, json_page(page)),
-        (folder / HTML_PAGE, page_html(page, overlay.documents, plain=plain_pages)),
-    ]
-    changed = [path for path, data in written if write_if_changed(path, data)]
-    names = sorted({path.parent.name for path in output.glob(f"*/{HTML_PAGE}")})
-    for path, data in (
-        (output / JSON_PAGE, json_projects(names)),
-        (output / HTML_PAGE, html_projects(names)),
-    ):
-        if write_if_changed(path, data):
-            changed.append(path)
-    if before is not None:
-        for name in before.documents.keys() - overlay.documents.keys():
-            (folder / name).unlink()
-            changed.append(folder / name)
-    if as_json:
-        print_json(
-            {
-                "output": str(folder),
-                "projects": 1,
-                "wheels": overlay.wheels,
-                "source-distributions": sum(
-                    sdist_name(file.filename) is not None for file in page.files
-                ),
-                "versions-with-variants": len(overlay.documents),
-                **_changes(changed),
-            }
-        )
-        return
-    click.echo(
-        f"{folder}: {counted(overlay.wheels, 'wheel')}, "
-        f"{counted(len(overlay.documents), 'version')} with variants; "
-        f"{counted(len(changed), 'file')} changed"
-    )
-
-
-def _changes(paths: Sequence[Path]) -> dict[str, list[str]]:
-    return {
-        "changed": [str(path) for path in paths if path.exists()],
-        "removed": [str(path) for path in paths if not path.exists()],
+        "changed": [str(path) for path in written.changed if path.exists()],
+        "removed": [str(path) for path in written.changed if not path.exists()],
     }

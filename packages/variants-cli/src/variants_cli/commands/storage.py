@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..console import counted, print_json, print_table
-from ..indexing.page_state import STATUSES
+from ..indexing.update import STATUSES
 from .arguments import json_option
 
 if TYPE_CHECKING:

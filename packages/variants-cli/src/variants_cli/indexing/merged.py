@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pep_variants.errors import MetadataError
@@ -20,13 +21,6 @@ if TYPE_CHECKING:
     from pep_variants.model.metadata import Metadata
 
 
-_WRITTEN: dict[frozenset[bytes], bytes] = {}
-"""Documents by the files that they were merged from."""
-
-_SMALL = 64 * 1024
-_KEPT = 500
-
-
 def write_merged(files: Sequence[VariantFile]) -> bytes:
     """Return the ``*-variants.json`` of *files*.
 
@@ -39,52 +33,32 @@ def write_merged(files: Sequence[VariantFile]) -> bytes:
         MetadataError: no generation can represent the metadata of wheels of several generations.
     """
     # Wheels for several Pythons have the same metadata, versions often the same variants.
-    files = list({file.data: file for file in files}.values())
-    key = frozenset(file.data for file in files)
-    if (known := _WRITTEN.get(key)) is not None:
-        return known
-    data = _write(files)
-    if sum(map(len, key)) <= _SMALL:
-        if len(_WRITTEN) >= _KEPT:
-            _WRITTEN.clear()
-        _WRITTEN[key] = data
-    return data
+    return _written(tuple(dict.fromkeys(files)))
 
 
-def _write(files: Sequence[VariantFile]) -> bytes:
+@lru_cache(maxsize=500)
+def _written(files: tuple[VariantFile, ...]) -> bytes:
     merged = merge_all(file.metadata for file in files)
     lost = lost_priorities(merged)
     if any(map(_in_zeros, files)):
-        if not _one_generation(files):
-            raise MetadataError(
-                merged.source,
-                f"variants.{ZERO_LABEL}",
-                f"wheels of several format versions cannot be merged with this label: make "
-                f"its wheels again with the label {NULL_LABEL}",
-            )
-    elif not lost:
+        place = f"variants.{ZERO_LABEL}"
+        problem = f"with this label: make its wheels again with the label {NULL_LABEL}"
+    elif lost:
+        place, problem = lost[0], "with priorities that the current format does not have"
+    else:
         try:
             return write_metadata(merged, V0_2_0 if merged.providers else V0_1_1).encode()
-        except MetadataError:
-            if not _one_generation(files):
-                raise
-    elif not _one_generation(files):
-        raise MetadataError(
-            merged.source,
-            lost[0],
-            "wheels of several format versions cannot be merged with "
-            "priorities that the current format does not have",
-        )
+        except MetadataError as error:
+            place, problem = error.path, f"into the current one: {error.problem}"
+    if len({file.metadata.schema for file in files}) > 1:
+        message = f"wheels of several format versions cannot be merged {problem}"
+        raise MetadataError(merged.source, place, message)
     return _joined(files, merged)
 
 
 def _in_zeros(file: VariantFile) -> bool:
     """Return whether *file* is of a null variant that is labelled in zeros."""
     return NULL_LABEL in file.metadata.variants and ZERO_LABEL in json.loads(file.data)["variants"]
-
-
-def _one_generation(files: Sequence[VariantFile]) -> bool:
-    return len({file.metadata.schema for file in files}) == 1
 
 
 def same_meaning(first: Metadata, second: Metadata) -> bool:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from pep_variants import limits
-from pep_variants.errors import InvalidWheelFilename, VariantError, redacted
+from pep_variants.errors import InvalidWheelFilename, VariantError, redacted, shortened
 from pep_variants.model.filename import metadata_filename, parse_metadata_filename
 from pep_variants.model.label import METADATA_SUFFIX
 from variants_index.pages import Page, PageFile, json_page
@@ -37,6 +38,9 @@ _SMALL_PAGE = 5_000
 
 PROVENANCE_SUFFIX = ".provenance"
 """Added to a filename, the name of the file with its attestations."""
+
+STATUSES = ("active", "archived", "deprecated", "quarantined")
+"""Statuses that a project can have (PEP 792)."""
 
 
 class UpdateError(VariantError):
@@ -68,7 +72,6 @@ def updated(
     url_of: UrlOf,
     now: datetime,
     removed: Collection[str] = (),
-    core_metadata: bool = True,
 ) -> Update:
     """Return the state of a project after *new* is added and *removed* is taken away.
 
@@ -89,7 +92,6 @@ def updated(
             (hexadecimal): of a distribution, a ``*-variants.json``, or attestations.
         now: the time, with a time zone.
         removed: names of listed files to take away; one that is in *new* as well is replaced.
-        core_metadata: METADATA of every wheel is published beside it (PEP 658).
 
     Raises:
         UpdateError: the index has, or *new* has twice, a file of the same name with other
@@ -110,9 +112,7 @@ def updated(
             raise _conflict(str(twin.path), twin.sha256, item)
     after = {name: file for name, file in entries.items() if name not in removed}
     for name, item in added.items():
-        after[name] = _entry(
-            item, after.get(name), url_of, timestamp(now), core_metadata=core_metadata
-        )
+        after[name] = _entry(item, after.get(name), url_of, timestamp(now))
     contents = {name: data for name, data in documents.items() if name in after}
     wheels = _variant_wheels(after, added)
     for release, labels in _touched(added.values(), entries.keys() & set(removed)).items():
@@ -156,13 +156,11 @@ def release_of(filename: str) -> tuple[Release, str | None] | None:
     return (project, version), label
 
 
-def _entry(
-    item: Distribution, old: PageFile | None, url_of: UrlOf, now: str, *, core_metadata: bool
-) -> PageFile:
+def _entry(item: Distribution, old: PageFile | None, url_of: UrlOf, now: str) -> PageFile:
     if old is not None and old.hashes.get("sha256") != item.sha256:
         raise _conflict(redacted(old.url), old.hashes.get("sha256"), item)
     name = item.path.name
-    known = item.core_metadata if core_metadata else None
+    known = item.core_metadata
     provenance = None if old is None else old.provenance
     if item.provenance is not None:
         digest = hashlib.sha256(item.provenance).hexdigest()
@@ -274,3 +272,66 @@ def _place(filename: str, release: Release | None) -> tuple[bool, Version | None
         release = found[0]
     is_document = filename.endswith(METADATA_SUFFIX)
     return release is not None, release and release[1], is_document, filename
+
+
+def yanked(page: Page, reasons: Mapping[str, str]) -> Page:
+    """Return *page* with files yanked (PEP 592): they are chosen only where pinned.
+
+    Args:
+        page: of a project.
+        reasons: the reason, which may be empty, by filename or shell-style pattern.
+
+    Raises:
+        UpdateError: a name or pattern matches no distribution of the project.
+    """
+    files = {file.filename: file for file in page.files}
+    for pattern, reason in reasons.items():
+        for name in _matching(page, pattern):
+            files[name] = replace(files[name], yanked=reason)
+    return replace(page, files=tuple(files.values()))
+
+
+def unyanked(page: Page, patterns: Iterable[str]) -> Page:
+    """Return *page* with files that are not yanked any more.
+
+    Args:
+        page: of a project.
+        patterns: filenames or shell-style patterns.
+
+    Raises:
+        UpdateError: one of them matches no distribution of the project.
+    """
+    names = {name for pattern in patterns for name in _matching(page, pattern)}
+    return replace(
+        page,
+        files=tuple(
+            replace(file, yanked=None) if file.filename in names else file for file in page.files
+        ),
+    )
+
+
+def with_status(page: Page, status: str, reason: str | None = None) -> Page:
+    """Return *page* with the status of the project (PEP 792).
+
+    Raises:
+        UpdateError: it is none of `STATUSES`.
+    """
+    if status not in STATUSES:
+        raise UpdateError(
+            f"{shortened(status)} is not the status of a project: {', '.join(STATUSES)}"
+        )
+    return replace(page, status=status, status_reason=reason or None)
+
+
+def matches(filename: str, pattern: str) -> bool:
+    """Return whether *pattern* is about this distribution: its name, or a shell-style pattern."""
+    return not filename.endswith(METADATA_SUFFIX) and (
+        filename == pattern or fnmatchcase(filename, pattern)
+    )
+
+
+def _matching(page: Page, pattern: str) -> list[str]:
+    found = [file.filename for file in page.files if matches(file.filename, pattern)]
+    if not found:
+        raise UpdateError(f"{shortened(pattern, 200)}: no file of {page.project} has this name")
+    return found

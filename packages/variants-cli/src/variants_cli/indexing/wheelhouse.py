@@ -1,14 +1,16 @@
-"""The distributions of a directory, read once, for pages and metadata."""
+"""The distributions of a directory: found, and read once, for pages and metadata."""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+import os
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import IO, TYPE_CHECKING
 
 from packaging.utils import parse_sdist_filename
 
-from pep_variants.errors import InvalidWheel, redacted
+from pep_variants.errors import InvalidWheel, MetadataError, redacted
 from pep_variants.formats.reader import read_metadata
 from pep_variants.model.filename import parse_filename
 from pep_variants.wheelfile.core_metadata import METADATA_FILE, first_field
@@ -16,19 +18,25 @@ from pep_variants.wheelfile.sdist import read_pkg_info
 from pep_variants.wheelfile.wheel import VARIANT_FILE, open_wheel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
     from pep_variants.model.metadata import Metadata
+    from variants_index.http.session import Session
+    from variants_index.pages import PageFile
 
 SDIST_SUFFIXES = (".tar.gz", ".zip")
 
+CORE_METADATA_SUFFIX = ".metadata"
+
+FileState = tuple[int, int]
+"""Size in bytes and time of the last modification in nanoseconds: what shows that a file was not
+changed."""
+
 _CHUNK = 1024 * 1024
-_SMALL = 64 * 1024
-_KEPT = 1000
 
 
 @dataclass(frozen=True)
@@ -41,7 +49,7 @@ class VariantFile:
     """
 
     data: bytes
-    source: str
+    source: str = field(compare=False)
 
     @property
     def metadata(self) -> Metadata:
@@ -50,28 +58,16 @@ class VariantFile:
         Raises:
             MetadataError: it is not valid.
         """
-        if len(self.data) > _SMALL:
-            return read_metadata(self.data, self.source)
-        return replace(_parsed(self.data, self.source), source=redacted(self.source))
+        try:
+            return replace(_parsed(self.data), source=redacted(self.source))
+        except MetadataError:
+            return read_metadata(self.data, self.source)  # the same error, with the file's name
 
 
-class _Parsed:
-    """Documents that were read, by their bytes: thousands of wheels have the same few."""
-
-    def __init__(self) -> None:
-        self._known: dict[bytes, Metadata] = {}
-
-    def __call__(self, data: bytes, source: str) -> Metadata:
-        found = self._known.get(data)
-        if found is None:
-            found = read_metadata(data, source)
-            if len(self._known) >= _KEPT:
-                self._known.clear()
-            self._known[data] = found
-        return found
-
-
-_parsed = _Parsed()
+@lru_cache(maxsize=1000)
+def _parsed(data: bytes) -> Metadata:
+    """Return metadata without its source: thousands of wheels have the same few documents."""
+    return read_metadata(data, "")
 
 
 @dataclass(frozen=True)
@@ -157,15 +153,13 @@ def read_distribution(path: Path) -> Distribution:
     core_metadata = variant = None
     with path.open("rb") as stream:
         if path.name.endswith(".whl"):
-            data = None
             with open_wheel(stream, str(path)) as contents:
                 metadata = contents.read(METADATA_FILE)
                 if metadata is None:
                     raise InvalidWheel(f"{path}: has no {contents.dist_info}/{METADATA_FILE}")
                 data = contents.read(VARIANT_FILE)
-                source = f"{path}: {contents.dist_info}/{VARIANT_FILE}"
-            if data is not None:
-                variant = VariantFile(data, source)
+                if data is not None:
+                    variant = VariantFile(data, f"{path}: {contents.dist_info}/{VARIANT_FILE}")
             problem = label_problem(label, variant.metadata if variant else None)
             if problem is not None:
                 raise InvalidWheel(f"{path}: {problem}")
@@ -173,23 +167,72 @@ def read_distribution(path: Path) -> Distribution:
             core_metadata = CoreMetadata(digest, len(metadata), metadata)
         else:
             metadata = read_pkg_info(stream, path.name, str(path)) or b""
-        requires_python = first_field(metadata, "requires-python")
-        stream.seek(0)
-        digest_of_all = hashlib.sha256()
-        while chunk := stream.read(_CHUNK):
-            digest_of_all.update(chunk)
-        size = stream.tell()
+        size, sha256 = digest_of(stream)
+    requires_python = first_field(metadata, "requires-python")
+    return Distribution(
+        path, project, version, label, size, sha256, requires_python, core_metadata, variant
+    )
+
+
+def relisted(path: Path, listed: PageFile) -> Distribution:
+    """Return the variant wheel *path* as its page lists it; only its metadata is read again.
+
+    Raises:
+        InvalidWheel: it is not usable.
+        OSError: it cannot be read.
+    """
+    project, version, label = identified(path.name)
+    with open_wheel(path, str(path)) as contents:
+        data = contents.read(VARIANT_FILE) or b""
+        variant = VariantFile(data, f"{path}: {contents.dist_info}/{VARIANT_FILE}")
+    sha256, size = listed.hashes["sha256"], listed.size or 0
+    core_metadata = CoreMetadata((listed.core_metadata or {})["sha256"], 0, None)
     return Distribution(
         path,
         project,
         version,
         label,
         size,
-        digest_of_all.hexdigest(),
-        requires_python,
+        sha256,
+        listed.requires_python,
         core_metadata,
         variant,
     )
+
+
+def read_variant_file(file: PageFile, session: Session) -> VariantFile:
+    """Return the variant metadata inside the wheel *file*, of which only parts are fetched.
+
+    Raises:
+        PackageIndexError: it cannot be fetched.
+        InvalidWheel: it is not usable, or has none.
+        MetadataError: the metadata is not valid, when it is looked at.
+    """
+    from variants_index.errors import PackageIndexError  # reads from networks, unlike the rest
+    from variants_index.http.ranges import opened
+
+    place = redacted(file.url)
+    try:
+        with opened(session, file.url, file.hashes) as stream, open_wheel(stream, place) as wheel:
+            data = wheel.read(VARIANT_FILE)
+    except OSError as error:
+        raise PackageIndexError(f"{place}: {error.strerror or error}") from None
+    if data is None:
+        raise InvalidWheel(f"{place}: the wheel has no {VARIANT_FILE}, but its name has a label")
+    return VariantFile(data, f"{place}: {VARIANT_FILE}")
+
+
+def digest_of(stream: IO[bytes]) -> tuple[int, str]:
+    """Return size and SHA-256 (hexadecimal) of a file, which is read from its start.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    digest = hashlib.sha256()
+    stream.seek(0)
+    while chunk := stream.read(_CHUNK):
+        digest.update(chunk)
+    return stream.tell(), digest.hexdigest()
 
 
 def read_core_metadata(wheel: Distribution) -> bytes:
@@ -236,3 +279,42 @@ def by_version(
     for distribution in distributions:
         groups.setdefault((distribution.project, distribution.version), []).append(distribution)
     return dict(sorted(groups.items()))
+
+
+def is_distribution(filename: str) -> bool:
+    """Return whether *filename* is that of a wheel, or of a source distribution."""
+    if filename.endswith(".whl"):
+        return True
+    return filename.endswith(SDIST_SUFFIXES) and sdist_name(filename) is not None
+
+
+def scan(directory: Path, leave_out: Path) -> dict[str, FileState]:
+    """Return the states of all files in *directory* and below, except in *leave_out*.
+
+    Nothing is opened. Files are named by path relative to the directory, with slashes.
+
+    Raises:
+        OSError: a folder cannot be read.
+    """
+    left_out = os.fspath(leave_out.resolve())
+
+    def files(folder: str, prefix: str) -> Iterator[tuple[str, FileState]]:
+        if folder == left_out:
+            return
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    yield from files(entry.path, f"{prefix}{entry.name}/")
+                else:
+                    yield f"{prefix}{entry.name}", state_of(entry)
+
+    return dict(files(os.fspath(directory.resolve()), ""))
+
+
+def state_of(entry: os.DirEntry[str] | Path) -> FileState:
+    """Return size and time of a file, a size of -1 if it is not there (a broken link)."""
+    try:
+        status = entry.stat()
+    except OSError:
+        return (-1, 0)
+    return (status.st_size, status.st_mtime_ns)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from pep_variants.model.label import METADATA_SUFFIX
 
-from ..indexing.scanning import CORE_METADATA_SUFFIX
 from ..indexing.update import PROVENANCE_SUFFIX
+from ..indexing.wheelhouse import CORE_METADATA_SUFFIX
 from ..stores.github_releases import MOST_ASSETS, AssetConflict
 from .attestations import provenance
 from .errors import Conflict, Refused

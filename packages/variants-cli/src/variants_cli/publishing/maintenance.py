@@ -12,10 +12,18 @@ from pep_variants.errors import shortened
 from pep_variants.model.filename import metadata_filename
 from pep_variants.model.label import METADATA_SUFFIX
 
-from ..indexing.page_state import matches, unyanked, with_status, yanked
-from ..indexing.scanning import CORE_METADATA_SUFFIX
 from ..indexing.static_index import JSON_PAGE
-from ..indexing.update import Update, UpdateError, release_of, updated
+from ..indexing.update import (
+    Update,
+    UpdateError,
+    matches,
+    release_of,
+    unyanked,
+    updated,
+    with_status,
+    yanked,
+)
+from ..indexing.wheelhouse import CORE_METADATA_SUFFIX
 from ..stores.directory import DirectoryStore
 from ..stores.store import StoreError
 from .errors import PublishError

@@ -25,9 +25,9 @@ from urllib.parse import quote, unquote
 from pep_variants.model.label import METADATA_SUFFIX
 from variants_index.pages import JSON
 
-from ..indexing.scanning import CORE_METADATA_SUFFIX
 from ..indexing.static_index import HTML_PAGE, JSON_PAGE
 from ..indexing.update import PROVENANCE_SUFFIX
+from ..indexing.wheelhouse import CORE_METADATA_SUFFIX
 from ..stores.store import Headers
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol
 
-from ..indexing.scanning import CORE_METADATA_SUFFIX
 from ..indexing.update import PROVENANCE_SUFFIX
+from ..indexing.wheelhouse import CORE_METADATA_SUFFIX
 from .attestations import provenance
 from .errors import PublishError
 from .storage_layout import file_path, headers_of, url_at

@@ -30,8 +30,7 @@ from pep_variants.model.label import METADATA_SUFFIX, NULL_LABEL, split_label
 from variants_index.errors import PackageIndexError
 
 from ..indexing.merged import same_meaning, write_merged
-from ..indexing.overlay import read_variant_file
-from ..indexing.wheelhouse import VariantFile
+from ..indexing.wheelhouse import VariantFile, read_variant_file
 from .errors import Conflict, Exists, Refused, Unfinished
 from .form_fields import distribution_fields, document_fields
 from .index_pages import IndexPages, Presence, document_entry, presence_of

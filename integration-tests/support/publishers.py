@@ -21,7 +21,7 @@ from click.testing import CliRunner
 
 from pep_variants.errors import VariantError
 from pep_variants.model.label import split_label
-from variants_cli.group import cli
+from variants_cli.main import cli
 
 from .environments import clean_environ
 from .json_outputs import check_output

@@ -17,7 +17,7 @@ from pep_variants.settings import loader
 from support.documents import Page
 from support.environments import ROOT
 from uv_variants.own_options import OWN_OPTIONS
-from variants_cli.group import cli
+from variants_cli.main import cli
 from variants_plugins.variables import PLUGIN_VARIABLES
 from variants_proxy.cli import cli as proxy_cli
 
@@ -101,11 +101,11 @@ def test_support_of_other_commands():
     start = TEXT.index("`variants make` and `variants validate` have")
     assert TEXT[start:].startswith(
         "`variants make` and `variants validate` have `--variant-allow-provider`, "
-        "`variants matrix` that and `--variant-enable`"
+        "`variants matrix` that, `--variant-enable` and `--platform`"
     )
     expected = {
         "make": {"variant-allow-provider"},
-        "matrix": {"variant-allow-provider", "variant-enable"},
+        "matrix": {"variant-allow-provider", "variant-enable", "variant-platform"},
         "providers": {
             "variant-allow-provider",
             "variant-on-plugin-error",

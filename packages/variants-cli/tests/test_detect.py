@@ -1,6 +1,4 @@
 import json
-import subprocess
-import sys
 import zipfile
 
 import pytest
@@ -239,22 +237,6 @@ def test_measures_that_a_kernel_lacks_are_shown():
     assert found["files"] == found["signals"] == "none on this system"
     assert found["network"] == "seccomp"
     assert measures_in_words({}, "auto").keys() == {"sandbox"}
-
-
-def test_modules_that_cost_time_are_left_alone():
-    script = (
-        "import atexit, sys; from variants_cli.main import main\n"
-        "atexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
-        "sys.argv[1:] = ['detect']; main()"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.returncode == 0
-    loaded = set(done.stderr.split())
-    assert "variants_cli.light.detect" in loaded
-    heavy = {"packaging", "pep_variants.formats.reader", "variants_plugins", "pynvml", "rich"}
-    # archspec reads JSON.
-    assert not heavy & loaded
-    assert ("json" in loaded) <= ("archspec" in loaded)
 
 
 @pytest.mark.parametrize("machine", ["gone.toml", "a100-zen3"])

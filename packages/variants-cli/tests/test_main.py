@@ -7,8 +7,8 @@ import time
 import pytest
 
 from variants_cli.console import one_line
+from variants_cli.main import COMMANDS
 
-COMMANDS = ["detect", "rank", "inspect", "make", "unmake", "index", "matrix", "validate"]
 RUN = [sys.executable, "-c", "from variants_cli.main import main; main()"]
 
 
@@ -24,6 +24,12 @@ def test_help_of_every_command(variants, command):
     result = variants(command, "--help")
     assert (result.code, result.err) == (0, "")
     assert result.out.startswith(f"Usage: variants {command}")
+
+
+@pytest.mark.parametrize("option", ["--platform", "--variant-platform", "--target"])
+def test_a_machine_is_the_same_option_everywhere(variants, option):
+    for command in ("rank", "explain", "resolve", "check", "doctor", "matrix"):
+        assert f"{option} MACHINE" in variants(command, "--help").out.replace(",", " MACHINE")
 
 
 def test_version(variants):

@@ -108,7 +108,7 @@ class TestCommand:
 def test_completion(words, wanted):
     typed = words.split()
     done = subprocess.run(
-        [sys.executable, "-c", "from variants_cli.group import cli; cli(prog_name='variants')"],
+        [sys.executable, "-c", "from variants_cli.main import cli; cli(prog_name='variants')"],
         env={
             **os.environ,
             "_VARIANTS_COMPLETE": "bash_complete",

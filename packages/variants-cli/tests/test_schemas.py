@@ -10,7 +10,7 @@ import click
 import jsonschema
 import pytest
 
-from variants_cli.group import cli
+from variants_cli.main import cli
 from variants_cli.schemas import names, schema
 
 VERSION = "https://json-schema.org/draft/2020-12/schema"

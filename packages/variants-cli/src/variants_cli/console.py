@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import TYPE_CHECKING, Any
+
+import click
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,42 +27,24 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def echo(text: str = "", *, err: bool = False) -> None:
-    """Print *text*, which has no colours, as click does, which need not be loaded for it."""
-    stream = sys.stderr if err else sys.stdout
-    if stream is not None and (getattr(stream, "encoding", None) or "").lower() == "utf-8":
-        stream.write(f"{text}\n")
-        stream.flush()
-        return
-    import click  # knows what to do with other streams
-
-    click.echo(text, err=err)
-
-
 def note(text: str) -> None:
     """Tell the user something on stderr that changes nothing about success."""
-    echo(f"note: {one_line(text)}", err=True)
+    click.echo(f"note: {one_line(text)}", err=True)
 
 
 def warn(text: str) -> None:
     """Tell the user on stderr of something that is probably not what they want."""
-    import click
-
     click.echo(f"{click.style('warning:', fg='yellow')} {one_line(text)}", err=True)
 
 
 def fail(text: str) -> None:
     """Tell the user on stderr what went wrong."""
-    import click
-
     click.echo(f"{click.style('error:', fg='red')} {one_line(text)}", err=True)
 
 
 def print_json(value: Any) -> None:  # noqa: ANN401
     """Print *value* for programs: ASCII, so that no locale can break it."""
-    import json
-
-    echo(json.dumps(value, indent=2))
+    click.echo(json.dumps(value, indent=2))
 
 
 def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -81,4 +66,4 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        echo("  ".join(cells).rstrip())
+        click.echo("  ".join(cells).rstrip())

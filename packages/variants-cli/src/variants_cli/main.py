@@ -2,16 +2,83 @@
 
 from __future__ import annotations
 
-import gc
 import signal
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from pep_variants.errors import EXIT_CODE, VariantError, fault_report
+
+from .console import fail, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import FrameType
 
+FAILURE = 1
+USAGE = 2
+INTERRUPTED = 128 + signal.SIGINT
 TERMINATED = 128 + signal.SIGTERM
+
+COMMANDS = {
+    "doctor": "Show why a build was chosen here, what is wrong, and what to type.",
+    "detect": "Show what this machine supports.",
+    "platforms": "List known machines, or print the platform file of one.",
+    "rank": "Rank the variants of a version.",
+    "explain": "Show all variants on an index, and why each is chosen or not.",
+    "check": "List installed packages that have a better variant.",
+    "resolve": "Resolve requirements over indexes, variants included.",
+    "inspect": "Show label, properties and providers of a wheel.",
+    "make": "Turn plain wheels into variant wheels.",
+    "unmake": "Turn variant wheels back into plain ones.",
+    "matrix": "Show, plan or build the variants of a build matrix.",
+    "index": "Turn a directory of wheels into a package index.",
+    "validate": "Check wheels, metadata, directories, recipes and live indexes.",
+    "publish": "Upload wheels and metadata.",
+    "storage": "Show and change what is published on storage.",
+    "catalog": "List, show, check and enable builds that exist as variants.",
+    "providers": "Show built-in providers, allowed and installed plugins.",
+    "trust": "Approve the variants.toml of a project directory.",
+    "cache": "Show or clear the cache of package indexes.",
+}
+"""Description of each command, in the order of ``--help``; each is a module of `commands`."""
+
+
+class _Commands(click.Group):
+    """Imports the module of a command when it is called: some load large libraries."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(
+            import_module(f".commands.{cmd_name}", __package__), cmd_name
+        )
+        return command
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    invoke_without_command=True,
+)
+@click.version_option(package_name="variants-cli", message="%(prog)s %(version)s")
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """Wheel variants (PEP 817, PEP 825): make, publish, check and choose them.
+
+    `variants COMMAND --help` describes the options of a command.
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -20,34 +87,48 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     Exit codes are 0 for success, 1 for failure, 2 for wrong usage, 70 for a bug in this
     command, 130 and 143 after an interrupt and SIGTERM. An error in the user's input is one line
     on stderr; a bug also shows its traceback, for a report.
-    """
-    if arguments is None:  # called as the command, not from Python code
-        import atexit
 
-        # Most objects of a command, such as its modules, live until the end. Collecting garbage
-        # among them takes longer than many commands, and runs once more at exit.
-        gc.set_threshold(100_000, 50, 100)
-        atexit.register(gc.freeze)
+    Args:
+        arguments: without the name of the program; None for those of the process.
+    """
     # Raises SystemExit, so that partly written files are removed.
     signal.signal(signal.SIGTERM, _terminate)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    from .light.command_line import light_call  # after what was said about garbage
-
-    words = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        call = light_call(words)
-        if call is not None:
-            call()
-            sys.exit(0)
-    except (Exception, KeyboardInterrupt) as error:
-        from .group import end
+        code = cli.main(arguments, prog_name="variants", standalone_mode=False)
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx else "variants"
+        fail(f"{error.format_message().rstrip('.')} (see {path} --help)")
+        sys.exit(USAGE)
+    except click.ClickException as error:
+        fail(error.format_message())
+        for line in getattr(error, "details", ()):
+            click.echo(f"  {printable(line)}", err=True)
+        sys.exit(FAILURE)
+    except VariantError as error:
+        fail(str(error))
+        sys.exit(FAILURE)
+    except OSError as error:
+        file = f"{error.filename}: " if error.filename is not None else ""
+        fail(f"{file}{error.strerror or error}")
+        sys.exit(FAILURE)
+    except (click.Abort, KeyboardInterrupt) as error:
+        # Click also turns EOFError into Abort, although it is not an interrupt.
+        if isinstance(error.__cause__, EOFError):
+            _report(error.__cause__)
+        fail("interrupted")
+        sys.exit(INTERRUPTED)
+    except Exception as error:
+        _report(error)
+    sys.exit(code or 0)
 
-        end(words[0], error)
-    from .group import run
 
-    run(arguments)
+def _report(fault: Exception) -> NoReturn:
+    """Print the report of a bug, and exit."""
+    click.echo(fault_report("variants", fault), err=True)
+    sys.exit(EXIT_CODE)
 
 
 def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:

@@ -153,7 +153,10 @@ def serve(
 )
 @click.option("--index", default="", metavar="NAME", help="One upstream index of the proxy only.")
 @click.option(
+    "platform",
     "--platform",
+    "--variant-platform",
+    "--target",
     default="",
     metavar="MACHINE",
     shell_complete=complete_machines,

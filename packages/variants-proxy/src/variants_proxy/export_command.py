@@ -25,6 +25,7 @@ _ENVVARS = {"auto_envvar_prefix": "VARIANTS_PROXY", "show_default": True}
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
 @click.option(
     "--platform",
+    "--variant-platform",
     required=True,
     metavar="MACHINE",
     allow_from_autoenv=False,

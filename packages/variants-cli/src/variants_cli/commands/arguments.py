@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from ..light.parameters import JSON, Kind, preference_parameters
+from pep_variants.choose.options import OPTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from ..light.parameters import Parameter
+    from collections.abc import Callable, Iterable, Mapping
 
 wheels_argument = click.argument(
     "wheels",
@@ -33,7 +31,6 @@ output_option = click.option(
 
 force_option = click.option("--force", is_flag=True, help="Replace files that exist.")
 
-
 jobs_option = click.option(
     "-j",
     "--jobs",
@@ -42,11 +39,15 @@ jobs_option = click.option(
     help="Number of processes. Default: one per core.",
 )
 
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
-_PATHS = {
-    Kind.FILE: click.Path(exists=True, dir_okay=False, path_type=Path),
-    Kind.NEW_FILE: click.Path(dir_okay=False, path_type=Path),
-}
+PLUGIN_OPTIONS = (
+    "variant-allow-provider",
+    "variant-on-plugin-error",
+    "variant-plugin-variable",
+    "variant-plugin-sandbox",
+)
+"""Names of the options of every client that allow provider plugins and say how they run."""
 
 
 class PathOrURL(click.Path):
@@ -77,61 +78,59 @@ def complete_machines(
     return [CompletionItem(incomplete, type="file"), *names]
 
 
-def preference_options(
-    *names: str, aliases: Mapping[str, str] | None = None
+def platform_option(
+    name: str = "variant_platform",
+    *,
+    several: bool = False,
+    help: str = "Use this machine instead of this one: a name such as h100-zen4, facts such as "  # noqa: A002
+    "cuda=12.8,sm=9.0,cpu=zen4, or a platform file",
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that adds options which all clients have, see `preference_parameters`.
+    """Return the decorator for the option that takes a machine, the same in every command.
+
+    Args:
+        name: of the keyword argument: text that `load_machine` takes, None without the option.
+        several: repeatable; the command gets a tuple.
+        help: one sentence, without its full stop.
+    """
+    return click.option(
+        name,
+        "--platform",
+        "--variant-platform",
+        "--target",
+        metavar="MACHINE",
+        multiple=several,
+        shell_complete=complete_machines,
+        help=f"{help}{'; repeatable' if several else ''}.",
+    )
+
+
+def preference_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that adds options *names* of `OPTIONS`, which all clients have.
 
     The command gets them as keyword arguments, which `option_values` converts for
     `load_preferences`.
     """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        for each in reversed(preference_parameters(*names, aliases=aliases)):
-            command = click_parameter(each)(command)
+        for option in reversed(OPTIONS):
+            if option.name == "variant-platform" and option.name in names:
+                command = platform_option()(command)
+            elif option.name in names:
+                command = click.option(
+                    f"--{option.name}",
+                    is_flag=not option.metavar,
+                    metavar=option.metavar or None,
+                    multiple=option.repeatable,
+                    help=option.help,
+                )(command)
         return command
 
     return decorate
 
 
-def light_command(
-    function: Callable[..., None], parameters: Sequence[Parameter], short_help: str
-) -> click.Command:
-    """Return the command that click makes of a light one, see `variants_cli.light`."""
-    callback: Callable[..., Any] = function
-    for each in reversed(parameters):
-        callback = click_parameter(each)(callback)
-    return click.command(function.__name__, short_help=short_help)(callback)
-
-
-def click_parameter(parameter: Parameter) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return the decorator of click that adds *parameter* to a command."""
-    kind = parameter.kind
-    settings: dict[str, Any] = {"metavar": parameter.metavar or None}
-    if kind in _PATHS:
-        settings["type"] = _PATHS[kind]
-    if kind is Kind.MACHINE:
-        settings["shell_complete"] = complete_machines
-    if not parameter.spellings:
-        return click.argument(parameter.name, nargs=-1 if parameter.several else 1, **settings)
-    return click.option(
-        parameter.name,
-        *parameter.spellings,
-        is_flag=kind is Kind.FLAG,
-        multiple=parameter.several,
-        callback=_as_list if parameter.several else None,
-        help=parameter.help,
-        **settings,
-    )
-
-
-json_option = click_parameter(JSON)
-
-
-def _as_list(
-    _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
-) -> list[str]:
-    return list(values)
+def option_values(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return keyword arguments of a command by the names of `OPTIONS`."""
+    return {name.replace("_", "-"): value for name, value in arguments.items()}
 
 
 def check_targets(targets: Iterable[tuple[Path, Path]], *, force: bool) -> None:

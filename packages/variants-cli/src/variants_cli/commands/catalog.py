@@ -19,9 +19,8 @@ from pep_variants.formats import toml
 from pep_variants.settings.loader import load_preferences
 
 from ..console import counted, note, print_json, print_table, warn
-from ..light.parameters import option_values
 from ..user_settings import set_user_setting
-from .arguments import json_option, preference_options
+from .arguments import json_option, option_values, preference_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -11,13 +11,14 @@ import click
 from ..comparison import compare
 from ..console import counted, print_json, print_table, warn
 from ..environment import find_environment
-from ..light.parameters import option_values
-from .arguments import json_option
+from .arguments import json_option, option_values
 from .index_options import index_options, places, progress, repeated_options, resolving
 
 if TYPE_CHECKING:
     from pep_variants.choose.advice import Advice
     from pep_variants.wheelfile.installed import Installed
+
+    from ..environment import Environment
 
 
 @click.command(short_help="List installed packages that have a better variant.")
@@ -54,8 +55,7 @@ def check(
     for item in found:
         if item.problem:
             warn(item.problem)
-    if options["python_version"] is None and not options["targets"]:
-        options["python_version"] = environment.version
+    set_target_of(environment, options)
     repeated = repeated_options(options)
     looked_at, advices = _advices(found, options, every=every)
     if as_json:
@@ -82,6 +82,18 @@ def check(
         )
         click.echo(f"To switch: {switch_command(python, repeated, [item for item, _ in advices])}")
     click.get_current_context().exit(1 if advices else 0)
+
+
+def set_target_of(environment: Environment, options: dict[str, Any]) -> None:
+    """Make the Python of *environment* the default in *options*.
+
+    Raises:
+        UsageError: *options* name several machines, and an environment is on one.
+    """
+    if len(options["targets"]) > 1:
+        raise click.UsageError("--platform can be given once: an environment is on one machine")
+    if options["python_version"] is None:
+        options["python_version"] = environment.version
 
 
 def _advices(

@@ -11,9 +11,8 @@ import click
 from ..comparison import compare
 from ..console import print_json
 from ..environment import find_environment
-from ..light.parameters import option_values
-from .arguments import json_option
-from .check import switch_command
+from .arguments import json_option, option_values
+from .check import set_target_of, switch_command
 from .index_options import index_options, places, progress, repeated_options, resolving
 
 if TYPE_CHECKING:
@@ -71,11 +70,13 @@ def _inquiry(
     from ..doctor.examination import Inquiry
 
     environment = find_environment(python)
-    if options["python_version"] is None and not options["targets"]:
-        options["python_version"] = environment.version
+    set_target_of(environment, options)
     repeated = repeated_options(options)
+    machine = next(iter(options["targets"]), None)
     where = places(options)
     values = option_values(options)
+    if where.targets[0].platform is not None:
+        values["variant-platform"] = machine
 
     def lookup(found: Iterable[Installed], named: Collection[str]) -> Iterator[Compared]:
         with resolving(where, values) as resolver, progress() as tell:

@@ -9,8 +9,7 @@ import click
 from pep_variants.choose.explanation import ranking_tree
 
 from ..console import note, print_json, print_table, warn
-from ..light.parameters import option_values
-from .arguments import json_option
+from .arguments import json_option, option_values
 from .index_options import index_options, places, progress, resolving
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ def explain(requirement: str, as_json: bool, **options: Any) -> None:  # noqa: A
     Shows the newest compatible version for REQUIREMENT. Dependencies are not considered:
     use `variants resolve` for them.
 
-    Example: variants explain 'torch==2.9.*' --target h100.toml
+    Example: variants explain 'torch==2.9.*' --platform h100.toml
     """
     from resolvelib_variants.resolution.errors import RequirementError
     from resolvelib_variants.resolution.explanation import explain as explain_version

@@ -13,7 +13,7 @@ import click
 from pep_variants.choose.options import OPTIONS
 from pep_variants.sources import BEST_MATCH, FIRST_INDEX
 
-from .arguments import complete_machines, preference_options
+from .arguments import platform_option, preference_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -40,10 +40,10 @@ _OPTIONS = (
         help="Use only the first index that has a project, or all indexes together.",
     ),
     click.option("--pre", is_flag=True, help="Allow pre-releases."),
-    click.option(
-        "--target", "targets", metavar="MACHINE", multiple=True, shell_complete=complete_machines,
-        help="Machine to resolve for: a target or platform file, a name such as h100-zen4, or "
-        "facts such as cuda=12.8,sm=9.0,cpu=zen4; repeatable. Default: this machine.",
+    platform_option(
+        "targets", several=True,
+        help="Machine to choose for instead of this one: a name such as h100-zen4, facts such as "
+        "cuda=12.8,sm=9.0,cpu=zen4, or a platform or target file",
     ),
     click.option("--python-version", metavar="X.Y", help="Python version to resolve for."),
     click.option(
@@ -72,7 +72,8 @@ class Places(NamedTuple):
 
 def index_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options for indexes and targets, and all those about variants, to *command*."""
-    command = preference_options(*(item.name for item in OPTIONS if not item.installs))(command)
+    names = [item.name for item in OPTIONS if not item.installs and item.name != "variant-platform"]
+    command = preference_options(*names)(command)
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -117,12 +118,13 @@ def places(options: dict[str, Any], requirement_set: RequirementSet | None = Non
 def repeated_options(options: Mapping[str, Any]) -> list[str]:
     """Return those *options* as pip's, for a command line that finds and chooses the same.
 
-    Passwords in URLs are not shown. Options about another machine are left out.
+    Passwords in URLs are not shown. Options about another Python are left out.
     """
     from pep_variants.errors import redacted
 
     names = {"index_url": "--index-url", "extra_index_urls": "--extra-index-url"}
     names |= {"no_index": "--no-index", "find_links": "--find-links", "pre": "--pre"}
+    names |= {"targets": "--variant-platform"}
     names |= {
         item.name.replace("-", "_"): f"--{item.name}" for item in OPTIONS if not item.installs
     }

@@ -26,7 +26,7 @@ from ..matrix.planned_flags import planned_source
 from ..matrix.project_order import Project, read_projects, select_lenient
 from ..matrix.reading import read_matrix
 from ..pictures.documents import DOCUMENTS, SEVERAL, document, problem_of
-from .arguments import complete_machines, preference_options
+from .arguments import platform_option, preference_options
 from .index import index
 from .matrix_projects import as_text, as_text_of_one, build_projects, show_table
 
@@ -88,14 +88,11 @@ def _share(
     help="With --format github or gitlab: a list of jobs for each value of the axis, and several "
     "where the service's limit is exceeded. Repeatable.",
 )
-@click.option(
-    "--platform",
+@platform_option(
     "machines",
-    metavar="MACHINE",
-    multiple=True,
-    shell_complete=complete_machines,
+    several=True,
     help="Machine to show in a picture: a name or pattern such as 'h100-*', facts such as "
-    "cuda=12.8,sm=9.0,cpu=zen4, or a platform file; repeatable. Default: all known machines.",
+    "cuda=12.8,sm=9.0,cpu=zen4, or a platform file. Default: all known machines",
 )
 @preference_options("variant-enable", "variant-allow-provider")
 @click.option("-v", "--verbose", is_flag=True, help="In the table, show all alternatives.")

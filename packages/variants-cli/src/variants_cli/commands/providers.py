@@ -24,8 +24,7 @@ from pep_variants.settings.loader import load_settings
 from variants_plugins import PluginRunner
 
 from ..console import counted, print_json, print_table, warn
-from ..light.parameters import PLUGIN_OPTIONS, option_values
-from .arguments import json_option, preference_options
+from .arguments import PLUGIN_OPTIONS, json_option, option_values, preference_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,7 +39,7 @@ _NO_SANDBOX = {
 
 
 @click.command(short_help="Show built-in providers, allowed and installed plugins.")
-@preference_options("variant-allow-provider", *PLUGIN_OPTIONS)
+@preference_options(*PLUGIN_OPTIONS)
 @click.option(
     "--clear", is_flag=True, help="Remove all installed plugins and their cached results."
 )

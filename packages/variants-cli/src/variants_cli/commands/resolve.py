@@ -11,8 +11,7 @@ import click
 from pep_variants.files import replacing
 
 from ..console import note, print_json, print_table, warn
-from ..light.parameters import option_values
-from .arguments import json_option
+from .arguments import json_option, option_values
 from .index_options import index_options, places, progress, resolving
 
 if TYPE_CHECKING:
@@ -74,11 +73,11 @@ def resolve(
 ) -> None:
     """Resolve requirements over indexes, variants included.
 
-    Prints every file that would be installed, on this machine or on those of --target. Nothing is
+    Prints every file that would be installed, on this machine or on those of --platform. Nothing is
     built and nothing is installed. A requirement may also be the directory of a project whose
     pyproject.toml has static metadata.
 
-    Example: variants resolve torch torchvision --target h100.toml -o pylock.toml
+    Example: variants resolve torch torchvision --platform h100.toml -o pylock.toml
     """
     if lock_file is not None:
         if (

@@ -12,7 +12,7 @@ from packaging.version import Version
 from pep_variants import user_directories
 from pep_variants.catalog.model import CatalogVariant
 from support.loopback import served_folder
-from variants_cli.checks.catalog_file import sample_versions
+from variants_index.catalog_checks import sample_versions
 
 HEAD = """catalog-version = "1"
 [project]
@@ -141,24 +141,23 @@ def codes(result):
     ],
 )  # fmt: skip
 def test_faults(variants, entries, text, code, place):
-    """The place and the way out are named, by both commands that check files."""
+    """The place and the way out are named."""
     path = entries(app=text) / "app.toml"
-    for command in (("catalog", "check"), ("validate",)):
-        done = variants(*command, path, "--json")
-        assert done.code == 1
-        found = codes(done)
-        assert [item[:2] for item in found] == [("error", code)]
-        assert found[0][2].startswith(place)
-        (finding,) = done.json["findings"]
-        assert finding["file"] == str(path)
-        assert finding["remedy"]
+    done = variants("catalog", "check", path, "--json")
+    assert done.code == 1
+    found = codes(done)
+    assert [item[:2] for item in found] == [("error", code)]
+    assert found[0][2].startswith(place)
+    (finding,) = done.json["findings"]
+    assert finding["file"] == str(path)
+    assert finding["remedy"]
 
 
 def test_versions_that_meet(variants, entries):
     one, two = 'versions = "<2"\n', 'versions = ">=2,<3"\n'
     text = HEAD + CUDA12 + one + CUDA12 + two + CUDA12 + 'versions = "==3.*"\n'
-    assert variants("validate", entries(app=text) / "app.toml").out == (
-        "1 file checked: 0 errors, 0 warnings\n"
+    assert variants("catalog", "check", entries(app=text) / "app.toml").out == (
+        "1 project checked: 0 errors, 0 warnings\n"
     )
 
 
@@ -191,10 +190,9 @@ def test_sample_versions(one, other):
 
 def test_not_toml(variants, entries):
     path = entries(app=HEAD + "[[variant]\n") / "app.toml"
-    for command in (("catalog", "check"), ("validate",)):
-        done = variants(*command, path)
-        assert done.code == 1
-        assert "not valid TOML" in done.out
+    done = variants("catalog", "check", path)
+    assert done.code == 1
+    assert "not valid TOML" in done.out
 
 
 def test_loops(variants, entries):
@@ -230,12 +228,11 @@ def test_several_in_one_file(variants, tmp_path):
     tree = {"catalog-version": "1", "project": project, "variant": [null]}
     path = tmp_path / "all.json"
     path.write_text(json.dumps({"catalog-version": "1", "projects": {"app": tree, "other": tree}}))
-    done = variants("validate", path, "--json")
+    done = variants("catalog", "check", path, "--json")
     assert [(item["code"], item["place"]) for item in done.json["findings"]] == [
         ("invalid-catalog", "other")
     ]
     path.write_text(json.dumps({"catalog-version": "1", "projects": {"app": tree}}))
-    assert variants("validate", path).code == 0
     assert variants("catalog", "check", path).out == "1 project checked: 0 errors, 0 warnings\n"
 
 
@@ -321,7 +318,3 @@ def test_what_counts_more(variants, config, entries, monkeypatch):
     done = variants("catalog", "enable")
     assert done.code == 0
     assert "counts more" in done.err
-
-
-def test_usage(variants):
-    assert variants("catalog", "check", "--only", "https://pypi.org").code == 2

@@ -39,10 +39,10 @@ def settings(server, tmp_path, monkeypatch):
 def check(variants, tmp_path):
     """Write an entry and check it; give the result, severities and codes."""
 
-    def check(*tables, name="torch", namespaces=NAMESPACES, options=()):
+    def check(*tables, name="torch", namespaces=NAMESPACES):
         path = tmp_path / f"{name}.toml"
         path.write_text(HEAD.format(name=name) + namespaces + "".join(tables))
-        result = variants("catalog", "check", path, "--live", "--json", *options)
+        result = variants("catalog", "check", path, "--live", "--json")
         found = result.json["findings"]
         assert result.code == any(item["severity"] == "error" for item in found)
         return result, [(item["severity"], item["code"], item["place"]) for item in found]
@@ -134,7 +134,7 @@ def test_sources_that_cannot_be_read(server, check, answer, code):
 
 
 def test_unreachable(server, check):
-    """One finding for a host, however many pages; --only leaves it out."""
+    """One finding for a host, however many pages."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         elsewhere = f"http://127.0.0.1:{free.getsockname()[1]}"
@@ -148,9 +148,6 @@ def test_unreachable(server, check):
     (finding,) = result.json["findings"]
     assert finding["file"] == elsewhere.removeprefix("http://")
     assert "2 pages could not be checked" in finding["message"]
-    result, found = check(*lost, cpu(server), options=("--only", server.url))
-    assert found == []
-    assert "2 pages not visited" in result.err
 
 
 def test_new_and_missing_versions(server, check):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,22 +13,20 @@ import click
 from pep_variants.catalog.opening import preferred_catalog
 from pep_variants.catalog.store import open_catalog, write_catalog
 from pep_variants.choose.preferences import DEFAULT_CATALOG, is_catalog_path
-from pep_variants.errors import CatalogError, redacted
+from pep_variants.errors import redacted
 from pep_variants.formats import toml
 from pep_variants.settings.loader import load_preferences
 
-from ..console import counted, note, print_json, print_table, warn
+from ..console import counted, print_json, print_table, warn
 from ..user_settings import set_user_setting
 from .arguments import json_option, option_values, preference_options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from pep_variants.catalog.model import CatalogProject, CatalogVariant
     from pep_variants.catalog.store import Catalog
-    from pep_variants.choose.preferences import Preferences
-
-    from ..checks.finding import Finding
+    from variants_index.catalog_checks import CatalogFinding
 
 _OPTIONS = ("variant-catalog", "variant-catalog-mirror")
 _KEY = "catalog"
@@ -57,10 +54,11 @@ def list_projects(as_json: bool, **options: Any) -> None:  # noqa: ANN401
     if as_json:
         print_json([_tree(entry) for entry in entries])
         return
-    print_table(
-        ("project", "from", "variants"),
-        [(entry.name, ", ".join(_places(entry)), " ".join(_labels(entry))) for entry in entries],
-    )
+    rows = []
+    for entry in entries:
+        labels = dict.fromkeys(item.label for item in entry.variants)
+        rows.append((entry.name, ", ".join(_hosts(entry)), " ".join(labels)))
+    print_table(("project", "from", "variants"), rows)
 
 
 @catalog.command()
@@ -69,7 +67,9 @@ def list_projects(as_json: bool, **options: Any) -> None:  # noqa: ANN401
 @json_option
 def show(name: str, as_json: bool, **options: Any) -> None:  # noqa: ANN401
     """Show which builds of PROJECT there are, where, and what each needs."""
-    entry = _entry(_opened(options), name)
+    found = _opened(options)
+    entry = found.project(_known(name, list(found.names())))
+    assert entry is not None
     if as_json:
         print_json(_tree(entry))
         return
@@ -81,24 +81,16 @@ def show(name: str, as_json: bool, **options: Any) -> None:  # noqa: ANN401
         click.echo(f"of the same variant as: {', '.join(entry.coherent)}")
     if entry.variants_index:
         click.echo(f"variant wheels: {entry.variants_index}")
-    print_table(
-        ("variant", "versions", "from", "needs"),
-        [
-            (item.label, str(item.versions) or "all", _source(item), "; ".join(_needs(item)))
-            for item in entry.variants
-        ],
-    )
+    rows = [
+        (item.label, str(item.versions) or "all", _source(item), _needs(item))
+        for item in entry.variants
+    ]
+    print_table(("variant", "versions", "from", "needs"), rows)
 
 
 @catalog.command()
 @click.argument("names", metavar="[PROJECT|FILE|DIR]...", nargs=-1)
 @click.option("--live", is_flag=True, help="Visit every source.")
-@click.option(
-    "--only",
-    metavar="URL",
-    multiple=True,
-    help="With --live, visit only sources whose URL begins with it; repeatable.",
-)
 @preference_options(*_OPTIONS)
 @json_option
 @click.pass_context
@@ -107,7 +99,6 @@ def check(
     /,
     names: tuple[str, ...],
     live: bool,
-    only: tuple[str, ...],
     as_json: bool,
     **options: Any,  # noqa: ANN401
 ) -> None:
@@ -117,37 +108,23 @@ def check(
     warning. Projects that an entry names are looked up on your own indexes. Exits with 1 if there
     are errors.
     """
-    from ..checks.catalog_file import check_catalog, invalid
-    from ..checks.catalog_file import check_catalog_file as check_file
-    from ..checks.report import report
+    from variants_index.catalog_checks import check_entries, check_file
 
-    if only and not live:
-        raise click.UsageError("--only needs --live")
-    findings: list[Finding] = []
-    entries: list[CatalogProject] = []
-    checked = 0
+    from ..checks.finding import Finding, report
+
     paths = [Path(name) for name in names if _is_path(name)]
     projects = [name for name in names if not _is_path(name)]
-    for path in paths:
-        checked += 1
-        try:
-            found = open_catalog(path)
-        except CatalogError as problem:
-            findings.append(invalid(problem))
-            continue
-        checked += len(list(found.names())) - 1
-        findings += check_catalog(found, found.names()) if path.is_dir() else check_file(path)
-        entries += _readable(found, found.names())
+    checks = [check_file(path) for path in paths]
     if projects or not paths:
         found = _opened(options)
         known = list(found.names())
-        wanted = [_known(name, known) for name in projects] or known
-        checked += len(wanted)
-        findings += check_catalog(found, wanted)
-        entries += _readable(found, wanted)
+        checks.append(check_entries(found, [_known(name, known) for name in projects] or known))
+    findings = [finding for check in checks for finding in check.findings]
     if live:
-        findings += _visit(entries, only)
-    context.exit(report(findings, checked, noun="project", as_json=as_json))
+        findings += _visit([entry for check in checks for entry in check.entries])
+    checked = sum(check.number for check in checks)
+    shown = [Finding(*finding) for finding in findings]
+    context.exit(report(shown, checked, noun="project", as_json=as_json))
 
 
 @catalog.command()
@@ -211,22 +188,17 @@ def _say_what_counts(value: str | None) -> None:
 
 
 def _opened(options: dict[str, Any]) -> Catalog:
-    """Return the catalogue of the user's preferences, or the default one."""
-    preferences = _preferences(options)
-    found = preferred_catalog(preferences, _fetch)
+    """Return the catalogue of the user's preferences, or the default one.
+
+    Projects are listed and checked whatever they are forced to.
+    """
+    preferences = load_preferences(option_values(options), os.environ, warn=warn)
+    name = preferences.catalog or DEFAULT_CATALOG
+    found = preferred_catalog(
+        replace(preferences, catalog=name, use_variants=True, forced={}), _fetch
+    )
     assert found is not None
     return found
-
-
-def _preferences(options: dict[str, Any]) -> Preferences:
-    preferences = load_preferences(option_values(options), os.environ, warn=warn)
-    # Listed and checked whatever they are forced to.
-    return replace(
-        preferences,
-        catalog=preferences.catalog or DEFAULT_CATALOG,
-        use_variants=True,
-        forced={},
-    )
 
 
 def _fetch(url: str) -> bytes:
@@ -253,45 +225,21 @@ def _known(name: str, known: list[str]) -> str:
     return found
 
 
-def _entry(found: Catalog, name: str) -> CatalogProject:
-    entry = found.project(_known(name, list(found.names())))
-    assert entry is not None
-    return entry
-
-
 def _is_path(name: str) -> bool:
     path = Path(name)
     return path.is_dir() or (path.suffix in (".toml", ".json") and path.exists())
 
 
-def _readable(found: Catalog, names: Iterable[str]) -> list[CatalogProject]:
-    """Return the entries *names* that can be read; the others are findings already."""
-    entries = []
-    for name in names:
-        with suppress(CatalogError):
-            entry = found.project(name)
-            entries += [] if entry is None else [entry]
-    return entries
-
-
-def _visit(entries: Sequence[CatalogProject], only: tuple[str, ...]) -> list[Finding]:
+def _visit(entries: Sequence[CatalogProject]) -> list[CatalogFinding]:
     from pep_variants.sources import Sources
+    from variants_index.catalog_checks import LiveCheck
     from variants_index.http.session import Session
 
-    from ..checks.catalog_live import check_live
-    from ..checks.catalog_sources import CatalogSources
     from .index_options import progress
 
     user = Sources.from_environ(os.environ)
     with Session(user, retries=_RETRIES) as session, progress() as show:
-        sources = CatalogSources(session, user, only)
-        try:
-            found = check_live(entries, sources, show)
-        finally:
-            sources.close()
-    if sources.skipped:
-        note(f"{counted(len(sources.skipped), 'page')} not visited, as --only says")
-    return found
+        return LiveCheck(session, user).check(entries, show)
 
 
 def _tree(entry: CatalogProject) -> dict[str, Any]:
@@ -317,20 +265,15 @@ def _tree(entry: CatalogProject) -> dict[str, Any]:
     }
 
 
-def _labels(entry: CatalogProject) -> list[str]:
-    return list(dict.fromkeys(item.label for item in entry.variants))
-
-
-def _places(entry: CatalogProject) -> list[str]:
+def _hosts(entry: CatalogProject) -> list[str]:
     """Return the hosts and the other projects that the builds come from."""
-    hosts = [urlsplit(place).hostname or place for place in entry.places]
-    if entry.variants_index:
-        hosts.append(urlsplit(entry.variants_index).hostname or entry.variants_index)
+    urls = [*entry.places, *([entry.variants_index] if entry.variants_index else [])]
     own = {
         f"extras of {entry.name}" if item.requires else _OWN_INDEX
         for item in entry.variants
         if entry.is_own(item) or (item.place is None and not item.requires)
     }
+    hosts = (urlsplit(url).hostname or url for url in urls)
     return list(dict.fromkeys((*hosts, *entry.targets, *sorted(own))))
 
 
@@ -344,11 +287,10 @@ def _source(item: CatalogVariant) -> str:
     return f"{place} ({' or '.join(marks)})"
 
 
-def _needs(item: CatalogVariant) -> Iterator[str]:
-    """Yield each feature with its values."""
+def _needs(item: CatalogVariant) -> str:
+    """Return each feature with its values."""
     features: dict[str, list[str]] = {}
     for text in item.properties:
         name, _, value = text.rpartition("::")
         features.setdefault(name.strip(), []).append(value.strip())
-    for name, values in features.items():
-        yield f"{name} :: {' '.join(values)}"
+    return "; ".join(f"{name} :: {' '.join(values)}" for name, values in features.items())

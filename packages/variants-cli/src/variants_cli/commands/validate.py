@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..checks.report import report
+from ..checks.finding import report
 from ..console import note
 from .arguments import PathOrURL, jobs_option, json_option, preference_options
 
@@ -45,10 +45,10 @@ def validate(
     variant_allow_provider: list[str],
     as_json: bool,
 ) -> None:
-    """Check wheels, metadata, directories of both, catalogues, and live indexes.
+    """Check wheels, metadata, directories of both, and live indexes.
 
     A FILE is a wheel, a *-variants.json or variant.json, a pyproject.toml, a recipe, a build
-    matrix, a file of a catalogue, a directory, whose wheels and metadata must also fit each other,
+    matrix, a directory, whose wheels and metadata must also fit each other,
     or the URL of a project's page on an index. The libraries of a wheel that is named are
     disassembled: what they use has to be what the label declares. Every finding names a remedy.
     Exits with 1 if there are errors; warnings alone are none.
@@ -99,10 +99,6 @@ def _check(
         if audit and checked.filename is not None:
             checked.findings += _audit(path, checked.metadata)
         return 1, checked.findings
-    from ..checks.catalog_file import check_catalog_file, is_catalog_file
-
-    if path.suffix in (".toml", ".json") and is_catalog_file(path):
-        return 1, check_catalog_file(path)
     if path.suffix == ".toml":
         return 1, _check_toml(path, allowed)
     from ..checks.document import check_index_metadata

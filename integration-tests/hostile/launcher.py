@@ -1,7 +1,8 @@
 """Run a command and record what it cost; started as ``python -I -S launcher.py JOB``.
 
 A process of its own and small: Linux counts the memory of the process that forks as a child's.
-The job is a JSON file: ``command``, ``seconds``, ``out``, ``err``, ``result``.
+The job is a JSON file: ``command``, ``seconds``, ``patience`` (how many seconds processes may go on
+after the command; then they are killed, and count as left), ``out``, ``err``, ``result``.
 """
 
 from __future__ import annotations
@@ -15,8 +16,6 @@ import threading
 import time
 from pathlib import Path
 
-PATIENCE = 10
-"""Seconds that processes may go on after the command."""
 MEMORY = 8 << 30
 """Bytes of address space of a process: an attack that succeeds must not take down this machine."""
 
@@ -48,20 +47,22 @@ class Costs:
         self.memory = max(self.memory or 0, usage.ru_maxrss * unit)
         return os.waitstatus_to_exitcode(status)
 
-    def wait_for_the_rest(self) -> None:
-        """Wait for processes that the command left; kill them after `PATIENCE`."""
+    def wait_for_the_rest(self, patience: float) -> bool:
+        """Wait for processes that the command left; return whether any had to be killed."""
         if sys.platform != "linux":
-            return
-        end = time.monotonic() + PATIENCE
+            return False
+        end = time.monotonic() + patience
+        killed = False
         while True:
             try:
                 if self.wait(-1, os.WNOHANG) is None:
                     if time.monotonic() > end:
                         for child in children():
                             os.kill(child, signal.SIGKILL)
+                            killed = True
                     time.sleep(0.02)
             except ChildProcessError:
-                return
+                return killed
 
 
 def children() -> list[int]:
@@ -100,10 +101,11 @@ def main() -> None:
         watch.start()
         code = costs.wait(process.pid) if hasattr(os, "wait4") else process.wait()
         watch.cancel()
-        costs.wait_for_the_rest()
+        left = costs.wait_for_the_rest(job["patience"])
     result = {
         "code": code,
         "cpu": costs.cpu,
+        "left": left,
         "memory": costs.memory,
         "seconds": time.monotonic() - start,
         "timed_out": timed_out.is_set(),

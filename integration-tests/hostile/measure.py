@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _LAUNCHER = Path(__file__).with_name("launcher.py")
+PATIENCE = 10.0
+"""Seconds that processes of a client may go on after it."""
 OUTPUT_BYTES = 4 << 20
 """As much of each output is kept."""
 PASSED_ON = ("PATH", "PATHEXT", "SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "LANG")
@@ -28,6 +30,7 @@ class Run:
         memory: bytes, the most that one of these processes had; None likewise.
         seconds: it took.
         timed_out: it was killed after its time.
+        left: processes that it started went on after it and had to be killed; on Linux only.
     """
 
     code: int
@@ -36,6 +39,7 @@ class Run:
     memory: int | None
     seconds: float
     timed_out: bool
+    left: bool
 
 
 @dataclass(frozen=True)
@@ -85,13 +89,20 @@ class Place:
         }
 
 
-def run(command: Sequence[str], place: Place, variables: Mapping[str, str], seconds: float) -> Run:
+def run(
+    command: Sequence[str],
+    place: Place,
+    variables: Mapping[str, str],
+    seconds: float,
+    patience: float = PATIENCE,
+) -> Run:
     """Run *command* in the working directory of *place* for *seconds* at most."""
     base = place.root / "launcher"
     base.mkdir(exist_ok=True)
     job = {
         "command": [str(part) for part in command],
         "seconds": seconds,
+        "patience": patience,
         "out": str(base / "out"),
         "err": str(base / "err"),
         "result": str(base / "result.json"),
@@ -116,4 +127,5 @@ def run(command: Sequence[str], place: Place, variables: Mapping[str, str], seco
         result["memory"],
         result["seconds"],
         result["timed_out"],
+        result["left"],
     )

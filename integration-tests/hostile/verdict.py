@@ -136,6 +136,8 @@ def _traces(
         for secret in must_not.get("send", ()):
             if secret["text"] in head and request.url.startswith(secret["to"]):
                 yield f"sends {secret['text']!r} to {request.url}"
+    if run.left:
+        yield "leaves processes behind"
     if mark.exists():
         yield "runs code"
     for path in must_not.get("create", ()):

@@ -17,6 +17,7 @@ from hostile.clients import Client
 from hostile.clients.pip import Pip
 from hostile.clients.resolve import Resolve
 from hostile.clients.uv import Uv
+from hostile.measure import Place, run
 from hostile.verdict import play
 from support.environments import PIPS, Environments
 from support.uvs import UVS, downloaded_uv, uv_variants
@@ -128,6 +129,14 @@ def test_attack(
     client, idle = clients(combination)
     outcome = play(case, client, tmp_path / "place", idle_cpu=idle, load=LOAD)
     assert not outcome.violations, f"{outcome.violations}\n{outcome.run.output}"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells which processes are left")
+def test_a_process_that_is_left_is_noticed(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.create()
+    assert run(["sh", "-c", "sleep 60 & echo done"], place, {}, 20, patience=0.2).left
+    assert not run(["sh", "-c", "sleep 0.1 & echo done"], place, {}, 20).left
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import platform
 import re
 import sys
@@ -183,17 +182,8 @@ class TestALock:
         assert not re.search("(?m)^(cupy|onnxruntime)==", done.out), done
         assert "\n# cupy 14.2.0 is cupy-cuda13x here\n" in done.out
         done = h100.run("export", "--format", "cyclonedx1.5")
-        assert done.code == 0, done
-        tree = json.loads(done.out)
-        references = {item["bom-ref"] for item in tree["components"]}
-        references.add(tree["metadata"]["component"]["bom-ref"])
-        assert {item["name"] for item in tree["components"]} == set(INSTALLED)
-        used = {each for item in tree["dependencies"] for each in item.get("dependsOn", ())}
-        assert used < references
-        assert {item["ref"] for item in tree["dependencies"]} <= references
-        assert {item["name"] for item in tree["components"] if item["bom-ref"] in used} == set(
-            INSTALLED
-        )
+        assert (done.code, done.out) == (2, ""), done
+        assert "is locked with variants" in done.err
 
     def test_no_gpu(self, field: Field, machine: Machine) -> None:
         """What is no redirect is exported as it is."""

@@ -1,12 +1,9 @@
 """What becomes of files that real uvs wrote (recorded from 0.5.31 to 0.13.9)."""
 
-import json
-
 import pytest
 
 from pep_variants.errors import LockError
 from pep_variants.formats import toml
-from uv_variants.exports.cyclonedx import with_real_references
 from uv_variants.exports.pylock import with_real_files
 from uv_variants.exports.release import IndexRelease
 from uv_variants.exports.requirements import Pinned, pinned_requirements, with_hashes
@@ -186,38 +183,3 @@ class TestPylock:
         )
         with pytest.raises(LockError, match=r"pylock\.toml"):
             with_real_files(text, release(cu128="x"), lambda *_: None)
-
-
-class TestCycloneDX:
-    def component(self, name, *urls):
-        references = [
-            {
-                "type": "distribution",
-                "url": url,
-                "hashes": [{"alg": "SHA-256", "content": "ce"}],
-            }
-            for url in urls
-        ]
-        return {"name": name, "version": "2.0", "externalReferences": references}
-
-    def text(self, *urls):
-        tree = {"bomFormat": "CycloneDX", "components": [self.component("gpu", *urls)]}
-        return json.dumps(tree, indent=2)
-
-    def test_the_files_of_the_index(self):
-        text = self.text(f"{INDEX}/gpu/.variant/cu128/gpu-2.0-0_cu128-py3-none-any.whl")
-        found = with_real_references(text, release(cu128="x", null="x"), lambda *_: None)
-        (component,) = json.loads(found)["components"]
-        assert component["externalReferences"] == [
-            {
-                "type": "distribution",
-                "url": f"https://files.test/gpu-2.0-py3-none-any-{label}.whl",
-                "hashes": [{"alg": "SHA-256", "content": f"{number:064x}"}],
-            }
-            for number, label in enumerate(("cu128", "null"))
-        ]
-        assert found.startswith('{\n  "bomFormat": "CycloneDX",\n')
-
-    def test_without_variants_it_is_uvs_own(self):
-        text = self.text("https://files.test/gpu-2.0-py3-none-any.whl").replace("\n", "\r\n")
-        assert with_real_references(text, release(), lambda *_: None) == text

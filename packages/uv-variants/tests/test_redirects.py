@@ -1,13 +1,12 @@
 """Packages of an export that stand for another project, in texts as uv writes them."""
 
-import json
 from itertools import product
 
 import pytest
 from packaging.markers import Marker
 
 from pep_variants.formats import toml
-from uv_variants.exports import cyclonedx, pylock, requirements
+from uv_variants.exports import pylock, requirements
 from uv_variants.exports.marker_complement import outside
 from uv_variants.exports.redirects import Redirect, Redirects
 
@@ -196,54 +195,3 @@ class TestPylock:
     def test_others_are_as_they_were(self):
         text = lock(f"wheels = [{self.OWN}]")
         assert pylock.without_redirects(text, redirects()) == text
-
-
-class TestCycloneDX:
-    def text(self, *urls, marker=""):
-        properties = [{"name": "uv:package:marker", "value": marker}] if marker else []
-        tree = {
-            "bomFormat": "CycloneDX",
-            "components": [
-                {
-                    "bom-ref": "cupy-1",
-                    "name": "cupy",
-                    "version": "14.2.0",
-                    "externalReferences": [{"url": url} for url in urls],
-                },
-                {
-                    "bom-ref": "cupy-cuda13x-2",
-                    "name": "cupy-cuda13x",
-                    "version": "14.2.0",
-                    "properties": properties,
-                },
-            ],
-            "dependencies": [
-                {"ref": "cupy-1", "dependsOn": ["cupy-cuda13x-2"]},
-                {"ref": "cupy-cuda13x-2"},
-                {"ref": "project-3", "dependsOn": ["cupy-1", "cupy-cuda13x-2"]},
-            ],
-        }
-        return json.dumps(tree, indent=2)
-
-    def test_it_is_left_out(self):
-        found = json.loads(cyclonedx.without_redirects(self.text(URL), redirects()))
-        assert [item["name"] for item in found["components"]] == ["cupy-cuda13x"]
-        assert found["dependencies"] == [
-            {"ref": "cupy-cuda13x-2"},
-            {"ref": "project-3", "dependsOn": ["cupy-cuda13x-2"]},
-        ]
-
-    def test_where_it_is_another_project(self):
-        text = self.text(URL, OWN, marker=HERE)
-        found = json.loads(cyclonedx.without_redirects(text, redirects()))
-        before = json.loads(text)
-        assert found["dependencies"] == before["dependencies"]
-        assert found["components"][0] == {
-            **before["components"][0],
-            "externalReferences": [{"url": OWN}],
-            "properties": [{"name": "uv:package:marker", "value": ELSEWHERE}],
-        }
-
-    def test_others_are_as_they_were(self):
-        text = self.text(OWN)
-        assert cyclonedx.without_redirects(text, redirects()) == text

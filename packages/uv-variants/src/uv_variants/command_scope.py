@@ -49,7 +49,7 @@ def scope_of(invocation: Invocation) -> Scope:
     if not command or invocation.has("help", "version", "h", "V"):
         return Scope.NOTHING
     first, second = command[0], command[1] if len(command) > 1 else ""
-    if first in DIRECT or first in ("cache", "generate-shell-completion"):
+    if first in DIRECT or first == "cache":
         return Scope.NOTHING
     if first == "pip":
         wanted = second in PIP or invocation.has("outdated")

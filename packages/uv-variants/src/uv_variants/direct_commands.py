@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 DIRECT = (
-    *("auth", "format", "help", "init", "publish"),
-    *("python", "self", "workspace"),
+    *("auth", "format", "generate-shell-completion", "help", "init"),
+    *("publish", "python", "self", "workspace"),
 )
 """Commands that are uv's alone, and never need an index.
 
-``cache`` and ``generate-shell-completion`` need none either, and have modules of their own.
+``cache`` needs none either, and has a module of its own.
 """
 
 PIP = ("install", "sync", "compile", "download", "wheel")

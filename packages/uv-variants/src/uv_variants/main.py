@@ -99,14 +99,6 @@ def _run(arguments: Sequence[str], *, is_uvx: bool) -> int:
     from .uv_program import become_uv, find_uv
 
     uv = find_uv(os.environ)
-    if "generate-shell-completion" in rest[:1] or (
-        is_uvx and "--generate-shell-completion" in rest[2:3]
-    ):
-        from .completion import complete_shell
-
-        code = complete_shell(uv, rest, os.environ)
-        if code is not None:
-            return code
     invocation = parse(rest)
     scope = scope_of(invocation)
     if invocation.command[:1] == ("cache",):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,8 +15,10 @@ from typing import TYPE_CHECKING
 
 from pep_variants.errors import LockError
 from pep_variants.files import replacing
+from variants_proxy.in_place_names import FOLDER
 
 from ..command_scope import EXPORTING
+from ..errors import ExportFailed
 from ..locked_variants import Lock
 from ..uv_process import run_uv
 
@@ -93,16 +96,15 @@ class ExportCommand:
 
     def _completed(self, data: bytes, files: ExportedFiles) -> bytes:
         """Return what uv wrote with the files of the indexes."""
-        from . import cyclonedx, pylock, requirements
+        from . import pylock, requirements
 
         try:
             text = data.decode()
         except UnicodeDecodeError:
             raise LockError("what uv wrote is not UTF-8") from None
         redirects = files.redirects
-        if cyclonedx.is_cyclonedx(text):
-            text = cyclonedx.without_redirects(text, redirects)
-            text = cyclonedx.with_real_references(text, files.of_locked, files.note_left_out)
+        if text.startswith("{"):
+            _check_bill_of_materials(text)
         elif pylock.is_pylock(text):
             text = pylock.without_redirects(text, redirects)
             text = pylock.with_real_files(text, files.of_locked, files.note_left_out)
@@ -118,6 +120,21 @@ class ExportCommand:
                 }
                 text = requirements.with_hashes(text, lambda pinned: hashes[pinned])
         return text.encode()
+
+
+def _check_bill_of_materials(text: str) -> None:
+    """Refuse a CycloneDX document with variant wheels: their URLs in it are those of our proxy.
+
+    Raises:
+        ExportFailed: it lists some.
+    """
+    found = re.search(rf"/([^/\s\"]+)/{re.escape(FOLDER)}/", text)
+    if found is not None:
+        raise ExportFailed(
+            f"{found[1]} is locked with variants, whose files uv cannot list in CycloneDX: nothing "
+            "was written; describe what is installed: uvx --from cyclonedx-bom cyclonedx-py "
+            "environment .venv; or export --format pylock.toml"
+        )
 
 
 @contextmanager

@@ -136,7 +136,7 @@ def _traces(
         for secret in must_not.get("send", ()):
             if secret["text"] in head and request.url.startswith(secret["to"]):
                 yield f"sends {secret['text']!r} to {request.url}"
-    if run.left:
+    if run.left and not run.timed_out:
         yield "leaves processes behind"
     if mark.exists():
         yield "runs code"

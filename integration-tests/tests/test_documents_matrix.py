@@ -1,4 +1,4 @@
-"""The pages about build matrices: their console blocks are run, in order, and compared."""
+"""The page about build matrices: its console blocks are run, in order, and compared."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from support.documents import File, Page, Reader
+from support.documents import Page, Reader
 from support.environments import ROOT
 from support.isolation import registries
 
 GUIDE = Page(ROOT / "docs/how-to/matrix.md")
-REFERENCE = Page(ROOT / "docs/reference/matrix.md")
 CPU = Path("/proc/cpuinfo")
 
 pytestmark = [
@@ -41,11 +40,4 @@ def test_guide(reader: Reader) -> None:
     reader.use_uv()
     reader.tool("python", f'exec {reader.environments.programs().python} "$@"')
     reader.environ |= {**registries(), "CC": "gcc"}
-    (targets,) = (step for step in REFERENCE.steps if isinstance(step, File))
-    (reader.work / targets.name).write_text(targets.text)
-    reader.follow(GUIDE, failing={"variants matrix gated.toml --build -o gated"})
-
-
-def test_reference(reader: Reader) -> None:
-    reader.use_variants()
-    reader.follow(REFERENCE)
+    reader.follow(GUIDE)

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from support.environments import ROOT, clean_environ, once, uv_command
-from support.isolation import outside, registries
+from support.environments import ROOT, clean_environ, once
+from support.isolation import registries
 from support.loopback import served_folder
 from support.tools import tool
 
@@ -111,9 +111,9 @@ def test_four_builds_that_differ(dist):
     }
 
 
-def test_results_are_the_same_and_speeds_are_not(dist, tmp_path, capsys):
+def test_results_are_the_same(dist, tmp_path):
     """Every build that this machine can run, straight from its wheel."""
-    results, speeds = set(), {}
+    results = set()
     for label, (path, needed) in BUILDS.items():
         if not needed <= cpu_flags():
             continue
@@ -126,17 +126,10 @@ def test_results_are_the_same_and_speeds_are_not(dist, tmp_path, capsys):
             text=True,
             check=True,
         )
-        found, result, speed, _ = done.stdout.split()
+        found, result, _, _ = done.stdout.split()
         assert found == path
         results.add(result)
-        speeds[label] = float(speed)
     assert len(results) == 1
-    with capsys.disabled():
-        shown = ", ".join(f"{label} {speed:.1f} GB/s" for label, speed in speeds.items())
-        print(f"\ndot product of bytes: {shown}")
-    # Ten times as fast where it was measured; what is not used at all is not faster.
-    if "avx2" in speeds:
-        assert speeds["avx2"] > 1.5 * speeds["null"]
 
 
 @pytest.fixture(scope="module")
@@ -241,31 +234,3 @@ def test_repaired_by_auditwheel(tmp_path, environments):
                 capture_output=True, text=True, check=True,
             )  # fmt: skip
             assert shown.stdout.startswith(f"{BUILDS[label][0]} ")
-
-
-@pytest.mark.skipif(shutil.which("cmake") is None, reason="there is no CMake here")
-@pytest.mark.parametrize("frontend", ["build", "uv"])
-def test_backend_that_writes_metadata_itself(tmp_path, frontend):
-    """scikit-build-core, beside the variantlib of this environment: what it asks for is too old."""
-    packages = tmp_path / "packages"
-    command = [*uv_command(), "pip", "install", "--quiet", "--target", str(packages)]
-    subprocess.run([*command, "scikit-build-core==1.1.2"], check=True, env=outside())
-    dist = tmp_path / "dist"
-    done = matrix(
-        dist, "--no-isolation", "--frontend", frontend,
-        project="cmakeflags", environ={"PYTHONPATH": str(packages)},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "with variants" in done.stdout.splitlines()[-1]
-    tree = json.loads((dist / "cmakeflags-1.0-variants.json").read_text())
-    assert tree["variants"] == {
-        "null": {},
-        "v3": {"x86_64": {"level": ["v3"]}},
-        "vnni": {"x86_64": {"avx512_vnni": ["on"], "level": ["v4"]}},
-    }
-    flags = {}
-    for label in tree["variants"]:
-        (path,) = dist.glob(f"*-{label}.whl")
-        with zipfile.ZipFile(path) as archive:
-            flags[label] = archive.read("cmakeflags/flags.txt").decode().strip()
-    assert flags == {"null": "", "v3": "-DV3", "vnni": "-DVNNI"}

@@ -12,7 +12,7 @@ from pep_variants.formats.toml import loads
 from ..build_providers import with_build_providers
 from ..matrix.flags import warnings_of_lost_flags
 from ..matrix.output import metadata
-from ..matrix.project_order import read_projects
+from ..matrix.projects import read_projects
 from .document import check_document
 from .finding import Finding, error, warning
 
@@ -31,7 +31,7 @@ def is_matrix(path: Path) -> bool:
         tree = loads(path.read_text("utf-8"))
     except (ValueError, OSError):
         return False
-    kinds = {"axes": dict, "variant_configs": dict, "extends": str}
+    kinds = {"axes": dict, "extends": str}
     return any(isinstance(tree.get(key), kind) for key, kind in kinds.items())
 
 

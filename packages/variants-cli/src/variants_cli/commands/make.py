@@ -29,8 +29,7 @@ from ..description import (
     write_description,
 )
 from ..detection import plugin_runner_of
-from ..matrix.combination import combine, metadata_of, select
-from ..matrix.labelling import label_wheels
+from ..matrix.combination import combine, label_wheels, metadata_of, select
 from ..matrix.reading import read_matrix
 from ..recipe import Job, plan, read_recipe, target_name, unused
 from ..variant_config import (

@@ -1,7 +1,9 @@
-"""`variants matrix`: shows the variants of a build matrix, plans CI jobs, or builds them."""
+"""`variants matrix`: shows the variants of build matrices, plans CI jobs, or builds them."""
 
 from __future__ import annotations
 
+import os
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,34 +15,68 @@ from pep_variants.files import replacing
 from ..build_providers import with_build_providers
 from ..checks.finding import ERROR
 from ..checks.matrix_file import check_matrix
-from ..console import note, print_table, warn
+from ..console import counted, fail, note, one_line, print_table, warn
 from ..detection import plugin_runner_of
-from ..matrix.build_plan import Plan
-from ..matrix.cibuildwheel import as_shell, as_variables
-from ..matrix.combination import combine, select
+from ..matrix import output as outputs
+from ..matrix.building import (
+    KEPT,
+    PACKED,
+    Built,
+    Failed,
+    Plan,
+    build_all,
+    for_this_machine,
+    locked,
+    make_sdist,
+    parallel_builds,
+    same_contents,
+    same_wheels,
+    unrelated_wheels,
+)
+from ..matrix.combination import combine, grouped, read_share, select, share
 from ..matrix.frontends import AUTO, FRONTENDS, find_frontend
-from ..matrix.model import Matrix, Variant
-from ..matrix.output import LIMITS, PARTS, TEXTS, metadata, table
-from ..matrix.parts import counts, grouped, read_share, share
-from ..matrix.planned_flags import planned_source
-from ..matrix.project_order import Project, read_projects, select_lenient
+from ..matrix.model import BuildError, Variant
+from ..matrix.output import LIMITS, TEXTS, counts
+from ..matrix.projects import (
+    Project,
+    check_build_requires,
+    find_wheel,
+    read_projects,
+    select_lenient,
+    with_abi_dependency,
+    with_needed,
+)
 from ..matrix.reading import read_matrix
 from ..pictures.documents import DOCUMENTS, SEVERAL, document, problem_of
 from .arguments import platform_option, preference_options
 from .index import index
-from .matrix_projects import as_text, as_text_of_one, build_projects, show_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from pep_variants.errors import VariantError
     from variants_plugins import PluginRunner
 
-    from ..pictures.release import Release
+    Chosen = Mapping[str, Sequence[Variant]]
 
-TABLE, METADATA = "table", "metadata"
-TOGETHER = ("json", "github", "gitlab")
+TABLE = "table"
+TOGETHER = ("json", *LIMITS)
 """Formats for several projects, beside the table."""
-CIBUILDWHEEL = {"cibuildwheel": as_shell, "cibuildwheel-env": as_variables}
+
+
+class _MatrixFile(click.Path):
+    """A file, or else the name of a matrix that comes with the package."""
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> str | bytes | os.PathLike[str]:
+        """Return the path."""
+        shipped = Path(__file__).parents[1] / "matrices" / value
+        found = shipped if shipped.is_file() and not os.path.exists(value) else value  # noqa: PTH110
+        return super().convert(found, param, ctx)
 
 
 def _share(
@@ -58,12 +94,12 @@ def _share(
     metavar="FILE...",
     nargs=-1,
     required=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=_MatrixFile(exists=True, dir_okay=False, path_type=Path),
 )
 @click.option(
     "--format",
     "form",
-    type=click.Choice([TABLE, *TEXTS, *CIBUILDWHEEL, METADATA, *DOCUMENTS]),
+    type=click.Choice([TABLE, *TOGETHER, *TEXTS, *DOCUMENTS]),
     default=TABLE,
     show_default=True,
     help="What to print; 'metadata' is the *-variants.json of the release. "
@@ -141,15 +177,9 @@ def _share(
 )
 @click.option("--fresh", is_flag=True, help="Rebuild wheels that are up to date.")
 @click.option(
-    "--gate/--no-gate",
-    default=True,
-    show_default=True,
-    help="Refuse variants that 'build.benchmark' finds slower than the null variant.",
-)
-@click.option(
     "--index/--no-index", "indexed", default=True, show_default=True, help="Index the built wheels."
 )
-def matrix(  # noqa: C901
+def matrix(
     files: tuple[Path, ...],
     form: str,
     only: tuple[str, ...],
@@ -167,7 +197,6 @@ def matrix(  # noqa: C901
     isolation: bool,
     against: Path | None,
     fresh: bool,
-    gate: bool,
     indexed: bool,
 ) -> None:
     """Show, plan or build the variants of build matrices.
@@ -189,101 +218,91 @@ def matrix(  # noqa: C901
         raise click.UsageError(
             f"--platform and --variant-enable need --format {' or '.join(DOCUMENTS)}"
         )
-    if group_by and form not in PARTS:
-        raise click.UsageError(f"--group-by needs --format {' or '.join(PARTS)}")
+    if group_by and form not in LIMITS:
+        raise click.UsageError(f"--group-by needs --format {' or '.join(LIMITS)}")
     _check_output(output, build=build, form=form)
     if form in DOCUMENTS and not build:
-        examined = [_read(file, source, only, part, variant_allow_provider) for file in files]
-        releases = _releases(examined, machines, variant_enable)
-        text = document(form, releases)
-        _print(text, output)
-        if problem := problem_of(form, text):
-            warn(problem)
+        # One by one: several files may be releases of one project.
+        projects = tuple(_project(file, source, variant_allow_provider) for file in files)
+        releases = [_selected(project, only, part) for project in projects]
+        _document(
+            form, list(zip(projects, releases, strict=True)), machines, variant_enable, output
+        )
         return
     projects = read_projects(files)
-    if source is not None:
-        if len(projects) > 1:
-            raise click.UsageError("--source needs one FILE that is built after no other project")
-        projects = (replace(projects[0], matrix=_from_source(projects[0].matrix, source)),)
-    projects = tuple(
-        replace(project, matrix=_asked(project.matrix, variant_allow_provider))
-        for project in projects
-    )
-    for project in projects:
-        _check(project.matrix, project.variants)
-    selected = select_lenient(projects, only)
-    chosen = {name: _share_of(variants, part) for name, variants in selected.items()}
+    if source is not None and len(projects) > 1:
+        raise click.UsageError("--source needs one FILE that is built after no other project")
+    projects = tuple(_prepared(item, source, variant_allow_provider) for item in projects)
+    chosen = {
+        name: _shared(variants, part) for name, variants in select_lenient(projects, only).items()
+    }
     if build:
         target = output or Path("dist")
-
-        def plan_of(matrix: Matrix, folder: str) -> Plan:
-            tool = find_frontend(frontend)
-            return Plan(matrix, target, tool, isolation, jobs, fresh, subfolder=folder, gate=gate)
-
-        build_projects(projects, chosen, plan_of, against)
+        tool = find_frontend(frontend)
+        plan = Plan(projects[0].matrix, target, tool, isolation, jobs, fresh)
+        _build_projects(projects, chosen, plan, against)
         if indexed:
             index.main([str(target)], prog_name="variants index", standalone_mode=False)
-    elif len(chosen) == 1:
-        (project,) = (project for project in projects if project.name in chosen)
-        if form == TABLE:
-            _show_table(project, chosen[project.name], complete=verbose)
-        else:
-            _show(project, chosen[project.name], form, group_by, output)
+        return
+    listed = [project for project in projects if project.name in chosen]
+    if form == TABLE:
+        _show_table(listed, chosen, complete=verbose)
     elif group_by:
-        raise click.UsageError("--group-by is for one project: name one FILE")
-    elif form == TABLE:
-        show_table(projects, chosen, complete=verbose)
-    else:
+        if len(listed) > 1:
+            raise click.UsageError("--group-by is for one project: name one FILE")
+        found = grouped(chosen[listed[0].name], group_by, LIMITS[form][1])
+        _print(outputs.parts(form, listed[0], found), output)
+    elif form in TOGETHER:
+        service, limit = LIMITS.get(form, ("", 0))
         for variants in chosen.values():
-            _warn_of_limit(form, variants)
-        _print(as_text(form, projects, chosen), output)
+            if limit and len(variants) > limit:
+                warn(
+                    f"{service} runs at most {limit} jobs per matrix, this one has "
+                    f"{len(variants)}: split it with --group-by"
+                )
+        _print(outputs.jobs(form, projects, chosen), output)
+    else:
+        (project,) = listed
+        _print(TEXTS[form](project.matrix, chosen[project.name]), output)
 
 
-def _from_source(matrix: Matrix, source: Path) -> Matrix:
-    return replace(matrix, build=replace(matrix.build, source=source))
+# Reading.
 
 
-def _share_of(variants: Sequence[Variant], part: tuple[int, int] | None) -> tuple[Variant, ...]:
+def _project(file: Path, source: Path | None, allowed: Sequence[str]) -> Project:
+    read = read_matrix(file)
+    return _prepared(Project("", read, combine(read)), source, allowed)
+
+
+def _prepared(project: Project, source: Path | None, allowed: Sequence[str]) -> Project:
+    """Return *project* with what the providers of the build answer; print findings about it."""
+
+    def runner_of() -> PluginRunner:
+        return plugin_runner_of({"variant-allow-provider": list(allowed)})
+
+    read = project.matrix
+    read = replace(read, project=with_build_providers(read.project, runner_of))
+    if source is not None:
+        read = replace(read, build=replace(read.build, source=source))
+    for finding in check_matrix(read, project.variants):
+        message = ": ".join(filter(None, (finding.file, finding.place, finding.message)))
+        if finding.severity == ERROR:
+            raise click.ClickException(message)
+        warn(message)
+    return replace(project, matrix=read)
+
+
+def _selected(
+    project: Project, only: Sequence[str], part: tuple[int, int] | None
+) -> tuple[Variant, ...]:
+    return _shared(select(project.variants, only), part)
+
+
+def _shared(variants: Sequence[Variant], part: tuple[int, int] | None) -> tuple[Variant, ...]:
     found = tuple(variants) if part is None else share(variants, *part)
     if not found:
         raise click.ClickException("this share is empty: choose a smaller count")
     return found
-
-
-def _read(
-    file: Path,
-    source: Path | None,
-    only: Sequence[str],
-    part: tuple[int, int] | None,
-    allowed: Sequence[str],
-) -> tuple[Matrix, tuple[Variant, ...], tuple[Variant, ...]]:
-    """Return a matrix, all its variants, and those of them that are selected."""
-    read = _asked(read_matrix(file), allowed)
-    if source is not None:
-        read = _from_source(read, source)
-    variants = combine(read)
-    _check(read, variants)
-    return read, variants, _share_of(select(variants, only), part)
-
-
-def _releases(
-    examined: Sequence[tuple[Matrix, tuple[Variant, ...], tuple[Variant, ...]]],
-    wanted: Sequence[str],
-    enabled: Sequence[str],
-) -> list[Release]:
-    """Return what pictures show of each matrix.
-
-    Args:
-        examined: matrices with all and with the selected variants.
-        wanted: machines, as for ``--platform``.
-        enabled: optional namespaces.
-    """
-    from ..pictures.machines import read_machines
-    from ..pictures.release import examine
-
-    known = read_machines()
-    machines = read_machines(wanted)
-    return [examine(read, chosen, machines, known, enabled) for read, _, chosen in examined]
 
 
 def _check_output(output: Path | None, *, build: bool, form: str) -> None:
@@ -297,6 +316,9 @@ def _check_output(output: Path | None, *, build: bool, form: str) -> None:
         raise click.UsageError(f"-o: {output} is a directory: name a file, or add --build")
 
 
+# Printing.
+
+
 def _print(text: str, output: Path | None) -> None:
     """Print *text*, or write it to *output*."""
     text = text if text.endswith("\n") else f"{text}\n"
@@ -308,55 +330,188 @@ def _print(text: str, output: Path | None) -> None:
         stream.write(text.encode())
 
 
-def _show_table(project: Project, chosen: Sequence[Variant], *, complete: bool) -> None:
-    print_table(("label", "for", "needs"), table(chosen, complete=complete))
-    of = f" of {len(project.variants)}" if len(chosen) < len(project.variants) else ""
-    note(f"{counts(chosen)}{of}")
-
-
-def _show(
-    project: Project,
-    chosen: Sequence[Variant],
+def _document(
     form: str,
-    group_by: Sequence[str],
+    examined: Sequence[tuple[Project, Sequence[Variant]]],
+    wanted: Sequence[str],
+    enabled: Sequence[str],
     output: Path | None,
 ) -> None:
-    if form == METADATA:
-        _print(metadata(project.matrix, chosen), output)
-    elif form in CIBUILDWHEEL:
-        _print(CIBUILDWHEEL[form](project.matrix.build, chosen), output)
-    elif group_by:
-        source = planned_source(project.matrix.build, chosen)
-        _print(PARTS[form](grouped(chosen, group_by, LIMITS[form][1]), source), output)
-    else:
-        _warn_of_limit(form, chosen)
-        own = project.needs and form in TOGETHER
-        if own:
-            text = as_text_of_one(form, project, chosen)
-        else:
-            text = TEXTS[form](chosen, planned_source(project.matrix.build, chosen))
-        _print(text, output)
+    """Print who gets what.
+
+    Args:
+        form: one of `DOCUMENTS`.
+        examined: projects with their selected variants.
+        wanted: machines, as for ``--platform``.
+        enabled: optional namespaces.
+        output: where it goes, None for the terminal.
+    """
+    from ..pictures.machines import read_machines
+    from ..pictures.release import examine
+
+    known, machines = read_machines(), read_machines(wanted)
+    text = document(
+        form,
+        [examine(item.matrix, chosen, machines, known, enabled) for item, chosen in examined],
+    )
+    _print(text, output)
+    if problem := problem_of(form, text):
+        warn(problem)
 
 
-def _warn_of_limit(form: str, chosen: Sequence[Variant]) -> None:
-    service, limit = LIMITS.get(form, ("", len(chosen)))
-    if len(chosen) > limit:
-        warn(f"{service} runs at most {limit} jobs per matrix, this one has {len(chosen)}: "
-             "split it with --group-by")  # fmt: skip
+def _show_table(projects: Sequence[Project], chosen: Chosen, *, complete: bool) -> None:
+    several = len(projects) > 1
+    rows = [
+        (*([project.name] if several else []), *row)
+        for project in projects
+        for row in outputs.table(chosen[project.name], complete=complete)
+    ]
+    print_table((*(["project"] if several else []), "label", "for", "needs"), rows)
+    for project in projects:
+        variants = chosen[project.name]
+        after = ", ".join(item.project for item in project.matrix.build.after)
+        name = f"{project.name}: " if several else ""
+        of = f" of {len(project.variants)}" if len(variants) < len(project.variants) else ""
+        built_after = f", built after {after}" if several and after else ""
+        note(f"{name}{counts(variants)}{'' if several else of}{built_after}")
 
 
-def _asked(read: Matrix, allowed: Sequence[str]) -> Matrix:
-    """Return the matrix with what the providers of the build say."""
-
-    def runner_of() -> PluginRunner:
-        return plugin_runner_of({"variant-allow-provider": list(allowed)})
-
-    return replace(read, project=with_build_providers(read.project, runner_of))
+# Building.
 
 
-def _check(read: Matrix, variants: Sequence[Variant]) -> None:
-    for finding in check_matrix(read, variants):
-        message = ": ".join(filter(None, (finding.file, finding.place, finding.message)))
-        if finding.severity == ERROR:
-            raise click.ClickException(message)
-        warn(message)
+def _build_projects(
+    projects: Sequence[Project], chosen: Chosen, plan: Plan, against: Path | None
+) -> None:
+    """Build *chosen* variants of *projects*, in order, and what they are built against.
+
+    Args:
+        projects: in build order.
+        chosen: by name of the project.
+        plan: options for all of them.
+        against: folder with wheels that are not built again.
+
+    Raises:
+        click.ClickException: some could not be built.
+    """
+    for project in projects:
+        check_build_requires(project.matrix, isolated=plan.isolated)
+    here = {name: for_this_machine(variants)[0] for name, variants in chosen.items()}
+    wanted = with_needed(projects, here)
+    wheels: dict[tuple[str, str], Path] = {}
+    for project in projects:
+        # Those for other machines are named, too.
+        elsewhere = [v for v in chosen.get(project.name, ()) if v not in here[project.name]]
+        variants: list[Variant] = []
+        needed: dict[str, tuple[Path, ...]] = {}
+        for variant in (*wanted[project.name], *elsewhere):
+            if against is not None and not project.is_target:
+                there = find_wheel(against, project.name, variant)
+                if there is not None:
+                    wheels[project.name, variant.name] = there
+                    continue
+            if variant not in elsewhere:
+                for after, needs in project.needs.items():
+                    wheel = wheels.get((after.project, needs[variant.name].name))
+                    if wheel is None:
+                        raise BuildError(
+                            f"{project.name} {variant.name} needs {after.project} "
+                            f"{needs[variant.name].name}, which cannot be built on this machine: "
+                            "name a folder that has its wheel with --against"
+                        )
+                    needed[variant.name] = (*needed.get(variant.name, ()), wheel)
+                    variant = with_abi_dependency(variant, after, wheel)
+            variants.append(variant)
+        if not variants:
+            continue
+        own = replace(plan, matrix=project.matrix, against=needed)
+        if len(projects) > 1:
+            own = replace(own, subfolder=project.name)
+            note(f"{project.name}: {counts(variants)}")
+        for built in _build(own, variants, project.variants):
+            wheels[project.name, built.name] = plan.output / built.wheel
+
+
+def _build(plan: Plan, chosen: Sequence[Variant], variants: Sequence[Variant]) -> list[Built]:
+    """Build *chosen* on this machine, show how it goes, and print the paths of the wheels.
+
+    Args:
+        plan: options.
+        chosen: what to build; those for other machines are named and left out.
+        variants: all of the matrix.
+
+    Raises:
+        click.ClickException: some could not be built.
+    """
+    here, elsewhere = for_this_machine(chosen)
+    if elsewhere:
+        note(f"not built on this machine: {', '.join(variant.name for variant in elsewhere)}")
+    if not here:
+        raise click.ClickException("none of the selected variants can be built on this machine")
+    at_once = parallel_builds(plan.jobs, plan.matrix.build.memory)
+    if at_once < min(plan.jobs, len(here)):
+        note(f"building {at_once} at a time, as the memory is not enough for {plan.jobs} builds")
+    note(f"building with {plan.frontend} from {plan.matrix.build.source}")
+    built: list[Built] = []
+    failed: list[Failed] = []
+    with locked(plan):
+        try:
+            sdist = make_sdist(plan)
+        except BuildError as error:
+            _show_log(error)
+            raise
+        with closing(build_all(plan, here, variants, sdist)) as results:
+            for number, result in enumerate(results, 1):
+                place = f"[{number:{len(str(len(here)))}}/{len(here)}] {result.name}"
+                if isinstance(result, Built):
+                    built.append(result)
+                    click.echo(f"{place} {_how(result)}", err=True)
+                else:
+                    failed.append(result)
+                    click.echo(f"{place} FAILED", err=True)
+                    fail(str(result.error))
+                    _show_log(result.error)
+    order = {variant.name: number for number, variant in enumerate(here)}
+    built.sort(key=lambda item: order[item.name])
+    for item in built:
+        if item.untested:
+            note(f"{item.name}: not tested here: {item.untested}")
+    _warn_of(plan, built, variants)
+    for item in built:
+        click.echo(plan.output / item.wheel)
+    if failed:
+        names = ", ".join(sorted((item.name for item in failed), key=order.__getitem__))
+        raise click.ClickException(
+            f"{len(failed)} of {counted(len(here), 'variant')} could not be built: {names}; "
+            "no index was written; run the same command again to continue"
+        )
+    return built
+
+
+def _warn_of(plan: Plan, built: Sequence[Built], variants: Sequence[Variant]) -> None:
+    for labels in same_contents(built):
+        warn(
+            f"{' and '.join(labels)} install the same files: "
+            "the build does not use what distinguishes them"
+        )
+    for names in same_wheels(built):
+        warn(
+            f"{' and '.join(names)} have the same wheel, which works for all of them: "
+            "leave the others out"
+        )
+    for unrelated in unrelated_wheels(plan.output, built, variants):
+        warn(
+            f"{plan.output / unrelated} is not a variant of this matrix: "
+            "remove it if it is outdated"
+        )
+
+
+def _how(built: Built) -> str:
+    if built.how == KEPT:
+        return "is up to date"
+    how = "packed again" if built.how == PACKED else f"built in {built.seconds:.1f} s"
+    return f"{how}, tested" if built.tested else how
+
+
+def _show_log(error: VariantError) -> None:
+    for line in error.tail if isinstance(error, BuildError) else ():
+        click.echo(f"    {one_line(line)}", err=True)

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from ..checks.finding import report
-from ..console import note
 from .arguments import PathOrURL, jobs_option, json_option, preference_options
 
 if TYPE_CHECKING:
-    from pep_variants.model.metadata import Metadata
     from variants_plugins import PluginRunner
 
     from ..checks.finding import Finding
@@ -26,12 +24,6 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Check all variant wheels of a live index, not only one of each label.",
 )
-@click.option(
-    "--audit/--no-audit",
-    default=True,
-    show_default=True,
-    help="Look at the instructions in the libraries of wheels that are named.",
-)
 @preference_options("variant-allow-provider")
 @jobs_option
 @json_option
@@ -40,7 +32,6 @@ def validate(
     context: click.Context,
     files: tuple[Path | str, ...],
     every_wheel: bool,
-    audit: bool,
     jobs: int | None,
     variant_allow_provider: list[str],
     as_json: bool,
@@ -48,16 +39,15 @@ def validate(
     """Check wheels, metadata, directories of both, and live indexes.
 
     A FILE is a wheel, a *-variants.json or variant.json, a pyproject.toml, a recipe, a build
-    matrix, a directory, whose wheels and metadata must also fit each other,
-    or the URL of a project's page on an index. The libraries of a wheel that is named are
-    disassembled: what they use has to be what the label declares. Every finding names a remedy.
-    Exits with 1 if there are errors; warnings alone are none.
+    matrix, a directory, whose wheels and metadata must also fit each other, or the URL of a
+    project's page on an index. Every finding names a remedy. Exits with 1 if there are errors;
+    warnings alone are none.
     """
     checked = 0
     findings: list[Finding] = []
     for target in files:
         count, found = (
-            _check(target, variant_allow_provider, audit=audit, jobs=jobs)
+            _check(target, variant_allow_provider, jobs=jobs)
             if isinstance(target, Path)
             else _check_url(target, every_wheel=every_wheel)
         )
@@ -84,9 +74,7 @@ def _check_url(url: str, *, every_wheel: bool) -> tuple[int, list[Finding]]:
         session.close()
 
 
-def _check(
-    path: Path, allowed: list[str], *, audit: bool, jobs: int | None
-) -> tuple[int, list[Finding]]:
+def _check(path: Path, allowed: list[str], *, jobs: int | None) -> tuple[int, list[Finding]]:
     # Each kind of file needs what the others do not.
     if path.is_dir():
         from ..checks.directory import check_directory
@@ -95,10 +83,7 @@ def _check(
     if path.suffix == ".whl":
         from ..checks.wheel_file import check_wheel
 
-        checked = check_wheel(path)
-        if audit and checked.filename is not None:
-            checked.findings += _audit(path, checked.metadata)
-        return 1, checked.findings
+        return 1, check_wheel(path).findings
     if path.suffix == ".toml":
         return 1, _check_toml(path, allowed)
     from ..checks.document import check_index_metadata
@@ -120,17 +105,6 @@ def _check_toml(path: Path, allowed: list[str]) -> list[Finding]:
     if is_matrix(path):
         return check_matrix_file(path, runner_of)
     return check_pyproject(path)
-
-
-def _audit(path: Path, metadata: Metadata | None) -> list[Finding]:
-    from ..audit.audit_findings import check_instructions
-    from ..audit.wheel_audit import AuditUnavailable
-
-    try:
-        return check_instructions(path, metadata)
-    except AuditUnavailable as problem:
-        note(f"instructions are not audited: {problem}")
-        return []
 
 
 def _left_over(directory: Path) -> frozenset[Path]:

@@ -10,7 +10,7 @@ import click
 from pep_variants.model.label import split_label
 
 from ..console import print_json
-from ..matrix.build_results import file_digest
+from ..matrix.building import file_digest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

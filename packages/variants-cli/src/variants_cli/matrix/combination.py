@@ -1,21 +1,29 @@
-"""From the axes of a matrix to its variants."""
+"""From the axes of a matrix to its variants, and to parts of them."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TypeVar
 
 from pep_variants.errors import VariantError, shortened
+from pep_variants.model.filename import parse_filename
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.property import Properties, Property
 
 from ..description import add_variant
 from .model import Matrix, MatrixError, Override, Settings, Value, Variant, Where
+from .targets import is_built_for
 
 T = TypeVar("T")
+Words = dict[str, tuple[str, ...]]
+
+_SHARE = re.compile(r"([1-9]\d{0,5})/([1-9]\d{0,5})")
 
 
 def combine(matrix: Matrix) -> tuple[Variant, ...]:
@@ -171,13 +179,34 @@ def _settings(
 ) -> Settings:
     given = {axis: value.settings for axis, value in values.items()}
     last = [override.settings for override in overrides]
-    joiner = _Joiner(matrix.source, values)
-    set_by_override = {name for settings in last for name in settings.environment}
-    flags = _appended(settings.flags for settings in (*given.values(), *last))
-    environment = joiner.joined(
-        "environment", {a: s.environment for a, s in given.items()}, [s.environment for s in last]
-    )
-    for name in set_by_override:
+
+    def joined(what: str, get: Callable[[Settings], Mapping[str, T]]) -> dict[str, T]:
+        """Return what *get* gives of all values; overrides settle contradictions."""
+        settled = {name: item for settings in last for name, item in get(settings).items()}
+        found: dict[str, T] = {}
+        giver: dict[str, str] = {}
+        for axis, settings in given.items():
+            for name, item in get(settings).items():
+                if name in found and name not in settled and found[name] != item:
+                    raise MatrixError(
+                        matrix.source,
+                        _named(values),
+                        f"{what}: axes {giver[name]!r} and {axis!r} both set {name!r}: "
+                        "set it in one of them, or add an [[override]]",
+                    )
+                found[name], giver[name] = item, axis
+        return {**found, **settled}
+
+    def appended(get: Callable[[Settings], Mapping[str, tuple[str, ...]]]) -> Words:
+        found: Words = {}
+        for settings in (*given.values(), *last):
+            for name, words in get(settings).items():
+                found[name] = (*found.get(name, ()), *words)
+        return found
+
+    environment = joined("environment", lambda settings: settings.environment)
+    flags = appended(lambda settings: settings.flags)
+    for name in {name for settings in last for name in settings.environment}:
         flags.pop(name, None)  # replaced as a whole
     if both := sorted(environment.keys() & flags.keys()):
         raise MatrixError(
@@ -185,63 +214,15 @@ def _settings(
             _named(values),
             f"{both[0]} is set by one value and appended to by another: use lists in both",
         )
-    by_feature = joiner.joined(
-        "properties",
-        {axis: _by_feature(settings.properties) for axis, settings in given.items()},
-        [_by_feature(settings.properties) for settings in last],
-    )
+    by_feature = joined("properties", lambda settings: _by_feature(settings.properties))
     return Settings(
         tuple(itertools.chain.from_iterable(by_feature.values())),
         environment,
         flags,
-        joiner.joined(
-            "config-settings",
-            {axis: settings.config_settings for axis, settings in given.items()},
-            [settings.config_settings for settings in last],
-        ),
-        joiner.joined("ci", {a: s.ci for a, s in given.items()}, [s.ci for s in last]),
-        _appended(settings.compiler_flags for settings in (*given.values(), *last)),
+        joined("config-settings", lambda settings: settings.config_settings),
+        joined("ci", lambda settings: settings.ci),
+        appended(lambda settings: settings.compiler_flags),
     )
-
-
-def _appended(given: Iterable[Mapping[str, tuple[str, ...]]]) -> dict[str, tuple[str, ...]]:
-    appended: dict[str, tuple[str, ...]] = {}
-    for mapping in given:
-        for name, words in mapping.items():
-            appended[name] = (*appended.get(name, ()), *words)
-    return appended
-
-
-class _Joiner:
-    """Combines settings of several values, and reports contradictions."""
-
-    def __init__(self, source: str, values: Mapping[str, Value]) -> None:
-        self._source = source
-        self._values = values
-
-    def joined(
-        self, what: str, given: Mapping[str, Mapping[str, T]], overrides: Sequence[Mapping[str, T]]
-    ) -> dict[str, T]:
-        """Return the combination of *given*, with *overrides* applied.
-
-        Raises:
-            MatrixError: two axes give one name different things and no override settles it.
-        """
-        settled = {name: item for mapping in overrides for name, item in mapping.items()}
-        joined: dict[str, T] = {}
-        giver: dict[str, str] = {}
-        for axis, mapping in given.items():
-            for name, item in mapping.items():
-                if name in joined and name not in settled and joined[name] != item:
-                    raise MatrixError(
-                        self._source,
-                        _named(self._values),
-                        f"{what}: axes {giver[name]!r} and {axis!r} both set {name!r}: "
-                        "set it in one of them, or add an [[override]]",
-                    )
-                joined[name] = item
-                giver[name] = axis
-        return {**joined, **settled}
 
 
 def _by_feature(properties: Iterable[Property]) -> dict[str, tuple[Property, ...]]:
@@ -254,3 +235,114 @@ def _by_feature(properties: Iterable[Property]) -> dict[str, tuple[Property, ...
 
 def _named(values: Mapping[str, Value]) -> str:
     return ", ".join(f"{axis}={value.name}" for axis, value in values.items())
+
+
+# Parts, as CI services limit the number of jobs of one list.
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some of the variants of a matrix.
+
+    Attributes:
+        name: the values that its variants share, and the number of the share.
+        options: options of `variants matrix` that select it.
+        variants: what is in it.
+    """
+
+    name: str
+    options: tuple[str, ...]
+    variants: tuple[Variant, ...]
+
+
+def grouped(variants: Sequence[Variant], axes: Sequence[str], limit: int) -> list[Part]:
+    """Return *variants* in groups of equal values of *axes*, none larger than *limit*.
+
+    Args:
+        variants: what to group; may have been selected with ``--only``.
+        axes: names of axes; nothing for one group.
+        limit: groups of more variants are split into shares.
+
+    Raises:
+        VariantError: the matrix has no such axis.
+    """
+    for axis in axes:
+        if axis not in variants[0].values:
+            raise VariantError(
+                f"{shortened(axis)} is not an axis; there are {', '.join(variants[0].values)}"
+            )
+    groups: dict[tuple[str, ...], list[Variant]] = {}
+    for variant in variants:
+        groups.setdefault(tuple(variant.values[axis].name for axis in axes), []).append(variant)
+    parts = []
+    for names, group in groups.items():
+        only = [f"--only {axis}={name}" for axis, name in zip(axes, names, strict=True)]
+        count = math.ceil(len(group) / limit)
+        for number in range(1, count + 1):
+            several = [f"{number}/{count}"] if count > 1 else []
+            words = [*only, *(f"--part {text}" for text in several)]
+            options = tuple(word for text in words for word in text.split(" ", 1))
+            parts.append(Part(" ".join([*names, *several]), options, share(group, number, count)))
+    return parts
+
+
+def share(variants: Sequence[Variant], number: int, count: int) -> tuple[Variant, ...]:
+    """Return share *number* of *count* of *variants*, counted from 1; sizes differ by one."""
+    size = len(variants)
+    return tuple(variants[size * (number - 1) // count : size * number // count])
+
+
+def read_share(text: str) -> tuple[int, int]:
+    """Return the number and the count that ``2/3`` says.
+
+    Raises:
+        ValueError: it is not of that form, or the number is larger than the count.
+    """
+    match = _SHARE.fullmatch(text)
+    if match is None or int(match[1]) > int(match[2]):
+        raise ValueError(f"{shortened(text)} is not a share such as 2/3")
+    return int(match[1]), int(match[2])
+
+
+# Wheels that something else built.
+
+
+def label_wheels(
+    variants: Sequence[Variant], selected: Sequence[Variant], wheels: Iterable[Path]
+) -> list[tuple[Path, Variant]]:
+    """Return each of *wheels* with the variant that it is.
+
+    That is the one selected label, or, where several are, the one that the wheel's folder is
+    named by, as artifacts of CI jobs are: ``cu129_sm90/`` or ``cu129_sm90-cp312-win_amd64/``.
+
+    Args:
+        variants: all of the matrix.
+        selected: those that are meant.
+        wheels: plain wheels.
+
+    Raises:
+        VariantError: it is not certain which variant a wheel is, or the matrix has no build for
+            its Python and platform.
+    """
+    several = len(distinct(selected)) > 1
+    found = []
+    for wheel in wheels:
+        if parse_filename(wheel.name).label is not None:
+            raise VariantError(f"{wheel} is a variant wheel: unmake it first")
+        folder = wheel.absolute().parent.name
+        builds = [v for v in selected if not several or folder in (v.label, v.name)]
+        if not builds:
+            raise VariantError(
+                f"{wheel}: its folder {folder!r} is not the name of a selected variant: name "
+                f"the variant with --only, such as --only {distinct(variants)[0].label}"
+            )
+        fitting = [v for v in builds if is_built_for(wheel.name, v.python, v.platform)]
+        if not fitting:
+            targets = [" on ".join(map(str, filter(None, (v.python, v.platform)))) for v in builds]
+            raise VariantError(
+                f"{wheel.name}: {builds[0].label} is not built for the Python or the platform of "
+                f"this wheel, but for {', '.join(targets[:8])}{', …' * (len(targets) > 8)}: "
+                "correct the axes, or leave the wheel out"
+            )
+        found.append((wheel, fitting[0]))
+    return found

@@ -1,15 +1,76 @@
-"""Build frontends: the commands that turn a source tree into a wheel (PEP 517)."""
+"""The programs that builds run: frontends (PEP 517), interpreters, environments for tests."""
 
 from __future__ import annotations
 
+import json
+import os
+import platform
 import shutil
+import signal
+import subprocess
 import sys
-from collections.abc import Mapping
+import sysconfig
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
-UV = "uv"
+from .model import BuildError
+from .targets import Python
+
+UV, AUTO = "uv", "auto"
 FRONTENDS = (UV, "build")
-AUTO = "auto"
+
+_SHOWN_LINES = 12
+_FETCH_SECONDS = 1800
+_HIDDEN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_TARGET", "PIP_PREFIX", "PIP_USER")
+_QUERY = """
+import json, platform, sys, sysconfig
+print(json.dumps([
+    sys.executable, sys.version, sysconfig.get_platform(), platform.machine(),
+    sysconfig.get_config_var("CFLAGS") or "",
+    sys.implementation.name, list(sys.version_info[:2]),
+    bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
+]))
+"""
+_LOCK = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """A Python interpreter of this machine.
+
+    Attributes:
+        executable: path of its program.
+        version: its `sys.version`.
+        platform: its `sysconfig.get_platform()`.
+        machine: its `platform.machine()`.
+        flags: what it compiles extensions with: ``CFLAGS`` of its configuration.
+    """
+
+    executable: str
+    version: str
+    platform: str
+    machine: str
+    flags: str = ""
+
+
+RUNNING = Interpreter(
+    sys.executable,
+    sys.version,
+    sysconfig.get_platform(),
+    platform.machine(),
+    str(sysconfig.get_config_var("CFLAGS") or ""),
+)
+"""The interpreter of this process."""
+
+
+def find_uv() -> str | None:
+    """Return the path of uv, None if it is not installed."""
+    # Prefer the one in the current environment.
+    return shutil.which("uv", path=str(Path(sys.executable).parent)) or shutil.which("uv")
 
 
 def find_frontend(name: str) -> str:
@@ -55,7 +116,203 @@ def command(
     return [*line, f"--{kind}", *settings, str(source)]
 
 
-def find_uv() -> str | None:
-    """Return the path of uv, None if it is not installed."""
-    # Prefer the one in the current environment.
-    return shutil.which("uv", path=str(Path(sys.executable).parent)) or shutil.which("uv")
+# Interpreters.
+
+
+def find_interpreter(python: Python | None, frontend: str) -> Interpreter:
+    """Return the interpreter for *python*, the running one for None.
+
+    The running one is used if it fits, then what uv finds, then a program on the path. uv as the
+    frontend fetches one that is missing.
+
+    Raises:
+        BuildError: there is none.
+    """
+    if python is None:
+        return RUNNING
+    with _LOCK:  # what many builds want is looked for once
+        found, problem = _found(python, frontend)
+    if found is None:
+        raise BuildError(problem)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _found(python: Python, frontend: str) -> tuple[Interpreter | None, str]:
+    """Return the interpreter, or None and why there is none."""
+    for program in _candidates(python):
+        found = _queried(program, python)
+        if found is not None:
+            return found, ""
+    install = f"install it (the program {python.program})"
+    if frontend != UV:
+        return (
+            None,
+            f"{python} is not on this machine: {install}, or use --frontend uv, which fetches it",
+        )
+    uv = find_uv()
+    if uv is None:
+        return None, f"{python} is not on this machine, and neither is uv: {install}"
+    fetched = subprocess.run(
+        [uv, "python", "install", "--no-bin", python.request],
+        capture_output=True, text=True, check=False, timeout=_FETCH_SECONDS,
+    )  # fmt: skip
+    program = _output([uv, "python", "find", "--no-project", python.request])
+    lines = fetched.stderr.strip().splitlines() or [f"exit code {fetched.returncode}"]
+    problem = f"and uv could not fetch it ({lines[-1].strip()}): {install}"
+    return _queried(program, python), f"{python} is not on this machine, {problem}"
+
+
+def _candidates(python: Python) -> Iterator[str]:
+    yield sys.executable
+    uv = find_uv()
+    if uv is not None:
+        yield _output([uv, "python", "find", "--no-project", python.request])
+    # The first one on the path may be pyenv's, which is no Python unless it is chosen.
+    for folder in os.get_exec_path():
+        yield shutil.which(python.program, path=folder) or ""
+
+
+def _queried(program: str, python: Python) -> Interpreter | None:
+    """Return the facts of the interpreter *program*, None if it is not *python*."""
+    try:
+        answer = json.loads(_output([program, "-c", _QUERY]) if program else "")
+        *facts, implementation, version, free_threaded = answer
+        own = Python({"cpython": "cp", "pypy": "pp"}[implementation], tuple(version), free_threaded)
+    except (ValueError, KeyError, TypeError):  # no output, or no Python that we know
+        return None
+    return Interpreter(*facts) if own == python else None
+
+
+def _output(line: list[str]) -> str:
+    """Return what the command prints, without white space at the end; empty where it fails."""
+    try:
+        done = subprocess.run(
+            line, capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+# Environments.
+
+
+def make_environment(
+    folder: Path,
+    python: str,
+    requirements: Sequence[str],
+    constraints: Path | None,
+    runner: Runner,
+    log: Path,
+    what: str,
+) -> dict[str, str]:
+    """Make a fresh virtual environment in *folder*; return the variables of commands in it.
+
+    Args:
+        folder: where to make it.
+        python: the interpreter.
+        requirements: what is installed in it: requirements, and paths of wheels.
+        constraints: file with constraints on that, such as the wheels that it was built against.
+        runner: runs the commands.
+        log: file for their output.
+        what: what it is for, for messages.
+
+    Raises:
+        BuildError: something cannot be installed.
+    """
+    programs = folder / ("Scripts" if sys.platform == "win32" else "bin")
+    program = str(programs / ("python.exe" if sys.platform == "win32" else "python"))
+    uv = find_uv()
+    if uv is not None:
+        lines = [[uv, "venv", "--quiet", "--python", python, str(folder)]]
+        install = [uv, "pip", "install", "--quiet", "--python", program]
+    else:
+        lines = [[python, "-m", "venv", str(folder)]]
+        install = [program, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    options = ["--constraint", str(constraints)] if constraints is not None else []
+    variables = {name: text for name, text in os.environ.items() if name not in _HIDDEN}
+    for line in (*lines, [*install, *options, *requirements]):
+        runner.run(line, log, variables, what, "install uv or pip")
+    path = os.pathsep.join([str(programs), variables.get("PATH", os.defpath)])
+    return {**variables, "PATH": path, "VIRTUAL_ENV": str(folder)}
+
+
+# Processes.
+
+
+class Runner:
+    """Runs commands with their output in a log, and ends them when the build is stopped."""
+
+    def __init__(self, stop: threading.Event) -> None:
+        """Take the event that is set to stop the build."""
+        self._stop = stop
+
+    def run(
+        self,
+        line: Sequence[str],
+        log: Path,
+        environment: Mapping[str, str],
+        what: str,
+        otherwise: str = "choose another --frontend",
+        folder: Path | None = None,
+    ) -> None:
+        """Run the command *line*.
+
+        Args:
+            line: the command and its arguments.
+            log: file for its output.
+            environment: its environment variables.
+            what: what the command makes, for messages.
+            otherwise: what to do other than installing a missing command, for messages.
+            folder: working directory, by default that of this process.
+
+        Raises:
+            BuildError: the command failed, cannot be started, or was stopped.
+        """
+        if self._stop.is_set():
+            raise BuildError(f"{what}: stopped")
+        with log.open("wb") as stream:
+            stream.write(f"$ {' '.join(line)}\n".encode())
+            stream.flush()
+            try:
+                process = subprocess.Popen(
+                    line,
+                    stdin=subprocess.DEVNULL,
+                    stdout=stream,
+                    stderr=subprocess.STDOUT,
+                    env=dict(environment),
+                    cwd=folder,
+                    # Compilers are grandchildren: terminate the whole process group.
+                    start_new_session=os.name == "posix",
+                )
+            except FileNotFoundError:
+                raise BuildError(
+                    f"{what}: {line[0]} not found: install it, or {otherwise}"
+                ) from None
+            try:
+                while process.poll() is None and not self._stop.wait(0.02):
+                    pass
+            finally:
+                if process.poll() is None:
+                    _terminate(process)
+        if self._stop.is_set():
+            raise BuildError(f"{what}: stopped")
+        if process.returncode:
+            lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+            killed = " (killed, perhaps for lack of memory)" * (process.returncode == -9)
+            raise BuildError(
+                f"{what}: exit code {process.returncode}{killed}: see {log}", lines[-_SHOWN_LINES:]
+            )
+
+
+def _terminate(process: subprocess.Popen[bytes]) -> None:
+    for name in ("SIGTERM", "SIGKILL"):
+        with suppress(ProcessLookupError):
+            if os.name == "posix":
+                os.killpg(process.pid, getattr(signal, name))
+            else:
+                process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(5)
+            return

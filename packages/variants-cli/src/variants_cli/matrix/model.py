@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from packaging.markers import Marker
@@ -14,8 +15,7 @@ from pep_variants.errors import VariantError, redacted
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.property import Property
 
-from .checked_commands import Benchmark, Test
-from .wheel_targets import Platform, Python
+from .targets import Platform, Python
 
 
 class MatrixError(VariantError):
@@ -32,6 +32,18 @@ class MatrixError(VariantError):
         self.path = path
         self.problem = problem
         super().__init__(": ".join(part for part in (self.source, path, problem) if part))
+
+
+class BuildError(VariantError):
+    """A build that failed, or cannot start.
+
+    Attributes:
+        tail: the last lines of its log.
+    """
+
+    def __init__(self, message: str, tail: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.tail = tuple(tail)
 
 
 @dataclass(frozen=True)
@@ -70,7 +82,7 @@ class Settings:
         flags: words that are appended to a variable, such as ``CFLAGS``.
         config_settings: for the build backend (PEP 517); a key may have several values.
         ci: options of the CI job, e.g. the machine that it runs on.
-        compiler_flags: words by language, added to what the build compiles with, see `flags`.
+        compiler_flags: words by language that compilers get in addition, see `flags`.
     """
 
     properties: tuple[Property, ...] = ()
@@ -146,26 +158,40 @@ class After:
 
 
 @dataclass(frozen=True)
+class Test:
+    """A command that every built wheel has to pass: one entry of ``build.test``.
+
+    Attributes:
+        words: of the command.
+        requires: what is installed for it beside the wheel.
+        only: patterns of the labels that it tests; empty for all.
+    """
+
+    words: tuple[str, ...]
+    requires: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+
+    def is_for(self, label: str) -> bool:
+        """Return whether it tests variants with *label*."""
+        return not self.only or any(fnmatchcase(label, pattern) for pattern in self.only)
+
+
+@dataclass(frozen=True)
 class Build:
     """How the variants of a matrix are built: the table ``[build]``.
 
     Attributes:
         source: source tree or source distribution to build.
-        backend: build backend that writes variant metadata itself, empty if none does.
-        repair: words of the command that repairs a wheel before it is packed, by `sys.platform`,
-            see `repairing`.
+        repair: words of the command that repairs a wheel before it is packed, by `sys.platform`.
         after: projects that are built first.
         tests: what tests built wheels.
-        benchmark: what compares them with the null variant, None for nothing.
-        memory: bytes that one build may take, 0 for no limit.
+        memory: bytes that one build takes, 0 if that is not known.
     """
 
     source: Path
-    backend: str = ""
     repair: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     after: tuple[After, ...] = ()
     tests: tuple[Test, ...] = ()
-    benchmark: Benchmark | None = None
     memory: int = 0
 
 

@@ -1,4 +1,4 @@
-"""A matrix as text: for people, for programs, for shells and for CI services."""
+"""A matrix as text: for people, for programs, for shells, for CI services and for cibuildwheel."""
 
 from __future__ import annotations
 
@@ -6,25 +6,27 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from pep_variants.choose.phrases import answered, why_chosen
+from pep_variants.errors import VariantError
 from pep_variants.model.property import Property
 
+from ..console import counted
 from ..description import write_description
-from .combination import distinct, metadata_of
+from .combination import Part, distinct, metadata_of
+from .flags import COMMAND, INTERPRETER, planned_additions, planned_source
 from .model import Matrix, Variant
-from .parts import Part
-from .planned_flags import COMMAND, INTERPRETER, planned_additions
-from .source_project import SourceProject
+from .projects import Project
+from .reading import REPAIR
 
-GITHUB_JOBS = 256
-"""Maximum number of jobs of a matrix on GitHub Actions."""
+LIMITS = {"github": ("GitHub Actions", 256), "gitlab": ("GitLab", 200)}
+"""Service and its maximum number of jobs of a matrix, by format."""
 SHOWN = 4
 """Alternatives of a feature that a table shows."""
-GITLAB_JOBS = 200
-"""Maximum number of jobs of a matrix on GitLab."""
+
+Pyproject = Mapping[str, Any]
 
 
 def table(variants: Sequence[Variant], *, complete: bool = False) -> list[tuple[str, str, str]]:
@@ -37,7 +39,8 @@ def table(variants: Sequence[Variant], *, complete: bool = False) -> list[tuple[
     return [
         (
             variant.label,
-            _title(variant),
+            # Without those of Pythons and platforms.
+            "; ".join(v.title for v in variant.values.values() if v.title and not v.is_target),
             _needs(variant.settings.properties, None if complete else SHOWN) or "any machine",
         )
         for variant in distinct(variants)
@@ -46,30 +49,48 @@ def table(variants: Sequence[Variant], *, complete: bool = False) -> list[tuple[
 
 def _needs(properties: Sequence[Property], limit: int | None) -> str:
     """Return what machines need, at most *limit* alternatives of each feature."""
+    features: dict[tuple[str, str], list[str]] = {}
+    for item in properties:
+        features.setdefault((item.namespace, item.feature), []).append(item.value)
+    order = list(dict.fromkeys(item.namespace for item in properties))
     parts = []
-    for namespace, features in _grouped(properties).items():
-        for feature, values in features.items():
-            others = [answered(namespace, feature, value) for value in values[1:]]
-            # Real and virtual architectures have one phrase.
-            first = why_chosen({namespace: {feature: values[:1]}})
-            texts = [text for text in dict.fromkeys(others) if not first.endswith(f" {text}")]
-            left_out = 0 if limit is None else len(texts) - (limit - 1)
-            if left_out > 1:  # the last one takes no more room than its number
-                texts = [*texts[:-left_out], f"… ({len(values)} values)"]
-            parts.append(", ".join((first, *texts)))
+    for (namespace, feature), values in sorted(
+        features.items(), key=lambda f: order.index(f[0][0])
+    ):
+        others = [answered(namespace, feature, value) for value in values[1:]]
+        # Real and virtual architectures have one phrase.
+        first = why_chosen({namespace: {feature: tuple(values[:1])}})
+        texts = [text for text in dict.fromkeys(others) if not first.endswith(f" {text}")]
+        left_out = 0 if limit is None else len(texts) - (limit - 1)
+        if left_out > 1:  # the last one takes no more room than its number
+            texts = [*texts[:-left_out], f"… ({len(values)} values)"]
+        parts.append(", ".join((first, *texts)))
     return ", ".join(parts)
 
 
-def _title(variant: Variant) -> str:
-    """Return the titles of its values, without those of Pythons and platforms."""
-    titles = (value.title for value in variant.values.values() if not value.is_target)
-    return "; ".join(filter(None, titles))
+def counts(variants: Iterable[Variant]) -> str:
+    """Return how many wheels there are, of how many variants, Pythons and platforms, in words."""
+    wheels = list(variants)
+    found: dict[str, Collection[object]] = {
+        "variant": {variant.label for variant in wheels},
+        "Python": {variant.python for variant in wheels} - {None},
+        "platform": {variant.platform for variant in wheels} - {None},
+    }
+    parts = [counted(len(items), noun) for noun, items in found.items() if items]
+    if len(parts) == 1:
+        return parts[0]
+    return f"{counted(len(wheels), 'wheel')}: {', '.join(parts)}"
 
 
-def tree(variant: Variant) -> dict[str, Any]:
+def metadata(matrix: Matrix, variants: Sequence[Variant]) -> str:
+    """Return the ``*-variants.json`` of a release with all *variants*."""
+    return write_description(metadata_of(matrix, variants), None).decode()
+
+
+def tree(project: Project, variant: Variant) -> dict[str, Any]:
     """Return *variant* as JSON data."""
     settings = variant.settings
-    return {
+    found = {
         "label": variant.label,
         "build": variant.name,
         "python": variant.python.tag if variant.python is not None else "",
@@ -78,119 +99,152 @@ def tree(variant: Variant) -> dict[str, Any]:
         "title": variant.title,
         "properties": [str(item) for item in settings.properties],
         "environment": dict(settings.environment),
-        "flags": {name: " ".join(words) for name, words in settings.flags.items()},
+        "flags": _joined(settings.flags),
         "compiler_flags": {name: list(words) for name, words in settings.compiler_flags.items()},
         "config_settings": {key: list(values) for key, values in settings.config_settings.items()},
         "hosts": [str(host) for host in variant.hosts],
         "ci": dict(settings.ci),
     }
+    if project.is_one_of_several:
+        return {"project": project.name, **found, "after": project.after(variant)}
+    return found
 
 
-def metadata(matrix: Matrix, variants: Sequence[Variant]) -> str:
-    """Return the ``*-variants.json`` of a release with all *variants*."""
-    return write_description(metadata_of(matrix, variants), None).decode()
+# CI services.
 
 
-def github(variants: Sequence[Variant], source: SourceProject) -> str:
-    """Return the ``strategy.matrix`` of a GitHub Actions job, on one line."""
-    return json.dumps({"include": github_jobs(variants, source)}, separators=(",", ":"))
+def github_jobs(project: Project, variants: Sequence[Variant]) -> dict[str, Any]:
+    """Return the ``strategy.matrix`` of a GitHub Actions job."""
+    source = planned_source(project.matrix, variants)
+    several = project.is_one_of_several
+    return {
+        "include": [
+            {
+                **{axis: value.name for axis, value in variant.values.items()},
+                "variant": variant.label,
+                "build": variant.name,
+                "environment": _environment(variant, source),
+                **variant.settings.ci,
+                **({"project": project.name, "after": project.after(variant)} if several else {}),
+            }
+            for variant in variants
+        ]
+    }
 
 
-def github_jobs(variants: Sequence[Variant], source: SourceProject) -> list[dict[str, Any]]:
-    """Return the variables of each job.
-
-    Args:
-        variants: one for each job.
-        source: the project that they build.
-    """
-    return [
-        {
-            **{axis: value.name for axis, value in variant.values.items()},
-            "variant": variant.label,
-            "build": variant.name,
-            "environment": _environment(variant, source),
-            **variant.settings.ci,
-        }
-        for variant in variants
-    ]
-
-
-def gitlab(variants: Sequence[Variant], source: SourceProject) -> str:
-    """Return a hidden GitLab job ``.variants`` to extend, as JSON, which is also YAML."""
-    return json.dumps({".variants": gitlab_job(variants, source)}, indent=2)
-
-
-def github_parts(parts: Sequence[Part], _: SourceProject) -> str:
-    """Return the ``strategy.matrix`` of a job that calls another workflow for each of *parts*."""
-    jobs = [
-        {"group": part.name, "jobs": len(part.variants), "options": shlex.join(part.options)}
-        for part in parts
-    ]
-    return json.dumps({"include": jobs}, separators=(",", ":"))
-
-
-def gitlab_parts(parts: Sequence[Part], source: SourceProject) -> str:
-    """Return a hidden GitLab job for each of *parts*, as JSON."""
-    jobs = {f".variants {part.name}".strip(): gitlab_job(part.variants, source) for part in parts}
-    return json.dumps(jobs, indent=2)
-
-
-def gitlab_job(variants: Sequence[Variant], source: SourceProject) -> dict[str, Any]:
-    """Return what a job for *variants* of the project *source* has."""
-    jobs = [
-        {
-            "VARIANT": variant.label,
-            "VARIANT_BUILD": variant.name,
-            **{f"VARIANT_{_variable(axis)}": v.name for axis, v in variant.values.items()},
-            **_environment(variant, source),
-            **{_variable(key): text for key, text in variant.settings.ci.items()},
-        }
-        for variant in variants
-    ]
+def gitlab_job(project: Project, variants: Sequence[Variant]) -> dict[str, Any]:
+    """Return a job of GitLab, to extend, which runs once for each of *variants*."""
+    source = planned_source(project.matrix, variants)
+    jobs = []
+    for variant in variants:
+        job = {"VARIANT": variant.label, "VARIANT_BUILD": variant.name}
+        job.update({f"VARIANT_{_variable(axis)}": v.name for axis, v in variant.values.items()})
+        job.update(_environment(variant, source))
+        job.update({_variable(key): text for key, text in variant.settings.ci.items()})
+        if project.is_one_of_several:
+            job["VARIANT_PROJECT"] = project.name
+            for other, name in project.after(variant).items():
+                job[f"VARIANT_AFTER_{_variable(other)}"] = name
+        jobs.append(job)
     return {"parallel": {"matrix": jobs}}
 
 
-def shell(variants: Sequence[Variant], source: SourceProject) -> str:
+def jobs(form: str, projects: Sequence[Project], chosen: Mapping[str, Sequence[Variant]]) -> str:
+    """Return the output for *form*, ``json``, ``github`` or ``gitlab``, of one or more projects.
+
+    Args:
+        form: the format.
+        projects: in build order.
+        chosen: variants to list, by project; at least of one.
+    """
+    listed = [project for project in projects if project.name in chosen]
+    if form == "json":
+        rows = [tree(project, variant) for project in listed for variant in chosen[project.name]]
+        return json.dumps(rows, indent=2)
+    found: dict[str, Any] = {}
+    for project in listed:
+        needs = {"needs": [after.project for after in project.needs if after.project in chosen]}
+        if form == "github":
+            found[project.name] = {**needs, "matrix": github_jobs(project, chosen[project.name])}
+        else:
+            found[f".{project.name}"] = {**needs, **gitlab_job(project, chosen[project.name])}
+    if len(listed) == 1 and form == "github":
+        found = found[listed[0].name]["matrix"]
+    elif len(listed) == 1:
+        found = {".variants": gitlab_job(listed[0], chosen[listed[0].name])}
+    return _json(form, found)
+
+
+def parts(form: str, project: Project, found: Sequence[Part]) -> str:
+    """Return the output for *form*, ``github`` or ``gitlab``, in parts.
+
+    For GitHub Actions that is the ``strategy.matrix`` of a job that calls another workflow for each
+    part, for GitLab a job for each.
+    """
+    if form == "gitlab":
+        named = {f".variants {part.name}".strip(): part.variants for part in found}
+        return _json(form, {name: gitlab_job(project, some) for name, some in named.items()})
+    rows = [
+        {"group": part.name, "jobs": len(part.variants), "options": shlex.join(part.options)}
+        for part in found
+    ]
+    return _json(form, {"include": rows})
+
+
+def _json(form: str, found: Mapping[str, Any]) -> str:
+    """Return *found* as JSON: on one line for GitHub Actions, for GitLab as YAML, too."""
+    return (
+        json.dumps(found, separators=(",", ":"))
+        if form == "github"
+        else json.dumps(found, indent=2)
+    )
+
+
+def _environment(variant: Variant, source: Pyproject) -> dict[str, str]:
+    """Return the variables of a job, without those that need flags of its interpreter."""
+    added = planned_additions(variant, source)
+    constant = {name: text for name, text in added.items() if INTERPRETER not in text}
+    return {**variant.settings.environment, **_joined(variant.settings.flags), **constant}
+
+
+def _joined(flags: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    return {name: " ".join(words) for name, words in flags.items()}
+
+
+def _variable(name: str) -> str:
+    return re.sub(r"[^A-Z0-9_]", "_", name.upper())
+
+
+# Shells.
+
+
+def shell(matrix: Matrix, variants: Sequence[Variant]) -> str:
     """Return commands of a POSIX shell that set the build environment.
 
     That of the one variant, or else that of the variant whose name is in ``$VARIANT``.
     """
+    source = planned_source(matrix, variants)
+    return _case(variants, lambda variant: _build_exports(variant, source))
+
+
+def _case(variants: Sequence[Variant], lines_of: Callable[[Variant], list[str]]) -> str:
+    """Return the lines of the one variant, or else a ``case`` of those of all."""
     if len(variants) == 1:
-        return "\n".join(_exports(variants[0], source))
+        return "\n".join(lines_of(variants[0]))
     lines = ['case "${VARIANT:?is to be one of the variants}" in']
     for variant in variants:
-        lines.append(
-            f"{shlex.quote(variant.name)})" + (f" # {variant.title}" * bool(variant.title))
-        )
-        lines += (f"    {line}" for line in _exports(variant, source))
-        lines.append("    ;;")
+        title = f" # {variant.title}" if variant.title else ""
+        lines.append(f"{shlex.quote(variant.name)}){title}")
+        lines += [*(f"    {line}" for line in lines_of(variant)), "    ;;"]
     lines += ["*)", '    echo "no variant $VARIANT" >&2', "    false", "    ;;", "esac"]
     return "\n".join(lines)
 
 
-TEXTS: Mapping[str, Callable[[Sequence[Variant], SourceProject], str]] = {
-    "json": lambda variants, _: json.dumps([tree(variant) for variant in variants], indent=2),
-    "shell": shell,
-    "github": github,
-    "gitlab": gitlab,
-}
-"""Functions that make the output of variants of a project, by format."""
-
-PARTS: Mapping[str, Callable[[Sequence[Part], SourceProject], str]] = {
-    "github": github_parts,
-    "gitlab": gitlab_parts,
-}
-"""Functions that make the output in parts, by format."""
-
-LIMITS = {"github": ("GitHub Actions", GITHUB_JOBS), "gitlab": ("GitLab", GITLAB_JOBS)}
-"""Service and its maximum number of jobs of a matrix, by format."""
-
-
-def _exports(variant: Variant, source: SourceProject) -> list[str]:
+def _build_exports(variant: Variant, source: Pyproject) -> list[str]:
     settings = variant.settings
-    added = planned_additions(variant, source, sys.platform).environment
+    added = planned_additions(variant, source, sys.platform)
     lines = []
-    for name, text in {**settings.environment, **_flags(variant), **added}.items():
+    for name, text in {**settings.environment, **_joined(settings.flags), **added}.items():
         if name in settings.environment:
             lines.append(f"export {name}={shlex.quote(text)}")
         elif text.startswith(INTERPRETER):
@@ -201,24 +255,151 @@ def _exports(variant: Variant, source: SourceProject) -> list[str]:
     return lines or [":"]
 
 
-def _environment(variant: Variant, source: SourceProject) -> dict[str, str]:
-    """Return the variables of a job, without those that need flags of its interpreter."""
-    added = planned_additions(variant, source).environment
-    constant = {name: text for name, text in added.items() if INTERPRETER not in text}
-    return {**variant.settings.environment, **_flags(variant), **constant}
+# cibuildwheel 4 knows nothing of variants: it builds plain wheels with the environment of a
+# variant, and `variants make --matrix` labels them. One run of it has one environment, so it can
+# build a variant for several Pythons and architectures of one system.
+
+_CIBW_SYSTEMS = {"linux": "linux", "darwin": "macos", "win32": "windows"}
+_CIBW_ARCHITECTURES = {"win_amd64": "AMD64", "win_arm64": "ARM64", "win32": "x86"}
 
 
-def _flags(variant: Variant) -> dict[str, str]:
-    return {name: " ".join(words) for name, words in variant.settings.flags.items()}
+def cibuildwheel(matrix: Matrix, variants: Sequence[Variant]) -> dict[str, str]:
+    """Return the settings of one run as ``CIBW_…`` variables.
+
+    Args:
+        matrix: the matrix.
+        variants: what it builds: one label, with several Pythons and architectures perhaps.
+
+    Raises:
+        VariantError: one run cannot build all of them.
+    """
+    first, source = variants[0], planned_source(matrix, variants)
+
+    def shared(variant: Variant) -> dict[str, object]:
+        """Return what all wheels of a run have in common."""
+        system = variant.platform.system if variant.platform is not None else ""
+        return {
+            "label": variant.label,
+            "system": _CIBW_SYSTEMS.get(system, ""),
+            "environment": _assignments(variant, source),
+            "config-settings": " ".join(
+                shlex.quote(f"{key}={text}")
+                for key, texts in variant.settings.config_settings.items()
+                for text in texts
+            ),
+        }
+
+    common = shared(first)
+    for variant in variants[1:]:
+        for what, value in shared(variant).items():
+            if value != common[what]:
+                raise VariantError(
+                    f"{first.name} and {variant.name} differ in {what}, and one run of "
+                    "cibuildwheel has the same for all wheels: select fewer with --only"
+                )
+    platforms = list(dict.fromkeys(variant.platform for variant in variants if variant.platform))
+    pypy = any(variant.python.implementation == "pp" for variant in variants if variant.python)
+    found: dict[str, object] = {
+        "CIBW_PLATFORM": common["system"],
+        "CIBW_BUILD": " ".join(dict.fromkeys(map(_identifier, variants))).removeprefix("*"),
+        "CIBW_ARCHS": " ".join(
+            dict.fromkeys(_CIBW_ARCHITECTURES.get(p.tag, p.machine) for p in platforms)
+        ),
+        "CIBW_ENABLE": "pypy pypy-eol" if pypy else "",
+    }
+    for platform in platforms:
+        if platform.system == "linux" and platform.version is not None:
+            image = "_".join(map(str, (platform.family, *platform.version)))
+            name = f"CIBW_{platform.family}_{platform.machine}_IMAGE".upper()
+            found[name] = image.replace("manylinux_2_17", "manylinux2014")
+    found["CIBW_ENVIRONMENT"] = common["environment"]
+    found["CIBW_CONFIG_SETTINGS"] = common["config-settings"]
+    for system, words in matrix.build.repair.items():
+        name = f"CIBW_REPAIR_WHEEL_COMMAND_{_CIBW_SYSTEMS[system].upper()}"
+        found[name] = " ".join(map(_quoted, words))
+    tests = [test for test in matrix.build.tests if test.is_for(first.label)]
+    found["CIBW_TEST_REQUIRES"] = " ".join(
+        dict.fromkeys(shlex.quote(text) for test in tests for text in test.requires)
+    )
+    found["CIBW_TEST_COMMAND"] = " && ".join(
+        " ".join(_quoted(word.replace("{label}", first.label)) for word in test.words)
+        for test in tests
+    )
+    return {name: str(text) for name, text in found.items() if text}
 
 
-def _variable(name: str) -> str:
-    return re.sub(r"[^A-Z0-9_]", "_", name.upper())
+def as_shell(matrix: Matrix, variants: Sequence[Variant]) -> str:
+    """Return commands of a POSIX shell that export the settings.
+
+    Those of one run for all *variants*; or, where one run cannot build them, those of the variant
+    whose name is in ``$VARIANT``.
+    """
+
+    def exports(some: Sequence[Variant]) -> list[str]:
+        found = cibuildwheel(matrix, some)
+        return [f"export {name}={shlex.quote(text)}" for name, text in found.items()] or [":"]
+
+    try:
+        return "\n".join(exports(variants))
+    except VariantError:
+        return _case(variants, lambda variant: exports([variant]))
 
 
-def _grouped(properties: Sequence[Property]) -> dict[str, dict[str, tuple[str, ...]]]:
-    grouped: dict[str, dict[str, tuple[str, ...]]] = {}
-    for item in properties:
-        features = grouped.setdefault(item.namespace, {})
-        features[item.feature] = (*features.get(item.feature, ()), item.value)
-    return grouped
+def as_variables(matrix: Matrix, variants: Sequence[Variant]) -> str:
+    """Return a line ``NAME=value`` for each setting, as ``$GITHUB_ENV`` takes them.
+
+    Raises:
+        VariantError: one run cannot build all *variants*, or a value has a line break.
+    """
+    found = cibuildwheel(matrix, variants)
+    for name, text in found.items():
+        if len(text.splitlines()) != 1:
+            raise VariantError(
+                f"{name} has a line break, which this format cannot have: use --format cibuildwheel"
+            )
+    return "\n".join(f"{name}={text}" for name, text in found.items())
+
+
+def _identifier(variant: Variant) -> str:
+    """Return the pattern of cibuildwheel's identifiers that *variant* is, ``*`` for all."""
+    python = variant.python.tag if variant.python is not None else "*"
+    platform = variant.platform.tag if variant.platform is not None else "*"
+    if platform.startswith("linux_"):
+        platform = f"many{platform}"
+    return f"{python}-{platform}" if (python, platform) != ("*", "*") else "*"
+
+
+def _assignments(variant: Variant, source: Pyproject) -> str:
+    """Return the environment as assignments of bash, which cibuildwheel evaluates."""
+    settings = variant.settings
+    added = planned_additions(variant, source)
+    texts = []
+    for name, text in {**settings.environment, **_joined(settings.flags), **added}.items():
+        # In pieces: escaping must not reach the reference and the command. Double quotes are the
+        # only ones that cibuildwheel reads correctly.
+        before, marked, words = (
+            re.sub(r'([\\"$`])', r"\\\1", piece) for piece in text.rpartition(INTERPRETER)
+        )
+        reference = "" if name in settings.environment else f"${name} "
+        texts.append(f'{name}="{reference}{before}{COMMAND if marked else ""}{words}"')
+    target = variant.platform
+    if target is not None and target.system == "darwin" and target.version is not None:
+        texts.append("MACOSX_DEPLOYMENT_TARGET={}.{}".format(*target.version))
+    return " ".join(texts)
+
+
+def _quoted(word: str) -> str:
+    """Return *word* quoted if it has to be; its placeholders alone do not need it."""
+    plain = word
+    for placeholder in (*REPAIR, "{project}"):
+        plain = plain.replace(placeholder, "")
+    return word if not plain or shlex.quote(plain) == plain else shlex.quote(word)
+
+
+TEXTS: Mapping[str, Callable[[Matrix, Sequence[Variant]], str]] = {
+    "shell": shell,
+    "cibuildwheel": as_shell,
+    "cibuildwheel-env": as_variables,
+    "metadata": metadata,
+}
+"""Functions that make the output of variants of one project, by format."""

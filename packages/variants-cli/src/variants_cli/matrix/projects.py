@@ -6,20 +6,23 @@ the same CUDA version, Python and platform: the variants whose axes agree.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from packaging.utils import InvalidSdistFilename, canonicalize_name, parse_sdist_filename
 
-from pep_variants.errors import VariantError
+from pep_variants.errors import InvalidWheelFilename, VariantError
+from pep_variants.model.filename import parse_filename
+from pep_variants.model.label import NULL_LABEL
+from pep_variants.model.property import ABI_DEPENDENCY, Property
 
-from .build_plan import BuildError
-from .combination import combine
-from .model import After, Matrix, MatrixError, Variant
+from .combination import combine, select
+from .model import After, BuildError, Matrix, MatrixError, Variant
 from .reading import read_matrix
-from .source_project import read_source
+from .source import build_requires, read_pyproject, table_of
+from .targets import is_built_for
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,7 @@ class Project:
         matrix: its matrix.
         variants: all variants of the matrix.
         is_target: whether it was named, not only needed by another one.
+        is_one_of_several: whether there are other projects.
         needs: for each entry of ``build.after``, the variant that each of `variants` is built
             against, by name.
     """
@@ -39,7 +43,12 @@ class Project:
     matrix: Matrix
     variants: tuple[Variant, ...]
     is_target: bool = True
+    is_one_of_several: bool = False
     needs: Mapping[After, Mapping[str, Variant]] = field(default_factory=dict)
+
+    def after(self, variant: Variant) -> dict[str, str]:
+        """Return the names of the variants that *variant* is built against, by project."""
+        return {after.project: needs[variant.name].name for after, needs in self.needs.items()}
 
 
 def read_projects(files: Sequence[Path]) -> tuple[Project, ...]:
@@ -76,7 +85,17 @@ def read_projects(files: Sequence[Path]) -> tuple[Project, ...]:
         pending += [
             (after.matrix, False) for after in matrix.build.after if after.matrix is not None
         ]
-    return tuple(_with_needs(found[name], found) for name in _order(found))
+    return tuple(
+        replace(
+            project,
+            is_one_of_several=len(found) > 1,
+            needs={
+                after: _agreeing(project, after, found[after.project])
+                for after in project.matrix.build.after
+            },
+        )
+        for project in map(found.__getitem__, _order(found))
+    )
 
 
 def with_needed(
@@ -108,10 +127,9 @@ def _name(matrix: Matrix) -> str:
     try:
         if source.is_file():
             return str(parse_sdist_filename(source.name)[0])
-        table = read_source(source).table("project")
+        name = table_of(read_pyproject(source), "project").get("name")
     except (InvalidSdistFilename, BuildError, OSError):
         return ""
-    name = table.get("name")
     return canonicalize_name(name) if isinstance(name, str) else ""
 
 
@@ -138,14 +156,6 @@ def _order(projects: Mapping[str, Project]) -> list[str]:
             "build.after",
             f"the projects need each other in a circle: {' after '.join(circle)}",
         ) from None
-
-
-def _with_needs(project: Project, projects: Mapping[str, Project]) -> Project:
-    needs = {
-        after: _agreeing(project, after, projects[after.project])
-        for after in project.matrix.build.after
-    }
-    return Project(project.name, project.matrix, project.variants, project.is_target, needs)
 
 
 def _agreeing(own: Project, after: After, other: Project) -> dict[str, Variant]:
@@ -191,21 +201,17 @@ def _agreeing(own: Project, after: After, other: Project) -> dict[str, Variant]:
                 f"let fewer axes agree with {path}.axes",
             )
         if len(candidates) > 1 and after.axes is None:
+            some = [v.name for v in candidates[:4]] + ["…"] * (len(candidates) > 4)
             raise MatrixError(
                 own.matrix.source,
                 path,
                 f"{len(candidates)} variants of {other.name} agree with {variant.name} in {what} "
-                f"({_some(candidates)}): give both files the same axes, or set {path}.axes, and "
+                f"({', '.join(some)}): give both files the same axes, or set {path}.axes, and "
                 "the one that agrees most is taken",
             )
         # The first one of those that agree in most axes.
         found[variant.name] = max(candidates, key=lambda other: agreement(variant, other))
     return found
-
-
-def _some(variants: Iterable[Variant]) -> str:
-    names = [variant.name for variant in variants]
-    return ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
 
 
 def select_lenient(
@@ -218,8 +224,6 @@ def select_lenient(
     Raises:
         VariantError: something that matches nothing in all of them, or all together do.
     """
-    from .combination import select
-
     chosen: dict[str, tuple[Variant, ...]] = {}
     problem: VariantError | None = None
     for project in projects:
@@ -232,3 +236,62 @@ def select_lenient(
     if not chosen and problem is not None:
         raise problem
     return chosen
+
+
+# What is built against.
+
+
+def check_build_requires(matrix: Matrix, *, isolated: bool) -> None:
+    """Check that isolated builds of *matrix* install what they are built against.
+
+    Raises:
+        BuildError: the project does not list it in ``build-system.requires``.
+    """
+    if not isolated or not matrix.build.after:
+        return
+    requires = build_requires(read_pyproject(matrix.build.source))
+    for after in matrix.build.after:
+        if after.project not in requires:
+            raise BuildError(
+                f"{matrix.build.source}: build-system.requires in pyproject.toml does not list "
+                f"{after.project}, so that an isolated build does not get it: add it there, or "
+                "use --no-isolation"
+            )
+
+
+def find_wheel(folder: Path, project: str, variant: Variant) -> Path | None:
+    """Return the wheel of *variant* of *project* in *folder* or its subfolders, None without one.
+
+    Raises:
+        BuildError: there are several.
+    """
+    found = []
+    for path in sorted(folder.rglob("*.whl")):
+        try:
+            name = parse_filename(path.name)
+        except InvalidWheelFilename:
+            continue
+        if (name.name, name.label) == (project, variant.label):
+            found += [path] if is_built_for(path.name, variant.python, variant.platform) else []
+    if len(found) > 1:
+        raise BuildError(
+            f"{folder}: there are several wheels of {project} {variant.name}: "
+            f"{', '.join(path.name for path in found[:4])}: leave one"
+        )
+    return found[0] if found else None
+
+
+def with_abi_dependency(variant: Variant, after: After, wheel: Path) -> Variant:
+    """Return *variant* with the ``abi_dependency`` on the release of *wheel*, if it gets one.
+
+    The null variant has no properties.
+    """
+    if not after.abi or variant.label == NULL_LABEL:
+        return variant
+    release = parse_filename(wheel.name).version.release
+    value = ".".join(map(str, (*release, 0, 0)[: after.abi]))
+    feature = after.project.replace("-", "_")
+    settings = variant.settings
+    own = [p for p in settings.properties if (p.namespace, p.feature) != (ABI_DEPENDENCY, feature)]
+    properties = (*own, Property(ABI_DEPENDENCY, feature, value))
+    return replace(variant, settings=replace(settings, properties=properties))

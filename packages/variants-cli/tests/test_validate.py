@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from pep_variants.wheelfile.record import digest_of
 from variants_cli.checks import directory
 from variants_cli.checks.document import check_document
+from variants_cli.checks.finding import KINDS
 from variants_cli.processes import mapped
 
 V3 = {"x86_64": {"level": ["v3"]}}
@@ -505,3 +507,13 @@ def test_several_processes_find_the_same(dist, variants, monkeypatch, build_whee
 
 def several(function, items, count, *, jobs, **_):
     return mapped(function, items, count, jobs=jobs, enough=1, chunk=1)
+
+
+def test_every_code_is_documented():
+    page = (Path(__file__).parents[3] / "docs/reference/findings.md").read_text("utf-8")
+    rows = {
+        code: line.split("|")[2].strip()
+        for line in page.partition("## variants catalog check")[0].splitlines()
+        for code in re.findall(r"`([a-z-]+)`", line.split("|")[1] if line.startswith("|") else "")
+    }
+    assert {code: kind.severity for code, kind in KINDS.items()}.items() <= rows.items()

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from packaging.markers import InvalidMarker, Marker
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 
+from pep_variants.choose.abi import is_release
+from pep_variants.detect.registry import BUILTIN_NAMESPACES, KnownProvider, find_known
 from pep_variants.errors import MetadataError, UnsupportedSchema, redacted, shortened
 from pep_variants.formats.reader import read_metadata, read_pyproject
 from pep_variants.limits import DOCUMENT_BYTES
@@ -19,41 +22,54 @@ from pep_variants.model.generation import GENERATIONS, Generation, schema_versio
 from pep_variants.model.label import METADATA_SUFFIX
 from pep_variants.model.property import ABI_DEPENDENCY
 
-from .finding import Finding, error, warning
-from .variants import check_abi_dependencies, check_variants
+from .finding import Report
+from .reachability import Offer, unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pep_variants.model.metadata import Metadata
+    from pep_variants.model.property import Features
+
+    from .finding import Finding
 
 _SMALL = 64 * 1024
 """Bytes of a document that is worth remembering."""
-
-_WRITE_CURRENT = "write format 0.1.1, or 0.2.0 if there are providers"
 
 
 def check_index_metadata(path: Path) -> tuple[Metadata | None, list[Finding]]:
     """Check a ``*-variants.json``; return it if it is readable, and what was found."""
     metadata, findings = check_document(_read(path), str(path))
     if path.name.endswith(METADATA_SUFFIX):
-        findings += _check_name(path)
+        findings += check_name(path.name, str(path))
     return metadata, findings
+
+
+def check_name(filename: str, file: str) -> list[Finding]:
+    """Check the name of a ``*-variants.json``, which is at *file*, a path or URL."""
+    report = Report(file)
+    parsed = parse_metadata_filename(filename)
+    expected = metadata_filename(*parsed) if parsed else "{name}-{version}-variants.json"
+    if filename != expected:
+        message = "installers do not look for metadata under this name"
+        report.add("index-filename", "", message, expected=expected)
+    return report.findings
 
 
 def check_pyproject(path: Path) -> list[Finding]:
     """Check the ``[variant]`` table of a pyproject.toml."""
-    file = str(path)
+    report = Report(str(path))
     try:
-        metadata = read_pyproject(_read(path), file)
+        metadata = read_pyproject(_read(path), str(path))
     except MetadataError as problem:
-        return [_unreadable(problem, file, "")]
-    return [
-        *_check_namespaces(metadata, file, "variant."),
-        *_check_markers(metadata, file, ""),
-        *check_abi_dependencies(metadata, file, "variant."),
-    ]
+        _unreadable(report, problem)
+        return report.findings
+    report.prefix = "variant."
+    _check_namespaces(report, metadata)
+    _check_providers(report, metadata)
+    _check_abi_dependencies(report, metadata)
+    return report.findings
 
 
 def check_document(
@@ -66,10 +82,7 @@ def check_document(
         file: the file it is or is in.
         prefix: put before every place, for a document inside a wheel.
     """
-    if len(data) > _SMALL:
-        metadata, findings = _check(data)
-    else:
-        metadata, findings = _check_once(data)
+    metadata, findings = (_check if len(data) > _SMALL else _check_once)(data)
     if metadata is not None:
         metadata = replace(metadata, source=redacted(file))
     return metadata, [
@@ -82,200 +95,224 @@ def check_document(
     ]
 
 
-# Thousands of wheels, of several Pythons and versions, have the same few documents.
-@lru_cache(maxsize=500)
-def _check_once(data: bytes) -> tuple[Metadata | None, list[Finding]]:
-    return _check(data)
-
-
-def _check(data: bytes) -> tuple[Metadata | None, list[Finding]]:
-    """Return the document, and findings without the name of the file."""
-    file = prefix = ""
-    try:
-        metadata = read_metadata(data, file)
-    except MetadataError as problem:
-        return None, [_unreadable(problem, file, prefix)]
-    findings: list[Finding] = []
-    tree = json.loads(data, object_pairs_hook=_KeyCounter(findings, file, prefix))
-    generation = None
-    if metadata.schema is not None:
-        version = schema_version(metadata.schema)
-        generation = GENERATIONS.get(version) if version is not None else None
-    findings += [
-        *_check_schema(metadata, generation, file, prefix),
-        *_check_namespaces(metadata, file, prefix),
-        *_check_markers(metadata, file, prefix),
-        *check_abi_dependencies(metadata, file, prefix),
-        *check_variants(metadata, tree, file, prefix),
-    ]
-    if generation is not None:
-        findings += _check_keys(tree, generation, file, prefix)
-        if generation.providers:
-            findings += _check_providers(metadata, file, prefix)
-    return metadata, findings
-
-
 def _read(path: Path) -> bytes:
     with path.open("rb") as stream:
         return stream.read(DOCUMENT_BYTES + 1)  # one more than allowed shows that it is more
 
 
-class _KeyCounter:
-    """Finds keys that are in one JSON object twice, of which readers take the last."""
-
-    def __init__(self, findings: list[Finding], file: str, prefix: str) -> None:
-        self._findings = findings
-        self._file = file
-        self._prefix = prefix
-
-    def __call__(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        tree = dict(pairs)
-        if len(tree) != len(pairs):
-            for key, count in Counter(key for key, _ in pairs).items():
-                if count > 1:
-                    self._findings.append(
-                        error(
-                            "duplicate-key",
-                            self._file,
-                            self._prefix.rstrip(". "),
-                            f"key {shortened(key)} occurs {count} times in one object",
-                            "keep one of them: readers disagree on which one they use",
-                        )
-                    )
-        return tree
-
-
-def _unreadable(problem: MetadataError, file: str, prefix: str) -> Finding:
-    place = f"{prefix}{problem.path}".rstrip(". ")
-    if isinstance(problem, UnsupportedSchema):
-        return error("unsupported-schema", file, place, problem.problem, _WRITE_CURRENT)
-    return error(
-        "invalid-metadata",
-        file,
-        place,
-        problem.problem,
-        "correct it: installers ignore the variants of this version",
-    )
-
-
-def _check_name(path: Path) -> Iterator[Finding]:
-    parsed = parse_metadata_filename(path.name)
-    expected = metadata_filename(*parsed) if parsed else "{name}-{version}-variants.json"
-    if path.name != expected:
-        yield error(
-            "index-filename",
-            str(path),
-            "",
-            "installers do not look for metadata under this name",
-            f"rename it to {expected}",
-        )
-
-
-def _check_schema(
-    metadata: Metadata, generation: Generation | None, file: str, prefix: str
-) -> Iterator[Finding]:
+def _check(data: bytes) -> tuple[Metadata | None, list[Finding]]:
+    """Return the document, and findings without the name of the file."""
+    report = Report()
+    try:
+        metadata = read_metadata(data, "")
+    except MetadataError as problem:
+        _unreadable(report, problem)
+        return None, report.findings
+    tree = json.loads(data, object_pairs_hook=partial(_object, report))
+    generation = None
     if metadata.schema is None:
-        yield warning("schema-missing", file, f"{prefix}$schema", "no $schema", _WRITE_CURRENT)
-    elif generation is None:
-        yield warning(
-            "schema-unknown",
-            file,
-            f"{prefix}$schema",
-            f"{shortened(metadata.schema, 120)} is not a known format version",
-            _WRITE_CURRENT,
-        )
+        report.add("schema-missing", "$schema", "no $schema")
+    else:
+        generation = GENERATIONS.get(schema_version(metadata.schema) or (-1, -1, -1))
+        if generation is None:
+            text = shortened(metadata.schema, 120)
+            report.add("schema-unknown", "$schema", f"{text} is not a known format version")
+    _check_namespaces(report, metadata)
+    _check_providers(report, metadata)
+    _check_abi_dependencies(report, metadata)
+    _check_values(report, metadata, tree)
+    _check_reachable(report, metadata)
+    if generation is not None:
+        _check_keys(report, tree, generation)
+        for namespace in metadata.namespaces if generation.providers else ():
+            if namespace not in metadata.providers and namespace != ABI_DEPENDENCY:
+                message = f"no provider for namespace {namespace!r}: its variants are not "
+                message += "supported on any machine"
+                report.add("provider-missing", "providers", message, namespace=namespace)
+    return metadata, report.findings
 
 
-def _check_namespaces(metadata: Metadata, file: str, prefix: str) -> Iterator[Finding]:
+# Thousands of wheels, of several Pythons and versions, have the same few documents.
+_check_once = lru_cache(maxsize=500)(_check)
+
+
+def _object(report: Report, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; report keys that it has twice, of which readers take the last."""
+    tree = dict(pairs)
+    if len(tree) != len(pairs):
+        for key, count in Counter(key for key, _ in pairs).items():
+            if count > 1:
+                message = f"key {shortened(key)} occurs {count} times in one object"
+                report.add("duplicate-key", "", message)
+    return tree
+
+
+def _unreadable(report: Report, problem: MetadataError) -> None:
+    unsupported = isinstance(problem, UnsupportedSchema)
+    code = "unsupported-schema" if unsupported else "invalid-metadata"
+    report.add(code, problem.path, problem.problem)
+
+
+def _check_namespaces(report: Report, metadata: Metadata) -> None:
     if not metadata.namespaces:
-        yield error(
-            "namespaces-missing",
-            file,
-            f"{prefix}default-priorities.namespace",
-            "is empty",
-            "list every namespace that variants of this project use, most important first",
-        )
+        report.add("namespaces-missing", "default-priorities.namespace", "is empty")
 
 
-def _check_providers(metadata: Metadata, file: str, prefix: str) -> Iterator[Finding]:
-    for namespace in metadata.namespaces:
-        if namespace not in metadata.providers and namespace != ABI_DEPENDENCY:
-            yield error(
-                "provider-missing",
-                file,
-                f"{prefix}providers",
-                f"no provider for namespace {namespace!r}: "
-                "its variants are not supported on any machine",
-                f"add providers.{namespace} with requires, builtin or static-properties",
-            )
-
-
-def _check_markers(metadata: Metadata, file: str, prefix: str) -> Iterator[Finding]:
+def _check_providers(report: Report, metadata: Metadata) -> None:
     for namespace, provider in metadata.providers.items():
-        place = f"{prefix}providers.{namespace}"
+        place = f"providers.{namespace}"
         for requirement in (*provider.requires, *provider.build_requires):
             try:
                 Requirement(requirement)
             except InvalidRequirement as problem:
-                yield error(
-                    "invalid-requirement",
-                    file,
-                    f"{place}.requires",
-                    f"{shortened(requirement)}: {_first_line(problem)}",
-                    "write a requirement such as 'acme-provider>=1,<2'",
-                )
-        if provider.enable_if is not None:
-            try:
+                message = f"{shortened(requirement)}: {str(problem).splitlines()[0]}"
+                report.add("invalid-requirement", f"{place}.requires", message)
+        try:
+            if provider.enable_if is not None:
                 Marker(provider.enable_if)
-            except InvalidMarker as problem:
-                yield error(
-                    "invalid-marker",
-                    file,
-                    f"{place}.enable-if",
-                    f"{shortened(provider.enable_if)}: {_first_line(problem)}",
-                    """write a marker such as "platform_system == 'Linux'\"""",
-                )
+        except InvalidMarker as problem:
+            message = f"{shortened(provider.enable_if)}: {str(problem).splitlines()[0]}"
+            report.add("invalid-marker", f"{place}.enable-if", message)
 
 
-def _first_line(problem: Exception) -> str:
-    return str(problem).partition("\n")[0]
+def _check_abi_dependencies(report: Report, metadata: Metadata) -> None:
+    """Check the reserved namespace (PEP 817, "ABI dependency"), which only variants may use."""
+    for place, names in (
+        ("default-priorities.namespace", metadata.namespaces),
+        (f"providers.{ABI_DEPENDENCY}", metadata.providers),
+    ):
+        if ABI_DEPENDENCY in names:
+            message = f"{ABI_DEPENDENCY} is reserved: it has no priority and no provider"
+            report.add("abi-dependency-listed", place, message)
+    for label, properties in metadata.variants.items():
+        for feature, values in properties.get(ABI_DEPENDENCY, {}).items():
+            place = f"variants.{label}.{ABI_DEPENDENCY}.{feature}"
+            wrong = ", ".join(value for value in values if not is_release(value))
+            if wrong:
+                message = f"{wrong}: not a release of one to three numbers"
+                report.add("abi-dependency-value", place, message)
+            normalized = canonicalize_name(feature).replace("-", "_")
+            if feature != normalized:
+                message = f"{feature} is not a normalized project name"
+                report.add("abi-dependency-name", place, message, normalized=normalized)
 
 
-def _check_keys(
-    tree: dict[str, Any], generation: Generation, file: str, prefix: str
-) -> Iterator[Finding]:
-    def unknown(table: Mapping[str, Any], known: set[str], place: str) -> Iterator[Finding]:
+def _check_values(report: Report, metadata: Metadata, tree: dict[str, Any]) -> None:
+    """Check that a machine can have the properties of each variant, and how they are written."""
+    offered = _offered(metadata)
+    judged: set[tuple[str, str, tuple[str, ...]]] = set()
+    equal: dict[str, str] = {}
+    for label, properties in sorted(metadata.variants.items()):
+        key = json.dumps(properties, sort_keys=True)
+        first = equal.setdefault(key, label)
+        if first != label:
+            message = f"has the properties of {first!r}: if both have a compatible wheel, it is "
+            report.add("same-properties", f"variants.{label}", f"{message}never chosen")
+        for namespace, features in properties.items():
+            for feature, values in features.items():
+                known = offered.get(namespace, {}).get(feature, ())
+                if namespace not in offered or (namespace, feature, values) in judged:
+                    continue
+                judged.add((namespace, feature, values))
+                if not set(values) & set(known):
+                    place = f"variants.{label}.{namespace}.{feature}"
+                    _add_unsupported(report, place, values, known, metadata, namespace)
+    for label, properties in tree.get("variants", {}).items():
+        for namespace, features in properties.items():
+            for feature, values in features.items():
+                # Only the first generation has strings in place of lists.
+                if isinstance(values, list) and values != sorted(set(values)):
+                    place = f"variants.{label}.{namespace}.{feature}"
+                    message = f"{shortened(values)} is not sorted or lists a value twice"
+                    report.add("values-unsorted", place, message)
+
+
+def _add_unsupported(
+    report: Report,
+    place: str,
+    values: tuple[str, ...],
+    known: tuple[str, ...],
+    metadata: Metadata,
+    namespace: str,
+) -> None:
+    found = f"{', '.join(known[:6])}{', …' * (len(known) > 6)}" or "nothing"
+    provider = metadata.providers.get(namespace)
+    static = provider is not None and provider.static is not None
+    message = f"{', '.join(values)} is not supported on any machine: "
+    message += f"static-properties list {found}" if static else f"the known values are {found}"
+    report.add("never-compatible" if static else "unknown-value", place, message)
+
+
+def _offered(metadata: Metadata) -> dict[str, Features]:
+    """Return all values that there can be by namespace, for namespaces where that is known."""
+    offered: dict[str, Features] = {}
+    for namespace in metadata.namespaces:
+        provider = metadata.providers.get(namespace)
+        if provider is not None and provider.static:
+            offered[namespace] = provider.static
+        elif namespace != ABI_DEPENDENCY:
+            if provider is not None:
+                # Without markers: this is not about the machine that it is checked on.
+                requires = tuple(text.partition(";")[0] for text in provider.requires)
+                known = find_known(namespace, replace(provider, requires=requires), dict)
+            else:
+                known = None if metadata.providers else BUILTIN_NAMESPACES.get(namespace)
+            if known is not None:
+                offered[namespace] = _known_values(known)
+    return offered
+
+
+@cache
+def _known_values(provider: KnownProvider) -> Features:
+    return provider.factory().known()
+
+
+def _check_reachable(report: Report, metadata: Metadata) -> None:
+    offers = {}
+    for namespace, features in _offered(metadata).items():
+        provider = metadata.providers.get(namespace)
+        always = provider is not None and provider.static and provider.enable_if is None
+        certain = always and provider is not None and not provider.optional
+        offers[namespace] = Offer(tuple(features), features if certain else None)
+    for label, other in unreachable(metadata, offers):
+        # The null variant exists without being listed.
+        if label in metadata.variants:
+            message = f"is not chosen by default: wherever it is compatible, {other!r} is too and "
+            message += "comes first; users get it with --variant-prefer or --variant only"
+            report.add("unreachable", f"variants.{label}", message)
+
+
+def _check_keys(report: Report, tree: dict[str, Any], generation: Generation) -> None:
+    def check(table: Mapping[str, Any], known: dict[str, bool], place: str) -> None:
+        names = {key for key, there in known.items() if there}
         for key in table:
-            if key not in known:
+            if key not in names:
+                shown = f"{place}{key if key.isprintable() else '?'}"
                 version = ".".join(map(str, generation.version))
-                yield warning(
-                    "unknown-key",
-                    file,
-                    f"{prefix}{place}{key if key.isprintable() else '?'}",
-                    f"format {version} has no such key: it is ignored",
-                    f"remove it, or correct its name; there are {', '.join(sorted(known))}",
-                )
+                message = f"format {version} has no such key: it is ignored"
+                report.add("unknown-key", shown, message, known=", ".join(sorted(names)))
 
-    top = {"$schema", "default-priorities", "variants"}
-    priorities = {"namespace"}
-    if generation.priorities:
-        priorities |= {"feature", "property"}
-    if generation.providers:
-        top.add("providers")
-    if generation.install_time:
-        top.add("static-properties")
-    yield from unknown(tree, top, "")
-    yield from unknown(tree.get("default-priorities", {}), priorities, "default-priorities.")
-    if not generation.providers:
-        return
-    provider = {"requires", "plugin-api", "optional"}
-    if generation.own_static:
-        provider |= {"builtin", "static-properties", "feature-order"}
-    if generation.enable_if:
-        provider.add("enable-if")
-    if generation.plugin_use:
-        provider.add("plugin-use")
-    if generation.install_time:
-        provider.add("install-time")
-    for namespace, table in tree.get("providers", {}).items():
-        yield from unknown(table, provider, f"providers.{namespace}.")
+    top = {
+        "$schema": True,
+        "default-priorities": True,
+        "variants": True,
+        "providers": generation.providers,
+        "static-properties": generation.install_time,
+    }
+    own, added = generation.priorities, generation.own_static
+    check(tree, top, "")
+    priorities = {"namespace": True, "feature": own, "property": own}
+    check(tree.get("default-priorities", {}), priorities, "default-priorities.")
+    provider = {
+        "requires": True,
+        "plugin-api": True,
+        "optional": True,
+        "builtin": added,
+        "static-properties": added,
+        "feature-order": added,
+        "enable-if": generation.enable_if,
+        "plugin-use": generation.plugin_use,
+        "install-time": generation.install_time,
+    }
+    for namespace, table in tree.get("providers", {}).items() if generation.providers else ():
+        check(table, provider, f"providers.{namespace}.")

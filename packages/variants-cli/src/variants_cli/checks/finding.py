@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import click
 
@@ -50,6 +50,131 @@ def error(code: str, file: str, place: str, message: str, remedy: str) -> Findin
 def warning(code: str, file: str, place: str, message: str, remedy: str) -> Finding:
     """Return a warning."""
     return Finding(WARNING, code, file, place, message, remedy)
+
+
+class Kind(NamedTuple):
+    """What all findings of one code have in common.
+
+    Attributes:
+        severity: ``error`` or ``warning``.
+        remedy: what to do about it. ``{again}`` is how the index is written again; other values
+            come with the finding.
+    """
+
+    severity: Literal["error", "warning"]
+    remedy: str
+
+
+_REBUILD = Kind(ERROR, "rebuild it")
+_CURRENT = "write format 0.1.1, or 0.2.0 if there are providers"
+
+KINDS = {
+    # One document.
+    "invalid-metadata": Kind(ERROR, "correct it: installers ignore the variants of this version"),
+    "unsupported-schema": Kind(ERROR, _CURRENT),
+    "schema-missing": Kind(WARNING, _CURRENT),
+    "schema-unknown": Kind(WARNING, _CURRENT),
+    "duplicate-key": Kind(ERROR, "keep one of them: readers disagree on which one they use"),
+    "unknown-key": Kind(WARNING, "remove it, or correct its name; there are {known}"),
+    "namespaces-missing": Kind(
+        ERROR, "list every namespace that variants of this project use, most important first"
+    ),
+    "provider-missing": Kind(
+        ERROR, "add providers.{namespace} with requires, builtin or static-properties"
+    ),
+    "invalid-requirement": Kind(ERROR, "write a requirement such as 'acme-provider>=1,<2'"),
+    "invalid-marker": Kind(ERROR, """write a marker such as "platform_system == 'Linux'\""""),
+    "abi-dependency-listed": Kind(ERROR, "remove it here; variants keep their properties of it"),
+    "abi-dependency-value": Kind(ERROR, "write the release that it was built against, such as 2.9"),
+    "abi-dependency-name": Kind(ERROR, "write {normalized}"),
+    "never-compatible": Kind(ERROR, "correct the value, or add it to static-properties"),
+    "unknown-value": Kind(WARNING, "correct the value"),
+    "values-unsorted": Kind(WARNING, "sort the values, each once"),
+    "same-properties": Kind(
+        WARNING, "give different builds different properties, or equal builds one label"
+    ),
+    "unreachable": Kind(
+        WARNING,
+        "remove it, or give it a property that distinguishes it, unless that is meant",
+    ),
+    "index-filename": Kind(ERROR, "name it {expected}"),
+    # One wheel.
+    "invalid-filename": Kind(ERROR, "correct the name of the file"),
+    "invalid-wheel": _REBUILD,
+    "metadata-missing": Kind(
+        ERROR, "make variant wheels with variants make; renaming is not enough"
+    ),
+    "label-missing": Kind(ERROR, "restore its name, or remove the metadata with variants unmake"),
+    "label-mismatch": Kind(
+        ERROR, "name the file after its one label, or make it again with the other one"
+    ),
+    "metadata-file-missing": _REBUILD,
+    "identity-mismatch": Kind(
+        ERROR, "rename a project or its version with variants make --config, not by hand"
+    ),
+    "invalid-dependency": Kind(
+        ERROR, "correct it: installers refuse the wheel or drop the dependency"
+    ),
+    "marker-never-true": Kind(WARNING, "correct the label or property that it names, or remove it"),
+    "record-missing": _REBUILD,
+    "record-invalid": _REBUILD,
+    "record-incomplete": _REBUILD,
+    "record-mismatch": Kind(ERROR, "make it again with variants unmake and variants make"),
+    # The files of a version, and the pages that list them.
+    "inconsistent-wheels": Kind(ERROR, "make all wheels of a version from one description"),
+    "index-metadata-missing": Kind(WARNING, "{again}"),
+    "index-mismatch": Kind(ERROR, "{again}"),
+    "label-not-indexed": Kind(ERROR, "{again}"),
+    "label-without-wheel": Kind(
+        WARNING, "add the wheel, if it is not published elsewhere, or {again}"
+    ),
+    "no-fallback": Kind(
+        WARNING,
+        "add a null variant (variants make --label null) or a non-variant wheel, if it is not "
+        "published elsewhere",
+    ),
+    "core-metadata-mismatch": Kind(ERROR, "{again}"),
+    "invalid-page": Kind(ERROR, "{again}"),
+    "page-file-missing": Kind(ERROR, "{again}"),
+    "page-mismatch": Kind(ERROR, "{again}"),
+    "not-listed": Kind(ERROR, "{remedy}"),
+    "listed-twice": Kind(ERROR, "list every file once"),
+    "hash-missing": Kind(WARNING, "publish hashes, as variants index does"),
+}
+"""What `variants validate` finds, by code; docs/reference/findings.md has the meanings."""
+
+
+@dataclass
+class Report:
+    """Collects findings.
+
+    Attributes:
+        file: path or URL of the file that is checked.
+        prefix: put before every place, for a document inside a wheel.
+        again: how to write the index again.
+        findings: what was found.
+    """
+
+    file: str = ""
+    prefix: str = ""
+    again: str = "write it again: variants index"
+    findings: list[Finding] = field(default_factory=list)
+
+    def add(self, code: str, place: str, message: str, file: str = "", **values: str) -> None:
+        """Add a finding.
+
+        Args:
+            code: of `KINDS`.
+            place: where in the file, empty for the whole of it.
+            message: what is wrong.
+            file: that it is in, if that is not the one that is checked.
+            values: for the remedy.
+        """
+        kind = KINDS[code]
+        remedy = kind.remedy.format(again=self.again, **values)
+        place = f"{self.prefix}{place}" if place else self.prefix.rstrip(". ")
+        finding = Finding(kind.severity, code, file or self.file, place, message, remedy)
+        self.findings.append(finding)
 
 
 def report(findings: Sequence[Finding], checked: int, *, noun: str, as_json: bool) -> int:

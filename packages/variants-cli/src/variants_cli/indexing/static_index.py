@@ -63,7 +63,7 @@ HTML_PAGE = "index.html"
 JSON_PAGE = "index.v1_json"
 INVENTORY = ".inventory.json"
 
-_FORMAT = 3
+_FORMAT = 4
 _GENERATED = f'content="{GENERATOR}"'.encode()
 """Marks generated pages; others are not removed."""
 
@@ -141,14 +141,12 @@ class KnownProject:
     """A project in the inventory.
 
     Attributes:
-        files: states of its distributions and their METADATA files, by path relative to the
-            directory.
-        outputs: states of its documents and pages, by path relative to the output directory.
+        files: states of its distributions and of all that was written for it, by path relative
+            to the directory.
         counts: numbers of wheels, source distributions, and versions with variants.
     """
 
     files: dict[str, FileState] = field(default_factory=dict)
-    outputs: dict[str, FileState] = field(default_factory=dict)
     counts: tuple[int, int, int] = (0, 0, 0)
 
 
@@ -180,11 +178,7 @@ class _Run:
     """One run of the command, from what was found to what is written."""
 
     def __init__(
-        self,
-        directory: Path,
-        output: Path,
-        settings: IndexSettings,
-        found: Mapping[str, FileState],
+        self, directory: Path, output: Path, settings: IndexSettings, found: Mapping[str, FileState]
     ) -> None:
         self._directory = directory
         self._output = output
@@ -238,7 +232,6 @@ class _Run:
             return {
                 name: KnownProject(
                     {path: (state[0], state[1]) for path, state in project["files"].items()},
-                    {path: (state[0], state[1]) for path, state in project["outputs"].items()},
                     tuple(project["counts"]),
                 )
                 for name, project in tree["projects"].items()
@@ -277,13 +270,10 @@ class _Run:
             groups[project][filename] = path
         return groups
 
-    def _is_known(self, project: str, path: str) -> bool:
-        """Return whether the last run read the distribution at *path*, as it is now."""
-        files = self._before[project].files if project in self._before else {}
-        beside = path + CORE_METADATA_SUFFIX
-        return path in files and all(
-            files.get(each) == self._found.get(each) for each in (path, beside)
-        )
+    def _is_same(self, project: str, path: str) -> bool:
+        """Return whether the file at *path* is as the last run left it."""
+        known = self._before[project].files if project in self._before else {}
+        return known.get(path) == (self._found.get(path) or state_of(self._directory / path))
 
     def _stale(self) -> set[str]:
         """Return the projects that are to be written, because of files or of options."""
@@ -302,38 +292,27 @@ class _Run:
             if name not in self._paths:
                 self._problems.append(f"{self._directory}: has no files of {name}")
         stale.update(
-            name
-            for name in self._paths
-            if self._is_redesigned or name not in self._before or not self._is_current(name)
+            name for name in self._paths if self._is_redesigned or not self._is_current(name)
         )
         return stale & self._paths.keys()
 
     def _is_current(self, project: str) -> bool:
         """Return whether files, pages and documents of *project* are those of the last run."""
-        known, paths = self._before[project], self._paths[project].values()
-        wheels_and_sdists = {
-            path for path in known.files if not path.endswith(CORE_METADATA_SUFFIX)
-        }
-        return (
-            wheels_and_sdists == set(paths)
-            and all(self._is_known(project, path) for path in paths)
-            and all(state_of(self._output / path) == was for path, was in known.outputs.items())
+        known = self._before[project].files if project in self._before else {}
+        return known.keys() >= set(self._paths[project].values()) and all(
+            self._is_same(project, path) for path in known
         )
 
     def _unknown(self, project: str) -> list[str]:
         """Return the paths of distributions that the last run did not read as they are now."""
-        paths = self._paths[project].values()
-        if not self._is_written(project, JSON_PAGE):
-            return list(paths)
-        return [path for path in paths if not self._is_known(project, path)]
-
-    def _is_written(self, project: str, filename: str) -> bool:
-        """Return whether a page or document is as the last run left it."""
-        folder = self._directory if filename.endswith(METADATA_SUFFIX) else self._output / project
-        outputs = self._before[project].outputs if project in self._before else {}
-        return outputs.get(_relative(folder / filename, self._output)) == state_of(
-            folder / filename
-        )
+        page = _relative(self._output / project / JSON_PAGE, self._directory)
+        known = self._is_same(project, page)
+        return [
+            path
+            for path in self._paths[project].values()
+            if not (known and self._is_same(project, path))
+            or (path.endswith(".whl") and not self._is_same(project, path + CORE_METADATA_SUFFIX))
+        ]
 
     def _read(self, files: Sequence[tuple[str, str]]) -> dict[str, dict[str, Distribution]]:
         """Return distributions by project and filename.
@@ -343,14 +322,9 @@ class _Run:
         """
         paths = [self._directory / path for _, path in files]
         much = sum(self._found[path][0] for _, path in files) > _MUCH
-        results = mapped(
-            _read_one,
-            paths,
-            len(paths),
-            jobs=self._settings.jobs,
-            enough=2 if much else ENOUGH,
-            chunk=1 if much else CHUNK,
-        )
+        enough, chunk = (2, 1) if much else (ENOUGH, CHUNK)
+        jobs = self._settings.jobs
+        results = mapped(_read_one, paths, len(paths), jobs=jobs, enough=enough, chunk=chunk)
         read: dict[str, dict[str, Distribution]] = defaultdict(dict)
         room = _KEPT
         shown = tracked(results, len(paths), "reading wheels")
@@ -469,8 +443,8 @@ class _Run:
         }
         for path, data in outputs.items():
             self._write(path, data)
+        files = {_relative(path, self._directory): state_of(path) for path in outputs}
         settled = time.time_ns() - _SETTLED
-        files = {}
         for relative in self._paths[name].values():
             if self._found[relative][1] <= settled:
                 files[relative] = self._found[relative]
@@ -478,11 +452,8 @@ class _Run:
                     beside = relative + CORE_METADATA_SUFFIX
                     files[beside] = state_of(self._directory / beside)
         wheels = sum(filename.endswith(".whl") for filename in self._paths[name])
-        return KnownProject(
-            files,
-            {_relative(path, self._output): state_of(path) for path in outputs},
-            (wheels, len(self._paths[name]) - wheels, len(update.documents)),
-        )
+        sdists = len(self._paths[name]) - wheels
+        return KnownProject(files, (wheels, sdists, len(update.documents)))
 
     def _remove_old(self, pages: Mapping[str, Page | None], updates: Mapping[str, Update]) -> None:
         """Remove what earlier runs wrote for files that are gone, after all links to them."""
@@ -513,7 +484,7 @@ class _Run:
                 self._remove(self._directory / path)
 
     def _strays(self, projects: Mapping[str, KnownProject]) -> tuple[Path, ...]:
-        own = {os.path.basename(path) for item in projects.values() for path in item.outputs}  # noqa: PTH119
+        own = {path for project in projects.values() for path in project.files}
         return tuple(
             self._directory / name
             for name in sorted(self._found)

@@ -1,6 +1,6 @@
 """The directives `command-help` and `uv-options`: what `--help` prints, as sections of a page.
 
-    ```{command-help} variants_cli.group:cli variants
+    ```{command-help} variants_cli.main:cli variants
     ```
 
 makes a section for the command and one for each of its subcommands.

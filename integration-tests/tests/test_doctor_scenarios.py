@@ -36,8 +36,8 @@ Serve = Callable[[Index], Index]
 ROOTED = """
 import json, os, sys
 from pathlib import Path
-from variants_cli.doctor.examination import Inquiry, examine
-from variants_cli.environment import find_environment
+from variants_cli.doctor import Inquiry, examine
+from variants_cli.installed import find_environment
 found = examine(Inquiry(find_environment(None)), os.environ, Path(sys.argv[1]))
 print(json.dumps(found.as_tree()))
 """

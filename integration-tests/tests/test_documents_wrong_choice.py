@@ -55,7 +55,7 @@ def test_every_problem_is_in_the_reference() -> None:
 
 def test_every_code_is_that_of_a_problem() -> None:
     """In the sources of both commands; nothing is kept for problems of the past."""
-    folders = ("variants-index/src/variants_index/doctor", "variants-cli/src/variants_cli/doctor",
+    folders = ("variants-index/src/variants_index/doctor", "variants-cli/src/variants_cli",
                "uv-variants/src/uv_variants/doctor")  # fmt: skip
     files = [path for name in folders for path in (ROOT / "packages" / name).glob("*.py")]
     text = "".join(path.read_text("utf-8") for path in files if path.name != "findings.py")

@@ -1,11 +1,12 @@
 import json
 import zipfile
+from pathlib import Path
 
 import pytest
 
 from pep_variants import user_directories
 from pep_variants.formats.platform_file import read_platform
-from variants_cli.commands.providers import measures_in_words
+from variants_cli.commands.detect import confinement
 
 
 @pytest.fixture(autouse=True)
@@ -160,14 +161,12 @@ def test_allowed_plugin(variants, acme):
     assert support["resolved"] == ["acme-provider==1.0"]
     assert support["notice"] == ""
     lines = variants("detect", "-v", "--metadata", acme, *allow).out.splitlines()
-    assert lines[-1].split() == ["acme", "plugin", "acme-provider==1.0", "acme_provider"]
+    words = [line.split() for line in lines]
+    assert ["acme", "plugin", "acme-provider==1.0", "acme_provider"] in words
+    assert ["allowed", "acme-provider>=1", "--variant-allow-provider"] in words
+    (installed,) = (each for each in words if each[:2] == ["installed", "acme-provider==1.0"])
+    assert Path(installed[2]).is_dir()  # what a user removes
     assert variants("rank", acme, "--json", *allow).json["selected"] == "fast"
-
-    (kept,) = variants("providers", "--json").json["kept"]
-    assert kept["resolved"] == ["acme-provider==1.0"]
-    assert "acme-provider==1.0" in variants("providers").out
-    assert variants("providers", "--clear").out == "1 plugin removed\n"
-    assert variants("providers", "--json").json["kept"] == []
 
 
 @pytest.mark.parametrize("command", [("detect", "--metadata"), ("rank",)])
@@ -191,52 +190,31 @@ def test_senseless_permission(variants, acme):
     assert "--pre" in result.err
 
 
-def test_providers(variants, acme):
-    listed = variants("providers", "--json").json
-    assert listed.keys() == {"built-in", "allowed", "kept", "sandbox", "limits"}
-    assert {known["namespace"] for known in listed["built-in"]} == {
-        *("aarch64", "amd", "ascend", "intel", "nvidia", "x86_64")
-    }
-    assert (listed["allowed"], listed["kept"]) == ([], [])
-    assert "built in  nvidia-variant-provider==0.0.2" in variants("providers").out
-
-
 def test_allowed_providers_and_who_allows_them(variants, monkeypatch, tmp_path):
     def allowed(*options):
-        found = variants("providers", "--json", *options).json["allowed"]
-        return [(entry["requirement"], entry["source"]) for entry in found]
+        lines = variants("detect", "--verbose", *options).out.splitlines()
+        return [line.split()[1:] for line in lines if line.startswith("allowed ")]
 
     monkeypatch.setattr(user_directories, "user_config", lambda: tmp_path)
     configuration = tmp_path / "variants.toml"
     configuration.write_text('allow-provider = ["acme>=1", "b@https://me:secret@h/b.whl"]\n')
     file = str(configuration)
-    assert allowed() == [("acme>=1", file), ("b@https://****@h/b.whl", file)]
-    monkeypatch.setenv("VARIANTS_ALLOW_PROVIDER", f"acme==2 --hash=sha256:{64 * '0'}")
-    assert allowed() == [(f"acme==2 --hash=sha256:{64 * '0'}", "VARIANTS_ALLOW_PROVIDER")]
+    assert allowed() == [["acme>=1", file], ["b@https://****@h/b.whl", file]]
+    monkeypatch.setenv("VARIANTS_ALLOW_PROVIDER", "acme==2")
+    assert allowed() == [["acme==2", "VARIANTS_ALLOW_PROVIDER"]]
     option = ("--variant-allow-provider", "acme <3")
-    assert allowed(*option) == [("acme<3", "--variant-allow-provider")]
-    lines = [line.split() for line in variants("providers", *option).out.splitlines()]
-    assert ["allowed", "acme<3", "--variant-allow-provider"] in lines
+    assert allowed(*option) == [["acme<3", "--variant-allow-provider"]]
 
 
-def test_what_is_in_force(variants, acme):
-    """One line for each measure, from the kernel under the tests."""
-    listed = variants("providers", "--json").json
-    assert {"time", "output"} <= listed["limits"].keys()
-    lines = variants("providers").out.splitlines()
-    for name, words in {**listed["sandbox"], **listed["limits"]}.items():
-        assert any(line.split()[:2] == ["in", "force"] and words in line for line in lines), name
-    off = ("--variant-plugin-sandbox", "off")
-    assert variants("providers", "--json", *off).json["sandbox"] == {}
-    assert "none: it is switched off" in variants("providers", *off).out
-
-
-def test_measures_that_a_kernel_lacks_are_shown():
+def test_what_confines_plugins(variants):
     """Without Landlock, a plugin reads the user's files, whatever else confines it."""
-    found = measures_in_words({"network": "seccomp", "system calls": "seccomp"}, "auto")
+    found = confinement({"network": "seccomp", "system calls": "seccomp"}, "auto")
     assert found["files"] == found["signals"] == "none on this system"
     assert found["network"] == "seccomp"
-    assert measures_in_words({}, "auto").keys() == {"sandbox"}
+    off = variants("detect", "-v", "--variant-plugin-sandbox", "off").out
+    assert ["sandbox", "all", "it", "is", "switched", "off"] in [
+        line.split() for line in off.splitlines()
+    ]
 
 
 @pytest.mark.parametrize("machine", ["gone.toml", "a100-zen3"])

@@ -17,8 +17,8 @@ from support.index import Index, served
 from support.plugins import PLUGIN, acme_index
 from support.projects import CUDA_12_8, DRIVER, cuda, gpu_index
 from support.wheels import Release, Wheel
-from variants_cli.doctor.examination import Inquiry, examine
-from variants_cli.environment import Environment
+from variants_cli.doctor import Inquiry, examine
+from variants_cli.installed import Environment
 from variants_index.doctor.text import lines
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc, /sys and /dev are Linux's")

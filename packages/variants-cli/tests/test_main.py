@@ -26,6 +26,12 @@ def test_help_of_every_command(variants, command):
     assert result.out.startswith(f"Usage: variants {command}")
 
 
+def test_help_fits_on_a_screen(variants):
+    lines = variants("--help").out.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+
+
 @pytest.mark.parametrize("option", ["--platform", "--variant-platform", "--target"])
 def test_a_machine_is_the_same_option_everywhere(variants, option):
     for command in ("rank", "explain", "resolve", "check", "doctor", "matrix"):

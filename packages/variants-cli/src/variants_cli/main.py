@@ -23,7 +23,7 @@ INTERRUPTED = 128 + signal.SIGINT
 TERMINATED = 128 + signal.SIGTERM
 
 COMMANDS = {
-    "doctor": "Show why a build was chosen here, what is wrong, and what to type.",
+    "doctor": "Show why a build was chosen here, and what is wrong.",
     "detect": "Show what this machine supports.",
     "platforms": "List known machines, or print the platform file of one.",
     "rank": "Rank the variants of a version.",
@@ -39,11 +39,12 @@ COMMANDS = {
     "publish": "Upload wheels and metadata.",
     "storage": "Show and change what is published on storage.",
     "catalog": "List, show, check and enable builds that exist as variants.",
-    "providers": "Show built-in providers, allowed and installed plugins.",
     "trust": "Approve the variants.toml of a project directory.",
-    "cache": "Show or clear the cache of package indexes.",
 }
-"""Description of each command, in the order of ``--help``; each is a module of `commands`."""
+"""Description of each command, in the order of ``--help``; each is in a module of `commands`."""
+
+_MODULES = {"check": "doctor", "unmake": "make"}
+"""Modules of the commands that share one with another command."""
 
 
 class _Commands(click.Group):
@@ -55,9 +56,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(
-            import_module(f".commands.{cmd_name}", __package__), cmd_name
-        )
+        module = import_module(f".commands.{_MODULES.get(cmd_name, cmd_name)}", __package__)
+        command: click.Command = getattr(module, cmd_name)
         return command
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

@@ -13,13 +13,10 @@ from pep_variants.choose.options import OPTIONS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-wheels_argument = click.argument(
-    "wheels",
-    metavar="WHEEL...",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    nargs=-1,
-    required=True,
-)
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+NEW_FILE = click.Path(dir_okay=False, path_type=Path)
+
+wheels_argument = click.argument("wheels", metavar="WHEEL...", type=FILE, nargs=-1, required=True)
 
 output_option = click.option(
     "-o",

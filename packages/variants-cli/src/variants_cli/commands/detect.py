@@ -9,18 +9,29 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pep_variants.choose.preferences import SANDBOX_OFF
+from pep_variants.errors import redacted
+from pep_variants.files import replacing
+from pep_variants.formats.platform_file import write_platform
 from pep_variants.model.platform import Platform
-from pep_variants.settings.loader import load_preferences
+from pep_variants.settings.loader import load_settings
 
 from ..console import note, print_json, print_table, warn
-from ..detection import detector_for, platform_tree, read_metadata_file
-from .arguments import PLUGIN_OPTIONS, json_option, option_values, preference_options
+from ..detection import detector_for, platform_tree, plugin_runner, read_metadata_file
+from .arguments import (
+    FILE,
+    NEW_FILE,
+    PLUGIN_OPTIONS,
+    json_option,
+    option_values,
+    preference_options,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from pep_variants.choose.preferences import Preferences
     from pep_variants.model.platform import Support
-    from pep_variants.model.property import Features
 
 _SHOWN = 8
 """So many values of a feature are shown to people; JSON has all."""
@@ -29,22 +40,19 @@ _SHOWN = 8
 @click.command()
 @click.argument("namespaces", metavar="[NAMESPACE]...", nargs=-1)
 @click.option(
-    "--metadata",
-    "metadata_file",
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    "--metadata", "metadata_file", metavar="FILE", type=FILE,
     help="Use the providers listed in this *-variants.json, not the built-in ones.",
-)
+)  # fmt: skip
 @preference_options("variant-enable", *PLUGIN_OPTIONS)
-@click.option("-v", "--verbose", is_flag=True, help="Show the source of each value, and overrides.")
+@click.option(
+    "-v", "--verbose", is_flag=True,
+    help="Show the source of each value, overrides, plugins and what confines them.",
+)  # fmt: skip
 @json_option
 @click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
+    "-o", "--output", metavar="FILE", type=NEW_FILE,
     help="Also write a platform file for --platform; an existing file is replaced.",
-)
+)  # fmt: skip
 def detect(
     namespaces: tuple[str, ...],
     metadata_file: Path | None,
@@ -60,19 +68,21 @@ def detect(
 
     Example: variants detect -o platform.toml
     """
-    preferences = load_preferences(option_values(options), os.environ, warn=warn)
+    preferences, origins = load_settings(option_values(options), os.environ, warn=warn)
     # Of this machine, whichever one a setting describes in its place.
     detector = detector_for(replace(preferences, platform_file=None))
     if metadata_file is not None:
         platform = detector.platform(read_metadata_file(metadata_file))
     else:
         platform = detector.host()
-    platform = _narrowed(platform, namespaces)
+    if unknown := sorted(set(namespaces) - platform.namespaces.keys()):
+        there = ", ".join(platform.namespaces)
+        raise click.UsageError(f"no provider for {', '.join(unknown)}; there are {there}")
+    if namespaces:
+        found = platform.namespaces.items()
+        platform = Platform({name: support for name, support in found if name in namespaces})
     if output is not None:
         from importlib.metadata import version
-
-        from pep_variants.files import replacing
-        from pep_variants.formats.platform_file import write_platform
 
         text = write_platform(platform, f"variants-cli {version('variants-cli')}")
         with replacing(output) as stream:
@@ -81,27 +91,42 @@ def detect(
         print_json({"namespaces": platform_tree(platform)})
         return
     print_table(("namespace", "feature", "supported"), list(_rows(platform)))
-    facts = list(_facts(platform)) if verbose else []
-    if facts:
+    if not verbose:
+        return
+    if facts := list(_facts(platform)):
         click.echo()
         print_table(("namespace", "fact", "value", "source"), facts)
+    click.echo()
+    plugins = list(_plugins(preferences, origins.get("allow_providers", "")))
+    print_table(("plugins", "what", "where"), plugins)
     for namespace, support in platform.namespaces.items():
-        if verbose and support.output:
+        if support.output:
             note(f"the plugin of {namespace!r} printed: {support.output}")
 
 
-def _narrowed(platform: Platform, namespaces: tuple[str, ...]) -> Platform:
-    unknown = sorted(set(namespaces) - platform.namespaces.keys())
-    if unknown:
-        there = ", ".join(platform.namespaces)
-        raise click.UsageError(f"no provider for {', '.join(unknown)}; there are {there}")
-    return Platform(
-        {
-            namespace: support
-            for namespace, support in platform.namespaces.items()
-            if not namespaces or namespace in namespaces
-        }
-    )
+def _plugins(preferences: Preferences, source: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the plugins that may run, those that are installed, and what confines them."""
+    for requirement in preferences.allow_providers:
+        yield "allowed", redacted(requirement), source
+    runner = plugin_runner(preferences)
+    for kept in runner.cached():
+        yield "installed", ", ".join(kept.resolved), str(kept.path)
+    for measure, how in confinement(runner.measures(), preferences.plugin_sandbox).items():
+        yield "sandbox", measure, how
+
+
+def confinement(measures: Mapping[str, str], setting: str) -> dict[str, str]:
+    """Return the sandbox measures for plugins by purpose, including missing ones.
+
+    Args:
+        measures: those that the kernel has.
+        setting: ``plugin-sandbox``.
+    """
+    from variants_plugins.sandbox import MEASURES
+
+    if measures:
+        return {name: measures.get(name, "none on this system") for name in MEASURES}
+    return {"all": "it is switched off" if setting == SANDBOX_OFF else "none on this system"}
 
 
 def _facts(platform: Platform) -> Iterator[tuple[str, str, str, str]]:
@@ -126,18 +151,11 @@ def _described(support: Support) -> Iterator[tuple[str, str]]:
     if not support.features:
         yield "-", support.notice or "nothing"
         return
-    for feature, values in _valued(support.features).items():
-        yield feature, _some(values)
-    flags = [feature for feature, values in support.features.items() if values == ("on",)]
     # Some namespaces have dozens of features with one value each.
+    flags = [feature for feature, values in support.features.items() if values == ("on",)]
+    for feature, values in support.features.items():
+        if values != ("on",):
+            more = f" … ({len(values)} values)" if len(values) > _SHOWN else ""
+            yield feature, " ".join(values[:_SHOWN]) + more
     for start in range(0, len(flags), _SHOWN):
         yield ("on" if start == 0 else ""), " ".join(flags[start : start + _SHOWN])
-
-
-def _valued(features: Features) -> Features:
-    return {feature: values for feature, values in features.items() if values != ("on",)}
-
-
-def _some(values: tuple[str, ...]) -> str:
-    more = len(values) - _SHOWN
-    return " ".join(values[:_SHOWN]) + (f" … ({len(values)} values)" if more > 0 else "")

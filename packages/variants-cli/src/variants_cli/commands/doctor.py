@@ -1,38 +1,40 @@
-"""`variants doctor`: says why this machine gets the builds that it gets."""
+"""`variants doctor` and `check`: what is installed, against what would fit this machine."""
 
 from __future__ import annotations
 
 import os
+import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..comparison import compare
-from ..console import print_json
-from ..environment import find_environment
+from pep_variants.wheelfile.installed import find_installed
+
+from ..console import counted, print_json, print_table, warn
+from ..installed import compare, find_environment
 from .arguments import json_option, option_values
-from .check import set_target_of, switch_command
 from .index_options import index_options, places, progress, repeated_options, resolving
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from pep_variants.choose.advice import Advice
     from pep_variants.wheelfile.installed import Installed
 
-    from ..comparison import Compared
-    from ..doctor.examination import Inquiry
+    from ..installed import Compared, Environment
+    from .index_options import Places
 
-
-@click.command(short_help="Show why a build was chosen here, what is wrong, and what to type.")
-@click.argument("projects", metavar="[PROJECT]...", nargs=-1)
-@click.option(
-    "--python",
-    "python",
-    metavar="PATH",
-    type=click.Path(exists=True, path_type=Path),
+python_option = click.option(
+    "--python", "python", metavar="PATH", type=click.Path(exists=True, path_type=Path),
     help="An interpreter or a virtual environment. Default: the active one.",
-)
+)  # fmt: skip
+
+
+@click.command()
+@click.argument("projects", metavar="[PROJECT]...", nargs=-1)
+@python_option
 @click.option("--offline", is_flag=True, help="Ask no index; skip what is installed.")
 @index_options
 @json_option
@@ -52,9 +54,25 @@ def doctor(
     """
     from variants_index.doctor.text import lines
 
-    from ..doctor.examination import examine
+    from ..doctor import Inquiry, examine
 
-    found = examine(_inquiry(projects, python, options, offline=offline), os.environ)
+    environment, repeated = _environment(python, options)
+    machine = next(iter(options["targets"]), None)
+    where = places(options)
+    values = option_values(options)
+    lookup = partial(_compared, where, dict(values))
+    if where.targets[0].platform is not None:
+        values["variant-platform"] = machine
+    inquiry = Inquiry(
+        environment,
+        where.sources,
+        values,
+        projects,
+        None if offline else lookup,
+        lambda item: _switch_command(python, repeated, [item]),
+        tuple(repeated),
+    )
+    found = examine(inquiry, os.environ)
     if as_json:
         print_json(found.as_tree())
     else:
@@ -63,31 +81,94 @@ def doctor(
     click.get_current_context().exit(0 if found.is_well else 1)
 
 
-def _inquiry(
-    projects: tuple[str, ...], python: Path | None, options: dict[str, Any], *, offline: bool
-) -> Inquiry:
-    """Return what the arguments ask."""
-    from ..doctor.examination import Inquiry
+@click.command()
+@python_option
+@click.option(
+    "--all", "every", is_flag=True,
+    help="Also check packages that are installed without a variant; fetches one page for each.",
+)  # fmt: skip
+@index_options
+@json_option
+def check(python: Path | None, every: bool, as_json: bool, **options: Any) -> None:  # noqa: ANN401
+    """List installed packages that have a better variant.
 
-    environment = find_environment(python)
-    set_target_of(environment, options)
-    repeated = repeated_options(options)
-    machine = next(iter(options["targets"]), None)
+    Compares variants of the installed version for this machine; newer versions do not matter.
+    Includes packages that the catalogue describes. Changes nothing. Exits with 1 if there are any.
+    """
+    environment, repeated = _environment(python, options)
+    found = list(find_installed(environment.paths))
+    for item in found:
+        if item.problem:
+            warn(item.problem)
     where = places(options)
-    values = option_values(options)
-    if where.targets[0].platform is not None:
-        values["variant-platform"] = machine
+    compared = list(_compared(where, option_values(options), found, every=every))
+    for each in compared:
+        for text in each.explanation.warnings if each.explanation else ():
+            warn(text)
+    better = [(each.item, each.advice) for each in compared if each.advice is not None]
+    if as_json:
+        trees = [_tree(item, advice) for item, advice in better]
+        print_json({"checked": len(compared), "better": trees})
+    elif not better:
+        click.echo(f"{counted(len(compared), 'package')} checked, none has a better variant")
+    else:
+        print_table(
+            ("package", "installed", "better", "why"),
+            [
+                (
+                    f"{item.project} {item.version}",
+                    item.label or advice.installed or "(none)",
+                    advice.better or "(none)",
+                    f"does not fit: {'; '.join(advice.unfit)}" if advice.unfit else advice.why,
+                )
+                for item, advice in better
+            ],
+        )
+        click.echo(f"To switch: {_switch_command(python, repeated, [item for item, _ in better])}")
+    click.get_current_context().exit(1 if better else 0)
 
-    def lookup(found: Iterable[Installed], named: Collection[str]) -> Iterator[Compared]:
-        with resolving(where, values) as resolver, progress() as tell:
-            yield from compare(resolver, where.targets[0], found, named=named, progress=tell)
 
-    return Inquiry(
-        environment,
-        where.sources,
-        values,
-        projects,
-        None if offline else lookup,
-        lambda item: switch_command(python, repeated, [item]),
-        tuple(repeated),
-    )
+def _environment(python: Path | None, options: dict[str, Any]) -> tuple[Environment, list[str]]:
+    """Return the environment, whose Python is the default in *options*, and options to repeat.
+
+    Raises:
+        UsageError: *options* name several machines, and an environment is on one.
+    """
+    if len(options["targets"]) > 1:
+        raise click.UsageError("--platform can be given once: an environment is on one machine")
+    environment = find_environment(python)
+    if options["python_version"] is None:
+        options["python_version"] = environment.version
+    return environment, repeated_options(options)
+
+
+def _compared(
+    where: Places,
+    values: Mapping[str, Any],
+    found: Iterable[Installed],
+    named: Collection[str] = (),
+    *,
+    every: bool = False,
+) -> Iterator[Compared]:
+    with resolving(where, values) as resolver, progress() as tell:
+        yield from compare(
+            resolver, where.targets[0], found, every=every, named=named, progress=tell
+        )
+
+
+def _switch_command(python: Path | None, options: list[str], items: list[Installed]) -> str:
+    """Return the command of pip that switches *items* of the environment of *python*."""
+    words = ["pip", *(["--python", str(python)] if python is not None else [])]
+    words += ["install", "--variant-switch", *options, *(item.project for item in items)]
+    return " ".join(map(shlex.quote, words))
+
+
+def _tree(item: Installed, advice: Advice) -> dict[str, Any]:
+    return {
+        "project": item.project,
+        "version": str(item.version),
+        "installed": advice.installed,
+        "better": advice.better,
+        "why": advice.why,
+        "unfit": list(advice.unfit),
+    }

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pep_variants.choose.explanation import ranking_tree
+from resolvelib_variants.resolution.errors import RequirementError
+from resolvelib_variants.resolution.explanation import explain as explain_version
+from resolvelib_variants.resolution.requirements import parse_requirement
 
 from ..console import note, print_json, print_table, warn
 from .arguments import json_option, option_values
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
     from resolvelib_variants.resolution.explanation import Explanation
 
 
-@click.command(short_help="Show all variants on an index, and why each is chosen or not.")
+@click.command()
 @click.argument("requirement")
 @index_options
 @json_option
@@ -28,16 +31,11 @@ def explain(requirement: str, as_json: bool, **options: Any) -> None:  # noqa: A
 
     Example: variants explain 'torch==2.9.*' --platform h100.toml
     """
-    from resolvelib_variants.resolution.errors import RequirementError
-    from resolvelib_variants.resolution.explanation import explain as explain_version
-    from resolvelib_variants.resolution.requirements import parse_requirement
-
     try:
         wanted = parse_requirement(requirement)
     except RequirementError as error:
         raise click.UsageError(str(error)) from None
     where = places(options)
-    explanations = []
     with resolving(where, option_values(options)) as resolver, progress() as tell:
         explanations = [
             explain_version(resolver, wanted, target, pre=where.pre, progress=tell)
@@ -65,61 +63,43 @@ def _show(explanation: Explanation, *, several: bool) -> None:
         if explanation.lack:
             note(explanation.lack)
         return
+    entry = explanation.entry
     for source in rankings:
         click.echo(f"{name}{place}" + (f" on {source}" if len(rankings) > 1 else ""))
-        builds, entry = explanation.builds, explanation.entry
-        if not builds or entry is None or source != entry.source:
-            rows = [(row.label or "(none)", *row[1:]) for row in explanation.verdicts(source)]
-            print_table(("label", "verdict", "why"), rows)
+        rows = explanation.verdicts(source)
+        shown = [(row.label or "(none)", row.verdict, row.why) for row in rows]
+        if not explanation.builds or entry is None or source != entry.source:
+            print_table(("label", "verdict", "why"), shown)
             continue
+        builds = [explanation.builds.get(row.label, "-") for row in rows]
         print_table(
             ("label", "verdict", "from", "why"),
-            [
-                (row.label or "(none)", row.verdict, builds.get(row.label, "-"), row.why)
-                for row in explanation.verdicts(source)
-            ],
+            [(*row[:2], build, row[2]) for row, build in zip(shown, builds, strict=True)],
         )
         click.echo(f"These builds are as {entry.source} says; see {entry.documentation}")
 
 
 def _tree(explanation: Explanation) -> dict[str, Any]:
-    chosen = explanation.chosen
+    chosen, entry = explanation.chosen, explanation.entry
+    sources = []
+    for source, ranking in explanation.rankings.items():
+        label = chosen.label if chosen else None
+        selected = None if label is None else ranking.metadata.label_of(label)
+        labels = sorted(ranking.metadata.variants)
+        files = {label: list(explanation.files(source, label)) for label in labels}
+        sources.append({"source": source, **ranking_tree(ranking, selected), "files": files})
     return {
         "project": explanation.project,
         "version": str(explanation.version),
         "target": explanation.target.name,
         "file": chosen.published if chosen else None,
-        "catalog": _catalog(explanation),
+        "catalog": entry
+        and {
+            "entry": entry.source,
+            "documentation": entry.documentation,
+            "builds": dict(explanation.builds),
+        },
         "plain": [item.filename for item in explanation.candidates if item.label is None],
-        "sources": [
-            {
-                "source": source,
-                **ranking_tree(ranking, _selected(explanation, source)),
-                "files": {
-                    label: list(explanation.files(source, label))
-                    for label in sorted(ranking.metadata.variants)
-                },
-            }
-            for source, ranking in explanation.rankings.items()
-        ],
+        "sources": sources,
         "warnings": list(explanation.warnings),
     }
-
-
-def _catalog(explanation: Explanation) -> dict[str, Any] | None:
-    entry = explanation.entry
-    if entry is None:
-        return None
-    return {
-        "entry": entry.source,
-        "documentation": entry.documentation,
-        "builds": dict(explanation.builds),
-    }
-
-
-def _selected(explanation: Explanation, source: str) -> str | None:
-    chosen = explanation.chosen
-    if chosen is None or chosen.label is None:
-        return None
-    ranking = explanation.rankings[source]
-    return ranking.metadata.label_of(chosen.label)

@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pep_variants.model.filename import parse_filename
+from pep_variants.model.metadata import Metadata
 from pep_variants.model.property import iter_properties, properties_tree
 from pep_variants.wheelfile.wheel import read_wheel_metadata
 
 from ..console import print_json, print_table
 from ..indexing.wheelhouse import label_problem
-from .arguments import json_option
+from .arguments import FILE, json_option
 
 if TYPE_CHECKING:
     from pep_variants.model.filename import WheelFilename
-    from pep_variants.model.metadata import Metadata, ProviderInfo
+    from pep_variants.model.metadata import ProviderInfo
 
 
-@click.command(short_help="Show label, properties and providers of a wheel.")
-@click.argument("wheel", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.command()
+@click.argument("wheel", type=FILE)
 @json_option
 def inspect(wheel: Path, as_json: bool) -> None:
     """Show label, properties and providers of a wheel.
@@ -41,36 +42,29 @@ def inspect(wheel: Path, as_json: bool) -> None:
 def _tree(
     name: str, filename: WheelFilename, metadata: Metadata | None, problems: tuple[str, ...]
 ) -> dict[str, Any]:
-    tree: dict[str, Any] = {
+    metadata = metadata or Metadata(())
+    return {
         "filename": name,
         "name": filename.name,
         "version": str(filename.version),
         "build": "".join(map(str, filename.build)) or None,
         "tags": sorted(map(str, filename.tags)),
         "label": filename.label,
-        "schema": None,
-        "namespaces": [],
-        "providers": {},
-        "variants": {},
+        "schema": metadata.schema,
+        "namespaces": list(metadata.namespaces),
+        "providers": {
+            namespace: _provider_tree(provider)
+            for namespace, provider in sorted(metadata.providers.items())
+        },
+        "variants": {
+            label: properties_tree(dict(sorted(properties.items())))
+            for label, properties in sorted(metadata.variants.items())
+        },
         "problems": list(problems),
     }
-    if metadata is not None:
-        tree |= {
-            "schema": metadata.schema,
-            "namespaces": list(metadata.namespaces),
-            "providers": {
-                namespace: provider_tree(provider)
-                for namespace, provider in sorted(metadata.providers.items())
-            },
-            "variants": {
-                label: properties_tree(dict(sorted(properties.items())))
-                for label, properties in sorted(metadata.variants.items())
-            },
-        }
-    return tree
 
 
-def provider_tree(provider: ProviderInfo) -> dict[str, Any]:
+def _provider_tree(provider: ProviderInfo) -> dict[str, Any]:
     """Return *provider* with the keys that the metadata format has, those that are set."""
     tree: dict[str, Any] = {
         "requires": list(provider.requires),
@@ -81,9 +75,8 @@ def provider_tree(provider: ProviderInfo) -> dict[str, Any]:
     }
     tree = {key: value for key, value in tree.items() if value}
     if provider.static is not None:
-        tree["static-properties"] = {
-            feature: list(values) for feature, values in provider.static.items()
-        }
+        values = provider.static.items()
+        tree["static-properties"] = {feature: list(found) for feature, found in values}
     return tree
 
 
@@ -101,20 +94,16 @@ def _rows(
             name = "properties" if label == filename.label else f"properties of {label}"
             rows += _repeated(name, texts or ["none (fits everywhere)"])
         rows.append(("priorities", ", ".join(metadata.namespaces) or "none"))
-        rows += _repeated(
-            "providers",
-            [
-                f"{namespace}: {describe(provider)}"
-                for namespace, provider in sorted(metadata.providers.items())
-            ]
-            or ["none named (left to the installer)"],
-        )
+        providers = [
+            f"{name}: {_described(each)}" for name, each in sorted(metadata.providers.items())
+        ]
+        rows += _repeated("providers", providers or ["none named (left to the installer)"])
         rows.append(("schema", metadata.schema or "none"))
     rows += _repeated("problem", problems)
     return rows
 
 
-def describe(provider: ProviderInfo) -> str:
+def _described(provider: ProviderInfo) -> str:
     """Return a description of where a provider gets its supported values from."""
     if provider.static is not None:
         text = "the values in the metadata: " + (

@@ -14,7 +14,7 @@ from pep_variants.settings.loader import load_preferences
 
 from ..console import note, print_json, print_table, warn
 from ..detection import detector_for, read_metadata_file
-from .arguments import PLUGIN_OPTIONS, json_option, option_values, preference_options
+from .arguments import FILE, PLUGIN_OPTIONS, json_option, option_values, preference_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=FILE)
 @preference_options(
     "variant-platform", "variant-prefer", "variant-exclude", "variant-enable", *PLUGIN_OPTIONS
 )

@@ -1,9 +1,16 @@
-"""What is installed, against what would be chosen now for the same version."""
+"""What is installed in an environment, against what would be chosen now for the same version."""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+import click
 
 if TYPE_CHECKING:
     from pep_variants.choose.advice import Advice
@@ -11,6 +18,53 @@ if TYPE_CHECKING:
     from resolvelib_variants.resolution.explanation import Explanation
     from resolvelib_variants.resolution.resolver import IndexResolver
     from variants_index.target import Target
+
+
+_PROBE = (
+    "import json, sys, sysconfig; "
+    "print(json.dumps([sys.version.split()[0], sysconfig.get_path('purelib'), "
+    "sysconfig.get_path('platlib')]))"
+)
+
+
+class Environment(NamedTuple):
+    """A Python environment.
+
+    Attributes:
+        python: its interpreter.
+        version: of Python.
+        paths: its package folders.
+    """
+
+    python: Path
+    version: str
+    paths: tuple[str, ...]
+
+
+def find_environment(python: Path | None) -> Environment:
+    """Return the environment of *python*, an interpreter or a virtual environment.
+
+    None stands for the active one.
+
+    Raises:
+        ClickException: it is not a working Python.
+    """
+    if python is None:
+        active = os.environ.get("VIRTUAL_ENV")
+        python = Path(active or sys.executable)
+    if python.is_dir():
+        folders = (python / "bin" / "python", python / "Scripts" / "python.exe")
+        python = next((path for path in folders if path.exists()), python)
+    try:
+        done = subprocess.run(
+            [str(python), "-I", "-c", _PROBE],
+            capture_output=True, text=True, timeout=60, check=True,
+        )  # fmt: skip
+        version, *paths = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        reason = getattr(error, "stderr", None) or str(error)
+        raise click.ClickException(f"{python} is not a working Python: {reason}") from None
+    return Environment(python, version, tuple(dict.fromkeys(paths)))
 
 
 class Compared(NamedTuple):

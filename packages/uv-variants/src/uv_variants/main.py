@@ -67,12 +67,6 @@ def _run(arguments: Sequence[str], *, is_uvx: bool) -> int:
             from .uv_program import become_uv, find_uv
 
             return become_uv([find_uv(os.environ), *arguments], os.environ)
-        if os.name != "nt" and ("sync" in arguments or "run" in arguments):
-            from .noted_run import run_noted
-
-            code = run_noted(arguments, os.environ)
-            if code is not None:
-                return code
     from .own_options import OWN_COMMANDS, print_help, read_options
 
     program = "uvx-variants" if is_uvx else "uv-variants"

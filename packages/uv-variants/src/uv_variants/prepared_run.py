@@ -21,7 +21,7 @@ from .session_plan import SessionPlan
 
 if TYPE_CHECKING:
     from .context import Context
-    from .daemon.session import Session, Waiting
+    from .daemon.session import Session
 
 _ASKS_NOTHING = (("run",), ("sync",), ("lock",), ("tree",), ("export",))
 """Commands that ask no index if lock file and environment are up to date."""
@@ -48,12 +48,8 @@ class PreparedRun:
     environ: dict[str, str]
 
 
-def prepare(context: Context, *, waiting: Waiting | None = None) -> PreparedRun:
+def prepare(context: Context) -> PreparedRun:
     """Return what uv is run with; its session is open from now on.
-
-    Args:
-        context: the command.
-        waiting: what uv connects to if it runs already: socket, secret and id of the session.
 
     Raises:
         UvVariantsError, ProxyError, VariantError: see `errors.USER_ERRORS`.
@@ -63,7 +59,7 @@ def prepare(context: Context, *, waiting: Waiting | None = None) -> PreparedRun:
     plan = SessionPlan(context)
     if context.is_verbose and plan.machine.platform is not None:
         report_platform(plan.machine.platform)
-    session = _session(plan, waiting)
+    session = _session(plan)
     try:
         client = _client(session, plan)
         if plan.plugins is not None and learn(plan, client, context.requested):
@@ -127,13 +123,12 @@ def learn_afterwards(prepared: PreparedRun) -> None:
         )
 
 
-def _session(plan: SessionPlan, waiting: Waiting | None = None) -> Session:
+def _session(plan: SessionPlan) -> Session:
     context = plan.context
     return daemon.connect(
         context.place.environ,
         plan.settings(),
         at_once=_asks_index(context),
-        waiting=waiting,
         warn=warn,
     )
 

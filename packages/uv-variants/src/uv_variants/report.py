@@ -17,18 +17,9 @@ _STYLES = {"chosen": "32", "compatible": "", "rejected": "2"}
 _DIM = "2"
 
 
-_warnings: list[str] = []
-
-
 def warn(text: str) -> None:
     """Print *text* as a line of uv-variants."""
-    _warnings.append(text)
     print(f"uv-variants: {text}", file=sys.stderr)
-
-
-def has_warned() -> bool:
-    """Return whether this process has printed a warning."""
-    return bool(_warnings)
 
 
 def report_variants(

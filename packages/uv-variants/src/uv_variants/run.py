@@ -26,7 +26,6 @@ from .writable_cache import writable_cache
 
 if TYPE_CHECKING:
     from .invocation import Invocation
-    from .noted_command import NotedCommand
     from .own_options import Options
 
 
@@ -80,23 +79,12 @@ def _run(context: Context) -> int:
         fault = f"an internal error in uv-variants: {type(error).__name__}: {error}"
         return _without_variants(context, fault, error)
     try:
-        note = _note(context, prepared)
         code, planned = _run_uv(context, prepared)
         if code >= 0:  # after a signal the user does not wait for explanations
-            report(context, prepared, code, planned)
-        if code == 0 and note is not None:
-            note.write()
+            _report(context, prepared, code, planned)
         return code
     finally:
         prepared.session.close()
-
-
-def _note(context: Context, prepared: PreparedRun) -> NotedCommand | None:
-    if not context.is_frozen:
-        return None  # without importing what notes commands
-    from .noted_command import NotedCommand
-
-    return NotedCommand.of(context, prepared)
 
 
 def _without_variants(context: Context, why: str, error: Exception) -> int:
@@ -136,7 +124,7 @@ def _run_uv(context: Context, prepared: PreparedRun) -> tuple[int, Planned]:
     return run_uv(command, environ), ()
 
 
-def report(context: Context, prepared: PreparedRun, code: int, planned: Planned = ()) -> None:
+def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned) -> None:
     """Print what there is to know after uv ended with *code*; a dry run has *planned* something.
 
     Raises:

@@ -11,11 +11,12 @@ uv. `overview` describes and ends what runs.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # `typing` takes longer than a command that is run again (`noted_run`)
+from typing import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from .session import Session, SessionSettings, Waiting
+    from .session import Session, SessionSettings
 
 
 def connect(
@@ -23,7 +24,6 @@ def connect(
     settings: SessionSettings,
     *,
     at_once: bool = True,
-    waiting: Waiting | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> Session:
     """Return a new session of the user's daemon, which is started if there is none.
@@ -33,7 +33,6 @@ def connect(
         settings: of the session.
         at_once: uv is going to ask an index; otherwise a daemon that does not run yet is started
             only when uv connects, which may be never.
-        waiting: what uv connects to if it runs already: the daemon is then a new one.
         warn: prints that the user's daemon cannot be used, and why; this command then gets one of
             its own.
 
@@ -47,10 +46,6 @@ def connect(
     from .place import DaemonPlace, OwnPlace
     from .record import VARIABLE, idle_seconds
 
-    if waiting is not None:
-        session = LiveSession(environ, DaemonPlace(environ), settings)
-        session.open_at(*waiting)
-        return session
     if idle_seconds(environ) > 0:
         place = DaemonPlace(environ)
         session = LiveSession(environ, place, settings)

@@ -101,12 +101,6 @@ class LiveSession:
         """Return the projects that uv asked for and that have nothing to choose from."""
         return self._report("plain")
 
-    def was_used(self) -> bool:
-        """Return whether uv or the command asked for anything, or may have."""
-        if not self._attached.is_set():
-            return self._waiting is None
-        return self._report("requests") != ["0"]
-
     def close(self) -> None:
         """End the session, and a daemon of the command's own with it."""
         if self._closed.is_set():
@@ -167,19 +161,6 @@ class LiveSession:
             self._start(self._place.listen_again())
         self._ca_file = self._place.known_bundle(self._settings)
         self._begin(self._stay)
-
-    def open_at(self, waiting: socket.socket, secret: str, name: str) -> None:
-        """Open the session at a socket that uv knows, with a new daemon when uv connects.
-
-        Args:
-            waiting: the socket, which listens.
-            secret: of the daemon.
-            name: id of the session.
-        """
-        self._waiting, self._secret, self.id = waiting, secret, name
-        self._port = waiting.getsockname()[1]
-        self._ca_file = self._place.known_bundle(self._settings)
-        self._begin(self._start_when_asked)
 
     def _begin(self, work: object) -> None:
         assert callable(work)

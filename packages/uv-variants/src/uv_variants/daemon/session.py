@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import socket
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -138,10 +137,6 @@ def network_variables(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: environ[name] for name in SESSION_VARIABLES if environ.get(name)}
 
 
-Waiting = tuple[socket.socket, str, str]
-"""A socket that listens for uv already, the secret of its daemon, and the id of its session."""
-
-
 class Session(Protocol):
     """A session of the daemon, from before uv starts until after it has ended."""
 
@@ -176,9 +171,6 @@ class Session(Protocol):
 
     def plain_projects(self) -> list[str]:
         """Return the projects that uv asked for and that have nothing to choose from."""
-
-    def was_used(self) -> bool:
-        """Return whether uv or the command asked for anything, or may have."""
 
     def close(self) -> None:
         """End the session; a second call does nothing."""

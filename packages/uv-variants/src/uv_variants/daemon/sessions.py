@@ -55,7 +55,6 @@ class OpenSession:
         route: of uv's requests.
         application: that answers for the indexes.
         client: name in URLs of the services.
-        requests: number of connections and requests of uv and of the command for pages.
     """
 
     id: str
@@ -70,7 +69,6 @@ class OpenSession:
     route: Route | None = None
     application: IndexApplication | None = None
     client: str = ""
-    requests: int = 0
     _refusals: dict[str, None] = field(default_factory=dict)
 
     def refused(self, text: str) -> None:
@@ -93,7 +91,6 @@ class OpenSession:
             "refusals": list(self._refusals),
             "noted": noted,
             "plain": plain,
-            "requests": [str(self.requests)],
         }
 
     def _is_plain(self, name: str) -> bool:
@@ -138,10 +135,7 @@ class Sessions:
 
     def find(self, name: str, token: str) -> OpenSession | None:
         """Return the session with the id *name* if *token* is its own."""
-        found = self._sessions.get(name) if self._is_valid(name, token) else None
-        if found is not None:
-            found.requests += 1
-        return found
+        return self._sessions.get(name) if self._is_valid(name, token) else None
 
     def by_id(self, name: str) -> OpenSession | None:
         """Return the session with the id *name*; the caller has checked who asks."""

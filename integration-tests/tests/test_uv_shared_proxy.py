@@ -16,8 +16,8 @@ import uvicorn
 from pep_variants.model.platform import Platform, Support
 from support.environments import Environments
 from support.index import Answer, Index
-from support.projects import CUDA_12_8, app_index, gpu_index
-from support.uvs import UVS, Machine, downloaded_uv, project, uv_variants
+from support.projects import app_index
+from support.uvs import UVS, Machine, downloaded_uv, project
 from support.waiting import wait_until
 from support.wheels import Wheel
 from variants_proxy import Machine as Described
@@ -42,14 +42,12 @@ class Team:
     Attributes:
         uv: the program.
         folder: with a home for each.
-        environments: where programs are installed.
         base: URL of the proxy.
         token: of the proxy.
     """
 
     uv: Path
     folder: Path
-    environments: Environments
     base: str = ""
     token: str = TOKEN
 
@@ -61,16 +59,6 @@ class Team:
         environ = {"UV_DEFAULT_INDEX": url, "UV_PYTHON": sys.executable, "UV_HTTP_RETRIES": "0"}
         home = self.folder / name
         return Machine(self.uv, self.uv, home, self.folder / "work", {**environ, **more})
-
-    def client(self, **more: str) -> Machine:
-        """Return the machine of a person with uv-variants, which finds out what the machine is."""
-        program = uv_variants(self.environments.folder)
-        url = self.base.replace("//", f"//any:{self.token}@")
-        environ = {"VARIANTS_PROXY_URL": url, "UV_HTTP_RETRIES": "0", **CUDA_12_8}
-        for name in ("home", "work"):
-            (self.folder / name).mkdir(exist_ok=True)
-        folders = self.folder / "home", self.folder / "work"
-        return Machine(self.uv, program, *folders, {**environ, **more})
 
     @property
     def lock(self) -> str:
@@ -115,7 +103,7 @@ def share(tmp_path: Path) -> Iterator[Callable[..., str]]:
 
 @pytest.fixture
 def team(request: pytest.FixtureRequest, environments: Environments, tmp_path: Path) -> Team:
-    return Team(downloaded_uv(request.param, environments.wheelhouse), tmp_path, environments)
+    return Team(downloaded_uv(request.param, environments.wheelhouse), tmp_path)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -234,68 +222,3 @@ def test_a_long_key(team: Team, serve: Serve, share: Callable[..., str]) -> None
     project(team.folder / "work", ["app"])
     succeeds(team.machine("gpu", key), "sync")
     assert label(team) == ["cu128"]
-
-
-def runs(machine: Machine, *arguments: str) -> str:
-    done = machine.run(*arguments)
-    assert done.code == 0, done
-    return done.err
-
-
-@pytest.mark.matrix
-def test_installed_variants_are_compared(
-    team: Team, serve: Serve, share: Callable[..., str]
-) -> None:
-    """As without a shared proxy: replaced, what is asked for by name is there, and reported."""
-    team.base = share(serve(gpu_index()))
-    older = team.client(NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION="12.6")
-    older.create_environment(sys.executable)
-    assert "Variant cu126 for gpu 2.0: " in runs(older, "pip", "install", "gpu")
-    newer = team.client()
-    said = runs(newer, "pip", "install", "--dry-run", "gpu")
-    assert "cudalib==12.8" in said
-    assert "Variant" not in said
-    assert newer.labels() == {"gpu": "cu126"}
-    assert "Variant cu128 for gpu 2.0: " in runs(newer, "pip", "install", "gpu")
-    assert newer.labels() == {"gpu": "cu128"}
-    runs(newer, "--variant", "gpu=cu126", "pip", "install", "gpu")
-    assert newer.labels() == {"gpu": "cu126"}
-    done = newer.run("--no-variants", "pip", "install", "cudalib")
-    assert "gpu 2.0 is installed as variant 'cu126', not as --no-variants" in done.err
-    done = newer.run("--variant", "gpu=cu999", "pip", "install", "gpu")
-    assert done.code != 0
-    assert "has no variant 'cu999'" in done.err
-    assert newer.labels() == {"gpu": "cu126"}
-
-
-@pytest.mark.matrix
-def test_a_lock_and_another_variant(team: Team, serve: Serve, share: Callable[..., str]) -> None:
-    """The environment gets the lock's variant, with its dependencies; an option is an error."""
-    team.base = share(serve(gpu_index()))
-    project(team.folder / "work", ["gpu"])
-    team.client().create_environment(sys.executable)
-    machine = team.client()
-    runs(machine, "sync")
-    assert machine.labels() == {"gpu": "cu128"}
-    lock = team.lock
-    runs(machine, "--variant", "gpu=cu126", "sync")
-    assert machine.labels() == {"gpu": "cu126"}
-    assert ".variant/cu126/" in team.lock
-    (team.folder / "work" / "uv.lock").write_text(lock)
-    runs(machine, "sync", "--locked")
-    assert machine.labels() == {"gpu": "cu128"}
-    assert 'name = "cudalib"\nversion = "12.8"' in team.lock
-    done = machine.run("--variant", "gpu=cu126", "sync", "--locked")
-    assert done.code != 0
-    assert "--variant gpu=cu126" in done.err
-    assert machine.labels() == {"gpu": "cu128"}
-
-
-def test_a_shared_proxy_that_does_not_answer(team: Team) -> None:
-    team.base = "http://127.0.0.1:9"
-    machine = team.client()
-    machine.create_environment(sys.executable)
-    done = machine.run("--variant", "gpu=cu126", "pip", "install", "gpu")
-    assert done.code != 0
-    assert "the shared proxy http://127.0.0.1:9 does not say" in done.err
-    assert team.token not in done.err

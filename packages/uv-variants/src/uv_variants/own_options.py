@@ -14,7 +14,12 @@ PROXY_VARIABLE = "VARIANTS_PROXY_URL"
 LOCK_VARIABLE = "VARIANTS_LOCK"
 
 OWN_OPTIONS = (
-    ("variant-proxy", "URL", PROXY_VARIABLE, "Use this shared index proxy instead of a local one."),
+    (
+        "variant-proxy",
+        "URL",
+        PROXY_VARIABLE,
+        "Shared index proxy, for which 'config' writes.",
+    ),
     ("variant-lock", "MODE", LOCK_VARIABLE, f"How uv.lock is written: {PINNED} or {FLOATING}."),
 )
 """Options that only this client has: name, placeholder, variable, help."""
@@ -34,7 +39,8 @@ class Options(NamedTuple):
 
     Attributes:
         variants: values by the names of `OPTIONS`, those that were given.
-        proxy_url: URL of a shared proxy, without the last slash; empty for a local one.
+        proxy_url: URL of a shared proxy for ``config``, without the last slash; empty for that of
+            ``serve``.
         lock_mode: `PINNED` or `FLOATING`, None if it was not given.
         uv_arguments: the arguments that follow.
     """

@@ -15,7 +15,7 @@ from .fitting_marks import FittingMarks
 from .forced_variants import check_before
 from .installed_state import InstalledState
 from .local_links import link_options, link_variables
-from .proxy_client import Choices, DecisionClient, ProxyClient
+from .proxy_client import Choices, ProxyClient
 from .report import report_platform, warn
 from .session_plan import SessionPlan
 
@@ -84,7 +84,7 @@ def prepare(context: Context) -> PreparedRun:
         raise
 
 
-def learn(plan: SessionPlan, client: DecisionClient, projects: Iterable[str]) -> bool:
+def learn(plan: SessionPlan, client: ProxyClient, projects: Iterable[str]) -> bool:
     """Run the plugins that *projects* want; return whether one of them is new.
 
     Raises:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -149,14 +148,23 @@ class VersionChoice:
         return next((each for each in self.verdicts if each.verdict == "chosen"), None)
 
 
-class DecisionClient(ABC):
-    """A proxy that is asked for its choices on one machine.
+@dataclass(frozen=True)
+class ProxyClient:
+    """The daemon, asked for the choices of one session.
 
     Attributes:
+        port: of loopback.
+        session: id of the session.
+        token: of the session.
         indexes: names of indexes, in the order in which uv asks them.
+        projects: of the explicit ones among them, by name.
     """
 
+    port: int
+    session: str
+    token: str = field(repr=False)
     indexes: tuple[str, ...]
+    projects: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def choices(
         self, projects: Iterable[str], *, markers: bool = False
@@ -232,41 +240,6 @@ class DecisionClient(ABC):
             return None
         raise ProxyFailed(f"{project} {version}: the index proxy does not answer")
 
-    @abstractmethod
-    def _indexes_of(self, project: str) -> Iterable[str]:
-        """Return the names of the indexes that uv asks for *project*, in order."""
-
-    @abstractmethod
-    def _decisions_path(self, index: str, project: str) -> str:
-        """Return the path of the decisions on *project*."""
-
-    @abstractmethod
-    def _page_path(self, index: str, project: str) -> str:
-        """Return the path of the page of *project* that uv is shown."""
-
-    @abstractmethod
-    def _requests(self) -> AbstractContextManager[Callable[[str], Any]]:
-        """Return a function, for a block, that returns the JSON at a path; None without a page."""
-
-
-@dataclass(frozen=True)
-class ProxyClient(DecisionClient):
-    """The daemon, asked for the choices of one session.
-
-    Attributes:
-        port: of loopback.
-        session: id of the session.
-        token: of the session.
-        indexes: names of indexes, in the order in which uv asks them.
-        projects: of the explicit ones among them, by name.
-    """
-
-    port: int
-    session: str
-    token: str = field(repr=False)
-    indexes: tuple[str, ...]
-    projects: Mapping[str, frozenset[str]] = field(default_factory=dict)
-
     def _decisions_path(self, index: str, project: str) -> str:
         return variants_url(self.session, index, project)
 
@@ -311,7 +284,7 @@ class ProxyClient(DecisionClient):
 class Choices:
     """The proxy's choices for one command, each project asked for once."""
 
-    def __init__(self, client: DecisionClient) -> None:
+    def __init__(self, client: ProxyClient) -> None:
         self.client = client
         self._versions: dict[str, dict[str, VersionChoice]] = {}
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pep_variants.cache_directory import cache_directory
+from pep_variants.errors import PreferenceError
 
 from .command_scope import EXPORTING, Scope
 from .context import Context, lock_path, read_preferences
@@ -37,6 +38,12 @@ def run(
     Raises:
         UvVariantsError, ProxyError, VariantError: see `errors.USER_ERRORS`.
     """
+    if options.proxy_url:
+        raise PreferenceError(
+            "--variant-proxy and VARIANTS_PROXY_URL are for uv-variants config: plain uv uses a "
+            "shared proxy, with the file that uv-variants config -o uv.toml writes "
+            "(uv --config-file uv.toml …)"
+        )
     place = Place.of(invocation, Path(), environ)
     preferences = read_preferences(options, place)
     if preferences.coherent:
@@ -51,10 +58,6 @@ def run(
         context = Context(uv, invocation, scope, place, options, preferences, cache, lock)
         if not _has_to_do_with_variants(context):
             return become_uv([uv, *options.uv_arguments], environ)
-        if options.proxy_url:
-            from .shared_proxy import run_with_shared_proxy
-
-            return end_as(run_with_shared_proxy(context))
         return end_as(_run(context))
 
 

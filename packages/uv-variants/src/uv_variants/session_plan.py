@@ -73,15 +73,15 @@ class SessionPlan:
 
         uv never asks again for wheels that it has in its cache. Under a floating label all variants
         have one name, so every machine has a cache of its own. So it has with a uv that keeps
-        wheels without their build tag, which is the label: see `has_own_cache`.
+        wheels without their build tag, which is the label.
         """
         name = SHARED
-        if self.floating or self.has_own_cache:
+        if self.floating or self._has_own_cache:
             name = hashlib.sha256(self.machine.key.encode()).hexdigest()[:16]
         return self.context.uv_caches / name
 
     @cached_property
-    def has_own_cache(self) -> bool:
+    def _has_own_cache(self) -> bool:
         """Whether this uv takes a variant from its cache for another one of the same version.
 
         It finds wheels there by version and tags, and before 0.6 also the environments of scripts

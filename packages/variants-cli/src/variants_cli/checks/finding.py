@@ -122,7 +122,7 @@ KINDS = {
     "record-mismatch": Kind(ERROR, "make it again with variants unmake and variants make"),
     # The files of a version, and the pages that list them.
     "inconsistent-wheels": Kind(ERROR, "make all wheels of a version from one description"),
-    "index-metadata-missing": Kind(WARNING, "{again}"),
+    "index-metadata-missing": Kind(WARNING, "write it before publishing, with variants index"),
     "index-mismatch": Kind(ERROR, "{again}"),
     "label-not-indexed": Kind(ERROR, "{again}"),
     "label-without-wheel": Kind(

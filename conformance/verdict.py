@@ -17,7 +17,7 @@ from .runners import Runner
 
 DIFFERENCES = FOLDER / "differences.json"
 RIGHT = ("corpus", "client", "open")
-LIBRARIES = frozenset({"engine", "project-page", "variantlib"})
+LIBRARIES = frozenset({"engine", "variantlib"})
 """Runners that play a case in milliseconds: no program is started for it."""
 
 

@@ -38,7 +38,6 @@ class Runner(Protocol):
 
 RUNNERS: Mapping[str, str] = {
     "engine": "engine:Engine",
-    "project-page": "project_page:ProjectPage",
     "resolve": "resolve:Resolve",
     "pip-oldest": "pip:oldest",
     "pip-newest": "pip:newest",

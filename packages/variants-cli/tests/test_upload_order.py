@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pep_variants.choose.abi import supporting
 from pep_variants.choose.ranking import rank
 from pep_variants.formats.reader import read_metadata
-from variants_cli.pictures.machines import read_machines
+from variants_cli.pages.machines import read_machines
 from variants_cli.publishing.upload_order import best_first, merged_order
 
 TEXT = """{

@@ -47,7 +47,7 @@ from ..matrix.projects import (
     with_needed,
 )
 from ..matrix.reading import read_matrix
-from ..pictures.documents import DOCUMENTS, SEVERAL, document, problem_of
+from ..pages.release_page import DOCUMENTS, SEVERAL, document, problem_of
 from .arguments import platform_option, preference_options
 from .index import index
 
@@ -346,8 +346,8 @@ def _document(
         enabled: optional namespaces.
         output: where it goes, None for the terminal.
     """
-    from ..pictures.machines import read_machines
-    from ..pictures.release import examine
+    from ..pages.machines import read_machines
+    from ..pages.release_page import examine
 
     known, machines = read_machines(), read_machines(wanted)
     text = document(

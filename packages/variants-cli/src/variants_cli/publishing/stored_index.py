@@ -25,7 +25,7 @@ from variants_index.pages import read_page as page_of
 from variants_index.pages import read_projects as projects_of
 
 from ..indexing.static_index import HTML_PAGE, JSON_PAGE
-from ..project_pages import render
+from ..pages.project_page import render
 from ..stores.store import Changed, StoreError
 from .errors import Conflict, PublishError, Unfinished
 from .storage_layout import (

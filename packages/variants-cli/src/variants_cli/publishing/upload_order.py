@@ -19,8 +19,7 @@ from pep_variants.model.platform import Platform, Support
 
 from ..indexing.merged import write_merged
 from ..indexing.wheelhouse import VariantFile
-from ..pictures.machines import read_machines
-from ..pictures.provider_order import learn_order
+from ..pages.machines import read_machines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -64,11 +63,11 @@ def best_first(metadata: Metadata) -> tuple[str, ...]:
     Where two machines contradict each other, one of them is wrong for the time of an upload.
     """
     platforms = [machine.platform for machine in read_machines()]
-    order = learn_order(metadata, platforms)
     everything = Platform(
         {
-            namespace: Support({name: order.values[namespace, name] for name in features})
-            for namespace, features in order.features.items()
+            namespace: Support({name: values[::-1] for name, values in used.items()})
+            for namespace in metadata.namespaces
+            if (used := metadata.used_values(namespace))
         }
     )
     ranked = [

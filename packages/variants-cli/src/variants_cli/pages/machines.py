@@ -1,4 +1,4 @@
-"""The machines of a picture: the known ones, and others by facts and platform files."""
+"""The machines on a page: the known ones, and others by facts and platform files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pep_variants.detect.known_machines import BY_NAME
 from pep_variants.detect.machines import load_machine, machine_title, names_file
 from pep_variants.errors import VariantError
 from pep_variants.model.platform import Platform
-from variants_index.platforms import environment_of, platform_of_namespaces
+from variants_index.platforms import environment_of
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,17 @@ class Machine:
     platform: Platform
 
     @cached_property
+    def system(self) -> str:
+        """What it most likely runs, as in `variants_index.platforms`: ``linux-x86_64``."""
+        if self.name.startswith("apple-"):
+            return "macosx-aarch64"
+        has_arm = self.platform.support("aarch64").features
+        return "linux-aarch64" if has_arm else "linux-x86_64"
+
+    @cached_property
     def environment(self) -> dict[str, str]:
-        """Its marker environment (PEP 508): Linux on its family of CPUs."""
-        supported = (ns for ns, support in self.platform.namespaces.items() if support.features)
-        return environment_of(platform_of_namespaces(tuple(sorted(supported))))
+        """Its marker environment (PEP 508)."""
+        return environment_of(self.system)
 
     @cached_property
     def accelerators(self) -> tuple[str, ...]:
@@ -73,5 +80,5 @@ def read_machines(wanted: Sequence[str] = ()) -> tuple[Machine, ...]:
 
 def _matching(text: str) -> dict[str, str]:
     """Return the machines that *text* means, by name."""
-    known = {name: name for name in sorted(BY_NAME) if fnmatchcase(name, text)}
+    known = {name: name for name in BY_NAME if fnmatchcase(name, text)}
     return known or {Path(text).stem if names_file(text) else text: text}

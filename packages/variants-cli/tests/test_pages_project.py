@@ -10,8 +10,9 @@ from html.parser import HTMLParser
 import pytest
 
 from pep_variants import limits
-from variants_cli.project_pages import choice_data, machines, render
-from variants_cli.project_pages.wording import size, sizes
+from pep_variants.detect.known_machines import BY_NAME
+from variants_cli.pages import project_page
+from variants_cli.pages.project_page import render
 from variants_index.pages import Page, PageFile, html_page, read_page
 
 URL = "https://index.example/simple/gpu/"
@@ -137,7 +138,7 @@ class TestText:
             "built for compute capability 9.0",
             "needs x86-64-v3",
             "nothing: fits every machine",
-            "741 MB · 2026-02-03",
+            "741.0 MB · 2026-02-03",
             'yanked: broken "<&',
             "This project is deprecated",
             "Reason: use <other>",
@@ -146,12 +147,13 @@ class TestText:
             assert words in text
 
     def test_best_variant_first(self):
-        labels = re.findall(r"data-label=(\w+)", render(full_page(), document()).decode())
+        body = render(full_page(), document()).decode()
+        labels = re.findall(r'<th class="label" scope="row">(\w+)', body)[:4]
         assert labels == ["cu128", "cu126", "v3", "null"]
 
     def test_newest_version_first(self):
         files = [wheel(version=version) for version in ("1.9", "1.10", "2.0rc1", "0.1")]
-        found = re.findall(r"<h2>([^<]+)</h2>", render(page(*files), {}).decode())
+        found = re.findall(r"<h2>([\d.rc]+)</h2>", render(page(*files), {}).decode())
         assert found == ["2.0rc1", "1.10", "1.9", "0.1"]
 
     @pytest.mark.parametrize(
@@ -176,85 +178,78 @@ class TestText:
         assert "pip install --index-url https://index.example/simple/ gpu" in text_of(body)
 
 
-def data_of(body):
-    found = re.search(rb'<script type="application/json" id="data">(.*?)</script>', body, re.DOTALL)
-    return found and json.loads(found[1])
+class TestMachines:
+    """The table of what the known machines get."""
 
+    def rows(self, given, documents):
+        body = render(given, documents).decode()
+        table = re.search(r'(?s)id="machines".*?</table>', body)
+        cells = re.compile(r'class="soft">([^<]+)</span></td><td[^>]*>([^<]+)</td><td>([^<]+)<')
+        return {name: (gets, why) for name, gets, why in cells.findall(table[0])} if table else {}
 
-class TestScript:
-    def test_only_where_there_is_a_choice(self):
-        body = render(page(wheel(), wheel(version="1.0")), {})
-        assert b"<script" not in body
-        assert b"<noscript" not in body
+    def test_what_the_engine_chooses(self):
+        rows = self.rows(full_page(), document())
+        assert set(rows) == set(BY_NAME)
+        why = "CUDA driver 12.8 or newer, compute capability 9.0"
+        assert rows["h100-zen4"] == ("cu128", why)
+        # The wheel for CUDA 12.6 is yanked.
+        assert rows["rtx-3090-alderlake"][0] == "v3"
+        assert rows["gh200-grace"][0] == "cu128"
+        assert rows["cpu-graviton3"] == ("null", "fits every machine")
 
-    def test_policy_allows_what_is_there(self):
-        body = render(full_page(), document()).decode()
-        policy = html.unescape(re.search(r'Content-Security-Policy" content="([^"]+)"', body)[1])
-        for pattern in (r"(?s)<script>(.*?)</script>", r"(?s)<style>(.*?)</style>"):
-            (content,) = re.findall(pattern, body)
-            digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
-            assert f"'sha256-{digest}'" in policy
-        assert policy.startswith("default-src 'none'")
-        assert "unsafe" not in policy
-        # Neither handlers nor styles in attributes, which the policy would forbid.
-        assert not re.search(r"<[^>]+\s(on[a-z]+|style)=", body.partition("<script")[0])
+    def test_wheels_of_the_machine_alone(self):
+        def tagged(tags, label=""):
+            name = f"gpu-2.0-cp312-cp312-{tags}{f'-{label}' if label else ''}.whl"
+            return PageFile(name, name)
 
-    def test_script_is_no_markup(self):
-        (script,) = re.findall(rb"(?s)<script>(.*?)</script>", render(full_page(), document()))
-        # The parser of uv looks for tags in scripts, too.
-        assert not re.search(rb"<[A-Za-z!/?]", script)
-        assert b"innerHTML" not in script
-        assert len(script) < 30_000
+        listed = full_page().files[6]
+        given = page(
+            tagged("manylinux_2_28_x86_64", "cu128"),
+            tagged("macosx_11_0_arm64"),
+            tagged("win_amd64", "v3"),
+            listed,
+        )
+        rows = self.rows(given, document())
+        assert rows["h100-zen4"][0] == "cu128"
+        assert rows["gh200-grace"][0] == "nothing"
+        assert rows["cpu-zen4"][0] == "nothing"
+        assert rows["apple-m1"][0] == "no variant"
+        rows = self.rows(page(*given.files, PageFile("gpu-2.0.tar.gz", "x")), document())
+        assert rows["gh200-grace"][0] == "no variant"
 
-    def test_files_are_in_the_order_of_the_page(self):
-        body = render(full_page(), document()).decode()
-        (release, older) = data_of(body.encode())["releases"]
-        assert (release["version"], older["version"]) == ("2.0", "1.0")
-        assert release["labels"] == ["cu128", "cu126", "v3", "null", None, None]
-        assert [row for row, *_ in release["files"]] == [0, 1, 2, 3, 4, 5]
-        labels = re.findall(r"data-(?:label|kind)=(\w+)", body)
-        assert labels[:6] == ["cu128", "cu126", "v3", "null", "wheels", "source"]
-
-    def test_python_of_files(self):
-        def fits(requires, name="gpu-2.0-py3-none-any-cu128.whl"):
-            files = (PageFile(name, name, requires_python=requires), wheel("null"))
-            data = data_of(render(page(*files, *full_page().files[-3:-2]), document()))
-            kind = data["releases"][0]["files"][0][1]
-            width = len(data["pythons"])
-            places = data["kinds"][kind][:width]
-            return [p for p, place in zip(data["pythons"], places, strict=True) if place >= 0]
-
-        assert fits(None) == ["3.14", "3.13", "3.12", "3.11", "3.10"]
-        assert fits(">=3.12") == ["3.14", "3.13", "3.12"]
-        assert fits(">=3.12.4,<3.14") == ["3.13", "3.12"]
-        assert fits("nonsense") == fits(None)
-        assert fits(None, "gpu-2.0-cp39-cp39-manylinux_2_28_x86_64-cu128.whl") == ["3.9"]
-        assert fits(None, "gpu-2.0-cp312-abi3-manylinux_2_28_x86_64-cu128.whl") == fits(">=3.12")
-
-    def test_systems_without_files_are_left_out(self):
-        name = "gpu-2.0-cp312-cp312-win_amd64-cu128.whl"
-        data = data_of(render(page(PageFile(name, name), *full_page().files[-3:-2]), document()))
-        assert data["systems"] == [["windows-x86_64", "Windows, x86-64"]]
-
-    def test_late_releases(self):
+    def test_newest_final_version(self):
+        named = {version: document(version) for version in ("2.0", "2.1rc1", "2.2")}
         files = [wheel("cu128"), wheel("cu128", "2.1rc1"), wheel("cu128", "2.2", yanked="")]
-        data = data_of(render(page(*files), document()))
-        late = {release["version"]: release.get("late") for release in data["releases"]}
-        assert late == {"2.2": True, "2.1rc1": True, "2.0": None}
+        files += [PageFile(name, name) for each in named.values() for name in each]
+        documents = {name: data for each in named.values() for name, data in each.items()}
+        assert "Which variant of 2.0 would my" in text_of(render(page(*files), documents))
 
-    def test_problem(self):
-        data = data_of(render(full_page(), {}))
-        assert data["releases"][0]["problem"] == "the index does not say what these variants need"
+    def test_only_where_there_is_a_choice(self):
+        assert self.rows(page(wheel(), wheel(version="1.0")), {}) == {}
+        assert self.rows(full_page(), {}) == {}
 
     def test_same_on_every_machine(self, monkeypatch):
         body = render(full_page(), document())
-        for cache in (choice_data._target, choice_data._place, machines.machine_tree):
-            cache.cache_clear()
+        project_page._known_machines.cache_clear()
         monkeypatch.setattr("platform.machine", lambda: "riscv64")
         monkeypatch.setattr("platform.system", lambda: "Windows")
         monkeypatch.setenv("NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION", "11.8")
         monkeypatch.setenv("AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH", "gfx90a")
         assert render(full_page(), document()) == body
+
+
+class TestPolicy:
+    def test_allows_its_own_style_alone(self):
+        body = render(full_page(), document()).decode()
+        policy = html.unescape(re.search(r'Content-Security-Policy" content="([^"]+)"', body)[1])
+        (style,) = re.findall(r"(?s)<style>(.*?)</style>", body)
+        digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+        assert policy == (
+            f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+        )
+        assert "<script" not in body
+        # Neither handlers nor styles in attributes, which the policy would forbid.
+        assert not re.search(r"<[^>]+\s(on[a-z]+|style)=", body)
 
 
 class TestHostile:
@@ -272,30 +267,5 @@ class TestHostile:
         reader = _Text()
         body = render(given, documents)
         reader.feed(body.decode())
-        scripts = [tag for tag, _ in reader.tags if tag == "script"]
-        assert len(scripts) == [tag for tag, _ in plain.tags].count("script") == 2
-        assert data_of(body)["project"] == "gpu"
-
-
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [
-        (0, "0 bytes"),
-        (999, "999 bytes"),
-        (1000, "1.00 kB"),
-        (12_345, "12.3 kB"),
-        (741_000_000, "741 MB"),
-        (999_499_999, "999 MB"),
-        (999_600_000, "1.00 GB"),
-        (2_134_000_000, "2.13 GB"),
-        (5 * 10**15, "5000 TB"),
-    ],
-)
-def test_size(number, text):
-    assert size(number) == text
-
-
-def test_sizes():
-    assert sizes([]) == ""
-    assert sizes([5000, 5000]) == "5.00 kB"
-    assert sizes([7000, 5000]) == "5.00 kB to 7.00 kB"
+        assert {tag for tag, _ in reader.tags} <= {tag for tag, _ in plain.tags} | {"ul", "li"}
+        assert "script" not in {tag for tag, _ in reader.tags}

@@ -1,0 +1,1 @@
+"""Pages for people: of a build matrix, and of a project on an index."""

@@ -1,0 +1,302 @@
+"""A release of a matrix as people look at it: a page of HTML, Markdown, or a Mermaid chart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from pep_variants.choose.phrases import answered, asked, why_chosen
+from pep_variants.errors import VariantError, shortened
+
+from ..matrix.combination import distinct, metadata_of
+from ..matrix.model import Matrix, Value, Variant
+from .coverage import (
+    FITS,
+    IDLE,
+    NOTHING,
+    NULL,
+    OTHER,
+    Choice,
+    cover,
+    optional_namespaces,
+    why_unchosen,
+)
+from .decision_tree import (
+    MAXIMUM_ARROWS,
+    MAXIMUM_TEXT,
+    NO_VARIANT,
+    Grower,
+    Node,
+    TreeTooLarge,
+    flowchart,
+    is_drawn,
+)
+from .machines import Machine
+from .rendering import rendered
+
+DOCUMENTS = ("html", "markdown", "mermaid")
+"""Names of the formats."""
+
+SEVERAL = ("markdown",)
+"""Formats that can show several releases."""
+
+OUTCOMES = {
+    NOTHING: ("machines without any variant", "Machines that get no variant"),
+    IDLE: ("machines with an accelerator left idle", "Machines whose accelerator is left idle"),
+    NULL: ("machines with the null variant", "Machines that get only the null variant"),
+    OTHER: (
+        "machines with accelerators that the release is not for",
+        "Machines with accelerators that this release is not for",
+    ),
+    FITS: (
+        "machines with a variant for what they have",
+        "Machines with a variant for what they have",
+    ),
+}
+"""What machines get, the worst gap first: with a number, and as a heading."""
+
+_MOST_NAMES = 4
+
+SCOPE = (
+    "What each machine gets, as installers choose, without settings of users. Only variants are "
+    "compared: wheel tags, such as those for Python and the operating system, are not."
+)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What is chosen where some optional namespaces are enabled.
+
+    Attributes:
+        added: the namespace that this adds to those that are enabled anyway; empty for none.
+        choices: what each machine gets.
+        tree: the first question; None if there are too many.
+        problem: why there is no tree, or for which machines it does not hold; mostly empty.
+    """
+
+    added: str
+    choices: tuple[Choice, ...]
+    tree: Node | None
+    problem: str
+
+    @cached_property
+    def labels(self) -> Mapping[str, str | None]:
+        """What machines get, by their names."""
+        return {choice.machine.name: choice.label for choice in self.choices}
+
+    @property
+    def title(self) -> str:
+        """What it is called on pages."""
+        return f"With {self.added} enabled" if self.added else "By default"
+
+    def machines_of(self, label: str) -> str:
+        """Return the machines that get *label*: the first ones, and the number of the others."""
+        names = [name for name, chosen in self.labels.items() if chosen == label]
+        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        return ", ".join(names[:_MOST_NAMES]) + more
+
+
+@dataclass(frozen=True)
+class Release:
+    """A matrix, or a part of one, before the eyes of people.
+
+    Attributes:
+        matrix: the file.
+        variants: those that are shown, one for each label.
+        workloads: without further optional namespaces, then with each of those that there are.
+        unchosen: the variants that no machine gets, whatever is enabled, and why.
+        optional: the namespaces that users have to enable.
+    """
+
+    matrix: Matrix
+    variants: tuple[Variant, ...]
+    workloads: tuple[Workload, ...]
+    unchosen: Mapping[str, str]
+    optional: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """What is released; the name of the file if that does not say."""
+        return self.matrix.title or Path(self.matrix.source).stem
+
+    @cached_property
+    def axes(self) -> list[str]:
+        """The axes that tell the variants apart: with several values, and no Pythons."""
+        return [
+            axis
+            for axis in self.matrix.label
+            if not any(value.is_target for value in self.matrix.axes[axis])
+            and len({variant.values[axis].name for variant in self.variants}) > 1
+        ]
+
+    @cached_property
+    def by_outcome(self) -> Mapping[str, Sequence[Choice]]:
+        """What machines get by default: by `OUTCOMES`, in the order of the variants."""
+        places = {variant.label: place for place, variant in enumerate(self.variants)}
+        choices = sorted(self.workloads[0].choices, key=lambda c: places.get(c.label or "", -1))
+        found = {name: [c for c in choices if c.outcome == name] for name in OUTCOMES}
+        return {name: choices for name, choices in found.items() if choices}
+
+    def used(self, axis: str) -> list[tuple[Value, int]]:
+        """Return the values of *axis* that variants have, with the number of variants."""
+        names = [v.values[axis].name for v in self.variants if axis in v.values]
+        values = self.matrix.axes.get(axis, ())
+        return [(value, names.count(value.name)) for value in values if value.name in names]
+
+    def group_of(self, variant: Variant) -> list[str]:
+        """Return what *variant* has in common with those beside it: all but the last axis."""
+        return [variant.values[axis].name for axis in self.axes[:-1] or self.axes]
+
+    def machines_of(self, label: str) -> str:
+        """Return the machines that get *label*, by default or with which namespace enabled."""
+        default, *others = ((each.added, each.machines_of(label)) for each in self.workloads)
+        return default[1] or "; ".join(f"{added}: {found}" for added, found in others if found)
+
+    def added_for(self, machine: str, label: str) -> list[str]:
+        """Return the optional namespaces each of which gives *machine* the variant *label*."""
+        return [each.added for each in self.workloads[1:] if each.labels[machine] == label]
+
+    def needs(self, of: Value | Variant) -> str:
+        """Return in a few words what machines need; several values are alternatives."""
+        grouped: dict[tuple[str, str], list[str]] = {}
+        for item in of.settings.properties:
+            grouped.setdefault((item.namespace, item.feature), []).append(item.value)
+        parts = []
+        for (namespace, feature), values in grouped.items():
+            texts = dict.fromkeys(answered(namespace, feature, value) for value in values)
+            if namespace in self.optional:
+                parts.append(f"{namespace} enabled")
+            elif len(texts) > 1:
+                parts.append(f"{asked(namespace, feature)} {', '.join(texts)}")
+            else:
+                parts.append(why_chosen({namespace: {feature: tuple(values)}}))
+        return ", ".join(dict.fromkeys(parts))
+
+
+def requires_of(value: Value) -> str:
+    """Return in which combinations a value of an axis is built."""
+    return "; ".join(
+        f"{axis} {', '.join(sorted(map(str, where.versions or ()))) or ' or '.join(where.names)}"
+        for axis, where in value.requires.items()
+    )
+
+
+def build_of(value: Value) -> str:
+    """Return the environment and the flags of a value's builds, in the manner of a shell."""
+    settings = value.settings
+    words = [f"{name}={text}" for name, text in settings.environment.items()]
+    words += [f"{name}+={' '.join(flags)}" for name, flags in settings.flags.items()]
+    words += [f"flags.{name}+={' '.join(flags)}" for name, flags in settings.compiler_flags.items()]
+    return "; ".join(words)
+
+
+def examine(
+    matrix: Matrix,
+    variants: Sequence[Variant],
+    machines: Sequence[Machine],
+    known: Sequence[Machine],
+    enabled: Sequence[str] = (),
+) -> Release:
+    """Return *variants* of *matrix* as *machines* see them.
+
+    Args:
+        matrix: the file.
+        variants: of it, at least one.
+        machines: that variants are chosen for, at least one.
+        known: all machines that show what can be answered to the questions of a decision tree.
+        enabled: optional namespaces that are enabled in any case.
+
+    Raises:
+        VariantError: an enabled namespace that is not an optional one of the matrix.
+        MatrixError: a label or property that the matrix itself rules out.
+    """
+    metadata = metadata_of(matrix, variants)
+    optional = optional_namespaces(metadata)
+    for namespace in enabled:
+        if namespace not in optional:
+            raise VariantError(
+                f"{shortened(namespace)} is not an optional namespace of {matrix.source}; "
+                f"there are: {', '.join(optional) or 'none'}"
+            )
+    grower = Grower(metadata, [machine.platform for machine in (*known, *machines)])
+    workloads = []
+    for added in ("", *(namespace for namespace in optional if namespace not in enabled)):
+        counting = tuple(filter(None, (*enabled, added)))
+        choices = cover(metadata, machines, counting)
+        tree, problem = None, ""
+        try:
+            tree = grower.grow(counting)
+        except TreeTooLarge as error:
+            problem = str(error)
+        else:
+            ends = ((c, tree.end(c.ranking.platform)) for c in choices)
+            if unlike := [c.machine.name for c, end in ends if end != (c.label or NO_VARIANT)]:
+                problem = (
+                    f"Does not hold for {', '.join(unlike)}, which list what they support in "
+                    "another order than other machines."
+                )
+        workloads.append(Workload(added, choices, tree, problem))
+    every = [choice for workload in workloads for choice in workload.choices]
+    never = metadata.variants.keys() - {choice.label for choice in every}
+    unchosen = {
+        variant.label: why_unchosen(variant.label, every, grower.ladders)
+        for variant in variants
+        if variant.label in never
+    }
+    return Release(matrix, distinct(variants), tuple(workloads), unchosen, optional)
+
+
+def document(form: str, releases: Sequence[Release]) -> str:
+    """Return *releases* in the format *form*, one of `DOCUMENTS`.
+
+    Args:
+        form: the format.
+        releases: at least one; exactly one for formats that are not among `SEVERAL`.
+
+    Raises:
+        VariantError: the release cannot be shown in this format.
+    """
+    if form == "mermaid":
+        workload = releases[0].workloads[0]
+        if workload.tree is None:
+            raise VariantError(f"{releases[0].matrix.source}: {workload.problem}")
+        return flowchart(workload.tree)
+    name = "release.html" if form == "html" else "release.md"
+    return rendered(
+        name,
+        releases=releases,
+        release=releases[0],
+        new_values=new_values,
+        requires_of=requires_of,
+        build_of=build_of,
+        flowchart=flowchart,
+        is_drawn=is_drawn,
+        NO_VARIANT=NO_VARIANT,
+        OUTCOMES=OUTCOMES,
+        SCOPE=SCOPE,
+    )
+
+
+def new_values(releases: Sequence[Release]) -> Iterator[tuple[Release, str]]:
+    """Yield each release, and the values of its axes that the one before has not.
+
+    Versions are left out, which documents name anyway.
+    """
+    before = None
+    for release in releases:
+        used = [value.name for axis in release.matrix.axes for value, _ in release.used(axis)]
+        values = [name for name in used if not name[:1].isdigit()]
+        yield release, ", ".join(name for name in values if name not in (before or values))
+        before = values
+
+
+def problem_of(form: str, text: str) -> str:
+    """Return what programs that show *text*, a document, will not do with it; mostly empty."""
+    if form != "mermaid" or is_drawn(text):
+        return ""
+    return (
+        f"Mermaid draws at most {MAXIMUM_ARROWS} arrows and {MAXIMUM_TEXT:,} characters "
+        "by default: select variants with --only, or use --format html"
+    )

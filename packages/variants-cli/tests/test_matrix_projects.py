@@ -113,8 +113,8 @@ def on_top(project):
 def build(variants, tmp_path):
     """Build matrices into one folder."""
 
-    def build(*args, frontend="uv"):
-        options = ("--build", "-o", tmp_path / "dist", "--frontend", frontend, "-j", "2")
+    def build(*args):
+        options = ("--build", "-o", tmp_path / "dist", "-j", "2")
         return variants("matrix", *args, *options)
 
     return build
@@ -134,11 +134,8 @@ def told(path, project):
 
 
 @pytest.mark.parametrize("options", [[], ["--no-isolation"]])
-@pytest.mark.parametrize("frontend", ["uv", "build"])
-def test_each_variant_is_built_against_the_one_that_agrees(
-    base, on_top, build, tmp_path, options, frontend
-):
-    result = build(on_top, base, *options, frontend=frontend)
+def test_each_variant_is_built_against_the_one_that_agrees(base, on_top, build, tmp_path, options):
+    result = build(on_top, base, *options)
     assert result.code == 0, result.err
     dist = tmp_path / "dist"
     for label, cuda, cpu in (
@@ -157,9 +154,8 @@ def test_each_variant_is_built_against_the_one_that_agrees(
 
 
 @pytest.mark.parametrize("options", [[], ["--no-isolation"]])
-@pytest.mark.parametrize("frontend", ["uv", "build"])
 def test_variant_markers_in_what_is_built_against(
-    project, on_top, build, variants, tmp_path, options, frontend
+    project, on_top, build, variants, tmp_path, options
 ):
     """Installers without variants refuse them."""
     marked = [
@@ -168,7 +164,7 @@ def test_variant_markers_in_what_is_built_against(
         "pluggy>=0.1; python_version >= '3' and 'x86_64' not in variant_namespaces",
     ]
     base = project("base", dependencies=marked)
-    result = build(on_top, base, "--only", "v3", *options, frontend=frontend)
+    result = build(on_top, base, "--only", "v3", *options)
     assert result.code == 0, result.err
     found, _ = told(wheel_of(tmp_path / "dist", "ontop", "v3"), "ontop")
     assert found["base"]["cpu"] == "v3"
@@ -234,7 +230,6 @@ def test_wheels_that_are_there(base, project, build, variants, tmp_path):
     there = tmp_path / "artifacts"
     made = variants(
         "matrix", base, "--only", "v3", "--build", "--no-index", "-o", there / "v3",
-        "--frontend", "uv",
     )  # fmt: skip
     assert made.code == 0, made.err
     top = project("ontop", "1", ["base"], 'after.base = { matrix = "../base/matrix.toml" }')

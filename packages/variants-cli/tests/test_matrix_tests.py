@@ -91,7 +91,7 @@ def build(project, variants, tmp_path):
         (project / "matrix.toml").write_text(MATRIX + table)
         return variants(
             *("matrix", project / "matrix.toml", "--build", "--no-isolation", "--no-index"),
-            *("--frontend", "build", "-o", tmp_path / "dist"),
+            *("-o", tmp_path / "dist"),
             *(word for label in only for word in ("--only", label)),
             *options,
         )

@@ -163,15 +163,15 @@ def test_attestations_are_told(tmp_path, build_wheel, variants):
 
 WRONG = {
     "not valid TOML": "a b",
-    "typo: is not a recipe key": "typo = 1\n[[wheel]]\nfiles=['*']\n",
+    "unknown key 'typo'": "typo = 1\n[[wheel]]\nfiles=['*']\n",
     "list wheels": "",
     "wheel[0].files: name the wheels": "[[wheel]]\nlabel = 'x'\n",
-    "wheel[0].files: 'x': must be a list of strings": "[[wheel]]\nfiles = 'x'\n",
-    "wheel[0].label: 'X-1': must match": "[[wheel]]\nfiles = ['*']\nlabel = 'X-1'\n",
+    "wheel[0].files: expected a list of strings, found 'x'": "[[wheel]]\nfiles = 'x'\n",
+    "wheel[0].label: 'X-1' must match": "[[wheel]]\nfiles = ['*']\nlabel = 'X-1'\n",
     "wheel[0].properties": "[[wheel]]\nfiles = ['*']\nlabel = 'x'\nproperties = ['a::b']\n",
     "a wheel with properties needs a label": "[[wheel]]\nfiles = ['*']\n"
     "properties = ['nvidia :: b :: c']\n",
-    "'-': is not a valid project name": "project.name = '-'\n[[wheel]]\nfiles = ['*']\n",
+    "'-' is not a valid project name": "project.name = '-'\n[[wheel]]\nfiles = ['*']\n",
     "must be true or false": "project.drop-local-version = 1\n[[wheel]]\nfiles = ['*']\n",
     "must not have line breaks": 'dependencies.add = ["a\\nName: b"]\n[[wheel]]\nfiles = ["*"]\n',
     "not a valid requirement": "dependencies.add = ['a b']\n[[wheel]]\nfiles = ['*']\n",

@@ -140,4 +140,4 @@ def test_recipe(tmp_path, variants):
     path.write_text(path.read_text() + "oops = 1\n")
     result = variants("validate", path, "--json")
     assert codes(result) == ["invalid-recipe"]
-    assert "wheel[0].oops" in result.json["findings"][0]["message"]
+    assert "wheel[0]: unknown key 'oops'" in result.json["findings"][0]["message"]

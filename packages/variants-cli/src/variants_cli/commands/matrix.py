@@ -34,7 +34,6 @@ from ..matrix.building import (
     unrelated_wheels,
 )
 from ..matrix.combination import combine, grouped, read_share, select, share
-from ..matrix.frontends import AUTO, FRONTENDS, find_frontend
 from ..matrix.model import BuildError, Variant
 from ..matrix.output import LIMITS, TEXTS, counts
 from ..matrix.projects import (
@@ -157,13 +156,6 @@ def _share(
     help="Number of parallel builds.",
 )
 @click.option(
-    "--frontend",
-    type=click.Choice([AUTO, *FRONTENDS]),
-    default=AUTO,
-    show_default=True,
-    help="Build frontend; 'auto' is uv if it is installed.",
-)
-@click.option(
     "--isolation/--no-isolation",
     default=True,
     show_default=True,
@@ -193,7 +185,6 @@ def matrix(
     output: Path | None,
     source: Path | None,
     jobs: int,
-    frontend: str,
     isolation: bool,
     against: Path | None,
     fresh: bool,
@@ -238,8 +229,7 @@ def matrix(
     }
     if build:
         target = output or Path("dist")
-        tool = find_frontend(frontend)
-        plan = Plan(projects[0].matrix, target, tool, isolation, jobs, fresh)
+        plan = Plan(projects[0].matrix, target, isolation, jobs, fresh)
         _build_projects(projects, chosen, plan, against)
         if indexed:
             index.main([str(target)], prog_name="variants index", standalone_mode=False)
@@ -450,7 +440,7 @@ def _build(plan: Plan, chosen: Sequence[Variant], variants: Sequence[Variant]) -
     at_once = parallel_builds(plan.jobs, plan.matrix.build.memory)
     if at_once < min(plan.jobs, len(here)):
         note(f"building {at_once} at a time, as the memory is not enough for {plan.jobs} builds")
-    note(f"building with {plan.frontend} from {plan.matrix.build.source}")
+    note(f"building with uv from {plan.matrix.build.source}")
     built: list[Built] = []
     failed: list[Failed] = []
     with locked(plan):

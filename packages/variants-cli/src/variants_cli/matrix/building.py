@@ -59,7 +59,6 @@ class Plan:
     Attributes:
         matrix: the matrix.
         output: folder for the wheels.
-        frontend: one of `frontends.FRONTENDS`.
         isolated: build in isolated environments.
         jobs: number of parallel builds.
         fresh: rebuild wheels that are up to date.
@@ -69,7 +68,6 @@ class Plan:
 
     matrix: Matrix
     output: Path
-    frontend: str
     isolated: bool = True
     jobs: int = 1
     fresh: bool = False
@@ -233,7 +231,7 @@ def make_sdist(plan: Plan) -> Path:
     with tempfile.TemporaryDirectory(prefix="tree-", dir=plan.folder) as folder:
         constraints, environment = _foundation(plan, wheels, Path(folder), os.environ)
         line = command(
-            plan.frontend, "sdist", source.resolve(), target, {},
+            "sdist", source.resolve(), target, {},
             isolated=plan.isolated, constraints=constraints,
         )  # fmt: skip
         log = plan.folder / "sdist.log"
@@ -274,7 +272,7 @@ class _Build:
         plan, settings = self._plan, variant.settings
         variant_json = write_description(metadata_of(plan.matrix, [variant]), None)
         metadata = hashlib.sha256(variant_json).hexdigest()
-        interpreter = find_interpreter(variant.python, plan.frontend)
+        interpreter = find_interpreter(variant.python)
         own = dict(settings.environment)
         for name, words in settings.flags.items():
             own[name] = " ".join([*filter(None, [os.environ.get(name, "")]), *words])
@@ -284,7 +282,7 @@ class _Build:
         )  # fmt: skip
         against = plan.against.get(variant.name, ())
         inputs = fingerprint(
-            [self._source, own, settings.config_settings, plan.frontend, plan.isolated,
+            [self._source, own, settings.config_settings, plan.isolated,
              interpreter.version, interpreter.platform, interpreter.machine,
              [file_digest(wheel) for wheel in against]]
         )  # fmt: skip
@@ -309,7 +307,7 @@ class _Build:
             _remove_kept(plan, variant)
             tree, target = unpack(self._sdist, folder / "source"), folder / "wheel"
             line = command(
-                plan.frontend, "wheel", tree, target, settings.config_settings,
+                "wheel", tree, target, settings.config_settings,
                 isolated=plan.isolated, python=interpreter.executable, constraints=constraints,
             )  # fmt: skip
             self._runner.run(line, log, environment, variant.name)
@@ -400,7 +398,7 @@ class _Build:
         requires = dict.fromkeys(text for test in tests for text in test.requires)
         environment = make_environment(
             folder / "environment",
-            find_interpreter(variant.python, self._plan.frontend).executable,
+            find_interpreter(variant.python).executable,
             [str(_plain(wheel, folder)), *requires],
             constraints,
             self._runner,
@@ -477,9 +475,6 @@ def _foundation(
     path = target / "constraints.txt"
     lines = [f"{parse_filename(wheel.name).name} @ {wheel.absolute().as_uri()}" for wheel in plain]
     path.write_text("\n".join([*lines, ""]), encoding="utf-8")
-    for name in ("PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT"):  # pip splits these at spaces
-        words = filter(None, [environ.get(name, ""), path.absolute().as_uri()])
-        environment[name] = " ".join(words)
     return path, environment
 
 

@@ -17,7 +17,8 @@ from pep_variants.model.metadata import Metadata
 from pep_variants.model.property import Properties, Property
 
 from ..description import add_variant
-from .model import Matrix, MatrixError, Override, Settings, Value, Variant, Where
+from ..tables import TableError
+from .model import Matrix, Override, Settings, Value, Variant, Where
 from .targets import is_built_for
 
 T = TypeVar("T")
@@ -30,7 +31,7 @@ def combine(matrix: Matrix) -> tuple[Variant, ...]:
     """Return the variants of *matrix*: values in their order, the last axis changing fastest.
 
     Raises:
-        MatrixError: there are none, two values contradict each other, or two variants have one
+        TableError: there are none, two values contradict each other, or two variants have one
             label and differ in more than Python and platform.
     """
     variants: dict[str, Variant] = {}
@@ -40,14 +41,14 @@ def combine(matrix: Matrix) -> tuple[Variant, ...]:
         _check_same_properties(matrix, variant, first.setdefault(variant.label, variant))
         other = variants.setdefault(variant.name, variant)
         if other is not variant:
-            raise MatrixError(
+            raise TableError(
                 matrix.source,
                 "label",
                 f"{_named(other.values)} and {_named(chosen)} both have the label "
                 f"{variant.label!r}: give their values different parts, or exclude one",
             )
     if not variants:
-        raise MatrixError(
+        raise TableError(
             matrix.source, "axes", "no combination remains: check 'requires' and 'exclude'"
         )
     return tuple(variants.values())
@@ -104,14 +105,14 @@ def metadata_of(matrix: Matrix, variants: Iterable[Variant]) -> Metadata:
     """Return the metadata of *variants*.
 
     Raises:
-        MatrixError: a label or property that the project rules out.
+        TableError: a label or property that the project rules out.
     """
     listed: dict[str, Properties] = {}
     for variant in distinct(variants):
         try:
             found = add_variant(matrix.project, variant.label, variant.settings.properties)
         except VariantError as error:
-            raise MatrixError(matrix.source, _named(variant.values), str(error)) from None
+            raise TableError(matrix.source, _named(variant.values), str(error)) from None
         listed.update(found.variants)
     return replace(matrix.project, variants=listed)
 
@@ -126,7 +127,7 @@ def _check_same_properties(matrix: Matrix, variant: Variant, first: Variant) -> 
     if set(variant.settings.properties) == set(first.settings.properties):
         return
     differing = set(variant.settings.properties) ^ set(first.settings.properties)
-    raise MatrixError(
+    raise TableError(
         matrix.source,
         "properties",
         f"{_named(first.values)} and {_named(variant.values)} both have the label "
@@ -166,7 +167,7 @@ def _variant(matrix: Matrix, values: Mapping[str, Value]) -> Variant:
     for override in overrides:
         label = override.label or label
     if not label:
-        raise MatrixError(
+        raise TableError(
             matrix.source,
             "label",
             f"{_named(values)} has an empty label: give one of these values a label",
@@ -188,7 +189,7 @@ def _settings(
         for axis, settings in given.items():
             for name, item in get(settings).items():
                 if name in found and name not in settled and found[name] != item:
-                    raise MatrixError(
+                    raise TableError(
                         matrix.source,
                         _named(values),
                         f"{what}: axes {giver[name]!r} and {axis!r} both set {name!r}: "
@@ -209,7 +210,7 @@ def _settings(
     for name in {name for settings in last for name in settings.environment}:
         flags.pop(name, None)  # replaced as a whole
     if both := sorted(environment.keys() & flags.keys()):
-        raise MatrixError(
+        raise TableError(
             matrix.source,
             _named(values),
             f"{both[0]} is set by one value and appended to by another: use lists in both",

@@ -1,4 +1,4 @@
-"""The programs that builds run: frontends (PEP 517), interpreters, environments for tests."""
+"""The programs that builds run: uv, which builds and makes environments, and interpreters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import subprocess
 import sys
 import sysconfig
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,11 +20,7 @@ from pathlib import Path
 from .model import BuildError
 from .targets import Python
 
-UV, AUTO = "uv", "auto"
-FRONTENDS = (UV, "build")
-
 _SHOWN_LINES = 12
-_FETCH_SECONDS = 1800
 _HIDDEN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_TARGET", "PIP_PREFIX", "PIP_USER")
 _QUERY = """
 import json, platform, sys, sysconfig
@@ -67,21 +63,14 @@ RUNNING = Interpreter(
 """The interpreter of this process."""
 
 
-def find_uv() -> str | None:
-    """Return the path of uv, None if it is not installed."""
+def find_uv() -> str:
+    """Return the path of uv, its name if it is not installed."""
     # Prefer the one in the current environment.
-    return shutil.which("uv", path=str(Path(sys.executable).parent)) or shutil.which("uv")
-
-
-def find_frontend(name: str) -> str:
-    """Return the frontend *name*; for `AUTO`, uv if it is installed, because it is faster."""
-    if name == AUTO:
-        return UV if find_uv() else "build"
-    return name
+    own = shutil.which("uv", path=str(Path(sys.executable).parent))
+    return own or shutil.which("uv") or "uv"
 
 
 def command(
-    frontend: str,
     kind: str,
     source: Path,
     target: Path,
@@ -91,39 +80,31 @@ def command(
     python: str = sys.executable,
     constraints: Path | None = None,
 ) -> list[str]:
-    """Return the command line that builds *source*.
+    """Return the command line that builds *source* (PEP 517).
 
     Args:
-        frontend: one of `FRONTENDS`.
         kind: ``wheel`` or ``sdist``.
         source: the source tree.
         target: the folder that gets the result.
         config_settings: for the build backend.
         isolated: build in an isolated environment.
         python: the interpreter to build with, by default the running one.
-        constraints: file with constraints on what an isolated environment gets; `build` takes
-            pip's variables instead.
+        constraints: file with constraints on what an isolated environment gets.
     """
-    if frontend == UV:
-        line = [find_uv() or UV, "build", "--python", python, "--out-dir", str(target)]
-        line += [] if isolated else ["--no-build-isolation"]
-        line += ["--build-constraints", str(constraints)] if constraints is not None else []
-    else:
-        line = [python, "-m", "build", "--outdir", str(target)]
-        # Like uv, without checking the installed dependencies.
-        line += [] if isolated else ["--no-isolation", "--skip-dependency-check"]
+    line = [find_uv(), "build", f"--{kind}", "--python", python, "--out-dir", str(target)]
+    line += [] if isolated else ["--no-build-isolation"]
+    line += ["--build-constraints", str(constraints)] if constraints is not None else []
     settings = (f"-C{key}={text}" for key, texts in config_settings.items() for text in texts)
-    return [*line, f"--{kind}", *settings, str(source)]
+    return [*line, *settings, str(source)]
 
 
 # Interpreters.
 
 
-def find_interpreter(python: Python | None, frontend: str) -> Interpreter:
+def find_interpreter(python: Python | None) -> Interpreter:
     """Return the interpreter for *python*, the running one for None.
 
-    The running one is used if it fits, then what uv finds, then a program on the path. uv as the
-    frontend fetches one that is missing.
+    The running one is used if it fits, then what uv finds or fetches.
 
     Raises:
         BuildError: there is none.
@@ -131,52 +112,31 @@ def find_interpreter(python: Python | None, frontend: str) -> Interpreter:
     if python is None:
         return RUNNING
     with _LOCK:  # what many builds want is looked for once
-        found, problem = _found(python, frontend)
+        found, problem = _found(python)
     if found is None:
-        raise BuildError(problem)
+        raise BuildError(
+            f"{python} is not on this machine, and uv could not fetch it ({problem}): install it"
+        )
     return found
 
 
 @lru_cache(maxsize=64)
-def _found(python: Python, frontend: str) -> tuple[Interpreter | None, str]:
+def _found(python: Python) -> tuple[Interpreter | None, str]:
     """Return the interpreter, or None and why there is none."""
-    for program in _candidates(python):
-        found = _queried(program, python)
-        if found is not None:
-            return found, ""
-    install = f"install it (the program {python.program})"
-    if frontend != UV:
-        return (
-            None,
-            f"{python} is not on this machine: {install}, or use --frontend uv, which fetches it",
-        )
-    uv = find_uv()
-    if uv is None:
-        return None, f"{python} is not on this machine, and neither is uv: {install}"
-    fetched = subprocess.run(
-        [uv, "python", "install", "--no-bin", python.request],
-        capture_output=True, text=True, check=False, timeout=_FETCH_SECONDS,
-    )  # fmt: skip
-    program = _output([uv, "python", "find", "--no-project", python.request])
-    lines = fetched.stderr.strip().splitlines() or [f"exit code {fetched.returncode}"]
-    problem = f"and uv could not fetch it ({lines[-1].strip()}): {install}"
-    return _queried(program, python), f"{python} is not on this machine, {problem}"
-
-
-def _candidates(python: Python) -> Iterator[str]:
-    yield sys.executable
-    uv = find_uv()
-    if uv is not None:
-        yield _output([uv, "python", "find", "--no-project", python.request])
-    # The first one on the path may be pyenv's, which is no Python unless it is chosen.
-    for folder in os.get_exec_path():
-        yield shutil.which(python.program, path=folder) or ""
+    find = [find_uv(), "python", "find", "--no-project", python.request]
+    fetch = [find_uv(), "python", "install", "--no-bin", python.request]
+    problem = ""
+    found = _queried(sys.executable, python) or _queried(_output(find)[0], python)
+    if found is None:
+        problem = _output(fetch)[1]
+        found = _queried(_output(find)[0], python)
+    return found, problem
 
 
 def _queried(program: str, python: Python) -> Interpreter | None:
     """Return the facts of the interpreter *program*, None if it is not *python*."""
     try:
-        answer = json.loads(_output([program, "-c", _QUERY]) if program else "")
+        answer = json.loads(_output([program, "-c", _QUERY])[0])
         *facts, implementation, version, free_threaded = answer
         own = Python({"cpython": "cp", "pypy": "pp"}[implementation], tuple(version), free_threaded)
     except (ValueError, KeyError, TypeError):  # no output, or no Python that we know
@@ -184,15 +144,16 @@ def _queried(program: str, python: Python) -> Interpreter | None:
     return Interpreter(*facts) if own == python else None
 
 
-def _output(line: list[str]) -> str:
-    """Return what the command prints, without white space at the end; empty where it fails."""
+def _output(line: list[str]) -> tuple[str, str]:
+    """Return what the command prints, or nothing and the last line of why it fails."""
     try:
-        done = subprocess.run(
-            line, capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+        done = subprocess.run(line, capture_output=True, text=True, check=True, timeout=1800)
+    except subprocess.CalledProcessError as error:
+        lines = error.stderr.strip().splitlines()
+        return "", lines[-1].strip() if lines else f"exit code {error.returncode}"
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return "", str(error)
+    return done.stdout.strip(), ""
 
 
 # Environments.
@@ -223,17 +184,13 @@ def make_environment(
     """
     programs = folder / ("Scripts" if sys.platform == "win32" else "bin")
     program = str(programs / ("python.exe" if sys.platform == "win32" else "python"))
-    uv = find_uv()
-    if uv is not None:
-        lines = [[uv, "venv", "--quiet", "--python", python, str(folder)]]
-        install = [uv, "pip", "install", "--quiet", "--python", program]
-    else:
-        lines = [[python, "-m", "venv", str(folder)]]
-        install = [program, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    options = ["--constraint", str(constraints)] if constraints is not None else []
     variables = {name: text for name, text in os.environ.items() if name not in _HIDDEN}
-    for line in (*lines, [*install, *options, *requirements]):
-        runner.run(line, log, variables, what, "install uv or pip")
+    options = ["--constraint", str(constraints)] if constraints is not None else []
+    for line in (
+        ["venv", "--python", python, str(folder)],
+        ["pip", "install", "--python", program, *options, *requirements],
+    ):
+        runner.run([find_uv(), *line, "--quiet"], log, variables, what)
     path = os.pathsep.join([str(programs), variables.get("PATH", os.defpath)])
     return {**variables, "PATH": path, "VIRTUAL_ENV": str(folder)}
 
@@ -254,7 +211,7 @@ class Runner:
         log: Path,
         environment: Mapping[str, str],
         what: str,
-        otherwise: str = "choose another --frontend",
+        otherwise: str = "name its folder in PATH",
         folder: Path | None = None,
     ) -> None:
         """Run the command *line*.

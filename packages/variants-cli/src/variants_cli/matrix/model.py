@@ -11,27 +11,11 @@ from packaging.markers import Marker
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from pep_variants.errors import VariantError, redacted
+from pep_variants.errors import VariantError
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.property import Property
 
 from .targets import Platform, Python
-
-
-class MatrixError(VariantError):
-    """A matrix file that cannot be used.
-
-    Attributes:
-        source: the file.
-        path: place inside it, e.g. ``axes.gpu.sm90.requires``; empty for the whole file.
-        problem: what is wrong, with the value and what to do.
-    """
-
-    def __init__(self, source: str, path: str, problem: str) -> None:
-        self.source = redacted(source)
-        self.path = path
-        self.problem = problem
-        super().__init__(": ".join(part for part in (self.source, path, problem) if part))
 
 
 class BuildError(VariantError):

@@ -18,8 +18,9 @@ from pep_variants.model.filename import parse_filename
 from pep_variants.model.label import NULL_LABEL
 from pep_variants.model.property import ABI_DEPENDENCY, Property
 
+from ..tables import TableError
 from .combination import combine, select
-from .model import After, BuildError, Matrix, MatrixError, Variant
+from .model import After, BuildError, Matrix, Value, Variant
 from .reading import read_matrix
 from .source import build_requires, read_pyproject, table_of
 from .targets import is_built_for
@@ -55,7 +56,7 @@ def read_projects(files: Sequence[Path]) -> tuple[Project, ...]:
     """Read the matrix *files* and those that they name, and return the projects in build order.
 
     Raises:
-        MatrixError: one of them is not valid, has no name, needs itself in a circle, or a project
+        TableError: one of them is not valid, has no name, needs itself in a circle, or a project
             that no file is of; or a variant agrees with none or several of the other project.
         OSError: a file cannot be read.
     """
@@ -66,7 +67,7 @@ def read_projects(files: Sequence[Path]) -> tuple[Project, ...]:
         matrix = read_matrix(path)
         name = _name(matrix)
         if not name and (len(files) > 1 or not is_target):
-            raise MatrixError(
+            raise TableError(
                 matrix.source,
                 "project",
                 "the name of the project is not known: add it, or name a source that has it in "
@@ -74,7 +75,7 @@ def read_projects(files: Sequence[Path]) -> tuple[Project, ...]:
             )
         if name in found:
             if is_target:
-                raise MatrixError(
+                raise TableError(
                     matrix.source,
                     "project",
                     f"{name!r} is that of {found[name].matrix.source}, too: name one file of each "
@@ -137,7 +138,7 @@ def _order(projects: Mapping[str, Project]) -> list[str]:
     for project in projects.values():
         for after in project.matrix.build.after:
             if after.project not in projects:
-                raise MatrixError(
+                raise TableError(
                     project.matrix.source,
                     "build.after",
                     f"{after.project!r} is the project of none of the files: name its matrix file, "
@@ -151,7 +152,7 @@ def _order(projects: Mapping[str, Project]) -> list[str]:
         return list(TopologicalSorter(graph).static_order())
     except CycleError as error:
         circle = list(reversed(error.args[1]))
-        raise MatrixError(
+        raise TableError(
             projects[circle[0]].matrix.source,
             "build.after",
             f"the projects need each other in a circle: {' after '.join(circle)}",
@@ -159,58 +160,54 @@ def _order(projects: Mapping[str, Project]) -> list[str]:
 
 
 def _agreeing(own: Project, after: After, other: Project) -> dict[str, Variant]:
-    """Return the variant of *other* that each variant of *own* is built against, by name."""
+    """Return the variant of *other* that each variant of *own* is built against, by name.
+
+    The axes that both have agree, or those of *after*; and Python and platform. Of several
+    variants, the one is taken that agrees in most axes.
+    """
     path = f"build.after.{after.project}"
     common = [axis for axis in own.matrix.axes if axis in other.matrix.axes]
-    axes = list(after.axes) if after.axes is not None else common
+    axes = common if after.axes is None else list(after.axes)
     for axis in axes:
         if axis not in common:
-            raise MatrixError(
-                own.matrix.source,
-                f"{path}.axes",
-                f"{axis!r} is not an axis of both; those are {', '.join(common) or 'none'}",
-            )
-    targets = [
-        key
-        for key in ("python", "platform")
-        if all(getattr(p.variants[0], key) is not None for p in (own, other))
-    ]
+            problem = f"{axis!r} is not an axis of both; those are {', '.join(common) or 'none'}"
+            raise TableError(own.matrix.source, f"{path}.axes", problem)
 
-    def key_of(variant: Variant) -> tuple[object, ...]:
-        return (
-            *(variant.values[axis].name for axis in axes if not variant.values[axis].is_target),
-            *(getattr(variant, key) for key in targets),
-        )
-
-    groups: dict[tuple[object, ...], list[Variant]] = {}
-    for variant in other.variants:
-        groups.setdefault(key_of(variant), []).append(variant)
-
-    def agreement(variant: Variant, candidate: Variant) -> int:
-        return sum(variant.values[axis].name == candidate.values[axis].name for axis in common)
+    def target_of(variant: Variant, others: Variant) -> tuple[object, object]:
+        """Return Python and platform, without what the others do not say."""
+        return others.python and variant.python, others.platform and variant.platform
 
     found = {}
-    what = ", ".join(dict.fromkeys((*axes, *targets))) or "anything"
+    sample, own_sample = other.variants[0], own.variants[0]
+    groups: dict[object, list[Variant]] = {}
+    for candidate in other.variants:
+        names = tuple(candidate.values[a].name for a in axes if not candidate.values[a].is_target)
+        groups.setdefault((names, target_of(candidate, own_sample)), []).append(candidate)
     for variant in own.variants:
-        candidates = groups.get(key_of(variant), [])
+        names = tuple(variant.values[a].name for a in axes if not variant.values[a].is_target)
+        candidates = groups.get((names, target_of(variant, sample)), [])
         if not candidates:
-            raise MatrixError(
+            raise TableError(
                 own.matrix.source,
                 path,
-                f"no variant of {other.name} agrees with {variant.name} in {what}: exclude it, or "
-                f"let fewer axes agree with {path}.axes",
+                f"no variant of {other.name} agrees with {variant.name} in "
+                f"{', '.join(axes) or 'anything'}: exclude it, or let fewer axes agree with "
+                f"{path}.axes",
             )
         if len(candidates) > 1 and after.axes is None:
             some = [v.name for v in candidates[:4]] + ["…"] * (len(candidates) > 4)
-            raise MatrixError(
+            raise TableError(
                 own.matrix.source,
                 path,
-                f"{len(candidates)} variants of {other.name} agree with {variant.name} in {what} "
-                f"({', '.join(some)}): give both files the same axes, or set {path}.axes, and "
-                "the one that agrees most is taken",
+                f"{len(candidates)} variants of {other.name} agree with {variant.name} in "
+                f"{', '.join(axes) or 'anything'} ({', '.join(some)}): give both files the same "
+                f"axes, or set {path}.axes, and the one that agrees most is taken",
             )
-        # The first one of those that agree in most axes.
-        found[variant.name] = max(candidates, key=lambda other: agreement(variant, other))
+
+        def agreement(candidate: Variant, values: Mapping[str, Value] = variant.values) -> int:
+            return sum(values[axis].name == candidate.values[axis].name for axis in common)
+
+        found[variant.name] = max(candidates, key=agreement)
     return found
 
 

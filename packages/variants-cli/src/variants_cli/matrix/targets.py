@@ -63,13 +63,6 @@ class Python:
         name = "cpython" if self.implementation == "cp" else "pypy"
         return f"{name}@{major}.{minor}{'+freethreaded' if self.free_threaded else ''}"
 
-    @property
-    def program(self) -> str:
-        """The name of its program where systems have several."""
-        major, minor = self.version
-        name = "python" if self.implementation == "cp" else "pypy"
-        return f"{name}{major}.{minor}{'t' * self.free_threaded}"
-
     def fits(self, tag: Tag) -> bool:
         """Return whether a wheel with *tag* can have been built with it, and runs on it."""
         major, minor = self.version

@@ -13,10 +13,10 @@ nothing satisfies, filed under the pinned one. Thereby it shows up among the cau
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pep_variants.choose.abi import AbiDependency
-from pep_variants.frozen import dataclass
 
 from .state import ResolutionState
 

@@ -15,9 +15,9 @@ version changes: a newer version goes before an older one that agrees better.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Protocol
 
-from pep_variants.frozen import dataclass
 from pep_variants.model.label import NULL_LABEL
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.property import Features

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from pep_variants.choose.displaced import (
@@ -15,7 +16,6 @@ from pep_variants.choose.displaced import (
 )
 from pep_variants.choose.preferences import Preferences
 from pep_variants.choose.selection import Selection, select
-from pep_variants.frozen import dataclass
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.platform import Platform
 

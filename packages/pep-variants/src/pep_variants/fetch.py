@@ -6,11 +6,10 @@ Nothing in here opens a connection: a client with any HTTP library makes the req
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import IO, TYPE_CHECKING, Protocol, TypeAlias
 
-from .frozen import dataclass
 from .limits import DOCUMENT_BYTES, INSPECTED_WHEEL_BYTES
 
 if TYPE_CHECKING:

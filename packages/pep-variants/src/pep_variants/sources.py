@@ -12,11 +12,11 @@ import math
 import os
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from .errors import redacted, without_userinfo
-from .frozen import dataclass
 from .urls import is_local, local_path
 
 FIRST_INDEX = "first-index"

@@ -18,8 +18,7 @@ from cpu_machines import TARGETS, replace_file, write_tool
 
 from pep_variants.detect.attempts import recorded
 from pep_variants.detect.providers.aarch64 import AArch64Provider
-from pep_variants.detect.providers.cpu import detected_cpu
-from pep_variants.detect.providers.cpu_cache import Cpu
+from pep_variants.detect.providers.cpu import Cpu, detected_cpu
 from pep_variants.detect.providers.x86_64 import X8664Provider
 from pep_variants.model.platform import Fact
 from pep_variants.model.property import NAME, VALUE

@@ -6,7 +6,7 @@ Nothing is fetched here: a client passes in what fetches a URL.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 
@@ -17,7 +17,6 @@ from ..choose.preferences import (
     is_catalog_path,
 )
 from ..errors import CatalogError
-from ..frozen import dataclass
 from .model import CatalogProject
 from .store import Catalog, open_catalog, read_catalog
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,7 +13,6 @@ from packaging.utils import canonicalize_name
 
 from ..errors import CatalogError, shortened
 from ..files import read_regular
-from ..frozen import dataclass
 from ..limits import CATALOG_BYTES, CATALOG_ENTRY_BYTES, CATALOG_PROJECTS, json_values
 from .model import CatalogProject
 from .reader import FORMAT_VERSION, entry_from_tree, read_entry

@@ -10,14 +10,13 @@ supported (see `supporting`), and the resolver sees to it that candidates go tog
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from ..frozen import dataclass
 from ..model.filename import read_version
 from ..model.property import ABI_DEPENDENCY
 from ..patterns import pattern

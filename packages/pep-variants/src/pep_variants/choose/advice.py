@@ -5,9 +5,9 @@ Nothing is decided here: the `Selection` of the installed version is compared wi
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from ..frozen import dataclass
 from .explanation import why_not
 from .phrases import why_chosen
 from .selection import Selection

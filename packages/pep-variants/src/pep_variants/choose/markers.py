@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 from ..errors import InvalidMarker, redacted, shortened
-from ..frozen import dataclass
 from ..limits import MARKER_NESTING
 from ..model.property import Properties, iter_properties
 from ..patterns import pattern

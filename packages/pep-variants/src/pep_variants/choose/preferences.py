@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sized
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ..errors import InvalidLabel, InvalidProperty, PreferenceError, printable, redacted, shortened
 from ..formats import toml
-from ..frozen import dataclass
 from ..limits import SETTINGS_VALUES
 from ..model.label import check_label
 from ..model.property import NAME, VALUE, Features, Selector

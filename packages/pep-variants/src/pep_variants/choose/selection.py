@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ..errors import InconsistentMetadata, InvalidWheelFilename, NoSuchVariant, VariantError
 from ..formats.merging import merge
-from ..frozen import dataclass
 from ..model.filename import parse_filename
 from ..model.label import split_label
 from ..model.metadata import Metadata

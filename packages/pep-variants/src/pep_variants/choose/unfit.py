@@ -6,9 +6,9 @@ The line about a newer version that was passed over, and the error where no vers
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..frozen import dataclass
 from ..model.metadata import natural
 from .comparison import (
     joined_labels,

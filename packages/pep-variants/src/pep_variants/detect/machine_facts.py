@@ -24,7 +24,7 @@ from .answers import ask_known
 from .providers import amd, ascend, intel, nvidia
 from .providers.aarch64 import AArch64Provider
 from .providers.base import Provider
-from .providers.cpu_cache import Cpu
+from .providers.cpu import Cpu
 from .providers.x86_64 import X8664Provider
 from .registry import BUILTIN_NAMESPACES, KnownProvider
 

@@ -7,9 +7,9 @@ The engine runs no plugin itself: a client that allows them passes a `PluginRunn
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
-from ..frozen import dataclass
 from ..model.metadata import ProviderInfo
 from ..model.property import Features
 

@@ -8,10 +8,10 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from ..frozen import dataclass
 from ..limits import PLUGIN_ANSWER_BYTES, PLUGIN_NOISE_BYTES
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ Nothing is fetched. Evaluating markers of lock files needs `packaging` 25.0 or n
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..choose.abi import abi_dependencies, supporting
@@ -20,7 +21,6 @@ from ..choose.preferences import Preferences, unique
 from ..choose.rejections import why_this
 from ..choose.selection import File, Selection, missing_variant, select
 from ..errors import InvalidMarker, LockError, MetadataError, shortened
-from ..frozen import dataclass
 from .table import read_table
 from .wheels import KEY, Table, filename_of, labels_of, plainly_named, unlabelled
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 
 from packaging.tags import Tag
@@ -22,7 +23,6 @@ from packaging.utils import InvalidWheelFilename as _PackagingInvalidWheelFilena
 from packaging.version import Version
 
 from ..errors import InvalidWheelFilename, shortened
-from ..frozen import dataclass
 from ..limits import FILENAME_CHARACTERS, FILENAME_TAGS
 from .label import LABEL, METADATA_SUFFIX, split_label
 

@@ -6,9 +6,9 @@ One table instead of one reader per generation: what differs between them are a 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from ..errors import VariantError, shortened
-from ..frozen import dataclass
 from ..patterns import pattern
 
 _BASE = "https://variants-schema.wheelnext.dev/"

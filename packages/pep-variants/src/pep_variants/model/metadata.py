@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from ..errors import in_words
-from ..frozen import dataclass
 from ..patterns import pattern
 from .generation import spells_null_in_zeros
 from .label import NULL_LABEL, ZERO_LABEL

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..detect.plugins import Refused
 from ..errors import PreferenceError, redacted, shortened
-from ..frozen import dataclass
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from importlib.metadata import Distribution, distributions
 
 from packaging.utils import canonicalize_name
@@ -10,7 +11,6 @@ from packaging.version import Version
 
 from ..errors import MetadataError
 from ..formats.reader import read_metadata
-from ..frozen import dataclass
 from ..model.filename import read_version
 from ..model.label import VARIANT_FILE
 

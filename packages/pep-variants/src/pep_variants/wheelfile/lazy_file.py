@@ -12,8 +12,8 @@ import os
 import re
 from collections.abc import Callable, Generator
 from contextlib import suppress
+from dataclasses import dataclass
 
-from ..frozen import dataclass
 from ..limits import PARTIAL_BYTES, PARTIAL_PARTS
 
 FIRST_PART = 64 * 1024

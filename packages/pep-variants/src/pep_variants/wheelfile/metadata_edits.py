@@ -6,12 +6,12 @@ Edits keep every other line byte for byte.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from packaging.utils import canonicalize_name
 
 from ..errors import InvalidWheel
-from ..frozen import dataclass
 from .core_metadata import METADATA_FILE, iter_fields
 
 _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from typing import IO, TYPE_CHECKING
 
 from ..errors import InvalidWheel
-from ..frozen import dataclass
 from ..limits import CORE_METADATA_BYTES, RECORD_BYTES
 from .core_metadata import METADATA_FILE
 from .metadata_edits import Edits

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
 from ..errors import InvalidWheel, InvalidWheelFilename, redacted, shortened
 from ..formats.reader import read_metadata
-from ..frozen import dataclass
 from ..limits import DOCUMENT_BYTES
 from ..model.filename import WheelFilename, parse_filename, read_version
 from .zip_reading import open_zip, read_entry

@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import os
 import struct
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import IO, NamedTuple
 
 from ..errors import InvalidWheel, shortened
-from ..frozen import dataclass
 from ..limits import WHEEL_DIRECTORY_BYTES, WHEEL_ENTRIES
 from .zip_records import (
     CENTRAL,

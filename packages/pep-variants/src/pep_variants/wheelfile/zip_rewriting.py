@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import IO
 
 from ..errors import InvalidWheel, shortened
-from ..frozen import dataclass
 from .zip_directory import Directory, Entry, read_directory
 from .zip_records import (
     CENTRAL_SIGNATURE,

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from pep_variants.files import replacing
 
-VARIABLE = "VARIANTS_STATE_DIR"
+from .record import state_folder
+
 TIMEOUT = 2.0
 
 
@@ -67,12 +68,7 @@ class RunningProxy:
 
 def state_path(environ: Mapping[str, str]) -> Path:
     """Return the path of the state file."""
-    named = environ.get(VARIABLE)
-    if named:
-        return Path(named).absolute() / "proxy.json"
-    import platformdirs
-
-    return platformdirs.user_state_path("variants", appauthor=False) / "proxy.json"
+    return state_folder(environ) / "proxy.json"
 
 
 def write_state(path: Path, running: RunningProxy) -> None:

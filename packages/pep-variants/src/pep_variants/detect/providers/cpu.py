@@ -7,18 +7,17 @@ only when needed, as it costs tens of milliseconds.
 from __future__ import annotations
 
 import os
+import platform
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from ...model.platform import Fact
 from ...model.property import NAME, Features
 from ..attempts import are_recorded, tried
-from . import cpu_cache
-from .cpu_cache import Cpu, system_and_machine
 
 if TYPE_CHECKING:
     from archspec.cpu import Microarchitecture
@@ -34,17 +33,44 @@ _SOURCES = {"Linux": "/proc/cpuinfo", "Darwin": "sysctl", "Windows": "cpuid"}
 _MACHINE_TYPE = "the machine type that Python reports"
 
 
+class Cpu(NamedTuple):
+    """A CPU, in archspec's names.
+
+    Attributes:
+        name: the most specific microarchitecture that fits, e.g. ``haswell``, or a generic one.
+        family: the root of its family, e.g. ``x86_64``.
+        generics: the generic architectures it is compatible with, e.g. ``x86_64_v3``, any order.
+        features: the extensions of that microarchitecture, e.g. ``avx2``.
+    """
+
+    name: str
+    family: str
+    generics: frozenset[str]
+    features: frozenset[str]
+
+    @classmethod
+    def of(cls, target: Microarchitecture) -> Cpu:
+        """Return what archspec says of *target*."""
+        lineage = [target, *target.ancestors]
+        return cls(
+            target.name,
+            target.family.name,
+            frozenset(each.name for each in lineage if each.vendor == "generic"),
+            frozenset(target.features),
+        )
+
+
 def detected_cpu(family: str) -> Cpu | None:
     """Return the CPU of this machine, None when it is of another family or cannot be found out.
 
     Under Rosetta this is the real, Apple CPU, whatever the interpreter was built for.
     """
-    system, machine = system_and_machine()
+    system, machine = platform.system(), platform.machine()
     if system not in ("Darwin", "Windows") and machine != family:
         tried(_MACHINE_TYPE, f"is {machine}, not {family}")
         return None  # as archspec would say, tens of milliseconds later
     try:
-        cpu = cpu_cache.kept(_host) if not are_recorded() else _host(family)
+        cpu = _host(family)
     except Exception as error:  # archspec lets errors of files, tools and instructions through
         logger.warning("The CPU cannot be identified, so no CPU variant is considered: %s", error)
         logger.debug("archspec failed", exc_info=True)
@@ -52,21 +78,19 @@ def detected_cpu(family: str) -> Cpu | None:
     return cpu if cpu.family == family else None
 
 
-def _host(reported: str = "") -> Cpu:
-    """Return what archspec says of this machine; report it as the answer about a family."""
+def _host(family: str) -> Cpu:
+    """Return what archspec says of this machine; report it as the answer about *family*."""
     with _quiet():
         import archspec.cpu
 
         cpu = Cpu.of(archspec.cpu.host())
-        if reported:
-            _report(cpu, reported)
+        if are_recorded():
+            _report(cpu, family)
     return cpu
 
 
 def _report(cpu: Cpu, family: str) -> None:
     """Report what archspec read, and what it takes the CPU for."""
-    import platform
-
     from archspec.cpu import detect
 
     place = _SOURCES.get(platform.system(), _MACHINE_TYPE)
@@ -118,7 +142,7 @@ def cpu_source(cpu: Cpu) -> str:
     """Return where archspec learns about the CPU of this machine, of which it said *cpu*."""
     # That a CPU belongs to its family is known without looking at it, and all that remains
     # where looking fails.
-    source = "" if cpu.name == cpu.family else _SOURCES.get(system_and_machine()[0], "")
+    source = "" if cpu.name == cpu.family else _SOURCES.get(platform.system(), "")
     return source or _MACHINE_TYPE
 
 
@@ -229,8 +253,6 @@ def _numbers(value: str) -> list[int]:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep archspec's warnings and, on macOS, the error output of its ``sysctl`` from the user."""
-    import platform
-
     with (
         warnings.catch_warnings(),
         _discarded_stderr() if platform.system() == "Darwin" else nullcontext(),

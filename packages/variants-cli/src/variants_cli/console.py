@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+
+T = TypeVar("T")
+
+_FEW = 20
 
 
 def one_line(text: str) -> str:
@@ -67,3 +71,20 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for line in lines:
         cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
         click.echo("  ".join(cells).rstrip())
+
+
+def tracked(items: Iterable[T], total: int, what: str) -> Iterator[T]:
+    """Yield *items*, and show on stderr how many have come, if that is a terminal.
+
+    Args:
+        items: results of steps that take long.
+        total: their number; nothing is shown for a few.
+        what: what is being done, such as ``reading wheels``.
+    """
+    if total < _FEW or not sys.stderr.isatty():
+        yield from items
+        return
+    from rich.console import Console
+    from rich.progress import track
+
+    yield from track(items, what, total, console=Console(stderr=True), transient=True)

@@ -7,18 +7,22 @@ never get on. That takes a fraction of a second, so a few items are left to the 
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import signal
 import threading
 from collections import deque
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
+from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, TypeVar
 
 from pep_variants.errors import VariantError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from concurrent.futures import Future, ProcessPoolExecutor
+    from concurrent.futures import Future
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -35,13 +39,6 @@ _MOST = 60  # Windows cannot wait for more than 63 processes
 
 class ProcessDied(VariantError):
     """A process that was to do a part of the work and ended without a result."""
-
-
-def cores() -> int:
-    """Return the number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def mapped(
@@ -70,12 +67,12 @@ def mapped(
     Raises:
         ProcessDied: a process was killed, for lack of memory for example.
     """
-    jobs = min(jobs or cores(), _MOST, -(-count // chunk))
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    jobs = min(jobs or cores, _MOST, -(-count // chunk))
     if jobs < 2 or count < enough:
         yield from map(function, items)
         return
-    from concurrent.futures.process import BrokenProcessPool
-
     with _pool(jobs) as pool:
         rest = iter(items)
         waiting: deque[Future[list[R]]] = deque()
@@ -99,9 +96,6 @@ def _applied(function: Callable[[T], R], items: list[T]) -> list[R]:
 
 @contextlib.contextmanager
 def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-
     pool = ProcessPoolExecutor(
         jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_start
     )
@@ -119,8 +113,6 @@ def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
 
 def _start() -> None:
     """Set up a new process: interrupts are for its parent, without which it ends."""
-    import multiprocessing
-
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
@@ -128,7 +120,5 @@ def _start() -> None:
 
 
 def _end_with(sentinel: int) -> None:
-    from multiprocessing.connection import wait
-
     wait([sentinel])
     os._exit(1)

@@ -17,9 +17,9 @@ from pep_variants.urls import is_local, local_path
 from variants_index.errors import InvalidPage
 from variants_index.pages import HTML, JSON, read_page
 
+from ..console import tracked
 from ..indexing.wheelhouse import CORE_METADATA_SUFFIX, digest_of
 from ..processes import mapped
-from ..progress import tracked
 from .document import check_index_metadata
 from .finding import Finding, Report
 from .release import check_releases

@@ -37,9 +37,9 @@ from variants_index.pages import (
     read_page,
 )
 
+from ..console import tracked
 from ..pages.project_page import design, render
 from ..processes import CHUNK, ENOUGH, mapped
-from ..progress import tracked
 from .update import Update, matches, release_of, unyanked, updated, with_status, yanked
 from .wheelhouse import (
     CORE_METADATA_SUFFIX,

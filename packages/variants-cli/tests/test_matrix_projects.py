@@ -399,40 +399,7 @@ def test_table_of_several(base, on_top, variants):
     assert result.err == "note: base: 3 variants\nnote: ontop: 3 variants, built after base\n"
 
 
-def test_jobs_of_several(base, on_top, variants):
-    tree = variants("matrix", on_top, base, "--format", "github").json
-    assert list(tree) == ["base", "ontop"]
-    assert (tree["base"]["needs"], tree["ontop"]["needs"]) == ([], ["base"])
-    assert tree["ontop"]["matrix"]["include"][2] == {
-        "cuda": "12.9",
-        "cpu": "v3",
-        "variant": "cu129_v3",
-        "build": "cu129_v3",
-        "environment": {"CUDA": "12.9", "CPU": "v3"},
-        "project": "ontop",
-        "after": {"base": "cu129_v3"},
-    }
-    tree = variants("matrix", on_top, base, "--format", "gitlab").json
-    assert tree[".ontop"]["needs"] == ["base"]
-    assert tree[".ontop"]["parallel"]["matrix"][2]["VARIANT_AFTER_BASE"] == "cu129_v3"
-    found = variants("matrix", on_top, base, "--format", "json", "--only", "v3").json
-    assert [(item["project"], item["label"], item["after"]) for item in found] == [
-        ("base", "v3", {}),
-        ("ontop", "v3", {"base": "v3"}),
-    ]
-
-
-def test_jobs_of_one_say_what_they_need(base, project, variants):
-    top = project("ontop", "1", ["base"], 'after.base = { matrix = "../base/matrix.toml" }')
-    tree = variants("matrix", top, "--format", "github", "--only", "v3").json
-    assert tree["include"][0]["after"] == {"base": "v3"}
-    (row,) = variants("matrix", top, "--format", "json", "--only", "v3").json
-    assert row["after"] == {"base": "v3"}
-    tree = variants("matrix", top, "--format", "gitlab", "--only", "v3").json
-    assert tree[".variants"]["parallel"]["matrix"][0]["VARIANT_AFTER_BASE"] == "v3"
-
-
-@pytest.mark.parametrize("form", ["shell", "metadata", "cibuildwheel"])
+@pytest.mark.parametrize("form", ["json", "github", "shell", "metadata", "cibuildwheel"])
 def test_formats_for_one_project(base, on_top, variants, form):
     result = variants("matrix", on_top, base, "--format", form)
     assert result.code == 2

@@ -7,7 +7,7 @@ import pytest
 from packaging.tags import Tag
 
 from variants_cli.matrix.combination import combine, distinct, select
-from variants_cli.matrix.frontends import RUNNING, _found, find_interpreter
+from variants_cli.matrix.frontends import _found, find_interpreter
 from variants_cli.matrix.reading import read_matrix
 from variants_cli.matrix.targets import is_built_for, read_platform, read_python
 
@@ -275,8 +275,10 @@ def test_wrong_parts(write, variants, options, message):
 
 
 def test_the_running_interpreter_is_preferred():
-    assert find_interpreter(None) is RUNNING
-    assert find_interpreter(read_python(HERE)).executable == RUNNING.executable
+    found = find_interpreter(None)
+    assert found.executable == sys.executable
+    assert found.version.startswith(sys.version)
+    assert find_interpreter(read_python(HERE)) == found
 
 
 def test_missing_interpreter(write, variants, tmp_path, monkeypatch):

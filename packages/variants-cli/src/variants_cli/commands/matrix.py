@@ -34,7 +34,7 @@ from ..matrix.building import (
     unrelated_wheels,
 )
 from ..matrix.combination import combine, grouped, read_share, select, share
-from ..matrix.model import BuildError, Variant
+from ..matrix.model import BuildError, Matrix, Variant
 from ..matrix.output import LIMITS, TEXTS, counts
 from ..matrix.projects import (
     Project,
@@ -59,8 +59,6 @@ if TYPE_CHECKING:
     Chosen = Mapping[str, Sequence[Variant]]
 
 TABLE = "table"
-TOGETHER = ("json", *LIMITS)
-"""Formats for several projects, beside the table."""
 
 
 class _MatrixFile(click.Path):
@@ -98,7 +96,7 @@ def _share(
 @click.option(
     "--format",
     "form",
-    type=click.Choice([TABLE, *TOGETHER, *TEXTS, *DOCUMENTS]),
+    type=click.Choice([TABLE, *TEXTS, *DOCUMENTS]),
     default=TABLE,
     show_default=True,
     help="What to print; 'metadata' is the *-variants.json of the release. "
@@ -203,7 +201,7 @@ def matrix(
 
     Example: variants matrix torch.toml --only 'gpu=sm90' --build -o dist
     """
-    if len(files) > 1 and not build and form not in (TABLE, *TOGETHER, *SEVERAL):
+    if len(files) > 1 and not build and form not in (TABLE, *SEVERAL):
         raise click.UsageError(f"--format {form} is for one project: name one FILE")
     if (machines or variant_enable) and form not in DOCUMENTS:
         raise click.UsageError(
@@ -214,11 +212,11 @@ def matrix(
     _check_output(output, build=build, form=form)
     if form in DOCUMENTS and not build:
         # One by one: several files may be releases of one project.
-        projects = tuple(_project(file, source, variant_allow_provider) for file in files)
-        releases = [_selected(project, only, part) for project in projects]
-        _document(
-            form, list(zip(projects, releases, strict=True)), machines, variant_enable, output
-        )
+        matrices = map(read_matrix, files)
+        projects = tuple(Project("", read, combine(read)) for read in matrices)
+        projects = tuple(_prepared(item, source, variant_allow_provider) for item in projects)
+        releases = [(item.matrix, _shared(select(item.variants, only), part)) for item in projects]
+        _print(_document(form, releases, machines, variant_enable), output)
         return
     projects = read_projects(files)
     if source is not None and len(projects) > 1:
@@ -237,31 +235,21 @@ def matrix(
     listed = [project for project in projects if project.name in chosen]
     if form == TABLE:
         _show_table(listed, chosen, complete=verbose)
-    elif group_by:
-        if len(listed) > 1:
-            raise click.UsageError("--group-by is for one project: name one FILE")
-        found = grouped(chosen[listed[0].name], group_by, LIMITS[form][1])
-        _print(outputs.parts(form, listed[0], found), output)
-    elif form in TOGETHER:
-        service, limit = LIMITS.get(form, ("", 0))
-        for variants in chosen.values():
-            if limit and len(variants) > limit:
-                warn(
-                    f"{service} runs at most {limit} jobs per matrix, this one has "
-                    f"{len(variants)}: split it with --group-by"
-                )
-        _print(outputs.jobs(form, projects, chosen), output)
-    else:
-        (project,) = listed
-        _print(TEXTS[form](project.matrix, chosen[project.name]), output)
+        return
+    (project,) = listed
+    variants, (service, limit) = chosen[project.name], LIMITS.get(form, ("", 0))
+    if group_by:
+        _print(outputs.parts(form, project.matrix, grouped(variants, group_by, limit)), output)
+        return
+    if limit and len(variants) > limit:
+        warn(
+            f"{service} runs at most {limit} jobs per matrix, this one has {len(variants)}: "
+            "split it with --group-by"
+        )
+    _print(TEXTS[form](project.matrix, variants), output)
 
 
 # Reading.
-
-
-def _project(file: Path, source: Path | None, allowed: Sequence[str]) -> Project:
-    read = read_matrix(file)
-    return _prepared(Project("", read, combine(read)), source, allowed)
 
 
 def _prepared(project: Project, source: Path | None, allowed: Sequence[str]) -> Project:
@@ -280,12 +268,6 @@ def _prepared(project: Project, source: Path | None, allowed: Sequence[str]) -> 
             raise click.ClickException(message)
         warn(message)
     return replace(project, matrix=read)
-
-
-def _selected(
-    project: Project, only: Sequence[str], part: tuple[int, int] | None
-) -> tuple[Variant, ...]:
-    return _shared(select(project.variants, only), part)
 
 
 def _shared(variants: Sequence[Variant], part: tuple[int, int] | None) -> tuple[Variant, ...]:
@@ -322,31 +304,27 @@ def _print(text: str, output: Path | None) -> None:
 
 def _document(
     form: str,
-    examined: Sequence[tuple[Project, Sequence[Variant]]],
+    chosen: Sequence[tuple[Matrix, Sequence[Variant]]],
     wanted: Sequence[str],
     enabled: Sequence[str],
-    output: Path | None,
-) -> None:
-    """Print who gets what.
+) -> str:
+    """Return who gets what.
 
     Args:
         form: one of `DOCUMENTS`.
-        examined: projects with their selected variants.
+        chosen: matrices with their selected variants.
         wanted: machines, as for ``--platform``.
         enabled: optional namespaces.
-        output: where it goes, None for the terminal.
     """
     from ..pages.machines import read_machines
     from ..pages.release_page import examine
 
     known, machines = read_machines(), read_machines(wanted)
-    text = document(
-        form,
-        [examine(item.matrix, chosen, machines, known, enabled) for item, chosen in examined],
-    )
-    _print(text, output)
+    releases = [examine(item, some, machines, known, enabled) for item, some in chosen]
+    text = document(form, releases)
     if problem := problem_of(form, text):
         warn(problem)
+    return text
 
 
 def _show_table(projects: Sequence[Project], chosen: Chosen, *, complete: bool) -> None:

@@ -283,7 +283,7 @@ class _Build:
         against = plan.against.get(variant.name, ())
         inputs = fingerprint(
             [self._source, own, settings.config_settings, plan.isolated,
-             interpreter.version, interpreter.platform, interpreter.machine,
+             interpreter.version,
              [file_digest(wheel) for wheel in against]]
         )  # fmt: skip
         # A build may take hours: its result is kept until it is repaired and packed.

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import shutil
 import signal
 import subprocess
 import sys
-import sysconfig
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -24,11 +22,11 @@ _SHOWN_LINES = 12
 _HIDDEN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_TARGET", "PIP_PREFIX", "PIP_USER")
 _QUERY = """
 import json, platform, sys, sysconfig
+free = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 print(json.dumps([
-    sys.executable, sys.version, sysconfig.get_platform(), platform.machine(),
+    sys.executable, f"{sys.version} {sysconfig.get_platform()} {platform.machine()}",
     sysconfig.get_config_var("CFLAGS") or "",
-    sys.implementation.name, list(sys.version_info[:2]),
-    bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
+    sys.implementation.name, list(sys.version_info[:2]), free,
 ]))
 """
 _LOCK = threading.Lock()
@@ -40,27 +38,13 @@ class Interpreter:
 
     Attributes:
         executable: path of its program.
-        version: its `sys.version`.
-        platform: its `sysconfig.get_platform()`.
-        machine: its `platform.machine()`.
+        version: its `sys.version`, and what it builds for.
         flags: what it compiles extensions with: ``CFLAGS`` of its configuration.
     """
 
     executable: str
     version: str
-    platform: str
-    machine: str
-    flags: str = ""
-
-
-RUNNING = Interpreter(
-    sys.executable,
-    sys.version,
-    sysconfig.get_platform(),
-    platform.machine(),
-    str(sysconfig.get_config_var("CFLAGS") or ""),
-)
-"""The interpreter of this process."""
+    flags: str
 
 
 def find_uv() -> str:
@@ -109,39 +93,28 @@ def find_interpreter(python: Python | None) -> Interpreter:
     Raises:
         BuildError: there is none.
     """
-    if python is None:
-        return RUNNING
     with _LOCK:  # what many builds want is looked for once
-        found, problem = _found(python)
-    if found is None:
-        raise BuildError(
-            f"{python} is not on this machine, and uv could not fetch it ({problem}): install it"
-        )
-    return found
+        return _found(python)
 
 
 @lru_cache(maxsize=64)
-def _found(python: Python) -> tuple[Interpreter | None, str]:
-    """Return the interpreter, or None and why there is none."""
-    find = [find_uv(), "python", "find", "--no-project", python.request]
-    fetch = [find_uv(), "python", "install", "--no-bin", python.request]
+def _found(python: Python | None) -> Interpreter:
+    find, fetch = ("find", "--no-project"), ("install", "--no-bin")
     problem = ""
-    found = _queried(sys.executable, python) or _queried(_output(find)[0], python)
-    if found is None:
-        problem = _output(fetch)[1]
-        found = _queried(_output(find)[0], python)
-    return found, problem
-
-
-def _queried(program: str, python: Python) -> Interpreter | None:
-    """Return the facts of the interpreter *program*, None if it is not *python*."""
-    try:
-        answer = json.loads(_output([program, "-c", _QUERY])[0])
-        *facts, implementation, version, free_threaded = answer
-        own = Python({"cpython": "cp", "pypy": "pp"}[implementation], tuple(version), free_threaded)
-    except (ValueError, KeyError, TypeError):  # no output, or no Python that we know
-        return None
-    return Interpreter(*facts) if own == python else None
+    for action in ((), find, fetch, find):
+        program = sys.executable
+        if action and python is not None:
+            program, failure = _output([find_uv(), "python", *action, python.request])
+            problem = failure or problem
+        answer = _output([program, "-c", _QUERY])[0] if program else ""
+        with suppress(ValueError, KeyError, TypeError):  # no output, or no Python that we know
+            *facts, name, version, free_threaded = json.loads(answer)
+            own = Python({"cpython": "cp", "pypy": "pp"}[name], tuple(version), free_threaded)
+            if python in (None, own):
+                return Interpreter(*facts)
+    raise BuildError(
+        f"{python} is not on this machine, and uv could not fetch it ({problem}): install it"
+    )
 
 
 def _output(line: list[str]) -> tuple[str, str]:

@@ -18,7 +18,6 @@ from ..description import write_description
 from .combination import Part, distinct, metadata_of
 from .flags import COMMAND, INTERPRETER, planned_additions, planned_source
 from .model import Matrix, Variant
-from .projects import Project
 from .reading import REPAIR
 
 LIMITS = {"github": ("GitHub Actions", 256), "gitlab": ("GitLab", 200)}
@@ -87,10 +86,10 @@ def metadata(matrix: Matrix, variants: Sequence[Variant]) -> str:
     return write_description(metadata_of(matrix, variants), None).decode()
 
 
-def tree(project: Project, variant: Variant) -> dict[str, Any]:
+def tree(variant: Variant) -> dict[str, Any]:
     """Return *variant* as JSON data."""
     settings = variant.settings
-    found = {
+    return {
         "label": variant.label,
         "build": variant.name,
         "python": variant.python.tag if variant.python is not None else "",
@@ -105,77 +104,48 @@ def tree(project: Project, variant: Variant) -> dict[str, Any]:
         "hosts": [str(host) for host in variant.hosts],
         "ci": dict(settings.ci),
     }
-    if project.is_one_of_several:
-        return {"project": project.name, **found, "after": project.after(variant)}
-    return found
 
 
 # CI services.
 
 
-def github_jobs(project: Project, variants: Sequence[Variant]) -> dict[str, Any]:
-    """Return the ``strategy.matrix`` of a GitHub Actions job."""
-    source = planned_source(project.matrix, variants)
-    several = project.is_one_of_several
-    return {
-        "include": [
-            {
-                **{axis: value.name for axis, value in variant.values.items()},
-                "variant": variant.label,
-                "build": variant.name,
-                "environment": _environment(variant, source),
-                **variant.settings.ci,
-                **({"project": project.name, "after": project.after(variant)} if several else {}),
-            }
-            for variant in variants
-        ]
-    }
+def github(matrix: Matrix, variants: Sequence[Variant]) -> str:
+    """Return the ``strategy.matrix`` of a GitHub Actions job, on one line."""
+    source = planned_source(matrix, variants)
+    jobs = [
+        {
+            **{axis: value.name for axis, value in variant.values.items()},
+            "variant": variant.label,
+            "build": variant.name,
+            "environment": _environment(variant, source),
+            **variant.settings.ci,
+        }
+        for variant in variants
+    ]
+    return json.dumps({"include": jobs}, separators=(",", ":"))
 
 
-def gitlab_job(project: Project, variants: Sequence[Variant]) -> dict[str, Any]:
-    """Return a job of GitLab, to extend, which runs once for each of *variants*."""
-    source = planned_source(project.matrix, variants)
-    jobs = []
-    for variant in variants:
-        job = {"VARIANT": variant.label, "VARIANT_BUILD": variant.name}
-        job.update({f"VARIANT_{_variable(axis)}": v.name for axis, v in variant.values.items()})
-        job.update(_environment(variant, source))
-        job.update({_variable(key): text for key, text in variant.settings.ci.items()})
-        if project.is_one_of_several:
-            job["VARIANT_PROJECT"] = project.name
-            for other, name in project.after(variant).items():
-                job[f"VARIANT_AFTER_{_variable(other)}"] = name
-        jobs.append(job)
+def gitlab(matrix: Matrix, variants: Sequence[Variant]) -> str:
+    """Return a hidden GitLab job ``.variants`` to extend, as JSON, which is also YAML."""
+    return json.dumps({".variants": _gitlab_job(matrix, variants)}, indent=2)
+
+
+def _gitlab_job(matrix: Matrix, variants: Sequence[Variant]) -> dict[str, Any]:
+    source = planned_source(matrix, variants)
+    jobs = [
+        {
+            "VARIANT": variant.label,
+            "VARIANT_BUILD": variant.name,
+            **{f"VARIANT_{_variable(axis)}": v.name for axis, v in variant.values.items()},
+            **_environment(variant, source),
+            **{_variable(key): text for key, text in variant.settings.ci.items()},
+        }
+        for variant in variants
+    ]
     return {"parallel": {"matrix": jobs}}
 
 
-def jobs(form: str, projects: Sequence[Project], chosen: Mapping[str, Sequence[Variant]]) -> str:
-    """Return the output for *form*, ``json``, ``github`` or ``gitlab``, of one or more projects.
-
-    Args:
-        form: the format.
-        projects: in build order.
-        chosen: variants to list, by project; at least of one.
-    """
-    listed = [project for project in projects if project.name in chosen]
-    if form == "json":
-        rows = [tree(project, variant) for project in listed for variant in chosen[project.name]]
-        return json.dumps(rows, indent=2)
-    found: dict[str, Any] = {}
-    for project in listed:
-        needs = {"needs": [after.project for after in project.needs if after.project in chosen]}
-        if form == "github":
-            found[project.name] = {**needs, "matrix": github_jobs(project, chosen[project.name])}
-        else:
-            found[f".{project.name}"] = {**needs, **gitlab_job(project, chosen[project.name])}
-    if len(listed) == 1 and form == "github":
-        found = found[listed[0].name]["matrix"]
-    elif len(listed) == 1:
-        found = {".variants": gitlab_job(listed[0], chosen[listed[0].name])}
-    return _json(form, found)
-
-
-def parts(form: str, project: Project, found: Sequence[Part]) -> str:
+def parts(form: str, matrix: Matrix, found: Sequence[Part]) -> str:
     """Return the output for *form*, ``github`` or ``gitlab``, in parts.
 
     For GitHub Actions that is the ``strategy.matrix`` of a job that calls another workflow for each
@@ -183,21 +153,13 @@ def parts(form: str, project: Project, found: Sequence[Part]) -> str:
     """
     if form == "gitlab":
         named = {f".variants {part.name}".strip(): part.variants for part in found}
-        return _json(form, {name: gitlab_job(project, some) for name, some in named.items()})
+        jobs = {name: _gitlab_job(matrix, some) for name, some in named.items()}
+        return json.dumps(jobs, indent=2)
     rows = [
         {"group": part.name, "jobs": len(part.variants), "options": shlex.join(part.options)}
         for part in found
     ]
-    return _json(form, {"include": rows})
-
-
-def _json(form: str, found: Mapping[str, Any]) -> str:
-    """Return *found* as JSON: on one line for GitHub Actions, for GitLab as YAML, too."""
-    return (
-        json.dumps(found, separators=(",", ":"))
-        if form == "github"
-        else json.dumps(found, indent=2)
-    )
+    return json.dumps({"include": rows}, separators=(",", ":"))
 
 
 def _environment(variant: Variant, source: Pyproject) -> dict[str, str]:
@@ -397,7 +359,10 @@ def _quoted(word: str) -> str:
 
 
 TEXTS: Mapping[str, Callable[[Matrix, Sequence[Variant]], str]] = {
+    "json": lambda _, variants: json.dumps([tree(variant) for variant in variants], indent=2),
     "shell": shell,
+    "github": github,
+    "gitlab": gitlab,
     "cibuildwheel": as_shell,
     "cibuildwheel-env": as_variables,
     "metadata": metadata,

@@ -35,7 +35,6 @@ class Project:
         matrix: its matrix.
         variants: all variants of the matrix.
         is_target: whether it was named, not only needed by another one.
-        is_one_of_several: whether there are other projects.
         needs: for each entry of ``build.after``, the variant that each of `variants` is built
             against, by name.
     """
@@ -44,12 +43,7 @@ class Project:
     matrix: Matrix
     variants: tuple[Variant, ...]
     is_target: bool = True
-    is_one_of_several: bool = False
     needs: Mapping[After, Mapping[str, Variant]] = field(default_factory=dict)
-
-    def after(self, variant: Variant) -> dict[str, str]:
-        """Return the names of the variants that *variant* is built against, by project."""
-        return {after.project: needs[variant.name].name for after, needs in self.needs.items()}
 
 
 def read_projects(files: Sequence[Path]) -> tuple[Project, ...]:
@@ -89,7 +83,6 @@ def read_projects(files: Sequence[Path]) -> tuple[Project, ...]:
     return tuple(
         replace(
             project,
-            is_one_of_several=len(found) > 1,
             needs={
                 after: _agreeing(project, after, found[after.project])
                 for after in project.matrix.build.after

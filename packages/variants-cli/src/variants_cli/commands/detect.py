@@ -46,7 +46,7 @@ _SHOWN = 8
 @preference_options("variant-enable", *PLUGIN_OPTIONS)
 @click.option(
     "-v", "--verbose", is_flag=True,
-    help="Show the source of each value, overrides, plugins and what confines them.",
+    help="Show the source of each value, overrides, and without NAMESPACE the plugins.",
 )  # fmt: skip
 @json_option
 @click.option(
@@ -96,9 +96,10 @@ def detect(
     if facts := list(_facts(platform)):
         click.echo()
         print_table(("namespace", "fact", "value", "source"), facts)
-    click.echo()
-    plugins = list(_plugins(preferences, origins.get("allow_providers", "")))
-    print_table(("plugins", "what", "where"), plugins)
+    if not namespaces:
+        click.echo()
+        plugins = list(_plugins(preferences, origins.get("allow_providers", "")))
+        print_table(("plugins", "what", "where"), plugins)
     for namespace, support in platform.namespaces.items():
         if support.output:
             note(f"the plugin of {namespace!r} printed: {support.output}")

@@ -156,11 +156,10 @@ def _proxy(found: Counter, folder: Path) -> Iterator[Row]:
         first, last = (found.count([*command, str(each)], folder, _HERE) for each in (0, number))
         return (last - first) / number
 
-    for parser in ("h11", "httptools"):
-        yield Row(
-            f"proxy: a page in memory, {parser}", counted(f"page {parser}", 500),
-            counted(f"bare {parser}", 500), UNIT, "an application that does nothing",
-        )  # fmt: skip
+    yield Row(
+        "proxy: a page in memory, h11", counted("page", 500), counted("bare", 500), UNIT,
+        "an application that does nothing",
+    )  # fmt: skip
     yield Row(
         f"proxy: a page of 5,100 files, {VERSIONS} versions", counted("answer", 2),
         counted("parse", 2), UNIT, "parsing it alone",

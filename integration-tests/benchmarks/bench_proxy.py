@@ -120,26 +120,25 @@ def _load(folder: Path) -> Iterator[Row]:
         index.add_release(Release(f"package-{number}", "1.0", VARIANTS), metadata_file=True)
     paths = [f"{index_url(KEY)}package-{number}/" for number in range(PACKAGES)]
     with served(index):
-        for parser in ("h11", "httptools"):
-            with _server_process(index.url, folder / "load", parser) as (port, pid):
-                bare, _ = _load_of(port, pid, ["/health"], 3.0)
-                _load_of(port, pid, paths, 2.0)
-                before = _memory(pid)
-                rate, _ = _load_of(port, pid, paths, SECONDS)
-                _, slowest = _load_of(port, pid, paths, SECONDS, rate=PACE)
-                after = _memory(pid)
-            yield Row(
-                f"cached pages, {parser}, requests per second of CPU time", rate, bare, "/s",
-                "its /health", f"{GOAL_RATE:,} requests/s", rate >= GOAL_RATE,
-            )  # fmt: skip
-            yield Row(
-                f"the same at {PACE} requests/s, 99th percentile", slowest * 1e3, 10.0, "ms",
-                "the goal", "p99 10 ms", slowest <= 0.010,
-            )  # fmt: skip
-            yield Row(
-                f"the same, memory after {SECONDS:g} s of it", after, before, "MB", "before",
-                "flat", after <= before * 1.05 + 2,
-            )  # fmt: skip
+        with _server_process(index.url, folder / "load") as (port, pid):
+            bare, _ = _load_of(port, pid, ["/health"], 3.0)
+            _load_of(port, pid, paths, 2.0)
+            before = _memory(pid)
+            rate, _ = _load_of(port, pid, paths, SECONDS)
+            _, slowest = _load_of(port, pid, paths, SECONDS, rate=PACE)
+            after = _memory(pid)
+        yield Row(
+            "cached pages, requests per second of CPU time", rate, bare, "/s",
+            "its /health", f"{GOAL_RATE:,} requests/s", rate >= GOAL_RATE,
+        )  # fmt: skip
+        yield Row(
+            f"the same at {PACE} requests/s, 99th percentile", slowest * 1e3, 10.0, "ms",
+            "the goal", "p99 10 ms", slowest <= 0.010,
+        )  # fmt: skip
+        yield Row(
+            f"the same, memory after {SECONDS:g} s of it", after, before, "MB", "before",
+            "flat", after <= before * 1.05 + 2,
+        )  # fmt: skip
 
 
 def _load_of(
@@ -327,19 +326,19 @@ from variants_index.pages import Page, PageFile, json_page
 from variants_proxy import Settings, Upstream
 from variants_proxy.listening import listen
 from variants_proxy.server import make_server
-url, cache, port, parser = sys.argv[1:]
+url, cache, port = sys.argv[1:]
 settings = Settings((Upstream("main", url),), Path(cache))
-server = make_server(settings, fast=parser == "httptools")
+server = make_server(settings)
 server.run_until_signal(listen("127.0.0.1", int(port)))
 """
 
 
 @contextmanager
-def _server_process(url: str, cache: Path, parser: str = "h11") -> Iterator[tuple[int, int]]:
+def _server_process(url: str, cache: Path) -> Iterator[tuple[int, int]]:
     """Serve a proxy from another process; yield its port and process number."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    process = subprocess.Popen([sys.executable, "-c", _SERVE, url, str(cache), str(port), parser])
+    process = subprocess.Popen([sys.executable, "-c", _SERVE, url, str(cache), str(port)])
     try:
         for _ in range(200):
             try:

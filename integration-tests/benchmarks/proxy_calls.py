@@ -138,13 +138,12 @@ async def _bare(scope: Any, receive: Any, send: Any) -> None:  # noqa: ARG001
     await send({"type": "http.response.body", "body": b"ok"})
 
 
-def ask_for_page(folder: Path, number: int, *, fast: bool, bare: bool = False) -> None:
+def ask_for_page(folder: Path, number: int, *, bare: bool) -> None:
     """Ask once for a page, and *number* times again when it is in memory.
 
     Args:
         folder: empty.
         number: of requests on one connection.
-        fast: with httptools, see `make_server`.
         bare: of an application that does nothing.
     """
     release = Release("project", "1.0", VARIANTS)
@@ -162,7 +161,7 @@ def ask_for_page(folder: Path, number: int, *, fast: bool, bare: bool = False) -
     (project / "index.v1_json").write_bytes(json_page(Page("project", entries)))
     upstream = Upstream("main", f"{project.parent.as_uri()}/")
     settings = Settings((upstream,), folder / "cache", fresh_seconds=1e6)
-    config = limited_config(_bare if bare else create_app(settings), fast=fast)
+    config = limited_config(_bare if bare else create_app(settings))
     config.load()
     request = (
         f"GET {index_url(KEY)}project/ HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: uv/0.9.0\r\n"
@@ -196,7 +195,7 @@ def main(what: str, number: int) -> None:
             for _ in range(number + 1):
                 call()
         else:
-            ask_for_page(folder, number, fast="httptools" in what, bare="bare" in what)
+            ask_for_page(folder, number, bare=what == "bare")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
-"""Connections of the server, whose requests h11 or httptools reads: the same answers and limits."""
+"""Connections of the server: answers and limits."""
 
+import re
 import socket
 import threading
 import time
@@ -11,7 +12,6 @@ from upstream_server import Upstream as Server
 
 from variants_proxy import Settings, Upstream, connections, index_url
 from variants_proxy.connections import HEAD_BYTES
-from variants_proxy.httptools_connection import PIPELINED
 from variants_proxy.server import LimitedServer, limited_config, make_server
 
 PAGE = f"{index_url('~')}app/"
@@ -35,24 +35,17 @@ def running(found):
         listening.close()
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["h11", "httptools"])
-def fast(request):
-    return request.param
-
-
 @pytest.fixture(scope="module")
-def ports(tmp_path_factory):
-    """Proxies of the same upstream, one of each kind."""
+def port(tmp_path_factory):
     with served(Server()) as upstream:
         upstream.add_release("1.0")
         settings = Settings((Upstream("main", upstream.simple),), tmp_path_factory.mktemp("cache"))
-        plain, quick = (make_server(settings, fast=fast) for fast in (False, True))
-        with running(plain) as first, running(quick) as second:
-            yield first, second
+        with running(make_server(settings)) as found:
+            yield found
 
 
 @pytest.fixture(scope="module")
-def hanging(fast):
+def hanging():
     """A server whose application never answers ``/wait``."""
 
     async def application(scope, receive, send):
@@ -68,7 +61,7 @@ def hanging(fast):
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
-    with running(LimitedServer(limited_config(application, fast=fast))) as port:
+    with running(LimitedServer(limited_config(application))) as port:
         yield port
 
 
@@ -114,13 +107,10 @@ def get(path, *lines, method="GET", version="1.1"):
     ],
     ids=lambda request_: request_.split(b"\r\n", 1)[0].decode(),
 )  # fmt: skip
-def test_the_same_answers(ports, request_):
-    (one, headers, text), (other, others, same_text) = (
-        parsed(asked(port, request_)) for port in ports
-    )
-    assert (one, text) == (other, same_text)
-    assert headers == others or text == INVALID  # where only one says how long that is
-    assert one.startswith(b"HTTP/1.1 ")
+def test_answers(port, request_):
+    status, _, _ = parsed(asked(port, request_))
+    assert re.fullmatch(rb"HTTP/1.1 [2345]\d\d", status)
+    assert status != b"HTTP/1.1 500"
 
 
 @pytest.mark.parametrize(
@@ -135,17 +125,16 @@ def test_the_same_answers(ports, request_):
     ],
     ids=range(9),
 )  # fmt: skip
-def test_invalid_requests(ports, data):
-    for port in ports:
-        status, _, body = parsed(asked(port, data))
-        assert status in (b"HTTP/1.1 400", b"HTTP/1.1 404", b"HTTP/1.1 405")
-        assert INVALID in body or data.startswith(b"CONNECT")
+def test_invalid_requests(port, data):
+    status, _, body = parsed(asked(port, data))
+    assert status in (b"HTTP/1.1 400", b"HTTP/1.1 404", b"HTTP/1.1 405")
+    assert INVALID in body or data.startswith(b"CONNECT")
 
 
-def test_a_head_comes_in_time(fast, tmp_path, monkeypatch):
+def test_a_head_comes_in_time(tmp_path, monkeypatch):
     monkeypatch.setattr(connections, "HEAD_SECONDS", 0.5)
     settings = Settings((Upstream("main", "http://127.0.0.1:9/simple/"),), tmp_path)
-    with running(make_server(settings, fast=fast)) as port:
+    with running(make_server(settings)) as port:
         assert asked(port, b"GET / HTTP/1.1\r\n") == b""
         with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
             for _ in range(2):  # the second request has a time of its own
@@ -159,7 +148,7 @@ def test_a_head_comes_in_time(fast, tmp_path, monkeypatch):
 
 
 def test_requests_sent_ahead_are_answered_in_order(hanging):
-    paths = [f"/{number}" for number in range(PIPELINED)]
+    paths = [f"/{number}" for number in range(16)]
     requests = b"".join(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n".encode() for path in paths)
     answers = asked(hanging, requests + get("/end"))
     assert [part.split()[0].decode() for part in answers.split(b"\r\n\r\n")[1:]] == [*paths, "/end"]

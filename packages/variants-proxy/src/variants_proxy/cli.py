@@ -133,7 +133,6 @@ def serve(
 
     server = make_server(
         settings,
-        fast=True,
         middleware=None if is_open else lambda app: TokenMiddleware(app, token),
     )
     place = f"[{host}]" if ":" in host else host

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -50,16 +50,8 @@ class _Timer:
         self._action()
 
 
-class LimitedConnection(asyncio.Protocol):
-    """A connection that is closed if its client is too slow or too many are open.
-
-    To be mixed into a protocol of uvicorn, whose attributes these are.
-    """
-
-    connections: set[Any]
-    cycle: Any
-    loop: asyncio.AbstractEventLoop
-    transport: asyncio.Transport
+class LimitedProtocol(H11Protocol):
+    """A connection that is closed if its client is too slow or too many are open."""
 
     @property
     def is_waiting(self) -> bool:
@@ -77,7 +69,7 @@ class LimitedConnection(asyncio.Protocol):
             waiting = [
                 each
                 for each in self.connections
-                if isinstance(each, LimitedConnection) and each.is_waiting
+                if isinstance(each, LimitedProtocol) and each.is_waiting
             ]
             if waiting:
                 min(waiting, key=lambda each: each._begun).close()
@@ -113,10 +105,6 @@ class LimitedConnection(asyncio.Protocol):
     def _head_is_late(self) -> None:
         if self.is_waiting:
             self.close()
-
-
-class LimitedProtocol(LimitedConnection, H11Protocol):
-    """A connection whose requests h11 reads."""
 
 
 def connection_limit() -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import signal
@@ -11,7 +10,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from importlib.util import find_spec
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
@@ -77,17 +75,12 @@ class LimitedServer(Server):
             os._exit(0)
 
 
-def limited_config(application: Callable[..., object], *, fast: bool = False) -> Config:
-    """Return uvicorn's configuration for *application*; *fast* as for `make_server`."""
-    connection: type[asyncio.Protocol] = LimitedProtocol
-    if fast and find_spec("httptools") is not None:
-        from .httptools_connection import HttptoolsConnection
-
-        connection = HttptoolsConnection
+def limited_config(application: Callable[..., object]) -> Config:
+    """Return uvicorn's configuration for *application*."""
     return Config(
         application,
-        http=connection,
-        loop="auto" if fast else "asyncio",
+        http=LimitedProtocol,
+        loop="asyncio",
         log_config=None,
         access_log=False,
         lifespan="on",
@@ -103,7 +96,6 @@ def limited_config(application: Callable[..., object], *, fast: bool = False) ->
 def make_server(
     settings: Settings,
     *,
-    fast: bool = False,
     middleware: Callable[[ASGIApp], ASGIApp] | None = None,
     ended: Callable[[], None] | None = None,
 ) -> LimitedServer:
@@ -111,7 +103,6 @@ def make_server(
 
     Args:
         settings: of the proxy.
-        fast: use httptools and uvloop if they are installed, the extra ``fast``.
         middleware: wraps the ASGI application.
         ended: see `LimitedServer`.
     """
@@ -132,4 +123,4 @@ def make_server(
     application: ASGIApp = create_app(settings)
     if middleware is not None:
         application = middleware(application)
-    return LimitedServer(limited_config(application, fast=fast), ended)
+    return LimitedServer(limited_config(application), ended)

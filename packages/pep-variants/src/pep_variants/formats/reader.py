@@ -7,6 +7,7 @@ value. Nothing else in the project interprets these files.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -19,7 +20,6 @@ from ..model.generation import BY_SHAPE, Generation, UnknownSchema, generation_o
 from ..model.label import LABEL, LABEL_CHARACTERS, NULL_LABEL, ZERO_LABEL
 from ..model.metadata import Metadata, ProviderInfo
 from ..model.property import NAME, Features, Properties
-from .document import Listed, load
 from .properties import PropertyTree, all_match
 from .providers import ProviderReader
 from .tree import Tree
@@ -53,14 +53,14 @@ def read_metadata(data: bytes | str, source: str) -> Metadata:
     with paused(len(data) > _LARGE):
         try:
             # Text, because `json` would guess UTF-16 and UTF-32 as well.
-            tree, listed = load(data.decode("utf-8-sig", "surrogatepass"))
+            tree = json.loads(data.decode("utf-8-sig", "surrogatepass"))
         except RecursionError:
             raise MetadataError(source, "", "nested too deeply") from None
         except UnicodeDecodeError as error:
             raise MetadataError(source, "", f"not UTF-8: {error.reason}") from None
         except ValueError as error:  # json.JSONDecodeError, huge integers
             raise MetadataError(source, "", f"not valid JSON: {error}") from None
-        return _Reader(source).read(tree, listed)
+        return _Reader(source).read(tree)
 
 
 def read_pyproject(data: bytes | str, source: str) -> Metadata:
@@ -102,8 +102,8 @@ class _Reader:
         self._source_tree = source_tree
         self._tree = PropertyTree(self._error)
 
-    def read(self, document: object, listed: list[Listed] | None = None) -> Metadata:
-        """Read *document*; *listed* are its features, each once, if equal ones are shared."""
+    def read(self, document: object) -> Metadata:
+        """Read *document*, a parsed tree of which nothing is shared; it is changed in place."""
         tree = self._tree.mapping(document, "")
         schema = self._tree.string(tree, "$schema")
         if schema is not None:
@@ -136,7 +136,6 @@ class _Reader:
             )
         variants = self._variants(
             self._tree.table(tree, "variants"),
-            listed,
             frozenset(namespaces),
             generation,
         )
@@ -209,11 +208,10 @@ class _Reader:
     def _variants(
         self,
         table: dict[str, Any],
-        listed: list[Listed] | None,
         namespaces: frozenset[str],
         generation: Generation,
     ) -> dict[str, Properties]:
-        # The tree is ours alone, so it is completed in place, and what variants share once.
+        # The tree is ours alone, so it is completed in place.
         self._tree.check_count(table, "variants", limits.LABELS, "variants")
         if table and not all_match(LABEL_CHARACTERS, table, limits.LABEL_LENGTH):
             label = next(label for label in table if not LABEL.fullmatch(label))
@@ -222,7 +220,7 @@ class _Reader:
                 f"{shortened(label)} is not a valid variant label: it must match {LABEL.pattern}",
             )
         empty = False
-        for label, namespace, features in self._listed(table) if listed is None else listed:
+        for label, namespace, features in self._listed(table):
             values = _in_lists(features) if generation.texts else features
             checked = self._tree.variant_features(values, label, namespace, namespaces)
             features.update(checked)
@@ -246,12 +244,12 @@ class _Reader:
             return {NULL_LABEL if key == ZERO_LABEL else key: table[key] for key in table}
         return table
 
-    def _listed(self, table: dict[str, Any]) -> Iterator[Listed]:
+    def _listed(self, table: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
         for label, properties in table.items():
             if type(properties) is not dict:
                 raise self._tree.expected("an object", properties, f"variants.{label}")
             for namespace, features in properties.items():
-                yield Listed(label, namespace, features)
+                yield label, namespace, features
 
     def _error(self, path: str, problem: str) -> MetadataError:
         place = ".".join(part for part in (self._prefix, path) if part)

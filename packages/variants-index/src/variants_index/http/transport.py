@@ -21,7 +21,6 @@ from pep_variants.sources import Sources
 from .addresses import AddressPolicy
 from .connections import GuardedBackend, GuardedStream
 from .credentials import Credentials, find_credentials, split_credentials
-from .kept_connections import KeptConnections
 from .user_proxies import proxy_for
 
 _UNAUTHORIZED = 401
@@ -204,11 +203,13 @@ class RoutingTransport(httpx.BaseTransport):
             verify=context,
             proxy=proxy,
             trust_env=False,
+            limits=httpx.Limits(
+                max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS
+            ),
         )
         # httpx has no argument for the backend of its pool. The proxy may have any address.
         pool: httpcore.ConnectionPool = route._pool
         pool._network_backend = GuardedBackend(None if proxy else self._policy)
-        route._pool = KeptConnections(pool, _CONNECTIONS)  # type: ignore[assignment]
         return route
 
     def _proxy(self, url: httpx.URL) -> str | None:

@@ -53,10 +53,7 @@ def with_build_providers(project: Metadata, runner_of: Callable[[], PluginRunner
 
 
 def _asked(
-    source: str,
-    namespace: str,
-    provider: ProviderInfo,
-    runner_of: Callable[[], PluginRunner],
+    source: str, namespace: str, provider: ProviderInfo, runner_of: Callable[[], PluginRunner]
 ) -> Features:
     environment = {name: str(value) for name, value in default_environment().items()}
     place = f"{source}: variant.providers.{namespace}"

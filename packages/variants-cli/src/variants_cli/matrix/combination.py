@@ -17,7 +17,6 @@ from pep_variants.model.metadata import Metadata
 from pep_variants.model.property import Properties, Property
 
 from ..description import add_variant
-from ..tables import TableError
 from .model import Matrix, Override, Settings, Value, Variant, Where
 from .targets import is_built_for
 
@@ -41,16 +40,13 @@ def combine(matrix: Matrix) -> tuple[Variant, ...]:
         _check_same_properties(matrix, variant, first.setdefault(variant.label, variant))
         other = variants.setdefault(variant.name, variant)
         if other is not variant:
-            raise TableError(
-                matrix.source,
+            raise matrix.error(
                 "label",
                 f"{_named(other.values)} and {_named(chosen)} both have the label "
                 f"{variant.label!r}: give their values different parts, or exclude one",
             )
     if not variants:
-        raise TableError(
-            matrix.source, "axes", "no combination remains: check 'requires' and 'exclude'"
-        )
+        raise matrix.error("axes", "no combination remains: check 'requires' and 'exclude'")
     return tuple(variants.values())
 
 
@@ -112,7 +108,7 @@ def metadata_of(matrix: Matrix, variants: Iterable[Variant]) -> Metadata:
         try:
             found = add_variant(matrix.project, variant.label, variant.settings.properties)
         except VariantError as error:
-            raise TableError(matrix.source, _named(variant.values), str(error)) from None
+            raise matrix.error(_named(variant.values), str(error)) from None
         listed.update(found.variants)
     return replace(matrix.project, variants=listed)
 
@@ -127,8 +123,7 @@ def _check_same_properties(matrix: Matrix, variant: Variant, first: Variant) -> 
     if set(variant.settings.properties) == set(first.settings.properties):
         return
     differing = set(variant.settings.properties) ^ set(first.settings.properties)
-    raise TableError(
-        matrix.source,
+    raise matrix.error(
         "properties",
         f"{_named(first.values)} and {_named(variant.values)} both have the label "
         f"{variant.label!r}, but differ in {', '.join(sorted(map(str, differing)))}: "
@@ -167,10 +162,8 @@ def _variant(matrix: Matrix, values: Mapping[str, Value]) -> Variant:
     for override in overrides:
         label = override.label or label
     if not label:
-        raise TableError(
-            matrix.source,
-            "label",
-            f"{_named(values)} has an empty label: give one of these values a label",
+        raise matrix.error(
+            "label", f"{_named(values)} has an empty label: give one of these values a label"
         )
     return Variant(label, values, _settings(matrix, values, overrides))
 
@@ -189,8 +182,7 @@ def _settings(
         for axis, settings in given.items():
             for name, item in get(settings).items():
                 if name in found and name not in settled and found[name] != item:
-                    raise TableError(
-                        matrix.source,
+                    raise matrix.error(
                         _named(values),
                         f"{what}: axes {giver[name]!r} and {axis!r} both set {name!r}: "
                         "set it in one of them, or add an [[override]]",
@@ -210,8 +202,7 @@ def _settings(
     for name in {name for settings in last for name in settings.environment}:
         flags.pop(name, None)  # replaced as a whole
     if both := sorted(environment.keys() & flags.keys()):
-        raise TableError(
-            matrix.source,
+        raise matrix.error(
             _named(values),
             f"{both[0]} is set by one value and appended to by another: use lists in both",
         )

@@ -15,6 +15,7 @@ from pep_variants.errors import VariantError
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.property import Property
 
+from ..tables import TableError
 from .targets import Platform, Python
 
 
@@ -206,6 +207,10 @@ class Matrix:
     title: str = ""
     details: Mapping[str, str] = field(default_factory=dict)
     name: str = ""
+
+    def error(self, path: str, problem: str) -> TableError:
+        """Return the error for *problem* at *path* in the file."""
+        return TableError(self.source, path, problem)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from pep_variants.model.filename import parse_filename
 from pep_variants.model.label import NULL_LABEL
 from pep_variants.model.property import ABI_DEPENDENCY, Property
 
-from ..tables import TableError
 from .combination import combine, select
 from .model import After, BuildError, Matrix, Value, Variant
 from .reading import read_matrix
@@ -61,16 +60,14 @@ def read_projects(files: Sequence[Path]) -> tuple[Project, ...]:
         matrix = read_matrix(path)
         name = _name(matrix)
         if not name and (len(files) > 1 or not is_target):
-            raise TableError(
-                matrix.source,
+            raise matrix.error(
                 "project",
                 "the name of the project is not known: add it, or name a source that has it in "
                 "pyproject.toml",
             )
         if name in found:
             if is_target:
-                raise TableError(
-                    matrix.source,
+                raise matrix.error(
                     "project",
                     f"{name!r} is that of {found[name].matrix.source}, too: name one file of each "
                     "project",
@@ -131,8 +128,7 @@ def _order(projects: Mapping[str, Project]) -> list[str]:
     for project in projects.values():
         for after in project.matrix.build.after:
             if after.project not in projects:
-                raise TableError(
-                    project.matrix.source,
+                raise project.matrix.error(
                     "build.after",
                     f"{after.project!r} is the project of none of the files: name its matrix file, "
                     f"too, or set build.after.{after.project}.matrix to it",
@@ -145,10 +141,8 @@ def _order(projects: Mapping[str, Project]) -> list[str]:
         return list(TopologicalSorter(graph).static_order())
     except CycleError as error:
         circle = list(reversed(error.args[1]))
-        raise TableError(
-            projects[circle[0]].matrix.source,
-            "build.after",
-            f"the projects need each other in a circle: {' after '.join(circle)}",
+        raise projects[circle[0]].matrix.error(
+            "build.after", f"the projects need each other in a circle: {' after '.join(circle)}"
         ) from None
 
 
@@ -164,7 +158,7 @@ def _agreeing(own: Project, after: After, other: Project) -> dict[str, Variant]:
     for axis in axes:
         if axis not in common:
             problem = f"{axis!r} is not an axis of both; those are {', '.join(common) or 'none'}"
-            raise TableError(own.matrix.source, f"{path}.axes", problem)
+            raise own.matrix.error(f"{path}.axes", problem)
 
     def target_of(variant: Variant, others: Variant) -> tuple[object, object]:
         """Return Python and platform, without what the others do not say."""
@@ -180,8 +174,7 @@ def _agreeing(own: Project, after: After, other: Project) -> dict[str, Variant]:
         names = tuple(variant.values[a].name for a in axes if not variant.values[a].is_target)
         candidates = groups.get((names, target_of(variant, sample)), [])
         if not candidates:
-            raise TableError(
-                own.matrix.source,
+            raise own.matrix.error(
                 path,
                 f"no variant of {other.name} agrees with {variant.name} in "
                 f"{', '.join(axes) or 'anything'}: exclude it, or let fewer axes agree with "
@@ -189,8 +182,7 @@ def _agreeing(own: Project, after: After, other: Project) -> dict[str, Variant]:
             )
         if len(candidates) > 1 and after.axes is None:
             some = [v.name for v in candidates[:4]] + ["…"] * (len(candidates) > 4)
-            raise TableError(
-                own.matrix.source,
+            raise own.matrix.error(
                 path,
                 f"{len(candidates)} variants of {other.name} agree with {variant.name} in "
                 f"{', '.join(axes) or 'anything'} ({', '.join(some)}): give both files the same "

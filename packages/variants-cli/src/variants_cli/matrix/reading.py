@@ -247,12 +247,7 @@ def _settings(table: Table) -> Settings:
         words = table.strings("flags", "a list, or a table of lists by language")
         flags = dict.fromkeys(("c", "cxx"), words) if words else {}
     return Settings(
-        _properties(table),
-        environment,
-        appended,
-        config_settings,
-        table.table("ci").texts(),
-        flags,
+        _properties(table), environment, appended, config_settings, table.table("ci").texts(), flags
     )
 
 

@@ -136,12 +136,11 @@ def write_description(metadata: Metadata, generation: Generation | None) -> byte
 
 def lost_priorities(metadata: Metadata) -> tuple[str, ...]:
     """Return the keys of *metadata* that do not exist in the generations that are written."""
-    found = []
-    if metadata.feature_priorities:
-        found.append("default-priorities.feature")
-    if metadata.property_priorities:
-        found.append("default-priorities.property")
-    return tuple(found)
+    found = {
+        "default-priorities.feature": metadata.feature_priorities,
+        "default-priorities.property": metadata.property_priorities,
+    }
+    return tuple(key for key, value in found.items() if value)
 
 
 def _providers(texts: Iterable[str], namespaces: Sequence[str]) -> Mapping[str, ProviderInfo]:

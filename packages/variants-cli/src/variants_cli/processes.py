@@ -11,10 +11,8 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections import deque
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from itertools import islice
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, TypeVar
 
@@ -22,7 +20,6 @@ from pep_variants.errors import VariantError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from concurrent.futures import Future
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -31,9 +28,6 @@ ENOUGH = 1000
 """Items of about a millisecond each that are worth starting processes for."""
 
 CHUNK = 50
-_AHEAD = 4
-"""Chunks for each process that are handed out before their results are asked for."""
-
 _MOST = 60  # Windows cannot wait for more than 63 processes
 
 
@@ -52,8 +46,7 @@ def mapped(
 ) -> Iterator[R]:
     """Yield what *function* returns for each of *items*, in their order.
 
-    Results are held only for the few chunks that are under way. If the caller stops early, or is
-    interrupted, the processes end.
+    If the caller stops early, or is interrupted, the processes end.
 
     Args:
         function: of a module, or a `functools.partial` of one. It has to return what is wrong:
@@ -74,24 +67,13 @@ def mapped(
         yield from map(function, items)
         return
     with _pool(jobs) as pool:
-        rest = iter(items)
-        waiting: deque[Future[list[R]]] = deque()
         try:
-            while True:
-                while len(waiting) < jobs * _AHEAD and (some := list(islice(rest, chunk))):
-                    waiting.append(pool.submit(_applied, function, some))
-                if not waiting:
-                    return
-                yield from waiting.popleft().result()
+            yield from pool.map(function, items, chunksize=chunk)
         except BrokenProcessPool:
             raise ProcessDied(
                 "a process that does a part of the work was killed: is there enough memory? "
                 "--jobs 1 needs the least"
             ) from None
-
-
-def _applied(function: Callable[[T], R], items: list[T]) -> list[R]:
-    return list(map(function, items))
 
 
 @contextlib.contextmanager

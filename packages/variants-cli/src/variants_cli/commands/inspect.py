@@ -31,8 +31,7 @@ def inspect(wheel: Path, as_json: bool) -> None:
     """
     filename = parse_filename(wheel.name)
     metadata = read_wheel_metadata(wheel, str(wheel))
-    problem = label_problem(filename.label, metadata)
-    problems = (problem,) if problem else ()
+    problems = [problem] if (problem := label_problem(filename.label, metadata)) else []
     if as_json:
         print_json(_tree(wheel.name, filename, metadata, problems))
     else:
@@ -40,7 +39,7 @@ def inspect(wheel: Path, as_json: bool) -> None:
 
 
 def _tree(
-    name: str, filename: WheelFilename, metadata: Metadata | None, problems: tuple[str, ...]
+    name: str, filename: WheelFilename, metadata: Metadata | None, problems: list[str]
 ) -> dict[str, Any]:
     metadata = metadata or Metadata(())
     return {
@@ -60,7 +59,7 @@ def _tree(
             label: properties_tree(dict(sorted(properties.items())))
             for label, properties in sorted(metadata.variants.items())
         },
-        "problems": list(problems),
+        "problems": problems,
     }
 
 
@@ -81,7 +80,7 @@ def _provider_tree(provider: ProviderInfo) -> dict[str, Any]:
 
 
 def _rows(
-    filename: WheelFilename, metadata: Metadata | None, problems: tuple[str, ...]
+    filename: WheelFilename, metadata: Metadata | None, problems: list[str]
 ) -> list[tuple[str, str]]:
     rows = [("project", f"{filename.name} {filename.version}")]
     if filename.build:
@@ -121,5 +120,5 @@ def _described(provider: ProviderInfo) -> str:
     return f"{text}, optional" if provider.optional else text
 
 
-def _repeated(name: str, texts: tuple[str, ...] | list[str]) -> list[tuple[str, str]]:
+def _repeated(name: str, texts: list[str]) -> list[tuple[str, str]]:
     return [(name if number == 0 else "", text) for number, text in enumerate(texts)]

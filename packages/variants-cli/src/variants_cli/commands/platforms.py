@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,11 +11,13 @@ import click
 
 from pep_variants.detect.known_machines import KNOWN_MACHINES, KnownMachine
 from pep_variants.detect.machine_facts import WORDS, parse_facts
-from pep_variants.detect.machines import machine_text
+from pep_variants.detect.machines import load_machine, machine_text
 from pep_variants.errors import shortened
+from pep_variants.files import replacing
 
 from ..console import print_json, print_table
-from .arguments import complete_machines, json_option
+from ..detection import platform_tree
+from .arguments import NEW_FILE, complete_machines, json_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,16 +27,13 @@ _NONE = "no accelerator"
 _PATTERN = "*?["
 
 
-@click.command(short_help="List known machines, or print the platform file of one.")
+@click.command()
 @click.argument("machine", required=False, shell_complete=complete_machines)
 @json_option
 @click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
+    "-o", "--output", metavar="FILE", type=NEW_FILE,
     help="Write the platform file there; an existing file is replaced.",
-)
+)  # fmt: skip
 def platforms(machine: str | None, as_json: bool, output: Path | None) -> None:
     """List known machines, or print the platform file of one.
 
@@ -64,19 +64,11 @@ def platforms(machine: str | None, as_json: bool, output: Path | None) -> None:
             )
         _list(found, as_json=as_json)
         return
-    from importlib.metadata import version
-
     text = machine_text(machine, f"variants-cli {version('variants-cli')}")
     if output is not None:
-        from pep_variants.files import replacing
-
         with replacing(output) as stream:
             stream.write(text.encode())
     if as_json:
-        from pep_variants.detect.machines import load_machine
-
-        from ..detection import platform_tree
-
         print_json({"namespaces": platform_tree(load_machine(machine))})
     elif output is None:
         click.echo(text, nl=False)

@@ -26,12 +26,9 @@ if TYPE_CHECKING:
     from pep_variants.settings.approvals import Approval, Covered
 
 
-@click.command(short_help="Approve the variants.toml of a project directory.")
+@click.command()
 @click.argument(
-    "folder",
-    metavar="[DIR]",
-    type=click.Path(file_okay=False, path_type=Path),
-    required=False,
+    "folder", metavar="[DIR]", type=click.Path(file_okay=False, path_type=Path), required=False
 )
 @click.option("--yes", is_flag=True, help="Approve without asking.")
 @click.option("--revoke", is_flag=True, help="Revoke the approval of DIR.")
@@ -128,9 +125,7 @@ def _escaped(line: str) -> str:
 def _list(approvals: Approvals, as_json: bool) -> None:
     found = [(approval, _state(approvals, approval)) for approval in approvals]
     if as_json:
-        print_json(
-            [{"path": approval.path, "state": state} for approval, state in found],
-        )
+        print_json([{"path": approval.path, "state": state} for approval, state in found])
     elif found:
         print_table(("file", "state"), [(approval.path, state) for approval, state in found])
 

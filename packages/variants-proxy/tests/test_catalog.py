@@ -503,7 +503,7 @@ def test_an_export(own, publisher, catalog, tmp_path):
     place = catalog(publisher.entry(), REDIRECT, EXTRA)
     projects = [item for each in ("torch", "cupy", "jax") for item in ("--project", each)]
     done = run(
-        tmp_path, "export", "out", "--platform", "gpu.toml", "--target", "linux-x86_64", *projects,
+        tmp_path, "export", "out", "--platform", "gpu.toml", "--system", "linux-x86_64", *projects,
         "--index", f"main={own.simple}", "--variant-catalog", place,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -126,7 +126,6 @@ class TestPages:
             "simple/index.html",
             "simple/index.v1_json",
             "variants-export.json",
-            "variants/app/index.json",
         ]
         data = upstream.files["app"]["app-1.0-py3-none-any-cu128.whl"]
         assert (out / "files/main/app/cu128" / APP).read_bytes() == data
@@ -141,16 +140,14 @@ class TestPages:
         assert links(out) == [
             f"{file['url']}#sha256={file['hashes']['sha256']}" for file in page(out)["files"]
         ]
-        report = json.loads((out / "variants/app/index.json").read_text())
-        assert report["versions"][0]["why"].startswith("CUDA driver 12.8 or newer")
         record = json.loads((out / "variants-export.json").read_text())
-        assert record == {"platform": "gpu", "target": "", "projects": ["app"], "files": False}
+        assert record == {"platform": "gpu", "system": "", "projects": ["app"], "files": False}
 
     def test_versions_and_targets(self, upstream, export, tmp_path):
         tags = ("py3-none-manylinux_2_28_x86_64", "py3-none-win_amd64")
         for version in ("1.0", "2.0", "3.0"):
             upstream.add_release(version, tags=tags)
-        export("app>=2", "App<3", options=("--target", "win-x86_64"))
+        export("app>=2", "App<3", options=("--system", "win-x86_64"))
         assert set(files(tmp_path / "out")) == {"app-2.0-py3-none-win_amd64.whl"}
 
     def test_a_shipped_platform(self, upstream, export, tmp_path):
@@ -235,7 +232,7 @@ class TestCatalog:
         (tmp_path / "torch.toml").write_text(publisher.entry())
         plain = f"torch-2.9.0-cp312-cp312-{LINUX}.whl"
         upstream.add("torch", plain, wheel(plain))
-        options = ("--variant-catalog", "torch.toml", "--target", "linux-x86_64")
+        options = ("--variant-catalog", "torch.toml", "--system", "linux-x86_64")
         ((name, data),) = made.items()
         export("torch", options=options)
         ((found, file),) = files(tmp_path / "out", "torch").items()
@@ -253,7 +250,7 @@ class TestCatalog:
             name = f"{project.replace('-', '_')}-14.0-cp312-cp312-{LINUX}.whl"
             upstream.add(project, name, wheel(name))
         (tmp_path / "cupy.toml").write_text(REDIRECT)
-        export("cupy", options=("--variant-catalog", "cupy.toml", "--target", "linux-x86_64"))
+        export("cupy", options=("--variant-catalog", "cupy.toml", "--system", "linux-x86_64"))
         ((name, file),) = files(tmp_path / "out", "cupy").items()
         path = (tmp_path / "out" / "simple" / "cupy" / file["url"]).resolve()
         assert "/cuda12/" in file["url"]

@@ -5,7 +5,6 @@
 ``simple/<project>/…``                       the same of one project; links are relative
 ``files/<index>/<project>/<label>/<name>``   a file under its plain filename, ``-`` without a label
 ``…/<name>.metadata``                        its core metadata (PEP 658)
-``variants/<project>/index.json``            decisions and their reasons
 ===========================================  ====================================================
 
 A variant is always a file of the export: its name at its index has a label, and installers take the
@@ -15,7 +14,6 @@ name from the URL. Other files are links to their index unless they are to be st
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -149,12 +147,9 @@ class _Project:
         works = [partial(self._entry, shown, file) for file in page.files]
         entries = await gather_limited(works, _PARALLEL)
         page = replace(page, files=tuple(entries))
-        report = await service.report.decisions(shown)
         place = self._folder / "simple" / project
         write(place / HTML_PAGE, html_page(page))
         write(place / JSON_PAGE, json_page(page))
-        tree = json.dumps(report, ensure_ascii=False, indent=1).encode()
-        write(self._folder / "variants" / project / "index.json", tree)
         stored = [file for file in entries if file.url.startswith("../../")]
         size = sum(file.size or 0 for file in stored)
         return Exported(project, len(stored), len(entries) - len(stored), size)

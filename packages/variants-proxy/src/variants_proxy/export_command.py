@@ -24,8 +24,10 @@ _ENVVARS = {"auto_envvar_prefix": "VARIANTS_PROXY", "show_default": True}
 @click.command("export", context_settings=_ENVVARS)
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
 @click.option(
+    "platform",
     "--platform",
     "--variant-platform",
+    "--target",
     required=True,
     metavar="MACHINE",
     allow_from_autoenv=False,
@@ -43,7 +45,7 @@ _ENVVARS = {"auto_envvar_prefix": "VARIANTS_PROXY", "show_default": True}
     help="Project, with its versions if not all: 'torch>=2.8'; repeatable.",
 )
 @click.option(
-    "--target",
+    "--system",
     default="",
     metavar="SYSTEM-CPU",
     help="Wheels of one system only: linux-x86_64, win-x86_64, macosx-aarch64.  [default: all]",
@@ -60,7 +62,7 @@ def export_command(
     directory: Path,
     platform: str,
     projects: tuple[str, ...],
-    target: str,
+    system: str,
     files: bool,
     index: tuple[str, ...],
     find_links: tuple[str, ...],
@@ -100,12 +102,12 @@ def export_command(
     )
     record: dict[str, object] = {
         "platform": name,
-        "target": target,
+        "system": system,
         "projects": [str(each) for each in wanted],
         "files": files,
     }
     with replaced_folder(directory, record) as folder:
-        done = asyncio.run(_export(settings, name, target, wanted, folder, every_file=files))
+        done = asyncio.run(_export(settings, name, system, wanted, folder, every_file=files))
     for each in done:
         click.echo(
             f"{each.project}: {each.stored} files with {each.size / 1e6:.1f} MB, "
@@ -118,7 +120,7 @@ def export_command(
 async def _export(
     settings: Settings,
     name: str,
-    target: str,
+    system: str,
     requirements: list[Requirement],
     folder: Path,
     *,
@@ -133,7 +135,7 @@ async def _export(
 
     service = Service(settings, Metrics())
     try:
-        client = service.clients.client(encode(Machine(name=name, target=target)))
+        client = service.clients.client(encode(Machine(name=name, target=system)))
         wanted: Wanted = Wanted(client, requirements, every_file)
         return await export(service, wanted, folder)
     except PackageIndexError as error:

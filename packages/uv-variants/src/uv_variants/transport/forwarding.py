@@ -21,7 +21,6 @@ from variants_index.http.user_proxies import InvalidProxy, UserProxy
 
 from ..errors import UvVariantsError
 from .connecting import cause
-from .connections import Connections
 from .network_backend import AsyncioBackend
 from .request_head import BadRequest
 from .route import Receive, Scope, Send
@@ -33,6 +32,9 @@ _TIMEOUTS: Final = {"connect": 30.0, "read": 120.0, "write": 120.0, "pool": 60.0
 _WAYS: Final = 16
 """Different ways to the outside (proxy, certificates) whose connections are kept."""
 _IDLE_SECONDS: Final = 15.0
+_CONNECTIONS: Final = 256
+_KEPT: Final = 64
+"""Of one way: connections at a time, and those that are kept; uv sends fifty requests at a time."""
 
 HOP_BY_HOP: Final = frozenset(
     (
@@ -151,13 +153,13 @@ class Forwarder:
     """Sends requests on; belongs to one event loop."""
 
     def __init__(self) -> None:
-        self._ways: OrderedDict[object, Connections] = OrderedDict()
+        self._ways: OrderedDict[object, httpcore.AsyncConnectionPool] = OrderedDict()
 
     async def close(self) -> None:
         """Close all connections."""
         while self._ways:
             with contextlib.suppress(RuntimeError):
-                await self._ways.popitem()[1].close()
+                await self._ways.popitem()[1].aclose()
 
     async def forward(self, scope: Scope, receive: Receive, send: Send, outbound: Outbound) -> None:
         """Send a request on, and its response back; 502 or 504 with the cause if there is none."""
@@ -200,12 +202,12 @@ class Forwarder:
             proxy = outbound.proxy(scheme, host)
             is_plain = scheme == "http" and proxy is None
             tls = None if is_plain else outbound.tls(host, port)
-            connections = self._way(proxy, outbound, tls)
+            pool = self._way(proxy, outbound, tls)
         except (InvalidProxy, OSError) as error:
             raise ForwardingFailed(f"{place}: {cause(error)}") from None
         for attempt in (1, 2):
             try:
-                response = await connections.send(request)
+                response = await pool.handle_async_request(request)
                 break
             except (httpcore.RemoteProtocolError, ssl.SSLError) as error:
                 # The upstream may close a kept connection just when it gets a request.
@@ -230,17 +232,17 @@ class Forwarder:
 
     def _way(
         self, proxy: UserProxy | None, outbound: Outbound, tls: ssl.SSLContext | None
-    ) -> Connections:
+    ) -> httpcore.AsyncConnectionPool:
         key = (proxy, tls)
         way = self._ways.get(key)
         if way is None:
-            way = self._ways[key] = Connections(
-                httpcore.AsyncConnectionPool(
-                    ssl_context=tls,
-                    proxy=_proxy(proxy, outbound),
-                    network_backend=_backend(proxy),
-                    keepalive_expiry=_IDLE_SECONDS,
-                )
+            way = self._ways[key] = httpcore.AsyncConnectionPool(
+                ssl_context=tls,
+                proxy=_proxy(proxy, outbound),
+                max_connections=_CONNECTIONS,
+                max_keepalive_connections=_KEPT,
+                keepalive_expiry=_IDLE_SECONDS,
+                network_backend=_backend(proxy),
             )
             if len(self._ways) > _WAYS:
                 # Requests in progress keep their connections; idle ones end with the object.

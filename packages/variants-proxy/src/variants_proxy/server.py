@@ -17,7 +17,6 @@ from uvicorn import Config, Server
 
 from .app import create_app
 from .connections import HEAD_BYTES, LimitedProtocol
-from .memory import return_memory
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -106,7 +105,6 @@ def make_server(
         middleware: wraps the ASGI application.
         ended: see `LimitedServer`.
     """
-    return_memory()
     try:
         settings.cache.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:

@@ -17,7 +17,6 @@ from typing import Any
 
 from uv_variants.errors import USER_ERRORS, UvVariantsError
 from uv_variants.transport import Authority, Transport
-from variants_proxy.memory import return_memory
 
 from .control import Control
 from .identity import identity
@@ -45,7 +44,6 @@ class Daemon:
 
     def __init__(self, message: Mapping[str, Any]) -> None:
         """Set up; see `process` for *message*."""
-        return_memory()
         logging.basicConfig(stream=sys.stderr, level="WARNING", format="%(message)s")
         self._folder = Path(message["folder"])
         self._path = Path(message["record"]) if message["record"] else None

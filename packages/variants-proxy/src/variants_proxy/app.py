@@ -29,7 +29,6 @@ from .errors import (
 from .file_responses import SHORT_SECONDS, cache_control, transfer_response
 from .in_place_names import UNLABELLED
 from .keyed_index import KeyedIndex
-from .log_lines import NOT_SERVED
 from .lru import LRUCache
 from .metrics import Metrics
 from .middleware import ProxyMiddleware
@@ -106,7 +105,7 @@ async def _failed(_: Request, error: Exception) -> Response:
     if isinstance(error, PluginFailed):
         logger.warning("%s", error)
     if status >= 500 or status == 409:
-        logger.warning("%s%s", NOT_SERVED, error)
+        logger.warning("file not served: %s", error)
     control = MISSING if isinstance(error, NoSuchFile) else "no-store"
     return PlainTextResponse(f"{error}\n", status, headers={"Cache-Control": control})
 

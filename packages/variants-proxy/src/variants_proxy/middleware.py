@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from .clients import merges_versions
 from .headers import SECURITY_HEADERS
-from .log_lines import ACCESS_LOGGER
 from .lru import LRUCache
 from .metrics import Metrics
 from .responses import AnswerKey, CachedResponse, PageFormat, accepted_formats, wants_new
@@ -22,7 +21,7 @@ from .settings import Settings
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-access = logging.getLogger(ACCESS_LOGGER)
+access = logging.getLogger("variants_proxy.access")
 
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _METHODS = ("GET", "HEAD")

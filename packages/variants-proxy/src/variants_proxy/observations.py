@@ -13,14 +13,12 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .log_lines import HAS_NOTICES, NOT_SERVED, NOTICES_LOGGER
 from .lru import LRUCache
 
 if TYPE_CHECKING:
     from .views import Client
 
 logger = logging.getLogger(__name__)
-_notices = logging.getLogger(NOTICES_LOGGER)
 
 MOST_NOTED = 20_000
 """Projects with notices that are remembered, of all clients together."""
@@ -40,7 +38,7 @@ def report_abort(scope: Mapping[str, Any], text: str) -> None:
         scope: of the request.
         text: names the file and says why.
     """
-    logger.warning("%s%s", NOT_SERVED, text)
+    logger.warning("file not served: %s", text)
     observer: Observer | None = scope.get("state", {}).get("observer")
     if observer is not None:
         observer.refused(text)
@@ -55,7 +53,6 @@ class NotedProjects:
     def add(self, client: Client, project: str) -> None:
         """Note *project*, a normalized name."""
         self._projects.put((client.key, project), True)
-        _notices.info("%s%s", HAS_NOTICES, project)
 
     def has(self, client: Client, project: str) -> bool:
         """Return whether there are notices about *project*."""

@@ -26,7 +26,6 @@ from variants_index.release_metadata import answer, release_file
 
 from .catalog_files import known_variants, release_origin
 from .errors import UpstreamError
-from .log_lines import VARIANTS_IGNORED
 from .lru import LRUCache
 from .metrics import Metrics
 from .releases import Release
@@ -138,7 +137,7 @@ class ReleaseMetadata:
             except VariantError as error:
                 self._metrics.count("broken_metadata")
                 name = canonicalize_name(release.wheels[0].filename.partition("-")[0])
-                logger.warning("%s%s %s: %s", VARIANTS_IGNORED, name, release.version, error)
+                logger.warning("variants ignored: %s %s: %s", name, release.version, error)
                 return error
 
         wanted = [release for release in wanted if release.has_variants]

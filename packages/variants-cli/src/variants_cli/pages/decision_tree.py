@@ -10,6 +10,7 @@ them has is taken for the only one of its feature.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -84,11 +85,6 @@ class Node:
         holds = (b.to for b in self.branches if any(map(there.issuperset, b.supported)))
         return next(holds).end(platform)
 
-    @property
-    def is_last(self) -> bool:
-        """Whether every answer ends the questions."""
-        return not any(branch.to.branches for branch in self.branches)
-
 
 class Grower:
     """Makes the decision trees of a release.
@@ -144,17 +140,16 @@ class Grower:
             for label, properties in variants.items()
             if all(not found.isdisjoint(settled.get(f, found)) for f, found in _items(properties))
         }
-        used: dict[Feature, set[str]] = {}
+        used: dict[Feature, set[str]] = defaultdict(set)
         for properties in variants.values():
             for feature, found in _items(properties):
-                used.setdefault(feature, set()).update(found)
-        open_: dict[Feature, Values] = {}
-        known: dict[Feature, Values] = {}
-        for feature, values in self._values.items():
-            if feature in used:
-                state = known if feature in settled else open_
-                given = settled.get(feature, values)
-                state[feature] = tuple(value for value in given if value in used[feature])
+                used[feature] |= found
+        state = {
+            feature: tuple(v for v in settled.get(feature, values) if v in used[feature])
+            for feature, values in self._values.items()
+            if feature in used
+        }
+        known = {feature: values for feature, values in state.items() if feature in settled}
         key = frozenset(variants), frozenset(known.items())
         if key not in self._nodes:
             if len(self._nodes) >= MAXIMUM:
@@ -162,37 +157,28 @@ class Grower:
                     f"the decision tree has more than {MAXIMUM:,} questions: "
                     "select variants with --only"
                 )
-            self._nodes[key] = self._next(known, open_, variants)
+            features: dict[str, dict[str, Values]] = defaultdict(dict)
+            for (namespace, name), values in state.items():
+                features[namespace][name] = values
+            most_capable = Platform({name: Support(each) for name, each in features.items()})
+            metadata = replace(self._metadata, variants=variants)
+            ranking = rank(metadata, supporting(most_capable, metadata))
+            label = next(iter(ranking.labels), NO_VARIANT)
+            decisive = (feature for feature, _ in _items(ranking.supported(label)))
+            asked_for = next((feature for feature in decisive if feature not in known), None)
+            self._nodes[key] = (
+                self._shared(Node(label))
+                if asked_for is None
+                else self._ask(asked_for, state[asked_for], known, variants)
+            )
         return self._nodes[key]
-
-    def _next(self, known: _State, open_: _State, variants: Mapping[str, Properties]) -> Node:
-        """Return the question that decides among *variants*, or their end.
-
-        Args:
-            known: the features that are settled.
-            open_: all values of the others.
-            variants: that the settled features leave.
-        """
-        features: dict[str, dict[str, Values]] = {}
-        for namespace, name in self._values:
-            values = known.get((namespace, name), open_.get((namespace, name), ()))
-            features.setdefault(namespace, {})[name] = values
-        most_capable = Platform({name: Support(found) for name, found in features.items()})
-        metadata = replace(self._metadata, variants=variants)
-        ranking = rank(metadata, supporting(most_capable, metadata))
-        if not ranking.labels:
-            return self._shared(Node(NO_VARIANT))
-        for feature, _ in _items(ranking.supported(ranking.labels[0])):
-            if feature in open_:
-                return self._ask(feature, open_[feature], known, variants)
-        return self._shared(Node(ranking.labels[0]))
 
     def _ask(
         self, feature: Feature, values: Values, known: _State, variants: Mapping[str, Properties]
     ) -> Node:
         namespace, name = feature
-        others = _CPU_FAMILIES - {namespace} if namespace in _CPU_FAMILIES else frozenset()
-        # Who has one CPU has no other; whoever has neither may be asked for both.
+        # Who has a CPU of one family has none of another; who has not is asked for that, too.
+        others = _CPU_FAMILIES - {namespace} if namespace in _CPU_FAMILIES else ()
         absent = {each: () for each in self._values if each[0] in others}
         answers = {
             answer: self._solve({**known, **absent, feature: answer}, variants)

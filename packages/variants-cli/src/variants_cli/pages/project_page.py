@@ -13,7 +13,6 @@ from functools import cache
 from importlib.metadata import version as version_of
 from typing import NamedTuple
 
-from packaging.utils import InvalidSdistFilename, parse_sdist_filename
 from packaging.version import Version
 
 from pep_variants import limits
@@ -22,13 +21,13 @@ from pep_variants.choose.comparison import order_if_supported
 from pep_variants.choose.phrases import needs, why_chosen
 from pep_variants.choose.ranking import Reason, rank
 from pep_variants.detect.detector import Detector
-from pep_variants.errors import InvalidWheelFilename, MetadataError
+from pep_variants.errors import MetadataError
 from pep_variants.formats.reader import read_metadata
-from pep_variants.model.filename import parse_filename, parse_metadata_filename
-from pep_variants.model.label import NULL_LABEL
+from pep_variants.model.label import NULL_LABEL, split_label
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.platform import Platform
 from pep_variants.model.property import ABI_DEPENDENCY
+from variants_index.file_groups import by_version
 from variants_index.pages import Page, PageFile, html_link, html_metas, html_page
 from variants_index.platforms import is_for_platform
 
@@ -183,61 +182,40 @@ def _demands(metadata: Metadata | None, label: str) -> tuple[Sequence[str], Sequ
     return phrases or (f"nothing: {nothing}",), listed
 
 
-def releases_of(page: Page, documents: Mapping[str, bytes]) -> tuple[Release, ...]:
+def releases_of(page: Page, documents: Mapping[str, bytes]) -> Sequence[Release]:
     """Return the releases on *page*, the newest first; files of no version come last.
 
     Args:
         page: the page, of one project.
         documents: the ``*-variants.json`` files of the project by filename.
     """
-    found: dict[Version | None, list[ReleaseFile]] = {}
-    listed: dict[Version, PageFile] = {}
-    for file in page.files:
-        named = parse_metadata_filename(file.filename)
-        if named is not None:
-            listed[named[1]] = file
-        else:
-            version, item = _parsed(file)
-            found.setdefault(version, []).append(item)
-    versions = sorted({*filter(None, found), *listed}, reverse=True)
-    releases = [
-        _release(version, found.get(version, []), listed.get(version), documents)
-        for version in versions
-    ]
-    if None in found:
-        releases.append(Release(None, tuple(found[None])))
-    return tuple(releases)
+    releases = []
+    rest = {file.filename: file for file in page.files}
+    groups = by_version(page.files, page.project).get(page.project, {})
+    for version, group in sorted(groups.items(), key=lambda item: item[0], reverse=True):
+        metadata, problem, document = None, "", group.metadata
+        if document is not None and document.filename in documents:
+            try:
+                metadata = read_metadata(documents[document.filename], document.filename)
+            except MetadataError as error:
+                problem = str(error)
+        elif any(split_label(file.filename)[1] for file in group.files):
+            problem = "the index does not say what these variants need"
+        files = tuple(_release_file(file, metadata) for file in group.files)
+        releases.append(Release(version, files, document, metadata, problem))
+        for listed in (*group.files, *filter(None, (document,))):
+            rest.pop(listed.filename, None)
+    if rest:
+        releases.append(Release(None, tuple(map(ReleaseFile, rest.values()))))
+    return releases
 
 
-def _release(
-    version: Version,
-    files: list[ReleaseFile],
-    document: PageFile | None,
-    documents: Mapping[str, bytes],
-) -> Release:
-    metadata, problem = None, ""
-    if document is not None and document.filename in documents:
-        try:
-            metadata = read_metadata(documents[document.filename], document.filename)
-        except MetadataError as error:
-            problem = str(error)
-    elif any(item.label is not None for item in files):
-        problem = "the index does not say what these variants need"
-    if metadata is not None:
-        spelled = metadata.label_of
-        files = [item._replace(label=item.label and spelled(item.label)) for item in files]
-    return Release(version, tuple(files), document, metadata, problem)
-
-
-def _parsed(file: PageFile) -> tuple[Version | None, ReleaseFile]:
-    try:
-        if not file.filename.endswith(".whl"):
-            return parse_sdist_filename(file.filename)[1], ReleaseFile(file)
-        wheel = parse_filename(file.filename)
-    except (InvalidWheelFilename, InvalidSdistFilename, ValueError):
-        return None, ReleaseFile(file)
-    platform = ".".join(sorted({tag.platform for tag in wheel.tags}))
-    return wheel.version, ReleaseFile(file, wheel.label, platform)
+def _release_file(file: PageFile, metadata: Metadata | None) -> ReleaseFile:
+    plain, label = split_label(file.filename)
+    if label is not None and metadata is not None:
+        label = metadata.label_of(label)
+    stem, _, suffix = plain.rpartition(".")
+    return ReleaseFile(file, label, stem.rpartition("-")[2] if suffix == "whl" else "")
 
 
 class MachineRow(NamedTuple):

@@ -43,19 +43,13 @@ SEVERAL = ("markdown",)
 """Formats that can show several releases."""
 
 OUTCOMES = {
-    NOTHING: ("machines without any variant", "Machines that get no variant"),
-    IDLE: ("machines with an accelerator left idle", "Machines whose accelerator is left idle"),
-    NULL: ("machines with the null variant", "Machines that get only the null variant"),
-    OTHER: (
-        "machines with accelerators that the release is not for",
-        "Machines with accelerators that this release is not for",
-    ),
-    FITS: (
-        "machines with a variant for what they have",
-        "Machines with a variant for what they have",
-    ),
+    NOTHING: "that get no variant",
+    IDLE: "whose accelerator is left idle",
+    NULL: "that get only the null variant",
+    OTHER: "with accelerators that this release is not for",
+    FITS: "with a variant for what they have",
 }
-"""What machines get, the worst gap first: with a number, and as a heading."""
+"""Which machines they are, the worst gap first."""
 
 _MOST_NAMES = 4
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import io
-import json
 import zipfile
 from pathlib import Path
 
@@ -12,14 +10,6 @@ from pathlib import Path
 
 FOUND = Path(__file__).parent / "found"
 """Inputs that were defects once: ``found/TARGET/NAME``."""
-
-ATTESTED = (
-    "pypi_attestations-0.0.19.tar.gz",
-    "9bb1add04b1b4e182be6b0b80931593f7a291eb49d69b4fd728a5d4cbcdc4bd3",
-)
-"""Name and SHA-256 of the file that the seed of attestations is of."""
-
-_ATTESTATIONS = Path(__file__).parents[2] / "packages" / "variants-cli" / "tests" / "attestations"
 
 _DOCUMENT = """\
 {"$schema": "https://variants-schema.wheelnext.dev/%s.json",
@@ -235,7 +225,7 @@ ALIKE = {
 def seeds(target: str) -> list[bytes]:
     """Return the inputs to start *target* from: those above, and those that were defects once."""
     found = [path.read_bytes() for path in sorted((FOUND / target).glob("*"))]
-    made = _wheels(target) + _attestations(target)
+    made = _wheels(target)
     return [text.encode() for text in TEXTS.get(target, ())] + made + found
 
 
@@ -260,13 +250,3 @@ def _wheels(target: str) -> list[bytes]:
                 archive.writestr(zipfile.ZipInfo(name), text)
         made.append(stream.getvalue())
     return made
-
-
-def _attestations(target: str) -> list[bytes]:
-    """Return one of PyPI, or the certificate in it."""
-    if target not in ("attestation", "certificate"):
-        return []
-    data = (_ATTESTATIONS / f"{ATTESTED[0]}.slsa.attestation").read_bytes()
-    if target == "attestation":
-        return [data]
-    return [base64.b64decode(json.loads(data)["verification_material"]["certificate"])]

@@ -49,7 +49,6 @@ from pep_variants.wheelfile.zip_directory import read_directory, with_local_head
 from resolvelib_variants.resolution.errors import ResolverError
 from resolvelib_variants.resolution.requirements import read_file
 from uv_variants.locked_variants import Lock
-from variants_cli.publishing.attestations import check_attestation, provenance, publisher_of
 from variants_index.errors import PackageIndexError
 from variants_index.lock.reading import read_lock
 from variants_index.pages import JSON, PageFile, html_page, json_page, read_page
@@ -60,7 +59,7 @@ from variants_proxy.key import decode
 from variants_proxy.merged_metadata import WheelMetadata, merge_metadata
 from variants_proxy.wheel_environments import environments
 
-from .seeds import ATTESTED, seeds
+from .seeds import seeds
 
 CPU_SECONDS = 2.0
 """The longest that one input within the limits may take."""
@@ -271,16 +270,6 @@ def _platform_key(data: bytes) -> None:
     decode(_text(data))
 
 
-def _attestation(data: bytes) -> None:
-    _, text = check_attestation(data, "fuzzed.attestation", ATTESTED)
-    assert check_attestation(text.encode(), "again", ATTESTED)[1] == text
-    assert provenance([text]) is not None
-
-
-def _certificate(data: bytes) -> None:
-    assert publisher_of(data)["kind"]
-
-
 TARGETS = {
     "document": Target(_document),
     "pyproject": Target(_pyproject),
@@ -305,6 +294,4 @@ TARGETS = {
     "requirements_file": Target(_requirements_file),
     "source_tree": Target(_source_tree),
     "platform_key": Target(_platform_key),
-    "attestation": Target(_attestation),
-    "certificate": Target(_certificate),
 }

@@ -20,8 +20,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .token_server import TokenServer
-
 JSON = "application/vnd.pypi.simple.v1+json"
 METADATA = "-variants.json"
 
@@ -81,7 +79,7 @@ class UploadIndex:
         uploads: all requests, in order.
         files: what it has: filename to path.
         credentials: user name and password that an upload needs, None for none.
-        tokens: mints upload tokens, of which the newest counts; None: no trusted publishing.
+        paths: of all requests, in order.
         takes_metadata: accepts ``*-variants.json``.
         replaces: pattern of filenames that an upload replaces; others are refused if they differ.
         hashes: give hashes on pages.
@@ -97,7 +95,7 @@ class UploadIndex:
         self.uploads: list[Upload] = []
         self.files: dict[str, Path] = {}
         self.credentials: tuple[str, str] | None = None
-        self.tokens: TokenServer | None = None
+        self.paths: list[str] = []
         self.takes_metadata = True
         self.replaces = f"{re.escape(METADATA)}$"
         self.hashes = True
@@ -202,8 +200,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         index = self.index
-        if self._tokens():
-            return
+        index.paths.append(self.path)
         _Handler.number += 1
         body = index.folder / f"body-{_Handler.number}-{threading.get_ident()}"
         upload = Upload("", {}, self.headers.get("Authorization"))
@@ -255,21 +252,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                         raise ConnectionAbortedError
         return filename
 
-    def _tokens(self) -> bool:
-        """Answer a request of trusted publishing; return whether it is one."""
-        tokens = self.index.tokens
-        if tokens is None or not self.path.startswith(("/_/oidc/", "/github")):
-            return False
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        job = self.headers.get("Authorization", "")
-        status, tree = tokens.answer(self.command, self.path, job, body)
-        self._send(status, json.dumps(tree).encode(), {})
-        return True
-
     def _allowed(self, upload: Upload) -> bool:
         credentials = self.index.credentials
-        if self.index.tokens is not None and self.index.tokens.minted:
-            credentials = "__token__", self.index.tokens.minted[-1]
         pair = b64encode(":".join(credentials or ()).encode()).decode()
         return credentials is None or upload.authorization == f"Basic {pair}"
 
@@ -296,8 +280,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._send(status, body, {"Content-Type": "text/plain", **(headers or {})}, reason)
 
     def do_GET(self) -> None:
-        if self._tokens():
-            return
+        self.index.paths.append(self.path)
         if self.path == "/simple/":
             self._send(200, b"<html></html>", {"Content-Type": "text/html"})
         elif self.path.startswith("/simple/"):

@@ -100,7 +100,9 @@ def upload_api(folder):
         def set_hook(call):
             server.hook = lambda _stage, _filename: call()
 
-        yield Place(("--repository-url", server.url), server.simple, {}, set_hook)
+        options = ("--repository-url", server.url)
+        # Each publisher's check of access is two; so all are reached, whoever is faster.
+        yield Place(options, server.simple, {}, set_hook, kills=(2, 11, 9, 7, 5))
 
 
 @contextmanager

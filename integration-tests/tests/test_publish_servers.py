@@ -60,7 +60,9 @@ def test_pypiserver(environments: Environments, dist: Path, tmp_path: Path, cred
         if credentials:
             done = publish(dist, url, user="alice", password="wrong")
             assert done.returncode == 1
-            assert "refuses uploads (status 403) with TWINE_PASSWORD" in done.stderr, done.stderr
+            assert "refuses uploads (status 403) with the user name 'alice'" in done.stderr, (
+                done.stderr
+            )
         done = publish(dist, url, user=user, password=password)
         assert done.returncode == 1
         refused = f"does not accept {METADATA} (status 400: Bad filename: {METADATA})"

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from support.environments import ROOT, Environment, clean_environ, uv_command
-from support.github_server import github_server
 from support.loopback import served_folder
 from support.object_storage import object_storage
 from support.servers import nginx
@@ -63,12 +62,12 @@ def batches(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [first, second]
 
 
-@pytest.fixture(params=["directory", "nginx", "s3", "releases"])
+@pytest.fixture(params=["directory", "nginx", "s3"])
 def index(request: pytest.FixtureRequest, tmp_path: Path, batches: list[Path]) -> Iterator[str]:
     """Both batches published to each kind of place; the URL of the index."""
     with ExitStack() as stack:
         environ: dict[str, str] = {}
-        to, pages = str(tmp_path / "place"), None
+        to = str(tmp_path / "place")
         if request.param == "s3":
             storage = stack.enter_context(object_storage("bucket"))
             environ, to = storage.environ(), "s3://bucket/wheels/nightly"
@@ -80,13 +79,8 @@ def index(request: pytest.FixtureRequest, tmp_path: Path, batches: list[Path]) -
         else:
             (tmp_path / "place").mkdir()
             url = stack.enter_context(served_folder(tmp_path / "place"))
-        if request.param == "releases":
-            github = stack.enter_context(github_server())
-            environ, pages = github.environ(), f"github-pages:{to}"
-            to = "github-releases:octo/demo@v1"
         for batch in batches:
-            options = ["--pages", pages] if pages else []
-            options += ["--index-url", f"{url}simple/"] if request.param != "nginx" else []
+            options = ["--index-url", f"{url}simple/"] if request.param != "nginx" else []
             variants("publish", batch, "--to", to, *options, environ=environ)
         yield f"{url.rstrip('/')}/simple/"
 

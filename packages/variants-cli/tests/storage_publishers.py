@@ -4,7 +4,6 @@ Run as a program: ``python storage_publishers.py PLACE FOLDER``.
 """
 
 import hashlib
-import os
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -13,9 +12,9 @@ from urllib.parse import unquote
 from pep_variants.formats.reader import read_metadata
 from pep_variants.model.label import split_label
 from variants_cli.indexing.wheelhouse import read_distribution
-from variants_cli.publishing.places import open_store, open_target
-from variants_cli.publishing.storage_layout import BASE
-from variants_cli.publishing.target import Release, ReleaseFile
+from variants_cli.publishing.release import Release, ReleaseFile, labels_of
+from variants_cli.publishing.storage import BASE, StorageTarget
+from variants_cli.publishing.stores import open_store
 from variants_index.pages import HTML, JSON, read_page, read_projects
 
 
@@ -29,23 +28,28 @@ def releases_in(folder):
 
 
 def publish(place, folder, target=None):
-    """Publish what *folder* holds, in the order of `publishing.target`."""
-    target = target or open_target(str(place), os.environ)
+    """Publish what *folder* holds, as `transaction.publish` does; return the metadata.
+
+    Also the names of the documents that have labels of other batches.
+    """
+    target = target or StorageTarget(open_store(str(place)))
     releases = releases_in(folder)
     target.probe(releases)
     for release in releases:
         listed = target.listed(release.project)
         for file in release.files:
             if listed.get(file.filename, {}).get("sha256") != file.distribution.sha256:
-                target.upload(file, lambda _: None)
-    return target.commit(releases)
+                target.upload(file)
+    documents = target.commit(releases)
+    own = {release.document_name: release.labels for release in releases}
+    return documents, {name for name, data in documents.items() if labels_of(data) - own[name]}
 
 
 class Reader:
     """Reads an index in a store as its clients do, and checks that everything agrees."""
 
     def __init__(self, place):
-        self.store = open_store(str(place), os.environ)
+        self.store = open_store(str(place))
 
     def get(self, path):
         found = self.store.get(path, 100_000_000)

@@ -184,7 +184,7 @@ def test_progress_bars(dist, index):
     shown = b"".join(seen).decode()
     assert process.returncode == 0, shown
     assert json.loads(out)["verified"]
-    assert "all files" in shown
+    assert "3.0/3.0 MB" in shown
     assert "again in" in shown
 
 

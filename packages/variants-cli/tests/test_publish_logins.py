@@ -1,16 +1,17 @@
 """One set of credentials, and attestations, for everything that `variants publish` uploads."""
 
 import base64
+import hashlib
 import json
 import os
 import sys
 from functools import partial
 from http.server import BaseHTTPRequestHandler
 
+import keyring
 import pytest
 
 from support.loopback import serving
-from support.token_server import TokenServer
 from support.upload_server import upload_index
 
 V3 = {"x86_64": {"level": ["v3"]}}
@@ -89,6 +90,7 @@ def in_url(index, tmp_path, monkeypatch):
 
 def in_pypirc(index, tmp_path, monkeypatch):
     (tmp_path / ".pypirc").write_text(
+        "[distutils]\nindex-servers = internal\n"
         f"[internal]\nrepository = {index.url}\nusername = me\npassword = {SECRET}\n"
     )
     return None, "--repository", "internal"
@@ -100,16 +102,14 @@ def in_netrc(index, tmp_path, monkeypatch):
 
 
 def in_keyring(index, tmp_path, monkeypatch):
-    command = tmp_path / "bin" / "keyring"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\n[ "$2 $3" = "{index.url} me" ] && echo {SECRET}\n')
-    command.chmod(0o755)
+    passwords = {(index.url, "me"): SECRET}
+    monkeypatch.setattr(keyring, "get_password", lambda *place: passwords.get(place))
     return ["--username", "me"]
 
 
 WAYS = [
     in_options, in_twine_variables, in_uv_variables, as_token, in_url, in_pypirc, in_netrc,
-    pytest.param(in_keyring, marks=pytest.mark.skipif(os.name == "nt", reason="a shell script")),
+    in_keyring,
 ]  # fmt: skip
 
 
@@ -131,7 +131,7 @@ def test_refused_credentials(variants, dist, index, monkeypatch):
     monkeypatch.setenv("TWINE_PASSWORD", "hunter1hunter1")
     result = variants("publish", dist, "--repository-url", index.url)
     assert result.code == 1
-    assert "with TWINE_PASSWORD" in result.err
+    assert "with the user name 'me'" in result.err
     assert "hunter1" not in result.out + result.err
     assert index.accepted == []
 
@@ -167,48 +167,36 @@ def test_no_index_is_named(variants, dist, index):
     assert "--repository-url URL" in result.err
 
 
-@pytest.mark.parametrize("system", ["github", "gitlab"])
-def test_trusted_publishing(variants, dist, index, monkeypatch, system):
-    index.tokens = TokenServer(index.url.removesuffix("/legacy/"))
-    for name, value in getattr(index.tokens, system).items():
-        monkeypatch.setenv(name, value)
-    result = variants("publish", dist, "--repository-url", index.url)
-    assert result.code == 0, result.err
-    assert index.tokens.minted == ["pypi-minted-1"]
-    assert authorized(index) == ({"__token__:pypi-minted-1"}, {PLAIN, WHEEL3, DOCUMENT})
-    masked = [line for line in result.err.splitlines() if "pypi-minted" in line]
-    assert masked == (["::add-mask::pypi-minted-1"] if system == "github" else [])
-    assert "pypi-minted" not in result.out
-
-
-def test_a_token_that_ends_is_replaced(variants, dist, index, monkeypatch):
-    """Each request has one that is good for as long as an upload may take."""
-    index.tokens = TokenServer(index.url.removesuffix("/legacy/"), lifetime=60)
-    for name, value in index.tokens.github.items():
-        monkeypatch.setenv(name, value)
-    result = variants("publish", dist, "--repository-url", index.url)
-    assert result.code == 0, result.err
-    assert set(index.accepted) == {PLAIN, WHEEL3, DOCUMENT}
-    assert len(index.tokens.minted) >= 4
-
-
-def test_trusted_publishing_fails(variants, dist, index, monkeypatch):
-    monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    always = ("--trusted-publishing", "always")
-    index.tokens = TokenServer(index.url.removesuffix("/legacy/"))
-    result = variants("publish", dist, "--repository-url", index.url, *always)
-    assert result.code == 1
-    assert "permissions: {id-token: write}" in result.err
-    index.tokens = None
-    monkeypatch.delenv("GITHUB_ACTIONS")
-    monkeypatch.setenv("GITLAB_CI", "true")
-    monkeypatch.setenv("PYPI_ID_TOKEN", "x.y.z")
+def test_identity_tokens_are_for_pypi_alone(variants, dist, index, monkeypatch):
+    """Other indexes, by http or not, are never asked for an upload token in a job of CI."""
+    for name in ("GITHUB_ACTIONS", "ACTIONS_ID_TOKEN_REQUEST_TOKEN"):
+        monkeypatch.setenv(name, "true")
+    monkeypatch.setenv("ACTIONS_ID_TOKEN_REQUEST_URL", f"{index.url}identity")
     result = variants("publish", dist, "--repository-url", index.url)
     assert result.code == 1
-    assert "note: no trusted publishing" in result.err
-    assert "does not support trusted publishing" in result.err
     assert "with no credentials" in result.err
     assert index.accepted == []
+    assert all(path == "/legacy/" for path in index.paths)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("password = hunter2hunter2\n", "Malformed configuration"),
+        ("[pypi]\npassword = hunter2hunter2\npassword = x\n", "Malformed configuration"),
+        ("[pypi]\nhunter2hunter2\n", "Malformed configuration"),
+        (b"[pypi]\npassword = hunter2hunter2\xff\n", "Unable to read configuration file"),
+        ("[distutils]\nindex-servers = bare\n[bare]\npassword = hunter2hunter2\n", "no repository"),
+        ("", "Missing 'bare' section"),
+    ],
+)
+def test_broken_files_keep_their_secrets(variants, dist, index, tmp_path, text, words):
+    data = text if isinstance(text, bytes) else text.encode()
+    (tmp_path / ".pypirc").write_bytes(data)
+    result = variants("publish", dist, "--repository", "bare")
+    assert result.code == 1
+    assert words in result.err
+    assert SECRET not in result.out + result.err
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
@@ -226,7 +214,7 @@ def test_prompts_on_a_terminal(dist, index, tmp_path):
     )  # fmt: skip
     os.close(child)
     shown = b""
-    for prompt, answer in ((b"empty for none): ", b"me\n"), (b"Password of me: ", SECRET.encode())):
+    for prompt, answer in ((b"your username: ", b"me\n"), (b"your password: ", SECRET.encode())):
         while not shown.endswith(prompt):
             shown += os.read(main, 1)
         os.write(main, answer)
@@ -253,14 +241,21 @@ class TestAttestations:
             "publish", dist, "--repository-url", index.url, *options, *more
         )
 
+    def attest(self, path, *of):
+        """Write an attestation beside *path*: of it, or of other files."""
+        subjects = [
+            {"name": one.name, "digest": {"sha256": hashlib.sha256(one.read_bytes()).hexdigest()}}
+            for one in of or (path,)
+        ]
+        statement = base64.b64encode(json.dumps({"subject": subjects}).encode()).decode()
+        beside = path.with_name(f"{path.name}.publish.attestation")
+        beside.write_text(json.dumps({"version": 1, "envelope": {"statement": statement}}))
+        return beside
+
     @pytest.fixture
     def attested(self, dist):
         """The variant wheel has an attestation, the other one has none."""
-        from test_attestations import attestation_of, beside
-
-        path = dist / WHEEL3
-        beside(path).write_text(attestation_of(path))
-        return beside(path)
+        return self.attest(dist / WHEEL3)
 
     def fields(self, index):
         return {
@@ -289,23 +284,22 @@ class TestAttestations:
         assert set(map(str, self.fields(index).values())) == {"None"}
 
     def test_of_the_plain_wheel(self, publish, attested, dist, index):
-        from test_attestations import attestation_of
-
-        attested.write_text(attestation_of(dist / PLAIN))
+        self.attest(dist / WHEEL3, dist / PLAIN)
         result = publish()
         assert result.code == 1
-        assert f"of the plain wheel {PLAIN}: attest the variant wheel itself" in result.err
+        assert f"is of the plain wheel {PLAIN}" in result.err
         assert index.sent == []
         assert publish("--no-attestations").code == 0
 
-    def test_in_a_directory(self, variants, attested, dist, tmp_path):
-        """As a provenance object, which the page names."""
-        place = tmp_path / "place"
-        assert variants("publish", dist, "--to", place).code == 0
-        path = place / "simple" / "example-pkg" / "index.v1_json"
-        files = {item["filename"]: item for item in json.loads(path.read_text())["files"]}
-        found = json.loads((path.parent / files[WHEEL3]["provenance"]).resolve().read_text())
-        (bundle,) = found["attestation_bundles"]
-        assert bundle["publisher"]["kind"] == "Sigstore"
-        assert bundle["attestations"] == [json.loads(attested.read_text())]
-        assert files[PLAIN].get("provenance") is None
+    @pytest.mark.parametrize("text", ["", "[]", '{"envelope": {"statement": "e30="}}', "[" * 9999])
+    def test_broken(self, publish, attested, index, text):
+        attested.write_text(text)
+        result = publish()
+        assert result.code == 1
+        assert f"{attested.name}: is not an attestation of one file" in result.err
+        assert index.sent == []
+
+    def test_of_several_files(self, publish, attested, dist, index):
+        self.attest(dist / WHEEL3, dist / WHEEL3, dist / PLAIN)
+        assert "is not an attestation of one file" in publish().err
+        assert index.sent == []

@@ -1,7 +1,6 @@
 """`variants publish --to` and `variants storage` as their users run them."""
 
 import json
-import os
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -9,8 +8,8 @@ from storage_publishers import Reader
 from wheel_files import make_variant_json
 
 from variants_cli.publishing.maintenance import unlisted
-from variants_cli.publishing.places import open_store
-from variants_cli.publishing.stored_index import StoredIndex
+from variants_cli.publishing.storage import StorageTarget, StoredIndex
+from variants_cli.publishing.stores import open_store
 
 DOCUMENT = "demo-1.0-variants.json"
 
@@ -34,7 +33,7 @@ def dist(tmp_path, build_wheel):
 def published(variants, place, dist):
     result = variants("publish", dist, "--to", place)
     assert result.code == 0, result.err
-    return StoredIndex(open_store(place, os.environ))
+    return StoredIndex(open_store(place))
 
 
 def listed(variants, place):
@@ -59,29 +58,25 @@ def test_dry_run_writes_nothing(variants, place, dist):
     result = variants("publish", dist, "--to", place, "--dry-run")
     assert result.code == 0, result.err
     assert "demo-1.0-py3-none-any-v3.whl  to be uploaded" in result.out
-    assert list(open_store(place, os.environ).entries("")) == []
+    assert list(open_store(place).entries("")) == []
 
 
 @pytest.mark.parametrize("inside", ["", "sub"])
 def test_a_directory_cannot_be_published_to_itself(variants, dist, inside):
-    for prefix in ("", "github-pages:"):
-        result = variants("publish", dist, "--to", f"{prefix}{dist / inside}")
-        assert result.code == 2
-        assert "is in " in result.err
-        assert "variants index" in result.err
+    result = variants("publish", dist, "--to", dist / inside)
+    assert result.code == 2
+    assert "is in " in result.err
+    assert "variants index" in result.err
     assert not (dist / "simple").exists()
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--to", "x", "--repository-url", "https://x.example"], "--to and --repository-url"),
-        (["--to", "x", "--repository", "pypi"], "--to and --repository exclude each other"),
-        (["--pages", "x"], "--pages is for --to github-releases:OWNER/REPOSITORY@TAG"),
-        (["--to", "x", "--pages", "y"], "--pages is for github-releases:OWNER/REPOSITORY@TAG"),
-        (["--to", "github-releases:o/r@v1"], "say with --pages where the pages"),
+        (["--to", "x", "--repository-url", "https://x.example"], "exclude each other"),
+        (["--to", "x", "--repository", "pypi"], "exclude each other"),
         (["--to", "ftp://x"], "ftp://x: is neither a directory nor an s3://, gs:// or az:// URL"),
-        (["--to", "s3://"], "is not a URL like s3://bucket/prefix"),
+        (["--to", "s3://"], "is neither a directory nor an s3://, gs:// or az:// URL"),
     ],
 )
 def test_places(variants, dist, options, message):
@@ -183,8 +178,6 @@ def test_prune(variants, published, place):
 
 
 def test_prune_removes_only_what_publishers_write(variants, published, place):
-    from variants_cli.publishing.storage_layout import headers_of
-
     store = published.store
     own = [
         "files/demo/readme.txt",
@@ -197,7 +190,7 @@ def test_prune_removes_only_what_publishers_write(variants, published, place):
     if "://" not in place:
         left.append("files/demo/" + "0" * 32 + "/.demo.whl.0123456789ab.tmp")
     for path in own + left:
-        store.put(path, b"x", headers_of(path))
+        store.put(path, b"x")
     tree = variants("storage", place, "--prune", "--older-than", "0", "--json").json
     assert sorted(entry["path"] for entry in tree["removed"]) == sorted(left)
     assert all(store.size(path) == 1 for path in own)
@@ -210,13 +203,11 @@ def test_what_a_publisher_is_about_to_list_comes_back(
     build_wheel("demo-1.1-py3-none-any.whl", folder=dist)
     from storage_publishers import releases_in
 
-    from variants_cli.publishing.places import open_target
-
-    target = open_target(place, os.environ)
+    target = StorageTarget(open_store(place))
     releases = releases_in(dist)
     for release in releases:
         for file in release.files:
-            target.upload(file, lambda _: None)
+            target.upload(file)
     assert variants("storage", place, "--prune", "--older-than", "0").code == 0
     target.commit(releases)
     Reader(place).settled("demo")

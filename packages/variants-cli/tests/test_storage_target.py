@@ -1,5 +1,6 @@
 """Publishing to storage: batches, several publishers at once, kills at every point."""
 
+import hashlib
 import os
 import random
 import signal
@@ -18,11 +19,8 @@ from wheel_files import make_variant_json
 
 from variants_cli.publishing.errors import Conflict, PublishError, Refused
 from variants_cli.publishing.maintenance import unlisted
-from variants_cli.publishing.places import open_store, open_target
-from variants_cli.publishing.storage_layout import headers_of
-from variants_cli.publishing.storage_target import StorageTarget
-from variants_cli.publishing.stored_files import StoredFiles
-from variants_cli.publishing.stored_index import StoredIndex
+from variants_cli.publishing.storage import StorageTarget, StoredIndex
+from variants_cli.publishing.stores import open_store
 
 DOCUMENT = "demo-1.0-variants.json"
 
@@ -49,24 +47,24 @@ def batch(tmp_path, build_wheel):
 
 def objects_in(place, folder=""):
     """Paths and times of the objects in a store."""
-    entries = open_store(place, os.environ).entries(folder)
+    entries = open_store(place).entries(folder)
     return sorted((entry.path, entry.modified) for entry in entries)
 
 
 def put(place, path, data):
-    store = open_store(place, os.environ)
-    store.put(path, data, headers_of(path))
+    store = open_store(place)
+    store.put(path, data)
     return store
 
 
 def test_batches(place, batch):
-    first = publish(place, batch("first", "v3", None))
-    assert first.merged == frozenset()
+    _, merged = publish(place, batch("first", "v3", None))
+    assert merged == set()
     reader = Reader(place)
     assert reader.settled("demo") == {DOCUMENT: {"v3"}}
     before = {file.filename: file for file in reader.page("demo").files}
-    second = publish(place, batch("second", "v4", "null"))
-    assert second.merged == {DOCUMENT}
+    documents, merged = publish(place, batch("second", "v4", "null"))
+    assert merged == {DOCUMENT}
     assert reader.settled("demo") == {DOCUMENT: {"v3", "v4", "null"}}
     after = {file.filename: file for file in reader.page("demo").files}
     assert len(after) == 5
@@ -74,7 +72,7 @@ def test_batches(place, batch):
         assert after[name].upload_time == file.upload_time
         if name != DOCUMENT:
             assert after[name] == file
-    assert after[DOCUMENT].hashes == {"sha256": second.documents[DOCUMENT]}
+    assert after[DOCUMENT].hashes == {"sha256": hashlib.sha256(documents[DOCUMENT]).hexdigest()}
     publish(place, batch("other", "v3", project="other"))
     assert reader.projects() == [("demo", "other")] * 2
     # Clients that hold the page from before find what it lists.
@@ -96,7 +94,7 @@ def test_the_same_again_changes_nothing(place, batch):
 def test_other_contents_are_refused_before_anything_is_written(place, batch):
     publish(place, batch("first", "v3", "null"))
     page = Reader(place).get("simple/demo/index.v1_json")
-    target = open_target(place, os.environ)
+    target = StorageTarget(open_store(place))
     with pytest.raises(Conflict, match="a published file cannot change") as raised:
         target.probe(releases_in(batch("second", "v3", content="other")))
     assert place in str(raised.value)
@@ -111,7 +109,7 @@ def test_contradicting_metadata_is_refused(place, batch, tmp_path, build_wheel):
     tree = make_variant_json("v3", {"x86_64": {"level": ["v4"]}})
     build_wheel("demo-1.0-py3-none-win_amd64-v3.whl", folder=tmp_path / "bad", variant=tree)
     with pytest.raises(Conflict, match="nothing was changed") as raised:
-        open_target(place, os.environ).probe(releases_in(tmp_path / "bad"))
+        StorageTarget(open_store(place)).probe(releases_in(tmp_path / "bad"))
     assert place in str(raised.value)
     assert "demo-1.0-py3-none-win_amd64-v3.whl" in str(raised.value)
 
@@ -153,13 +151,13 @@ class Forgetful:
     def __getattr__(self, name):
         return getattr(self.inner, name)
 
-    def put_if(self, path, data, version, headers):
-        self.inner.put(path, data, headers)
+    def put_if(self, path, data, version):
+        self.inner.put(path, data)
 
 
 def test_storage_that_ignores_conditions_is_refused(place, batch):
-    store = Forgetful(open_store(place, os.environ))
-    target = StorageTarget(StoredIndex(store), StoredFiles(store, 1))
+    store = Forgetful(open_store(place))
+    target = StorageTarget(store)
     with pytest.raises(Refused, match="ignores conditions of writes"):
         target.probe(releases_in(batch("first", "v3")))
     assert list(store.entries("")) == []
@@ -204,9 +202,6 @@ def test_publishers_at_once_lose_nothing(place, batch):
     assert Reader(place).settled("demo") == {DOCUMENT: set(labels)}
 
 
-WRITES = ("put", "put_file", "put_if", "delete")
-
-
 class Killed:
     """A store whose process ends before a write."""
 
@@ -242,8 +237,8 @@ def test_killed_before_any_write(tmp_path, batch):
         publish(place, first)
         child = os.fork()
         if child == 0:
-            store = Killed(open_store(str(place), os.environ), number)
-            target = StorageTarget(StoredIndex(store), StoredFiles(store, 1))
+            store = Killed(open_store(str(place)), number)
+            target = StorageTarget(store)
             try:
                 publish(place, second, target)
             finally:
@@ -276,7 +271,7 @@ def test_killed_at_any_time_and_resumed(place, batch, seed):
     assert labels in ({"v3", "null"}, {"v2", "v3", "v4", "null"})
     publish(place, second)
     assert Reader(place).settled("demo") == {DOCUMENT: {"v2", "v3", "v4", "null"}}
-    index = StoredIndex(open_store(place, os.environ))
+    index = StoredIndex(open_store(place))
     now = datetime.now(timezone.utc) + timedelta(days=2)
     index.store.delete(entry.path for entry in unlisted(index, now).old)
     assert Reader(place).settled("demo") == {DOCUMENT: {"v2", "v3", "v4", "null"}}

@@ -91,7 +91,7 @@ def index(
     Example: variants index dist && python -m http.server --directory dist
     """
     from ..indexing.static_index import DirectoryProblems, IndexSettings, write_index
-    from ..publishing.storage_layout import is_published
+    from ..publishing.storage import is_published
 
     if is_published(directory):
         raise click.ClickException(

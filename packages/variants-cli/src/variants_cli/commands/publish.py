@@ -4,58 +4,107 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..checks.finding import ERROR
-from ..console import counted, fail, note, one_line, print_json, warn
+from ..console import counted, fail, note, one_line, print_json, printable, warn
 from .arguments import json_option
 from .index_options import progress
-from .publish_options import publish_options, upload_options
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ..checks.finding import Finding
-    from ..publishing.target import Release, Target
-    from ..publishing.transaction import Published, Transaction
+    from ..publishing.release import Release
+    from ..publishing.storage import StorageTarget
+    from ..publishing.transaction import Published
+    from ..publishing.upload_api import UploadApi
+
+    Target = UploadApi | StorageTarget
+
+
+_OPTIONS = (
+    click.option(
+        "--repository-url", metavar="URL", envvar=["TWINE_REPOSITORY_URL", "UV_PUBLISH_URL"],
+        help="Upload URL of the index; also TWINE_REPOSITORY_URL or UV_PUBLISH_URL.",
+    ),
+    click.option(
+        "-r", "--repository", metavar="NAME", envvar="TWINE_REPOSITORY",
+        help="Name of the index: pypi, testpypi, or one of .pypirc; also TWINE_REPOSITORY.",
+    ),
+    click.option(
+        "--to", metavar="PLACE",
+        help="Publish to storage of static files: a directory, s3://BUCKET/PREFIX, gs://... or "
+        "az://...",
+    ),
+    click.option("--config-file", metavar="FILE", default="~/.pypirc", show_default=True),
+    click.option(
+        "--index-url", metavar="URL", envvar="UV_PUBLISH_CHECK_URL",
+        help="Base URL of the index's pages, which is derived from the upload URL otherwise; also "
+        "UV_PUBLISH_CHECK_URL.",
+    ),
+    click.option(
+        "-u", "--username", metavar="NAME", envvar=["TWINE_USERNAME", "UV_PUBLISH_USERNAME"],
+        help="User name; also TWINE_USERNAME or UV_PUBLISH_USERNAME.",
+    ),
+    click.option(
+        "-p", "--password", metavar="TEXT", envvar=["TWINE_PASSWORD", "UV_PUBLISH_PASSWORD"],
+        help="Password. Better in TWINE_PASSWORD, .pypirc, netrc or keyring.",
+    ),
+    click.option(
+        "--token", metavar="TOKEN", envvar="UV_PUBLISH_TOKEN",
+        help="API token. Better in UV_PUBLISH_TOKEN.",
+    ),
+    click.option(
+        "--cert", metavar="FILE", envvar="TWINE_CERT",
+        help="Bundle of certificate authorities; also TWINE_CERT.",
+    ),
+    click.option("--client-cert", metavar="FILE", help="Client certificate with its key."),
+    click.option(
+        "--retries", type=click.IntRange(0, 100), default=6, show_default=True,
+        help="How often a request is sent again after a failure that may pass.",
+    ),
+    click.option(
+        "--without-metadata", is_flag=True,
+        help="Do not upload *-variants.json: the index creates it, or installers read the wheels.",
+    ),
+    click.option(
+        "--attestations/--no-attestations", default=None,
+        help="Require an attestation beside every file, or upload none. Default: those there are.",
+    ),
+    click.option(
+        "--skip-existing", is_flag=True,
+        help="Also skip files of which the index has the name and gives no hash to compare.",
+    ),
+    click.option(
+        "--verify/--no-verify", default=True,
+        help="Validate the live pages of the index afterwards. Default: --verify.",
+    ),
+    click.option(
+        "--journal", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
+        help="Where to keep what was uploaded. Default: DIRECTORY-publish.",
+    ),
+    click.option(
+        "--dry-run", is_flag=True,
+        help="Compare with the index and show the uploads in their order.",
+    ),
+)  # fmt: skip
+
+
+def publish_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options to *command*."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
 
 
 @click.command(short_help="Upload wheels and metadata.")
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @publish_options
-@click.option(
-    "--without-metadata",
-    is_flag=True,
-    help="Do not upload *-variants.json: the index creates it, or installers read the wheels.",
-)
-@click.option(
-    "--attestations/--no-attestations",
-    default=None,
-    help="Require an attestation beside every file, or upload none. Default: those that are there.",
-)
-@click.option(
-    "--skip-existing",
-    is_flag=True,
-    help="Also skip files of which the index has the name and gives no hash to compare.",
-)
-@click.option(
-    "--verify/--no-verify",
-    default=True,
-    help="Validate the live pages of the index afterwards. Default: --verify.",
-)
-@click.option(
-    "--journal",
-    "journal_folder",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Where to keep what was uploaded. Default: DIRECTORY-publish.",
-)
-@click.option(
-    "--dry-run", is_flag=True, help="Compare with the index and show the uploads in their order."
-)
 @json_option
 def publish(
     directory: Path,
@@ -63,10 +112,10 @@ def publish(
     attestations: bool | None,
     skip_existing: bool,
     verify: bool,
-    journal_folder: Path | None,
+    journal: Path | None,
     dry_run: bool,
     as_json: bool,
-    **options: Any,  # noqa: ANN401 - those of publish_options
+    **options: Any,  # noqa: ANN401 - where to, and how
 ) -> None:
     """Upload the wheels, source distributions and metadata in a directory to an index.
 
@@ -84,76 +133,39 @@ def publish(
 
     Example: variants publish dist --to s3://wheels.example.org/nightly
     """
-    from contextlib import closing
-
-    from ..publishing.reporting import reporter
-    from ..publishing.transaction import Transaction, parts_of
+    from ..publishing import transaction
+    from ..publishing.journal import journal_path, open_journal
+    from ..publishing.release import read_releases
 
     _refuse_faults(directory)
     with progress() as show:
-        from ..publishing.release_files import read_releases
-
         releases = read_releases(
             directory, metadata=not without_metadata, attestations=attestations, progress=show
         )
     if not releases:
         raise click.ClickException(f"{directory}: no distributions to publish")
     with closing(_target(directory, options)) as target:
-        total = sum(file.distribution.size for release in releases for file in release.files)
-        steps = parts_of(releases, commits_last=target.commits_last)
-        with reporter(len(steps), total, as_json=as_json) as shown:
-            transaction = Transaction(target, releases, shown, skip_existing=skip_existing)
-            if dry_run:
-                states = transaction.preview()
-            else:
-                done, findings = _publish(
-                    directory, target, releases, transaction, journal_folder, verify=verify
-                )
-    if dry_run:
-        _show_plan(target, releases, states, as_json=as_json)
-        return
+        if dry_run:
+            states = transaction.compare(target, releases, skip_existing=skip_existing)
+            target.probe(releases, dry=True)
+            _show_plan(target, releases, states, as_json=as_json)
+            return
+        path = journal_path(directory, target.place, journal)
+        with open_journal(path, target.place) as record:
+            done = transaction.publish(
+                target,
+                releases,
+                record,
+                lambda text: None if as_json else click.echo(printable(text)),
+                skip_existing=skip_existing,
+            )
+            findings = None
+            if verify:
+                findings = transaction.verify(target, releases, done, note)
+            record.finish()
     _show(target, releases, done, findings, as_json=as_json)
     if any(finding.severity == ERROR for finding in findings or ()):
         sys.exit(1)
-
-
-def _publish(
-    directory: Path,
-    target: Target,
-    releases: Sequence[Release],
-    transaction: Transaction,
-    journal_folder: Path | None,
-    *,
-    verify: bool,
-) -> tuple[Published, list[Finding] | None]:
-    from ..publishing.journal import journal_path, open_journal
-    from ..publishing.verification import verify as verified
-
-    path = journal_path(directory, target.place, journal_folder)
-    with open_journal(path, target.place) as journal:
-        done = transaction.run(journal)
-        findings = None
-        if verify:
-            findings = verified(target, releases, done.committed, transaction.reporter)[1]
-        journal.finish()
-    return done, findings
-
-
-def _storage(directory: Path, to: str, pages: str | None, options: dict[str, Any]) -> Target:
-    from ..publishing.places import open_target
-
-    for name in ("repository_url", "repository"):
-        if options[name] is not None:
-            raise click.UsageError(f"--to and --{name.replace('_', '-')} exclude each other")
-    top = directory.resolve()
-    for place in filter(None, (to, pages)):
-        folder = Path(place.removeprefix("github-pages:")).resolve()
-        if "://" not in place and (folder == top or top in folder.parents):
-            raise click.UsageError(
-                f"{place}: is in {directory}: give a directory beside it; to make an index of "
-                "the directory itself, see variants index"
-            )
-    return open_target(to, os.environ, pages=pages, index_url=options["index_url"], note=note)
 
 
 def _target(directory: Path, options: dict[str, Any]) -> Target:
@@ -161,68 +173,73 @@ def _target(directory: Path, options: dict[str, Any]) -> Target:
 
     from pep_variants.sources import Sources
 
-    from ..publishing.destination import destination_of
-    from ..publishing.retries import Retries
-    from ..publishing.upload_api import UploadApi
+    def is_typed(name: str) -> bool:
+        source = click.get_current_context().get_parameter_source(name)
+        return source is click.core.ParameterSource.COMMANDLINE
 
-    to, pages = options.pop("to"), options.pop("pages")
+    to, index_url, retries, token = (
+        options.pop(name) for name in ("to", "index_url", "retries", "token")
+    )
+    typed = [name for name in ("repository", "repository_url") if is_typed(name)]
+    if len(typed) + (to is not None) > 1:
+        raise click.UsageError("--to, --repository and --repository-url exclude each other")
+    sources = Sources.from_environ(os.environ)
     if to is not None:
-        return _storage(directory, to, pages, options)
-    if pages is not None:
-        raise click.UsageError("--pages is for --to github-releases:OWNER/REPOSITORY@TAG")
-    retries = Retries(retries=options.pop("retries"))
-    ask = _ask if sys.stdin.isatty() and sys.stderr.isatty() else None
-    found = destination_of(upload_options(options), os.environ, note=note, ask=ask)
-    if found is None:
+        return _storage(directory, to, index_url, sources)
+    if typed == ["repository"]:
+        options["repository_url"] = None
+    if options["repository"] is None and options["repository_url"] is None:
         raise click.UsageError(
             "where to? Give --repository-url URL, or --repository NAME (pypi, testpypi, or a "
             "section of .pypirc), or --to PLACE"
         )
-    sources = Sources.from_environ(os.environ)
-    sources = replace(
-        sources,
-        cert=found.cert or sources.cert,
-        client_cert=found.client_cert or sources.client_cert,
-    )
-    return UploadApi(
-        found.upload_url,
-        found.login,
-        sources,
-        os.environ,
-        index_url=None if found.guessed else found.index_url,
-        retries=retries,
-        note=note,
-    )
+    if token and (options["password"] is None or is_typed("token")):
+        options |= {"username": "__token__", "password": token}
+
+    from ..publishing.upload_api import UploadApi
+    from ..publishing.upload_client import UploadClient, open_settings
+
+    options["cert"] = options["cert"] or sources.cert
+    options["client_cert"] = options["client_cert"] or sources.client_cert
+    settings = open_settings(**options)
+    sources = replace(sources, cert=settings.cacert, client_cert=settings.client_cert)
+    client = UploadClient(settings, retries=retries, note=note)
+    return UploadApi(client, sources, index_url=_with_slash(index_url), note=note)
 
 
-def _ask(text: str, *, hidden: bool) -> str:
-    answer: str = click.prompt(text, hide_input=hidden, default="", show_default=False, err=True)
-    return answer
+def _storage(directory: Path, to: str, index_url: str | None, sources: Any) -> Target:  # noqa: ANN401
+    from variants_index.http.session import Session
+
+    from ..publishing.storage import StorageTarget
+    from ..publishing.stores import open_store
+
+    top, folder = directory.resolve(), Path(to).resolve()
+    if "://" not in to and (folder == top or top in folder.parents):
+        raise click.UsageError(
+            f"{to}: is in {directory}: give a directory beside it; to make an index of the "
+            "directory itself, see variants index"
+        )
+    session = None if index_url is None else Session(sources)
+    return StorageTarget(open_store(to), index_url=_with_slash(index_url), session=session)
+
+
+def _with_slash(url: str | None) -> str | None:
+    return f"{url.rstrip('/')}/" if url else None
 
 
 def _show_plan(
     target: Target, releases: Sequence[Release], states: dict[str, str], *, as_json: bool
 ) -> None:
-    from ..publishing.transaction import parts_of
+    from ..publishing.release import parts_of
 
-    parts = parts_of(releases, commits_last=target.commits_last)
     if as_json:
         print_json({"target": target.place, "dry-run": True, "files": _files(releases, states)})
         return
-    for part in parts:
+    documents = [release.document_name for release in releases if release.document is not None]
+    for part in parts_of(releases, commits_last=target.commits_last):
         click.echo(f"{part.kind.value}:")
-        for name in [file.filename for file in part.files] or _documents(releases):
+        for name in [file.filename for file in part.files] or documents:
             click.echo(f"  {name}  {states.get(name, 'merged with what is there')}")
-
-
-def _documents(releases: Sequence[Release]) -> list[str]:
-    from pep_variants.model.filename import metadata_filename
-
-    return [
-        metadata_filename(release.project, release.version)
-        for release in releases
-        if release.document is not None
-    ]
 
 
 def _files(releases: Sequence[Release], states: dict[str, str]) -> list[dict[str, Any]]:
@@ -247,18 +264,16 @@ def _show(
     *,
     as_json: bool,
 ) -> None:
-    from ..publishing.transaction import UPLOADED
-
     errors = [finding for finding in findings or () if finding.severity == ERROR]
     if as_json:
         print_json(
             {
                 "target": target.place,
                 "dry-run": False,
-                "files": _files(releases, dict(done.states)),
+                "files": _files(releases, done.states),
                 "metadata": [
-                    {"filename": name, "sha256": digest, "merged": name in done.committed.merged}
-                    for name, digest in sorted(done.committed.documents.items())
+                    {"filename": name, "sha256": digest, "merged": name in done.merged}
+                    for name, digest in sorted(done.documents.items())
                 ],
                 "verified": None if findings is None else not errors,
                 "findings": [finding.tree() for finding in findings or ()],
@@ -268,7 +283,7 @@ def _show(
     for finding in findings or ():
         text = one_line(f"{finding.file}: {finding.message} [{finding.code}]")
         (fail if finding.severity == ERROR else warn)(text)
-    uploaded = sum(state == UPLOADED for state in done.states.values())
+    uploaded = sum(state == "uploaded" for state in done.states.values())
     checked = "" if findings is None else ", verified" if not errors else ", not as published"
     click.echo(
         f"{counted(uploaded, 'file')} uploaded, {len(done.states) - uploaded} there before"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
@@ -13,9 +12,7 @@ from ..indexing.update import STATUSES
 from .arguments import json_option
 
 if TYPE_CHECKING:
-    from variants_index.pages import Page
-
-    from ..publishing.stored_index import StoredIndex
+    from ..publishing.storage import StoredIndex
 
 
 @click.command(short_help="Show and change what is published on storage.")
@@ -60,36 +57,34 @@ def storage(
     from packaging.utils import canonicalize_name
 
     from ..publishing.maintenance import Wanted, change_project
-    from ..publishing.places import open_store
-    from ..publishing.stored_index import StoredIndex
+    from ..publishing.storage import StoredIndex
+    from ..publishing.stores import open_store
 
-    index = StoredIndex(open_store(place, os.environ))
-    now = datetime.now(timezone.utc)
-    wanted = Wanted(yank, unyank, remove, status, reason)
+    index = StoredIndex(open_store(place))
     has_change = bool(yank or unyank or remove or status)
     if reason and not (yank or status):
         raise click.UsageError("--reason is of --yank or --status")
-    if project is None:
-        if has_change:
-            raise click.UsageError("which project? variants storage PLACE PROJECT ...")
-        if not prune:
-            _show_projects(index, as_json=as_json)
-    else:
+    if project is None and has_change:
+        raise click.UsageError("which project? variants storage PLACE PROJECT ...")
+    if project is not None:
         project = canonicalize_name(project)
         if has_change:
-            update = change_project(index, project, wanted, now)
+            wanted = Wanted(yank, unyank, remove, status, reason)
+            update = change_project(index, project, wanted)
             if not as_json:
                 click.echo(f"{project}: {counted(len(update.changed), 'file')} changed")
-        if not prune and (as_json or not has_change):
-            _show_files(index, project, as_json=as_json)
     if prune:
-        _prune(index, now, timedelta(hours=older_than), as_json=as_json)
+        _prune(index, timedelta(hours=older_than), as_json=as_json)
+    elif project is None:
+        _show_projects(index, as_json=as_json)
+    elif as_json or not has_change:
+        _show_files(index, project, as_json=as_json)
 
 
-def _prune(index: StoredIndex, now: datetime, kept: timedelta, *, as_json: bool) -> None:
+def _prune(index: StoredIndex, kept: timedelta, *, as_json: bool) -> None:
     from ..publishing.maintenance import unlisted
 
-    found = unlisted(index, now, kept)
+    found = unlisted(index, datetime.now(timezone.utc), kept)
     index.store.delete(entry.path for entry in found.old)
     if as_json:
         print_json(
@@ -107,55 +102,38 @@ def _prune(index: StoredIndex, now: datetime, kept: timedelta, *, as_json: bool)
 
 
 def _show_projects(index: StoredIndex, *, as_json: bool) -> None:
-    rows = []
-    for project in index.projects():
-        page = index.read(project).page
-        if page is not None:
-            rows.append((project, page))
+    pages = {project: index.read(project).page for project in index.projects()}
+    found = [(project, page) for project, page in pages.items() if page is not None]
     if as_json:
-        print_json([{"name": name, "files": len(page.files)} for name, page in rows])
+        print_json([{"name": name, "files": len(page.files)} for name, page in found])
         return
-    print_table(
-        ("project", "files", "bytes", "status"),
-        [(name, f"{len(page.files)}", f"{_size(page):,}", page.status) for name, page in rows],
-    )
+    rows = []
+    for name, page in found:
+        size = sum(file.size or 0 for file in page.files)
+        rows.append((name, f"{len(page.files)}", f"{size:,}", page.status))
+    print_table(("project", "files", "bytes", "status"), rows)
 
 
 def _show_files(index: StoredIndex, project: str, *, as_json: bool) -> None:
     page = index.read(project).page
     if page is None:
         raise click.ClickException(f"{index.store.name}: there is no project {project}")
+    files = [
+        {
+            "filename": file.filename,
+            "sha256": file.hashes.get("sha256"),
+            "size": file.size,
+            "upload-time": file.upload_time,
+            "yanked": file.yanked,
+        }
+        for file in page.files
+    ]
     if as_json:
-        print_json(
-            {
-                "name": project,
-                "status": page.status,
-                "files": [
-                    {
-                        "filename": file.filename,
-                        "sha256": file.hashes.get("sha256"),
-                        "size": file.size,
-                        "upload-time": file.upload_time,
-                        "yanked": file.yanked,
-                    }
-                    for file in page.files
-                ],
-            }
-        )
+        print_json({"name": project, "status": page.status, "files": files})
         return
-    print_table(
-        ("file", "bytes", "uploaded", "yanked"),
-        [
-            (
-                file.filename,
-                "" if file.size is None else f"{file.size:,}",
-                (file.upload_time or "")[:10],
-                "" if file.yanked is None else f"yanked {file.yanked}".rstrip(),
-            )
-            for file in page.files
-        ],
-    )
-
-
-def _size(page: Page) -> int:
-    return sum(file.size or 0 for file in page.files)
+    rows = []
+    for file in page.files:
+        size = "" if file.size is None else f"{file.size:,}"
+        yanked = "" if file.yanked is None else f"yanked {file.yanked}".rstrip()
+        rows.append((file.filename, size, (file.upload_time or "")[:10], yanked))
+    print_table(("file", "bytes", "uploaded", "yanked"), rows)

@@ -14,8 +14,7 @@ import re
 import threading
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
@@ -25,14 +24,13 @@ from .errors import Changed, PublishError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
-    from .target import ReleaseFile
+    from .release import ReleaseFile
 
 VERSION = 1
 JOURNAL_BYTES = 256 * 1024 * 1024
 """Some million uploads."""
-
-SUFFIX = "-publish"
 
 SENDING = "sending"
 ACCEPTED = "accepted"
@@ -69,39 +67,40 @@ class Journal:
         """
         for file in files:
             state = self._states.get(file.filename)
-            if state is None or state[1] == file.distribution.sha256:
-                continue
-            raise Changed(
-                f"{file.distribution.path}: was changed since its upload began: sha256 was "
-                f"{state[1]}, is {file.distribution.sha256}: restore it, and the same command goes "
-                "on; or publish it under a new version. If the index has not got it, delete "
-                f"{self.path} to begin again"
-            )
+            if state is not None and state[1] != file.distribution.sha256:
+                raise Changed(
+                    f"{file.distribution.path}: was changed since its upload began: sha256 was "
+                    f"{state[1]}, is {file.distribution.sha256}: restore it, and the same command "
+                    "goes on; or publish it under a new version. If the index has not got it, "
+                    f"delete {self.path} to begin again"
+                )
 
     def begin(self, file: ReleaseFile) -> None:
         """Record that the upload of *file* begins."""
-        self._record(file.filename, SENDING, file.distribution.sha256)
+        self._record(file, SENDING)
 
     def accept(self, file: ReleaseFile) -> None:
         """Record that the target has *file*."""
         if not self.was_accepted(file):
-            self._record(file.filename, ACCEPTED, file.distribution.sha256)
+            self._record(file, ACCEPTED)
 
-    def commit(self, filename: str, sha256: str) -> None:
-        """Record that the metadata *filename* is published; it may be merged again later."""
-        self._append({"metadata": filename, "sha256": sha256})
+    def append(self, **entry: object) -> None:
+        """Write one line: what else a person wants to read in a record."""
+        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        with self._lock:
+            self._stream.write(json.dumps({"time": now, **entry}).encode() + b"\n")
+            self._stream.flush()
+            with suppress(OSError):  # not on every file system
+                os.fsync(self._stream.fileno())
 
     def finish(self) -> None:
         """Record that the release is complete: the next run begins anew."""
-        self._append({"finished": True})
+        self.append(finished=True)
         self._states.clear()
 
-    def _record(self, filename: str, state: str, sha256: str) -> None:
-        self._append({"file": filename, "state": state, "sha256": sha256})
-        self._states[filename] = (state, sha256)
-
-    def _append(self, entry: dict[str, Any]) -> None:
-        _write(self._stream, self._lock, entry)
+    def _record(self, file: ReleaseFile, state: str) -> None:
+        self.append(file=file.filename, state=state, sha256=file.distribution.sha256)
+        self._states[file.filename] = (state, file.distribution.sha256)
 
 
 def journal_path(directory: Path, place: str, folder: Path | None = None) -> Path:
@@ -113,7 +112,7 @@ def journal_path(directory: Path, place: str, folder: Path | None = None) -> Pat
         folder: where journals are kept; None for ``DIRECTORY-publish``, beside the directory.
     """
     directory = directory.resolve()
-    folder = folder or directory.with_name(directory.name + SUFFIX)
+    folder = folder or directory.with_name(f"{directory.name}-publish")
     words = re.sub(r"[^A-Za-z0-9.-]+", "-", place.partition("://")[2] or place).strip("-.")[:60]
     digest = hashlib.sha256(f"{directory.name}\0{place}".encode()).hexdigest()[:8]
     return folder / f"{words}-{digest}.jsonl"
@@ -147,20 +146,11 @@ def open_journal(path: Path, place: str) -> Iterator[Journal]:
         with path.open("r+b" if path.exists() else "x+b") as stream:
             stream.truncate(length)  # a line that a kill cut off
             stream.seek(length)
-            entry = {"journal": VERSION, "target": place}
-            _write(stream, threading.Lock(), entry)
-            yield Journal(path, stream, states)
+            journal = Journal(path, stream, states)
+            journal.append(journal=VERSION, target=place)
+            yield journal
     finally:
         lock.release()
-
-
-def _write(stream: IO[bytes], lock: threading.Lock, entry: dict[str, Any]) -> None:
-    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    with lock:
-        stream.write(json.dumps({"time": now, **entry}).encode() + b"\n")
-        stream.flush()
-        with suppress(OSError):  # not on every file system
-            os.fsync(stream.fileno())
 
 
 def _read(path: Path) -> tuple[dict[str, tuple[str, str]], int]:
@@ -170,10 +160,8 @@ def _read(path: Path) -> tuple[dict[str, tuple[str, str]], int]:
     except FileNotFoundError:
         return {}, 0
     states: dict[str, tuple[str, str]] = {}
-    length = 0
-    for line in data.splitlines(keepends=True):
-        if not line.endswith(b"\n"):
-            break
+    length = data.rfind(b"\n") + 1
+    for line in data[:length].splitlines():
         try:
             entry = json.loads(line)
             if entry.get("journal", VERSION) != VERSION:
@@ -187,5 +175,4 @@ def _read(path: Path) -> tuple[dict[str, tuple[str, str]], int]:
                 f"{path}: not a journal ({problem}): delete it to begin again; files that the "
                 "index has are found by their hashes"
             ) from None
-        length += len(line)
     return states, length

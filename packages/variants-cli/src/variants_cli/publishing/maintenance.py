@@ -1,4 +1,4 @@
-"""Changes of what is published on storage: yanked and removed files, status, what no page lists."""
+"""Changes of what is published on storage: yanked and removed files, what no page lists."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from pep_variants.model.label import METADATA_SUFFIX
 
 from ..indexing.static_index import JSON_PAGE
 from ..indexing.update import (
-    Update,
     UpdateError,
     matches,
     release_of,
@@ -24,26 +23,18 @@ from ..indexing.update import (
     yanked,
 )
 from ..indexing.wheelhouse import CORE_METADATA_SUFFIX
-from ..stores.directory import DirectoryStore
-from ..stores.store import StoreError
 from .errors import PublishError
-from .storage_layout import (
-    FILES,
-    PAGES,
-    is_file_path,
-    page_path,
-    path_at,
-)
-from .storage_target import PROBES
-from .stored_index import StoredIndex
+from .storage import FILES, PAGES, PROBES, StoredIndex, is_file_path, page_path, path_at
+from .stores import DirectoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
     from variants_index.pages import Page
 
-    from ..stores.store import Entry
+    from ..indexing.update import Update
+    from .stores import Entry
 
 KEPT = timedelta(hours=24)
 """How long files that no page lists are kept: a publisher may be about to list them."""
@@ -86,37 +77,32 @@ class Unlisted:
     young: tuple[Entry, ...]
 
 
-def change_project(index: StoredIndex, project: str, wanted: Wanted, now: datetime) -> Update:
+def change_project(index: StoredIndex, project: str, wanted: Wanted) -> Update:
     """Make the changes; labels whose last wheel is removed leave the metadata.
 
     Raises:
         PublishError: the project, or a file, is not there; nothing was changed.
     """
-    page = index.read(project).page
-    if page is None:
+    before = index.read(project).page
+    if before is None:
         raise PublishError(f"{index.store.name}: there is no project {shortened(project)}")
-    documents = {
-        metadata_filename(*release)
-        for name in _removed(page, wanted.remove)
-        if (found := release_of(name)) is not None and (release := found[0])
-    }
+    removed = {name for pattern in wanted.remove for name in _matching(before, pattern)}
+    releases = [found[0] for name in removed if (found := release_of(name)) is not None]
 
     def change(page: Page | None, known: Mapping[str, bytes]) -> Update:
         if page is None:
             raise UpdateError(f"{index.store.name}: the project {project} was removed meanwhile")
-        update = updated(
-            page, known, [], url_of=index.url_of(project), now=now,
-            removed=_removed(page, wanted.remove),
-        )  # fmt: skip
+        now = datetime.now(timezone.utc)
+        update = updated(page, known, [], url_of=index.url_of(project), now=now, removed=removed)
+        files = {file.filename: file for file in update.page.files}
         after = yanked(update.page, dict.fromkeys(wanted.yank, wanted.reason))
         after = unyanked(after, wanted.unyank)
         if wanted.status is not None:
             after = with_status(after, wanted.status, wanted.reason or None)
-        before = {file.filename: file for file in update.page.files}
-        changed = {file.filename for file in after.files if before[file.filename] != file}
+        changed = {file.filename for file in after.files if files[file.filename] != file}
         return replace(update, page=after, changed=update.changed | changed)
 
-    return index.change(project, documents, change)
+    return index.change(project, {metadata_filename(*release) for release in releases}, change)
 
 
 def unlisted(index: StoredIndex, now: datetime, kept: timedelta = KEPT) -> Unlisted:
@@ -124,20 +110,20 @@ def unlisted(index: StoredIndex, now: datetime, kept: timedelta = KEPT) -> Unlis
 
     Only what has a name that publishers give is among it.
     """
-    entries = [entry for folder in (FILES, PROBES) for entry in index.store.entries(folder)]
-    pages = {entry.path: entry for entry in index.store.entries(PAGES)}
+    entries = [entry for folder in (FILES, PROBES, PAGES) for entry in index.store.entries(folder)]
+    pages = {entry.path: entry for entry in entries}
     groups: dict[str, list[Entry]] = defaultdict(list)
     old: list[Entry] = []
     young: list[Entry] = []
-    for entry in (*entries, *pages.values()):
-        if is_file_path(entry.path) and not _TEMPORARY.fullmatch(entry.path):
+    for entry in entries:
+        is_temporary = _TEMPORARY.fullmatch(entry.path) is not None
+        if is_file_path(entry.path) and not is_temporary:
             groups[entry.path.split("/")[1]].append(entry)
-        elif entry.path.startswith(f"{PROBES}/") or _TEMPORARY.fullmatch(entry.path):
+        elif is_temporary or entry.path.startswith(f"{PROBES}/"):
             (old if now - entry.modified > kept else young).append(entry)
     for project, group in sorted(groups.items()):
         # After the listing: what a publisher lists meanwhile is not taken for unlisted.
-        page = index.read(project).page
-        listed = _paths(page) if page is not None else set()
+        listed = _paths(index.read(project).page)
         written = pages.get(page_path(project, JSON_PAGE))
         is_held = written is not None and now - written.modified < min(HELD, kept)
         for entry in group:
@@ -159,40 +145,27 @@ def left_over(directory: Path) -> frozenset[Path]:
     index = StoredIndex(DirectoryStore(directory))
     try:
         found = unlisted(index, datetime.now(timezone.utc))
-        listed: dict[str, Path] = {}
-        for project in index.projects():
-            page = index.read(project).page
-            for file in page.files if page is not None else ():
-                path = path_at(file.url)
-                if path is not None and is_file_path(path):
-                    listed[file.filename] = directory / path
-    except (PublishError, StoreError):
+        listed = {path for name in index.projects() for path in _paths(index.read(name).page)}
+    except PublishError:
         return frozenset()
     left = {directory / entry.path for entry in (*found.old, *found.young)}
-    copies = (
-        path
-        for name in listed
-        if name.endswith((".whl", METADATA_SUFFIX))
-        for path in (directory / name,)
-        if path != listed[name] and path.is_file()
+    copies = {directory / path.rpartition("/")[2] for path in listed if is_file_path(path)}
+    kinds = (".whl", METADATA_SUFFIX)
+    return frozenset(
+        left | {path for path in copies if path.name.endswith(kinds) and path.is_file()}
     )
-    return frozenset({*left, *copies})
 
 
-def _removed(page: Page, patterns: Sequence[str]) -> set[str]:
-    names = {file.filename for file in page.files}
-    found: set[str] = set()
-    for pattern in patterns:
-        matching = {name for name in names if matches(name, pattern)}
-        if not matching:
-            raise UpdateError(f"{shortened(pattern, 200)}: no file of {page.project} has this name")
-        found |= matching
+def _matching(page: Page, pattern: str) -> set[str]:
+    found = {file.filename for file in page.files if matches(file.filename, pattern)}
+    if not found:
+        raise UpdateError(f"{shortened(pattern, 200)}: no file of {page.project} has this name")
     return found
 
 
-def _paths(page: Page) -> set[str]:
+def _paths(page: Page | None) -> set[str]:
     paths: set[str] = set()
-    for file in page.files:
+    for file in page.files if page is not None else ():
         path = path_at(file.url)
         if path is not None:
             paths |= {path, path + CORE_METADATA_SUFFIX}

@@ -1,236 +1,264 @@
-"""One release, or several, to one target: compared, probed, uploaded, committed.
+"""One release, or several, to one target: compared, probed, uploaded, committed, verified.
 
 Everything that can be known before the first upload ends it there. After that every file that the
-target accepted is in the journal, so the same command goes on after a failure or a kill.
+target accepted is in the journal, so the same command goes on after a failure or a kill:
+
+1. `listed`: files that are there with the same hash are not uploaded again; another hash ends it.
+2. `probe`: everything that can be refused is refused now, before an upload.
+3. `upload` for every file. On a target that shows files at once (`UploadApi`, its `commits_last` is
+   false) the variant wheels, then step 4, then the fallbacks. On storage (`StorageTarget`) in any
+   order, `parallel` at a time: no page lists them yet.
+4. `commit`: merges the variant metadata of the releases with what is there and makes it visible; on
+   storage, everything else with it, by one conditional write.
+
+Each of these can be repeated after a kill at any point, with the same result. Both kinds of target
+raise `PublishError`; messages never contain secrets.
 """
 
 from __future__ import annotations
 
+import hashlib
+import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
 
-from .errors import Conflict, Exists, PublishError
-from .index_pages import Presence, presence_of
-from .steps import Kind, kind_of
-from .target import Committed
-from .upload_order import upload_places
+from pep_variants.errors import VariantError
+from variants_index.errors import PackageIndexError
+
+from ..checks.live_index import check_live
+from ..console import counted
+from .errors import Conflict, Exists, PublishError, Unfinished
+from .release import Kind, conflict, labels_of, parts_of, same_contents, some
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from packaging.utils import NormalizedName
+
+    from ..checks.finding import Finding
     from .journal import Journal
-    from .reporting import Reporter
-    from .target import Release, ReleaseFile, Target
+    from .release import Release, ReleaseFile
+    from .storage import StorageTarget
+    from .upload_api import UploadApi
+
+    Target: TypeAlias = UploadApi | StorageTarget
 
 UPLOADED = "uploaded"
 PRESENT = "already there"
 RESUMED = "uploaded before"
 TO_UPLOAD = "to be uploaded"
 
+VERIFY_SECONDS = 120.0
+"""How long to wait for pages that do not show what was published: caches are minutes behind."""
+
+_LONGEST_PAUSE = 15.0
+
 
 @dataclass(frozen=True)
 class Published:
-    """What a transaction did.
+    """What was done.
 
     Attributes:
-        states: `UPLOADED`, `PRESENT` or `RESUMED` by filename; `TO_UPLOAD` of a dry run.
-        committed: the metadata that is on the target now.
+        states: `UPLOADED`, `PRESENT` or `RESUMED` by filename.
+        documents: SHA-256 of the ``*-variants.json`` that is now on the target, by its filename.
+        merged: names of those documents that have more than the release brought: what another
+            batch, or another publisher, had published before.
     """
 
-    states: Mapping[str, str]
-    committed: Committed
+    states: dict[str, str]
+    documents: dict[str, str] = field(default_factory=dict)
+    merged: set[str] = field(default_factory=set)
 
 
-@dataclass(frozen=True)
-class Part:
-    """Files of one step.
-
-    Attributes:
-        kind: of the files, `Kind.METADATA` for the commit, which has none.
-        files: in the order of `upload_order` where each is visible at once, else by name.
-    """
-
-    kind: Kind
-    files: tuple[ReleaseFile, ...] = ()
-
-
-def parts_of(releases: Sequence[Release], *, commits_last: bool) -> list[Part]:
-    """Return the steps of publishing *releases*.
+def compare(
+    target: Target,
+    releases: Sequence[Release],
+    journal: Journal | None = None,
+    *,
+    skip_existing: bool = False,
+) -> dict[str, str]:
+    """Return the state of every file: `PRESENT`, `RESUMED` or `TO_UPLOAD`.
 
     Args:
-        releases: what is published.
-        commits_last: of the target.
+        target: where to.
+        releases: from `read_releases`.
+        journal: of this directory and target, None for a dry run.
+        skip_existing: take files that the target has and gives no hash of as the same ones.
+
+    Raises:
+        Changed: a file was changed since it was uploaded.
+        Conflict: the target has files of these names with other contents.
+        PublishError: it cannot be read, or gives no hashes.
     """
-    groups: dict[Kind, list[ReleaseFile]] = {kind: [] for kind in Kind}
-    places: dict[str, int] = {}
-    for release in releases:
-        places |= {} if commits_last else upload_places(release)
-        for file in release.files:
-            kind = kind_of(file.filename)
-            assert kind is not None, "release_files takes no others"
-            groups[kind].append(file)
-    commit = [Part(Kind.METADATA)]
-    if not commits_last and all(release.document is None for release in releases):
-        commit = []
+    files = [file for release in releases for file in release.files]
+    if journal is not None:
+        journal.check(files)
+    projects = sorted({release.project for release in releases})
+    there = {project: target.listed(project) for project in projects}
+    states: dict[str, str] = {}
+    differences: list[tuple[ReleaseFile, Mapping[str, str]]] = []
+    unknown: list[str] = []
+    for file in files:
+        hashes = there[file.distribution.project].get(file.filename)
+        same = None if hashes is None else same_contents(file, hashes)
+        if hashes is not None and same is False:
+            differences.append((file, hashes))
+        elif journal is not None and journal.was_accepted(file):
+            states[file.filename] = RESUMED
+        elif hashes is None:
+            states[file.filename] = TO_UPLOAD
+        elif same or skip_existing or (journal is not None and journal.was_sent(file)):
+            states[file.filename] = PRESENT
+        else:
+            unknown.append(file.filename)
+    if differences:
+        raise Conflict(f"{conflict(target.place, differences)}; nothing was uploaded")
+    if unknown:
+        raise _exists(f"{target.place} has {some(unknown)} already")
+    return states
 
-    def key(file: ReleaseFile) -> tuple[int, str]:
-        return places.get(file.filename, 0), file.filename
 
-    found = {
-        kind: [Part(kind, tuple(sorted(files, key=key)))] if files else []
-        for kind, files in groups.items()
-    }
-    if commits_last:
-        return [part for parts in found.values() for part in parts] + commit
-    found[Kind.METADATA] = commit
-    return [part for parts in found.values() for part in parts]
+def publish(
+    target: Target,
+    releases: Sequence[Release],
+    journal: Journal,
+    report: Callable[[str], None],
+    *,
+    skip_existing: bool = False,
+) -> Published:
+    """Publish *releases* to *target*.
 
+    Args:
+        target: where to.
+        releases: from `read_releases`.
+        journal: of this directory and target.
+        report: called with a line for each step and each file; also from threads.
+        skip_existing: see `compare`.
 
-class Transaction:
-    """Publishes *releases* to *target*.
-
-    Attributes:
-        reporter: gets each event.
+    Raises:
+        PublishError: the target refuses something, or cannot be reached. What was uploaded is in
+            the journal.
     """
+    states = compare(target, releases, journal, skip_existing=skip_existing)
+    target.probe(releases)
 
-    def __init__(
-        self,
-        target: Target,
-        releases: Sequence[Release],
-        reporter: Reporter,
-        *,
-        skip_existing: bool = False,
-    ) -> None:
-        """Set up.
-
-        Args:
-            target: where to.
-            releases: from `release_files`.
-            reporter: gets each event.
-            skip_existing: take files that the target has and gives no hash of as the same ones.
-        """
-        self._target = target
-        self._releases = releases
-        self.reporter = reporter
-        self._skip_existing = skip_existing
-        self._files = [file for release in releases for file in release.files]
-
-    def compare(self, journal: Journal | None) -> dict[str, str]:
-        """Return the state of every file: `PRESENT`, `RESUMED` or `TO_UPLOAD`.
-
-        Raises:
-            Changed: a file was changed since it was uploaded.
-            Conflict: the target has files of these names with other contents.
-            PublishError: it cannot be read, or gives no hashes.
-        """
-        if journal is not None:
-            journal.check(self._files)
-        there = {
-            project: self._target.listed(project)
-            for project in sorted({release.project for release in self._releases})
-        }
-        states: dict[str, str] = {}
-        conflicts: list[str] = []
-        unknown: list[str] = []
-        for file in self._files:
-            item = file.distribution
-            hashes = there[item.project].get(file.filename)
-            presence = presence_of(item.path, item.sha256, hashes)
-            before = journal is not None and journal.was_accepted(file)
-            if presence is Presence.OTHER and hashes is not None:
-                conflicts.append(_difference(file, hashes))
-            elif presence is Presence.SAME:
-                states[file.filename] = RESUMED if before else PRESENT
-            elif before:
-                states[file.filename] = RESUMED
-            elif presence is Presence.ABSENT:
-                states[file.filename] = TO_UPLOAD
-            elif self._skip_existing or (journal is not None and journal.was_sent(file)):
-                states[file.filename] = PRESENT
-            else:
-                unknown.append(file.filename)
-        if conflicts:
-            raise Conflict(
-                f"{self._target.place} has other contents under "
-                f"{'this name' if len(conflicts) == 1 else 'these names'}: {_some(conflicts)}: a "
-                "published file cannot change: publish the new one as another version, or with a "
-                "build tag; nothing was uploaded"
-            )
-        if unknown:
-            raise _exists(f"{self._target.place} has {_some(unknown)} already")
-        return states
-
-    def preview(self) -> dict[str, str]:
-        """Return the state of every file, having changed nothing on the target.
-
-        Raises:
-            PublishError: publishing would fail, as far as that can be known.
-        """
-        states = self.compare(None)
-        self._target.probe(self._releases, dry=True)
-        return states
-
-    def run(self, journal: Journal) -> Published:
-        """Publish.
-
-        Raises:
-            PublishError: the target refuses something, or cannot be reached. What was uploaded
-                is in the journal.
-        """
-        states = self.compare(journal)
-        self._target.probe(self._releases)
-        committed = Committed({})
-        for part in parts_of(self._releases, commits_last=self._target.commits_last):
-            if part.kind is not Kind.METADATA:
-                self.reporter.step(part.kind.value, len(part.files))
-                self._upload(part.files, states, journal)
-                continue
-            documents = sum(release.document is not None for release in self._releases)
-            self.reporter.step(part.kind.value, documents)
-            committed = self._target.commit(self._releases)
-            for name, digest in sorted(committed.documents.items()):
-                journal.commit(name, digest)
-                merged = ", with what others published" if name in committed.merged else ""
-                self.reporter.published(name, f"published{merged}")
-        return Published(states, committed)
-
-    def _upload(
-        self, files: Sequence[ReleaseFile], states: dict[str, str], journal: Journal
-    ) -> None:
-        def upload(file: ReleaseFile) -> None:
-            if states[file.filename] == TO_UPLOAD:
-                states[file.filename] = self._upload_one(file, journal)
-            else:
-                journal.accept(file)
-            self.reporter.done(file.filename, file.distribution.size, states[file.filename])
-
-        if self._target.parallel == 1:
-            for file in files:
-                upload(file)
-            return
-        with ThreadPoolExecutor(self._target.parallel) as pool:
+    def upload(file: ReleaseFile) -> None:
+        name = file.filename
+        if states[name] == TO_UPLOAD:
+            was_sent = journal.was_sent(file)
+            journal.begin(file)
+            states[name] = UPLOADED
             try:
-                for _ in pool.map(upload, files):
-                    pass
-            except BaseException:
-                pool.shutdown(cancel_futures=True)
-                raise
-
-    def _upload_one(self, file: ReleaseFile, journal: Journal) -> str:
-        was_sent = journal.was_sent(file)
-        journal.begin(file)
-        state = UPLOADED
-        try:
-            with self.reporter.sending(file.filename, file.distribution.size) as progress:
-                self._target.upload(file, progress)
-        except Exists as problem:
-            # An upload whose answer a kill lost; or what the user says.
-            if not (was_sent or self._skip_existing):
-                raise _exists(str(problem)) from None
-            state = RESUMED if was_sent else PRESENT
+                target.upload(file)
+            except Exists as problem:
+                # An upload whose answer a kill lost; or what the user says.
+                if not (was_sent or skip_existing):
+                    raise _exists(str(problem)) from None
+                states[name] = RESUMED if was_sent else PRESENT
         journal.accept(file)
-        return state
+        report(f"  {name}: {in_bytes(file.distribution.size)}, {states[name]}")
+
+    done = Published(states)
+    parts = parts_of(releases, commits_last=target.commits_last)
+    for number, part in enumerate(parts, 1):
+        documents = sum(release.document is not None for release in releases)
+        count = documents if part.kind is Kind.METADATA else len(part.files)
+        report(f"[{number}/{len(parts)}] {part.kind.value}: {counted(count, 'file')}")
+        if part.kind is Kind.METADATA:
+            own = {release.document_name: release.labels for release in releases}
+            for name, data in sorted(target.commit(releases).items()):
+                done.documents[name] = hashlib.sha256(data).hexdigest()
+                journal.append(metadata=name, sha256=done.documents[name])
+                more = labels_of(data) - own[name]
+                if more:
+                    done.merged.add(name)
+                report(f"  {name}: published{', with what others published' if more else ''}")
+        elif target.parallel == 1:
+            for file in part.files:
+                upload(file)
+        else:
+            with ThreadPoolExecutor(target.parallel) as pool:
+                list(pool.map(upload, part.files))
+    return done
+
+
+def verify(
+    target: Target,
+    releases: Sequence[Release],
+    done: Published,
+    note: Callable[[str], None],
+) -> list[Finding]:
+    """Return the findings of ``variants validate`` on the live pages of *target*.
+
+    Pages that do not show everything yet are read again for `VERIFY_SECONDS`.
+
+    Args:
+        target: that was published to.
+        releases: that were published.
+        done: what was published.
+        note: shows what is waited for.
+
+    Raises:
+        Unfinished: the pages do not show what was published.
+        PublishError: they cannot be read.
+    """
+    projects: dict[NormalizedName, list[Release]] = {}
+    for release in releases:
+        projects.setdefault(release.project, []).append(release)
+    end = time.monotonic() + VERIFY_SECONDS
+    for project, group in projects.items():
+        pause = 0.5
+        while missing := _missing(group, done, target.listed(project)):
+            left = end - time.monotonic()
+            if left <= 0:
+                raise Unfinished(
+                    f"{target.place}: accepted everything, but its page of {project} shows no "
+                    f"{some(missing)} after {VERIFY_SECONDS:.0f} seconds: look at it later with "
+                    f"variants validate {target.page_url(project) or 'URL'}"
+                )
+            if pause == 0.5:
+                note(f"waiting for the page of {project} to show {missing[0]}")
+            time.sleep(min(pause, left))
+            pause = min(pause * 2, _LONGEST_PAUSE)
+    findings: list[Finding] = []
+    session = target.session()
+    for project, group in projects.items():
+        url = target.page_url(project)
+        if session is None or url is None:
+            continue
+        keys = {(release.project, release.version) for release in group}
+        try:
+            findings += check_live(url, session, releases=keys)[1]
+        except (PackageIndexError, VariantError) as problem:
+            raise PublishError(f"{problem}: published, and not verified") from None
+    return findings
+
+
+def in_bytes(size: int) -> str:
+    """Return a size as people read it: ``1.2 GB``."""
+    amount = float(size)
+    for unit in ("bytes", "kB", "MB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "bytes" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:,.1f} GB"
+
+
+def _missing(
+    releases: Iterable[Release], done: Published, there: Mapping[str, Mapping[str, str]]
+) -> list[str]:
+    """Return the names of the files that the page does not show as they are."""
+    missing = []
+    for release in releases:
+        for file in release.files:
+            hashes = there.get(file.filename)
+            if hashes is None or same_contents(file, hashes) is False:
+                missing.append(file.filename)
+        # Another publisher may have added to it since; its labels are validated later.
+        if release.document_name in done.documents and release.document_name not in there:
+            missing.append(release.document_name)
+    return missing
 
 
 def _exists(text: str) -> PublishError:
@@ -238,13 +266,3 @@ def _exists(text: str) -> PublishError:
         f"{text}, and gives no hash to compare: if these are the same files, --skip-existing goes "
         "on with the others"
     )
-
-
-def _difference(file: ReleaseFile, hashes: Mapping[str, str]) -> str:
-    there = ", ".join(f"{name} {digest}" for name, digest in sorted(hashes.items()))
-    return f"{file.filename} ({there} there, sha256 {file.distribution.sha256} here)"
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - 5
-    return ", ".join(names[:5]) + (f" and {more} more" if more > 0 else "")

@@ -1,8 +1,7 @@
 """Publishing to an index with the legacy upload API: PyPI's ``/legacy/``, devpi, pypiserver, ….
 
-**What is known before the first upload.** A form without a file, which every server refuses and
-none keeps, shows whether the URL takes uploads and the credentials are good: servers check those
-first (401 or 403 in place of 400). Whether the index takes ``*-variants.json`` cannot be seen that
+**What is known before the first upload.** A form without a file shows whether the URL takes uploads
+and the credentials are good. Whether the index takes ``*-variants.json`` cannot be seen that
 way: pypiserver and devpi look at the file last, and a file with a wrong digest, which PyPI would
 refuse, is kept by servers that do not compare digests. So the document itself is sent before
 everything else, with the right digest, unless the project has such a file there already. If it is
@@ -19,40 +18,39 @@ the last one.
 
 from __future__ import annotations
 
-import hashlib
+import re
+import tempfile
 import time
-from contextlib import closing
-from typing import TYPE_CHECKING, TypeVar
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote, urlsplit, urlunsplit
 
-from pep_variants.errors import VariantError
-from pep_variants.model.filename import metadata_filename, parse_filename
+from twine.package import PackageFile
+
+from pep_variants.errors import VariantError, redacted
+from pep_variants.limits import DOCUMENT_BYTES
+from pep_variants.model.filename import parse_filename
 from pep_variants.model.label import METADATA_SUFFIX, NULL_LABEL, split_label
-from variants_index.errors import PackageIndexError
+from pep_variants.sources import Sources
+from variants_index.errors import NotFound, PackageIndexError
+from variants_index.http.session import Session
 
 from ..indexing.merged import same_meaning, write_merged
 from ..indexing.wheelhouse import VariantFile, read_variant_file
-from .errors import Conflict, Exists, Refused, Unfinished
-from .form_fields import distribution_fields, document_fields
-from .index_pages import IndexPages, Presence, document_entry, presence_of
-from .retries import Retries
-from .simple_urls import simple_url_of
-from .target import Committed
-from .upload_client import FileContent, UploadClient
+from .errors import Conflict, Exists, Refused, Unavailable, Unfinished
+from .release import conflict, same_contents
+from .upload_client import package_of, pause
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from packaging.utils import NormalizedName
 
-    from pep_variants.sources import Sources
-    from variants_index.http.session import Session
-    from variants_index.pages import Page
+    from variants_index.pages import Page, PageFile
 
-    from .answers import Answer
-    from .credentials import Login
-    from .target import Progress, Release, ReleaseFile
-
-T = TypeVar("T")
+    from .release import Release, ReleaseFile
+    from .upload_client import UploadClient
 
 ROUNDS = 8
 """How often metadata is merged again because another publisher replaced it meanwhile."""
@@ -60,9 +58,41 @@ ROUNDS = 8
 SETTLING = 5
 """How often a page is read again that does not show yet what the index accepted."""
 
+# The simple API beside an upload API, where it is known.
+_PAGES = (
+    (r"https://(?:upload\.)?pypi\.org/.*", "https://pypi.org/simple/"),
+    (r"https://test\.pypi\.org/.*", "https://test.pypi.org/simple/"),
+    (
+        r"https://python\.cloudsmith\.io/(.*?)/?",
+        r"https://dl.cloudsmith.io/basic/\1/python/simple/",
+    ),
+    # Warehouse; Azure Artifacts.
+    (r"(.*)/(?:legacy|upload)/?", r"\1/simple/"),
+    # GitLab; Gitea and Forgejo; Artifactory; Nexus.
+    (r"(.*(?:/packages/pypi|/api/packages/[^/]+/pypi|/api/pypi/[^/]+))/?", r"\1/simple/"),
+    (r"(.*/repository/[^/]+)/?", r"\1/simple/"),
+    # Google Artifact Registry; AWS CodeArtifact.
+    (r"(https://[^/]+(?:-python\.pkg\.dev|\.amazonaws\.com)/.*?)/?", r"\1/simple/"),
+)
+
+
+def simple_url_of(upload_url: str, *, is_devpi: bool = False) -> tuple[str, bool]:
+    """Return the URL of the simple API beside an upload API, and whether a rule says so.
+
+    Args:
+        upload_url: without credentials.
+        is_devpi: it is that of a devpi server.
+    """
+    if is_devpi:
+        return f"{upload_url.rstrip('/')}/+simple/", True
+    for pattern, pages in _PAGES:
+        if found := re.fullmatch(pattern, upload_url):
+            return found.expand(pages), True
+    return f"{upload_url.rstrip('/')}/simple/", False
+
 
 class UploadApi:
-    """An index with the legacy upload API, as a `Target`.
+    """An index with the legacy upload API, to publish to; see `transaction`.
 
     Attributes:
         place: the URL of the upload API, for messages.
@@ -73,149 +103,117 @@ class UploadApi:
 
     def __init__(
         self,
-        url: str,
-        login: Login,
+        client: UploadClient,
         sources: Sources,
-        environ: Mapping[str, str],
         *,
         index_url: str | None = None,
-        retries: Retries | None = None,
         note: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Set up; nothing is requested.
 
         Args:
-            url: of the upload API.
-            login: credentials for it.
-            sources: certificates, proxy and trusted hosts of the user.
-            environ: environment variables.
-            index_url: base URL of its simple API; None to derive it from *url*.
-            retries: how often to try again.
+            client: sends the uploads.
+            sources: certificates, proxy and trusted hosts for the pages.
+            index_url: base URL of the simple API; None to derive it from the upload URL.
             note: shows the user what is waited for.
-
-        Raises:
-            PublishError: *url* is not usable.
         """
-        self._client = UploadClient(url, login, sources, environ)
-        self.place = self._client.place
-        self._login, self._sources, self._environ = login, sources, environ
+        self.place = client.place
+        self._client, self._sources, self._note = client, sources, note
         self._index_url = index_url
-        self._retries = retries or Retries()
-        self._note = note
-        self._opened: IndexPages | None = None
+        self._session: Session | None = None
+        self._pages = ""
 
     def close(self) -> None:
         """Close all connections."""
         self._client.close()
-        if self._opened is not None:
-            self._opened.close()
+        if self._session is not None:
+            self._session.close()
 
     def session(self) -> Session | None:
         """Return the session that reads the pages, None before the first request."""
-        return self._opened.session if self._opened is not None else None
+        return self._session
 
     def page_url(self, project: NormalizedName) -> str | None:
         """Return the URL of the page of *project*, None before the first request."""
-        return self._opened.page_url(project) if self._opened is not None else None
+        return f"{self._pages}{project}/" if self._pages else None
 
     def listed(self, project: NormalizedName) -> dict[str, Mapping[str, str]]:
         """Return the hashes of the files on the page of *project*.
 
         The first call checks that the URL takes uploads, and the credentials.
         """
-        page = self._pages().page(project)
+        page = self._page(project)
         return {file.filename: file.hashes for file in page.files} if page is not None else {}
 
     def probe(self, releases: Sequence[Release], *, dry: bool = False) -> None:
         """Merge all metadata, and publish it where only that shows whether the index takes it."""
-        pages = self._pages()
         accepted: set[NormalizedName] = set()
         for release in releases:
             if release.document is None:
                 continue
-            page = pages.page(release.project)
+            page = self._page(release.project)
             there, data = self._merged(release, page)
             if dry or (there is not None and there.data == data):
                 continue
             files = page.files if page is not None else ()
             if any(file.filename.endswith(METADATA_SUFFIX) for file in files):
                 accepted.add(release.project)
-            if there is not None or not accepted:
+            if there is not None or release.project not in accepted:
                 self._publish(release)
                 accepted.add(release.project)
 
-    def upload(self, file: ReleaseFile, progress: Progress) -> None:
+    def upload(self, file: ReleaseFile) -> None:
         """Upload *file*; after an answer that was lost, look whether it has arrived."""
-        item = file.distribution
-        fields = distribution_fields(file)
-        sent = 0
+        answer = self._client.upload(package_of(file), lambda: self._has(file))
+        if answer is None or answer.is_success:
+            return
+        if not answer.says_exists:
+            raise self._client.refusal(file.filename, answer, file.distribution.size)
+        if not self._has(file, SETTLING):
+            raise Exists(f"{self.place} has {file.filename} already ({answer})")
 
-        def count(size: int) -> None:
-            nonlocal sent
-            sent += size
-            progress(size)
-
-        def attempt(number: int) -> None:
-            if number and self._presence(file) is Presence.SAME:
-                return
-            count(-sent)
-            with closing(FileContent(item.path, item.size, item.sha256, count)) as content:
-                answer = self._client.post(fields, file.filename, content)
-            if answer.is_success:
-                return
-            if not answer.says_exists:
-                raise self._refusal(file.filename, answer, item.size)
-            presence = self._presence(file, settle=True)
-            if presence is not Presence.SAME:
-                raise Exists(f"{self.place} has {file.filename} already ({answer})")
-
-        self._run(attempt)
-
-    def commit(self, releases: Sequence[Release]) -> Committed:
+    def commit(self, releases: Sequence[Release]) -> dict[str, bytes]:
         """Publish the merged metadata of *releases* where it is not yet as it should be."""
-        documents: dict[str, str] = {}
-        merged: set[str] = set()
-        for release in releases:
-            if release.document is None:
-                continue
-            name = metadata_filename(release.project, release.version)
-            data = self._publish(release)
-            documents[name] = hashlib.sha256(data).hexdigest()
-            own = VariantFile(release.document, name).metadata.variants
-            if VariantFile(data, name).metadata.variants.keys() - own.keys():
-                merged.add(name)
-        return Committed(documents, frozenset(merged))
+        return {
+            release.document_name: self._publish(release)
+            for release in releases
+            if release.document is not None
+        }
 
-    def _pages(self) -> IndexPages:
-        if self._opened is not None:
-            return self._opened
-        answer = self._check_access()
-        url, certain = simple_url_of(self._client.url, devpi=answer.devpi)
+    def _open(self) -> Session:
+        if self._session is not None:
+            return self._session
+        client = self._client
+        url, is_certain = simple_url_of(client.url, is_devpi=client.check_access().is_devpi)
         if self._index_url is not None:
-            url, certain = self._index_url, certain and url == self._index_url
-        opened = IndexPages(url, self._client.url, self._login, self._sources, self._environ)
-        if not certain:
-            try:
-                opened.check_root()
-            except BaseException:
-                opened.close()
-                raise
-        self._opened = opened
-        return opened
+            is_certain = is_certain and url == self._index_url
+            url = self._index_url
+        session = Session(self._sources)
+        # The pages of PyPI are public, and an API token is refused there.
+        if client.password and _same_host(url, client.url) and not url.endswith("pypi.org/simple/"):
+            user = f"{quote(client.username or '', safe='')}:{quote(client.password, safe='')}"
+            parts = urlsplit(url)
+            session.add_index(urlunsplit(parts._replace(netloc=f"{user}@{parts.netloc}")))
+        url = session.add_index(url)
+        if not is_certain:
+            with _reading(), session.stream(url):
+                pass
+        self._session, self._pages = session, url
+        return session
 
-    def _check_access(self) -> Answer:
-        """Send a form without a file, which is refused in any case; see the module."""
-        form = {":action": "file_upload", "protocol_version": "1", "filetype": "bdist_wheel"}
-        answer = self._run(lambda _: self._client.post({**form}))
-        if answer.denies_access or answer.is_elsewhere:
-            raise self._refusal("uploads", answer)
-        return answer
+    def _page(self, project: NormalizedName) -> Page | None:
+        """Return the page of *project*, None if the index does not have the project."""
+        session = self._open()
+        with _reading():
+            try:
+                return session.fetch_page(f"{self._pages}{project}/", project, same_host=True)
+            except NotFound:
+                return None
 
     def _publish(self, release: Release) -> bytes:
         """Bring the document of *release* and what the index has together; return the result."""
-        pages = self._pages()
         for number in range(ROUNDS):
-            page = pages.page(release.project)
+            page = self._page(release.project)
             there, data = self._merged(release, page)
             if there is not None and there.data == data:
                 return data
@@ -225,10 +223,10 @@ class UploadApi:
             if not self._settled(release, page):
                 return data  # a cache between; verification comes back to it
             if number:
-                time.sleep(self._retries.pause(number))
+                time.sleep(pause(number))
         raise Unfinished(
-            f"{self.place}: {metadata_filename(release.project, release.version)} was replaced "
-            f"{ROUNDS} times by other publishers: run the command again when they are done"
+            f"{self.place}: {release.document_name} was replaced {ROUNDS} times by other "
+            "publishers: run the command again when they are done"
         )
 
     def _merged(self, release: Release, page: Page | None) -> tuple[VariantFile | None, bytes]:
@@ -238,10 +236,14 @@ class UploadApi:
             Conflict: the two contradict each other.
         """
         assert release.document is not None
-        name = metadata_filename(release.project, release.version)
-        own = VariantFile(release.document, name)
-        found = self._pages().document(page, release.project, release.version)
-        there = VariantFile(found.data, found.source) if found is not None else None
+        own, there = VariantFile(release.document, release.document_name), None
+        entry = _document_entry(release, page)
+        if entry is not None:
+            with _reading():
+                answer = self._open().fetch(
+                    entry.url, limit=DOCUMENT_BYTES, hashes=entry.hashes, revalidate=True
+                )
+            there = VariantFile(answer.body, redacted(entry.url))
         try:
             known = {*own.metadata.variants, *(there.metadata.variants if there else ())}
             lost = self._lost(release, page, known, own)
@@ -252,7 +254,7 @@ class UploadApi:
                 f"{release.version} that are there: {problem}: nothing was changed; what is "
                 "published stays as it is: use another label, or a new version"
             ) from None
-        if there is not None and same_meaning(there.metadata, VariantFile(data, name).metadata):
+        if there and same_meaning(there.metadata, VariantFile(data, own.source).metadata):
             return there, there.data
         return there, data
 
@@ -270,102 +272,94 @@ class UploadApi:
                 if (name.name, name.version) != (release.project, release.version):
                     continue
                 if own.metadata.label_of(label) != NULL_LABEL:
-                    found[label] = read_variant_file(file, self._pages().session)
-                    _ = found[label].metadata
+                    variant = read_variant_file(file, self._open())
+                    _ = variant.metadata
+                    found[label] = variant
             except (PackageIndexError, VariantError) as problem:
-                found.pop(label, None)
                 self._note(f"the variant {label}, which is there, is left out: {problem}")
         return list(found.values())
 
     def _put(self, release: Release, data: bytes, there: VariantFile | None) -> None:
-        name = metadata_filename(release.project, release.version)
-        fields = document_fields(release.project, str(release.version), data)
-
-        def attempt(_: int) -> None:
-            answer = self._client.post(fields, name, data, "application/json")
-            if answer.is_success:
-                return
-            if answer.denies_access or answer.is_elsewhere or answer.is_too_large:
-                raise self._refusal(name, answer, len(data))
-            if there is not None or answer.says_exists:
-                raise Refused(
-                    f"{self.place} has {name} already and does not replace it ({answer}), so the "
-                    f"variants of this release cannot be added to {release.project} "
-                    f"{release.version}: publish all variants of a version together, as a new "
-                    "version; or on an index that replaces it; or pages of your own, see variants "
-                    "index"
-                )
-            raise Refused(
-                f"{self.place} does not accept {name} ({answer}): where the index makes this file "
-                "itself, or installers are to read the wheels instead, publish with "
-                "--without-metadata; or serve the directory as static files, see variants index"
+        name = release.document_name
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, name)
+            path.write_bytes(data)
+            package = PackageFile(
+                str(path),
+                None,
+                {
+                    "metadata_version": "2.1",
+                    "name": release.project,
+                    "version": str(release.version),
+                },
+                "",
+                "variants_json",
             )
-
-        self._run(attempt)
+            answer = self._client.upload(package)
+        assert answer is not None
+        if answer.is_success:
+            return
+        if answer.is_about_access:
+            raise self._client.refusal(name, answer, len(data))
+        if there is not None or answer.says_exists:
+            raise Refused(
+                f"{self.place} has {name} already and does not replace it ({answer}), so the "
+                f"variants of this release cannot be added to {release.project} "
+                f"{release.version}: publish all variants of a version together, as a new "
+                "version; or on an index that replaces it; or pages of your own, see variants "
+                "index"
+            )
+        raise Refused(
+            f"{self.place} does not accept {name} ({answer}): where the index makes this file "
+            "itself, or installers are to read the wheels instead, publish with "
+            "--without-metadata; or serve the directory as static files, see variants index"
+        )
 
     def _settled(self, release: Release, before: Page | None) -> bool:
         """Wait until the page lists another document than *before*; return whether it does."""
-        old = document_entry(before, release.project, release.version)
+        old = _document_entry(release, before)
         for number in range(SETTLING):
-            page = self._pages().page(release.project)
-            entry = document_entry(page, release.project, release.version)
+            entry = _document_entry(release, self._page(release.project))
             if entry is not None and (old is None or not old.hashes or entry != old):
                 return True
-            time.sleep(self._retries.pause(number))
+            time.sleep(pause(number))
         return False
 
-    def _presence(self, file: ReleaseFile, *, settle: bool = False) -> Presence:
-        """Return whether the index has *file*.
-
-        Args:
-            file: to look for.
-            settle: it is known to be there: wait for a page that lists it.
+    def _has(self, file: ReleaseFile, tries: int = 1) -> bool:
+        """Return whether the page lists *file*; read it so often while it lists none of its name.
 
         Raises:
-            Conflict: it has another one of that name.
+            Conflict: the index has another one of that name.
         """
-        item = file.distribution
-        presence = Presence.UNKNOWN
-        for number in range(SETTLING if settle else 1):
+        for number in range(tries):
             if number:
-                time.sleep(self._retries.pause(number))
-            hashes = self.listed(item.project).get(file.filename)
-            presence = presence_of(item.path, item.sha256, hashes)
-            if presence is Presence.OTHER and hashes is not None:
-                raise conflict(self.place, file, hashes)
-            if presence is not Presence.ABSENT:
-                break
-        return presence
-
-    def _refusal(self, what: str, answer: Answer, size: int = 0) -> Refused:
-        if answer.is_too_large:
-            return Refused(
-                f"{self.place} does not take {what}, {size:,} bytes ({answer}): ask its "
-                "administrators for a higher limit, or make the file smaller"
-            )
-        if answer.denies_access:
-            return Refused(
-                f"{self.place} refuses {what} ({answer}) with {self._login.source}: are these "
-                "the credentials for this index and project?"
-            )
-        if answer.is_elsewhere:
-            return Refused(
-                f"{self.place} takes no uploads ({answer}): give the upload URL of the index, "
-                "such as https://upload.pypi.org/legacy/, not that of its pages"
-            )
-        return Refused(f"{self.place} refuses {what} ({answer})")
-
-    def _run(self, attempt: Callable[[int], T]) -> T:
-        return self._retries.run(
-            attempt, lambda problem, pause: self._note(f"{problem}: again in {pause:.1f} s")
-        )
+                time.sleep(pause(number))
+            hashes = self.listed(file.distribution.project).get(file.filename)
+            if hashes is not None:
+                same = same_contents(file, hashes)
+                if same is False:
+                    raise conflict(self.place, [(file, hashes)])
+                return bool(same)
+        return False
 
 
-def conflict(place: str, file: ReleaseFile, hashes: Mapping[str, str]) -> Conflict:
-    """Return the error of a target that has another file of the same name."""
-    there = ", ".join(f"{name} {digest}" for name, digest in sorted(hashes.items()))
-    return Conflict(
-        f"{place} has another {file.filename}: {there} there, sha256 {file.distribution.sha256} "
-        "here: a published file cannot change: publish the new one as another version, or with a "
-        "build tag"
-    )
+def _document_entry(release: Release, page: Page | None) -> PageFile | None:
+    """Return the entry of the ``*-variants.json`` of *release*, None without one."""
+    files = page.files if page is not None else ()
+    return next((file for file in files if file.filename == release.document_name), None)
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    try:
+        yield
+    except PackageIndexError as problem:
+        raise Unavailable(
+            f"{problem}: the pages of the index show which files it has: if they are elsewhere, "
+            "give the URL of its simple API with --index-url"
+        ) from None
+
+
+def _same_host(first: str, second: str) -> bool:
+    one, other = urlsplit(first), urlsplit(second)
+    return (one.scheme, one.hostname, one.port) == (other.scheme, other.hostname, other.port)

@@ -1,0 +1,403 @@
+"""The releases in a directory, read and hashed, and the order of their uploads.
+
+An index with an upload API shows every file as soon as it has it. Installers that read it meanwhile
+should not find the version, or find the file that they will choose in the end. So variant wheels
+are first, which are ignored without index-level metadata, and of these those that machines prefer,
+as the index may have the metadata already; then that metadata; then the fallbacks: the null variant
+before the non-variant wheel before the source distribution.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from packaging.utils import canonicalize_name
+
+from pep_variants.choose.abi import supporting
+from pep_variants.choose.ranking import rank
+from pep_variants.detect.known_machines import BY_NAME
+from pep_variants.detect.machines import load_machine
+from pep_variants.digests import Digests
+from pep_variants.errors import InvalidSdist
+from pep_variants.files import read_regular
+from pep_variants.limits import DOCUMENT_BYTES
+from pep_variants.model.filename import metadata_filename, parse_metadata_filename, read_version
+from pep_variants.model.label import METADATA_SUFFIX, NULL_LABEL, ZERO_LABEL, split_label
+from pep_variants.wheelfile.core_metadata import read_fields
+from pep_variants.wheelfile.sdist import read_pkg_info
+
+from ..indexing.merged import same_meaning, write_merged
+from ..indexing.wheelhouse import (
+    SDIST_SUFFIXES,
+    VariantFile,
+    by_version,
+    read_distribution,
+    sdist_name,
+)
+from ..indexing.wheelhouse import read_core_metadata as read_wheel_metadata
+from .errors import Conflict, PublishError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from ..indexing.wheelhouse import Distribution
+
+ATTESTATION_SUFFIX = ".attestation"
+
+_CHUNK = 1024 * 1024
+_THREADS = 4
+"""Hashing releases the interpreter's lock; more threads wait for the disk."""
+
+
+class Kind(Enum):
+    """What is uploaded together; values are descriptions, the order is that of the uploads."""
+
+    VARIANTS = "variant wheels"
+    METADATA = "index-level metadata"
+    NULL = "null variants"
+    WHEELS = "non-variant wheels"
+    SOURCES = "source distributions"
+
+
+@dataclass(frozen=True)
+class ReleaseFile:
+    """One distribution to publish.
+
+    Attributes:
+        distribution: the file, as it was read and hashed.
+        attestations: paths of its attestation objects (PEP 740).
+    """
+
+    distribution: Distribution
+    attestations: tuple[Path, ...] = ()
+
+    @property
+    def filename(self) -> str:
+        """Its name on the target."""
+        return self.distribution.path.name
+
+
+@dataclass(frozen=True)
+class Release:
+    """What is published of one version of a project.
+
+    Attributes:
+        project: normalized name.
+        version: its version.
+        files: the distributions, by filename.
+        document: the ``*-variants.json`` of these files alone, as a local file has it or as it is
+            merged from the wheels; None without variant wheels, and where the target gets none.
+    """
+
+    project: NormalizedName
+    version: Version
+    files: tuple[ReleaseFile, ...]
+    document: bytes | None
+
+    @property
+    def document_name(self) -> str:
+        """The filename of its ``*-variants.json``."""
+        return metadata_filename(self.project, self.version)
+
+    @property
+    def labels(self) -> set[str]:
+        """The labels of its document and its wheels."""
+        found = [file.distribution.variant for file in self.files]
+        data = [one.data for one in found if one is not None]
+        return {label for one in (self.document, *data) if one for label in labels_of(one)}
+
+
+@dataclass(frozen=True)
+class Part:
+    """Files of one step.
+
+    Attributes:
+        kind: of the files, `Kind.METADATA` for the commit, which has none.
+        files: in the order of their uploads.
+    """
+
+    kind: Kind
+    files: tuple[ReleaseFile, ...] = ()
+
+
+def kind_of(filename: str) -> Kind | None:
+    """Return what is published under *filename*, None for any other file."""
+    if filename.endswith(METADATA_SUFFIX):
+        return Kind.METADATA
+    if filename.endswith(".whl"):
+        label = split_label(filename)[1]
+        if label is None:
+            return Kind.WHEELS
+        return Kind.NULL if label in (NULL_LABEL, ZERO_LABEL) else Kind.VARIANTS
+    if filename.endswith(SDIST_SUFFIXES) and sdist_name(filename) is not None:
+        return Kind.SOURCES
+    return None
+
+
+def parts_of(releases: Sequence[Release], *, commits_last: bool) -> list[Part]:
+    """Return the steps of publishing *releases*.
+
+    Args:
+        releases: what is published.
+        commits_last: nothing is visible before the commit, so it is the last step.
+    """
+    ranks: dict[str, int] = {}
+    groups: dict[Kind, list[ReleaseFile]] = {kind: [] for kind in Kind}
+    for release in releases:
+        ranks |= {} if commits_last else _upload_ranks(release)
+        for file in release.files:
+            kind = kind_of(file.filename)
+            assert kind is not None, "read_releases takes no others"
+            groups[kind].append(file)
+    has_commit = commits_last or any(release.document is not None for release in releases)
+    parts = [
+        Part(
+            kind,
+            tuple(sorted(files, key=lambda file: (ranks.get(file.filename, 0), file.filename))),
+        )
+        for kind, files in groups.items()
+        if files or (kind is Kind.METADATA and has_commit)
+    ]
+    return sorted(parts, key=lambda part: part.kind is Kind.METADATA) if commits_last else parts
+
+
+def labels_of(data: bytes) -> set[str]:
+    """Return the labels that a ``*-variants.json`` describes."""
+    return set(VariantFile(data, METADATA_SUFFIX).metadata.variants)
+
+
+def best_first(document: bytes) -> tuple[str, ...]:
+    """Return the labels of *document* so that each known machine's best comes before its others.
+
+    Where two machines contradict each other, labels descend instead.
+
+    Args:
+        document: a ``*-variants.json``.
+    """
+    metadata = VariantFile(document, METADATA_SUFFIX).metadata
+    labels = sorted(metadata.variants, reverse=True)
+    better: dict[str, set[str]] = {label: set() for label in labels}
+    for name in BY_NAME:
+        ranked = rank(metadata, supporting(load_machine(name), metadata)).labels
+        for first, second in pairwise(ranked):
+            better[second].add(first)
+    try:
+        return tuple(TopologicalSorter(better).static_order())
+    except CycleError:
+        return tuple(labels)
+
+
+def read_core_metadata(distribution: Distribution) -> bytes:
+    """Return METADATA of a wheel, PKG-INFO of a source distribution.
+
+    Raises:
+        InvalidWheel, InvalidSdist: it was changed meanwhile, or has no such file.
+        OSError: it cannot be read.
+    """
+    if distribution.is_wheel:
+        return read_wheel_metadata(distribution)
+    path = distribution.path
+    with path.open("rb") as stream:
+        data = read_pkg_info(stream, path.name, str(path))
+    if data is None:
+        raise InvalidSdist(f"{path}: has no PKG-INFO: build it again with a PEP 517 build backend")
+    return data
+
+
+def same_contents(file: ReleaseFile, hashes: Mapping[str, str]) -> bool | None:
+    """Return whether *hashes* are those of *file*, None if they have no known algorithm.
+
+    Args:
+        file: a local file.
+        hashes: hexadecimal digests by algorithm, as a target gives them.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    if "sha256" in hashes:
+        return hashes["sha256"].lower() == file.distribution.sha256
+    check = Digests.of(hashes)
+    if not check.found:
+        return None
+    with file.distribution.path.open("rb") as stream:
+        while chunk := stream.read(_CHUNK):
+            check.update(chunk)
+    return all(hashes[name].lower() == digest for name, digest in check.found.items())
+
+
+def conflict(place: str, differences: Sequence[tuple[ReleaseFile, Mapping[str, str]]]) -> Conflict:
+    """Return the error of a target that has files with other contents, by their hashes there."""
+    shown = []
+    for file, hashes in differences:
+        there = ", ".join(f"{name} {digest}" for name, digest in sorted(hashes.items()))
+        shown.append(f"{file.filename} ({there} there, sha256 {file.distribution.sha256} here)")
+    return Conflict(
+        f"{place} has other contents under {'this name' if len(shown) == 1 else 'these names'}: "
+        f"{some(shown)}: a published file cannot change: publish the new one as another version, "
+        "or with a build tag"
+    )
+
+
+def some(names: Sequence[str]) -> str:
+    """Return the first of *names*, and how many more there are."""
+    more = len(names) - 5
+    return ", ".join(names[:5]) + (f" and {more} more" if more > 0 else "")
+
+
+def read_releases(
+    directory: Path,
+    *,
+    metadata: bool = True,
+    attestations: bool | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> list[Release]:
+    """Return the releases in *directory* and below, ascending.
+
+    The directory was validated: wheels and metadata fit each other.
+
+    Args:
+        directory: with distributions, and at will with ``*-variants.json`` and attestations.
+        metadata: publish index-level metadata.
+        attestations: True to require them, False to ignore them, None to take those that are there.
+        progress: called with the name of each file.
+
+    Raises:
+        PublishError: two files of one name differ, metadata of another name, attestations that are
+            missing or of another file, or PKG-INFO that disagrees with the filename.
+        VariantError: a file is not usable.
+        OSError: it cannot be read.
+    """
+
+    def read(path: Path) -> Distribution:
+        if progress is not None:
+            progress(path.name)
+        found = read_distribution(path)
+        if not found.is_wheel:
+            _check_name(found)
+        return found
+
+    paths = sorted(path for path in directory.rglob("*") if path.is_file())
+    kinds = {path: kind_of(path.name) for path in paths}
+    wanted = [path for path, kind in kinds.items() if kind not in (None, Kind.METADATA)]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        distributions = list(pool.map(read, wanted))
+    names: dict[str, Distribution] = {}
+    for item in distributions:
+        other = names.setdefault(item.path.name, item)
+        if other.sha256 != item.sha256:
+            raise PublishError(
+                f"{other.path} and {item.path} have one name and different contents (sha256 "
+                f"{other.sha256} and {item.sha256}): remove one of them"
+            )
+    files = {
+        name: ReleaseFile(item, _attestations(item, attestations)) for name, item in names.items()
+    }
+    missing = [name for name, file in files.items() if not file.attestations]
+    if attestations and missing:
+        raise PublishError(
+            f"no attestations of {', '.join(missing[:10])}: make FILE.publish.attestation beside "
+            "each, or publish with --no-attestations"
+        )
+    documents = _documents(
+        path for path, kind in kinds.items() if metadata and kind is Kind.METADATA
+    )
+    groups = by_version(names.values())
+    return [
+        Release(
+            *key,
+            tuple(files[item.path.name] for item in groups.get(key, ())),
+            _document(groups.get(key, ()), documents.get(key)) if metadata else None,
+        )
+        for key in sorted(groups.keys() | documents.keys())
+    ]
+
+
+def _upload_ranks(release: Release) -> dict[str, int]:
+    """Return the rank of each variant wheel in the order of uploads; those of a label have one."""
+    variants = {
+        file.filename: file.distribution.variant
+        for file in release.files
+        if file.distribution.variant is not None
+    }
+    if not variants:
+        return {}
+    document = release.document or write_merged(list(variants.values()))
+    ranks = {label: number for number, label in enumerate(_best_first(document))}
+    return {
+        name: min((ranks.get(label, 0) for label in variant.metadata.variants), default=0)
+        for name, variant in variants.items()
+    }
+
+
+_best_first = lru_cache(maxsize=16)(best_first)
+
+
+def _check_name(sdist: Distribution) -> None:
+    fields = read_fields(read_core_metadata(sdist))
+    name, version = (fields.get(key, [""])[0] for key in ("name", "version"))
+    if (canonicalize_name(name), read_version(version)) != (sdist.project, sdist.version):
+        raise PublishError(
+            f"{sdist.path}: PKG-INFO says {name[:100] or 'no name'} {version[:100] or 'no version'}"
+            f", the filename {sdist.project} {sdist.version}: build it again, do not rename it"
+        )
+
+
+def _attestations(item: Distribution, wanted: bool | None) -> tuple[Path, ...]:
+    """Return the attestation files beside *item*, each of which is of its contents."""
+    if wanted is False:
+        return ()
+    path = item.path
+    names = (f"{path.name}{ATTESTATION_SUFFIX}", f"{path.name}.*{ATTESTATION_SUFFIX}")
+    found = tuple(file for name in names for file in sorted(path.parent.glob(name)))
+    for file in found:
+        try:
+            envelope = json.loads(file.read_bytes())["envelope"]
+            (subject,) = json.loads(base64.b64decode(envelope["statement"]))["subject"]
+            name, digest = str(subject["name"]), subject["digest"]["sha256"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise PublishError(f"{file}: is not an attestation of one file (PEP 740)") from None
+        if digest != item.sha256:
+            plain = split_label(path.name)[0]
+            kind = "the plain wheel " if name == plain != path.name else ""
+            raise PublishError(
+                f"{file}: is of {kind}{name[:200]} with the SHA-256 {str(digest)[:64]}, and "
+                f"{path.name} has {item.sha256}: attest this file itself"
+            )
+    return found
+
+
+def _documents(paths: Iterable[Path]) -> dict[tuple[NormalizedName, Version], VariantFile]:
+    found: dict[tuple[NormalizedName, Version], VariantFile] = {}
+    for path in paths:
+        key = parse_metadata_filename(path.name)
+        if key is None or path.name != metadata_filename(*key):
+            expected = metadata_filename(*key) if key else "{name}-{version}-variants.json"
+            raise PublishError(
+                f"{path}: installers do not look for metadata under this name: name it {expected}"
+            )
+        document = VariantFile(read_regular(path, DOCUMENT_BYTES).data, str(path))
+        other = found.setdefault(key, document)
+        if other.data != document.data:
+            raise PublishError(f"{other.source} and {path} differ: remove one of them")
+    return found
+
+
+def _document(distributions: Sequence[Distribution], local: VariantFile | None) -> bytes | None:
+    """Return the metadata of a release: the local file, with what wheels have and it has not."""
+    wheels = [item.variant for item in distributions if item.variant is not None]
+    if local is None:
+        return write_merged(wheels) if wheels else None
+    merged = VariantFile(write_merged([local, *wheels]), local.source)
+    return local.data if same_meaning(merged.metadata, local.metadata) else merged.data

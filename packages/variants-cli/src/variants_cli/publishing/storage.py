@@ -1,0 +1,475 @@
+"""An index of static files in a store, which several publishers may change at once.
+
+Below the store::
+
+    simple/index.html                                    the projects of the index
+    simple/index.v1_json
+    simple/PROJECT/index.html                            the files of one
+    simple/PROJECT/index.v1_json
+    files/PROJECT/DIGEST/FILENAME                        a distribution, or *-variants.json
+    files/PROJECT/DIGEST/FILENAME.metadata               METADATA of a wheel (PEP 658)
+
+DIGEST is the start of the SHA-256 of the file, so no file ever changes, and a page always fits the
+documents that it lists. Pages are what changes; the JSON page of a project is its state. A change
+reads it, makes the next one, writes what that one links to, and replaces the page on the condition
+that it is still the one that was read. If it is not, another publisher was faster, and the change
+is made again from the new page. HTML pages and the list of projects follow from the JSON pages,
+with the same condition, so an older one never replaces a newer one.
+
+A kill at any point leaves the index as it was, or as it is to be: files that no page lists are
+invisible, and the page of a project changes at once. The same command goes on from there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import random
+import re
+import secrets
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from posixpath import relpath
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import quote, unquote
+
+from pep_variants import limits
+from pep_variants.errors import VariantError
+from pep_variants.model.label import METADATA_SUFFIX
+from variants_index.errors import PackageIndexError
+from variants_index.pages import HTML, JSON, html_projects, json_page, json_projects
+from variants_index.pages import read_page as page_of
+from variants_index.pages import read_projects as projects_of
+
+from ..indexing.merged import write_merged
+from ..indexing.static_index import HTML_PAGE, JSON_PAGE
+from ..indexing.update import updated
+from ..indexing.wheelhouse import CORE_METADATA_SUFFIX, VariantFile, read_core_metadata
+from ..pages.project_page import render
+from .errors import Conflict, PublishError, Refused, Unfinished
+from .stores import ObjectStore, PreconditionFailed, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from packaging.utils import NormalizedName
+
+    from variants_index.http.session import Session
+    from variants_index.pages import Page, PageFile
+
+    from ..indexing.update import Update
+    from .release import Release, ReleaseFile
+    from .stores import Content, Store, Version
+
+    Change = Callable[[Page | None, Mapping[str, bytes]], Update]
+
+_Result = TypeVar("_Result")
+
+BASE = "https://place.invalid/"
+"""Stands for the store in the URLs of pages as data; `StoredIndex` replaces it."""
+
+PAGES = "simple"
+FILES = "files"
+PROBES = ".publish-probe"
+"""Folder of the objects that are written to learn what the store supports."""
+
+ROUNDS = 60
+"""How often a change is made again because another publisher was faster."""
+
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 3.0
+_READERS = 16
+_PARALLEL = 4
+"""Uploads at a time to object storage, each of several parts."""
+
+_DIGEST_CHARACTERS = 32
+"""128 bits; a whole SHA-256 makes paths too long for Windows."""
+
+_FILE = re.compile(rf"{FILES}/[a-z0-9-]+/[0-9a-f]{{{_DIGEST_CHARACTERS}}}/[^/]+")
+
+
+def page_path(project: str, name: str) -> str:
+    """Return the path of the page *name* of *project*; of the list of projects, if it is empty."""
+    return f"{PAGES}/{project}/{name}" if project else f"{PAGES}/{name}"
+
+
+def file_path(project: str, filename: str, sha256: str) -> str:
+    """Return the path of a file that never changes."""
+    return f"{FILES}/{project}/{sha256[:_DIGEST_CHARACTERS]}/{filename}"
+
+
+def is_file_path(path: str) -> bool:
+    """Return whether *path* is one that `file_path` returns."""
+    return _FILE.fullmatch(path) is not None
+
+
+def is_published(directory: Path) -> bool:
+    """Return whether *directory* has files that `variants publish --to` put there."""
+    folders = directory.glob(f"{FILES}/*/{'[0-9a-f]' * _DIGEST_CHARACTERS}")
+    return next(folders, None) is not None
+
+
+def path_at(url: str) -> str | None:
+    """Return the path that *url* of a page as data stands for, None if it is elsewhere."""
+    return unquote(url.removeprefix(BASE)) if url.startswith(BASE) else None
+
+
+@dataclass(frozen=True)
+class StoredPage:
+    """The page of a project as it was read.
+
+    Attributes:
+        page: with URLs below `BASE`, None if there is none.
+        content: the JSON page, None if there is none.
+    """
+
+    page: Page | None
+    content: Content | None
+
+
+class StoredIndex:
+    """The pages and documents of an index in a store.
+
+    Methods raise `PublishError`.
+    """
+
+    def __init__(self, store: Store) -> None:
+        """Use the index in *store*; nothing is read yet."""
+        self.store = store
+        self._documents: dict[str, bytes] = {}
+
+    def read(self, project: str) -> StoredPage:
+        """Return the page of *project* that is there now.
+
+        Of an index that has HTML pages only, that is the state.
+        """
+
+        def parse(data: bytes, kind: str, url: str) -> Page:
+            return page_of(data, kind, url, project)
+
+        return StoredPage(*self._state(project, limits.PAGE_BYTES, parse))
+
+    def documents(self, page: Page | None, names: Iterable[str] | None = None) -> dict[str, bytes]:
+        """Return the ``*-variants.json`` that *page* lists, by filename; or those of *names*.
+
+        Documents that are on another server, or gone, are left out.
+
+        Raises:
+            PublishError: one is not what the page says.
+        """
+        wanted = None if names is None else set(names)
+        found: dict[str, tuple[str, str | None]] = {}
+        for file in page.files if page is not None else ():
+            path = path_at(file.url)
+            is_wanted = wanted is None or file.filename in wanted
+            if file.filename.endswith(METADATA_SUFFIX) and path is not None and is_wanted:
+                found[file.filename] = path, file.hashes.get("sha256")
+        with ThreadPoolExecutor(_READERS) as pool:
+            contents = pool.map(lambda each: self._document(*each), found.values())
+            return {
+                name: data for name, data in zip(found, contents, strict=True) if data is not None
+            }
+
+    def url_of(self, project: str) -> Callable[[str, str], str]:
+        """Return the function that gives the URL for pages of a file in the store."""
+        return lambda filename, sha256: BASE + quote(file_path(project, filename, sha256))
+
+    def change(self, project: str, documents: Iterable[str], change: Change) -> Update:
+        """Make *change* to *project*, whatever others do meanwhile.
+
+        Args:
+            project: normalized name.
+            documents: names of those that the change needs, if the page has them.
+            change: returns the next state; called again after a conflict.
+
+        Raises:
+            Conflict: *change* refuses: nothing was changed.
+            Unfinished: others kept changing the page.
+        """
+        needed = set(documents)
+
+        def attempt() -> Update:
+            before = self.read(project)
+            update = self.next(change, before.page, self.documents(before.page, needed))
+            self._write_documents(update)
+            self._replace(page_path(project, JSON_PAGE), before.content, _relative(update.page))
+            return update
+
+        update = self._repeated(attempt, project)
+        self.complete(project)
+        return update
+
+    def next(self, change: Change, page: Page | None, documents: Mapping[str, bytes]) -> Update:
+        """Return the state that *change* makes; nothing is written."""
+        try:
+            return change(page, documents)
+        except PublishError:
+            raise
+        except VariantError as error:
+            raise Conflict(f"{self._shown(error)}: nothing was changed") from None
+
+    def complete(self, project: str) -> None:
+        """Bring the HTML page of *project* and the list of projects in line with its JSON page."""
+        path = page_path(project, HTML_PAGE)
+
+        def attempt() -> None:
+            # First the page to replace, then what it follows from: see the module.
+            html = self.store.get(path, limits.PAGE_BYTES)
+            page = self.read(project).page
+            if page is not None:
+                self._replace(path, html, render(_relative_page(page), self.documents(page)))
+
+        self._repeated(attempt, project)
+        self._list_project(project)
+
+    def projects(self) -> tuple[str, ...]:
+        """Return the names of all projects."""
+        return self._projects()[0]
+
+    def _list_project(self, project: str) -> None:
+        def attempt() -> None:
+            html = self.store.get(page_path("", HTML_PAGE), limits.PROJECTS_BYTES)
+            names, content = self._projects()
+            names = tuple(sorted({*names, project}))
+            self._replace(page_path("", JSON_PAGE), content, json_projects(names))
+            self._replace(page_path("", HTML_PAGE), html, html_projects(names))
+
+        self._repeated(attempt, "the list of projects")
+
+    def _projects(self) -> tuple[tuple[str, ...], Content | None]:
+        names, content = self._state("", limits.PROJECTS_BYTES, projects_of)
+        return names or (), content
+
+    def _state(
+        self, project: str, limit: int, parse: Callable[[bytes, str, str], _Result]
+    ) -> tuple[_Result | None, Content | None]:
+        """Return what the JSON page says, else the HTML page, and the JSON page as it is."""
+        content = None
+        for name, kind in ((JSON_PAGE, JSON), (HTML_PAGE, HTML)):
+            path = page_path(project, name)
+            found = self.store.get(path, limit)
+            content = found if kind == JSON else None
+            if found is not None:
+                try:
+                    return parse(found.data, kind, BASE + quote(path)), content
+                except PackageIndexError as error:
+                    raise PublishError(self._shown(error)) from None
+        return None, None
+
+    def _replace(self, path: str, old: Content | None, data: bytes) -> None:
+        """Write *data* if it differs from *old*, which must still be there."""
+        if old is None or old.data != data:
+            self.store.put_if(path, data, old.version if old else None)
+
+    def _document(self, path: str, sha256: str | None) -> bytes | None:
+        if path in self._documents:
+            return self._documents[path]
+        found = self.store.get(path, limits.DOCUMENT_BYTES)
+        if found is None:
+            return None
+        if sha256 not in (None, hashlib.sha256(found.data).hexdigest()):
+            raise PublishError(
+                f"{self.store.name}/{path}: is not the file that the page of its project lists "
+                f"(SHA-256 {sha256}): put back that one"
+            )
+        if is_file_path(path):
+            self._documents[path] = found.data
+        return found.data
+
+    def _write_documents(self, update: Update) -> None:
+        for file in update.page.files:
+            data = update.documents.get(file.filename)
+            path = path_at(file.url)
+            if file.filename in update.changed and data is not None and path is not None:
+                if self.store.size(path) != len(data):
+                    self.store.put(path, data)
+                self._documents[path] = data
+
+    def _shown(self, error: Exception) -> str:
+        return str(error).replace(BASE, f"{self.store.name.rstrip('/')}/")
+
+    def _repeated(self, attempt: Callable[[], _Result], what: str) -> _Result:
+        """Return what *attempt* returns, after as many conflicts as it takes."""
+        pause = _FIRST_PAUSE
+        for _ in range(ROUNDS):
+            try:
+                return attempt()
+            except PreconditionFailed:
+                time.sleep(random.uniform(0, pause))  # noqa: S311 - a pause, not a secret
+                pause = min(2 * pause, _LONGEST_PAUSE)
+        raise Unfinished(
+            f"{self.store.name}: {what} was changed by other publishers {ROUNDS} times: run the "
+            "command again when they are done"
+        )
+
+
+class StorageTarget:
+    """An index in a store, to publish to; see `transaction`.
+
+    Attributes:
+        place: the store, for messages and the journal.
+        parallel: how many uploads may run at a time.
+    """
+
+    commits_last = True
+
+    def __init__(
+        self, store: Store, *, index_url: str | None = None, session: Session | None = None
+    ) -> None:
+        """Set up; nothing is read.
+
+        Args:
+            store: of pages and files.
+            index_url: where the pages are served, None if not known.
+            session: reads the pages at *index_url*.
+        """
+        self._store = store
+        self._index = StoredIndex(store)
+        self._index_url = index_url
+        self._session = session
+        self.place = store.name
+        self.parallel = _PARALLEL if isinstance(store, ObjectStore) else 1
+
+    def probe(self, releases: Sequence[Release], *, dry: bool = False) -> None:
+        """Check that the store can replace on a condition, and make the change without writing."""
+        for project, group in _by_project(releases).items():
+            page = self._index.read(project).page
+            known = self._index.documents(page, _names(group))
+            self._index.next(self._change(group), page, known)
+        if not dry:
+            self._check_conditions()
+
+    def listed(self, project: NormalizedName) -> Mapping[str, Mapping[str, str]]:
+        """Return the hashes of the files on the page of *project*."""
+        page = self._index.read(project).page
+        return {file.filename: file.hashes for file in page.files} if page is not None else {}
+
+    def upload(self, file: ReleaseFile) -> None:
+        """Put *file*, which no page lists yet, unless it is there: METADATA first."""
+        item = file.distribution
+        path = file_path(item.project, file.filename, item.sha256)
+        if item.is_wheel:
+            data = read_core_metadata(item)
+            if self._store.size(path + CORE_METADATA_SUFFIX) != len(data):
+                self._store.put(path + CORE_METADATA_SUFFIX, data)
+        if self._store.size(path) != item.size:
+            self._store.put_file(path, item.path, item.sha256)
+
+    def commit(self, releases: Sequence[Release]) -> dict[str, bytes]:
+        """Make *releases* visible, project by project; return their metadata by filename."""
+        documents: dict[str, bytes] = {}
+        for project, group in _by_project(releases).items():
+            files = [file for release in group for file in release.files]
+            # Before, so that the page lists nothing that is missing; after, as files that no page
+            # lists may be removed at any time.
+            self._complete(files)
+            update = self._index.change(project, _names(group), self._change(group))
+            self._complete(files)
+            for name in update.documents.keys() & set(_names(group)):
+                documents[name] = update.documents[name]
+        return documents
+
+    def page_url(self, project: NormalizedName) -> str | None:
+        """Return the URL of the page of *project*, None if it is not known."""
+        return f"{self._index_url.rstrip('/')}/{project}/" if self._index_url else None
+
+    def session(self) -> Session | None:
+        """Return the session that reads the served pages, None if their URL is not known."""
+        return self._session
+
+    def close(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            self._session.close()
+
+    def _complete(self, files: Sequence[ReleaseFile]) -> None:
+        with ThreadPoolExecutor(self.parallel) as pool:
+            list(pool.map(self.upload, files))
+
+    def _change(self, releases: Sequence[Release]) -> Change:
+        """Return the function that gives the state of a project after *releases*."""
+
+        def change(page: Page | None, documents: Mapping[str, bytes]) -> Update:
+            known = dict(documents)
+            listed = {file.filename: file for file in page.files} if page is not None else {}
+            for release in releases:
+                # What a local file says beside what the wheels say.
+                name = release.document_name
+                if release.document is None:
+                    continue
+                if name in known:
+                    there = VariantFile(known[name], listed[name].url if name in listed else name)
+                    known[name] = write_merged([there, VariantFile(release.document, name)])
+                elif name not in listed:
+                    known[name] = release.document
+            return updated(
+                page,
+                known,
+                [file.distribution for release in releases for file in release.files],
+                url_of=self._index.url_of(releases[0].project),
+                now=datetime.now(timezone.utc),
+            )
+
+        return change
+
+    def _check_conditions(self) -> None:
+        """Check that an object is replaced only if it is the one that was read.
+
+        Some servers that speak the protocol of S3 ignore the condition; two publishers would lose
+        each other's files there.
+        """
+        path = f"{PROBES}/{secrets.token_hex(8)}"
+        try:
+            self._store.put_if(path, b"first", None)
+            first = self._store.get(path, 100)
+            if first is None:
+                raise Refused(f"{self.place}/{path}: was written, and is not there")
+            self._store.put_if(path, b"second", first.version)
+            if self._ignores(path, None) or self._ignores(path, first.version):
+                raise Refused(
+                    f"{self.place}: the storage ignores conditions of writes (If-Match and "
+                    "If-None-Match), which keep two publishers from losing each other's files: "
+                    "use one that supports them"
+                )
+        finally:
+            with contextlib.suppress(StoreError):  # credentials may allow no removal
+                self._store.delete([path])
+
+    def _ignores(self, path: str, version: Version | None) -> bool:
+        try:
+            self._store.put_if(path, b"third", version)
+        except PreconditionFailed:
+            return False
+        return True
+
+
+def _relative(page: Page) -> bytes:
+    return json_page(_relative_page(page))
+
+
+def _relative_page(page: Page) -> Page:
+    """Return *page* with links into the store as seen from where the page is."""
+
+    def link(url: str | None) -> str | None:
+        if url is None or not url.startswith(BASE):
+            return url
+        return relpath(url.removeprefix(BASE), f"{PAGES}/{page.project}")
+
+    def linked(file: PageFile) -> PageFile:
+        return replace(file, url=link(file.url) or file.url, provenance=link(file.provenance))
+
+    return replace(page, files=tuple(map(linked, page.files)))
+
+
+def _by_project(releases: Sequence[Release]) -> dict[NormalizedName, list[Release]]:
+    found: dict[NormalizedName, list[Release]] = {}
+    for release in releases:
+        found.setdefault(release.project, []).append(release)
+    return found
+
+
+def _names(releases: Sequence[Release]) -> list[str]:
+    return [release.document_name for release in releases]

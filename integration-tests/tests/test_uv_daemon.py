@@ -22,9 +22,10 @@ from support.uvs import UVS, downloaded_uv
 from support.waiting import wait_until
 from uv_variants import daemon
 from uv_variants.child_environ import child_environ
+from uv_variants.daemon.connection import LiveSession
 from uv_variants.daemon.place import retire
 from uv_variants.daemon.record import read_record, record_path
-from uv_variants.daemon.session import Session, SessionSettings, network_variables
+from uv_variants.daemon.session import SessionSettings, network_variables
 from uv_variants.indexes import UserIndex
 from uv_variants.proxy_client import ProxyClient
 from variants_proxy import Machine, encode
@@ -77,7 +78,7 @@ class World:
         return replace(settings, **more)  # type: ignore[arg-type]
 
     @contextmanager
-    def session(self, settings: SessionSettings, **options: bool) -> Iterator[Session]:
+    def session(self, settings: SessionSettings, **options: bool) -> Iterator[LiveSession]:
         """Open a session."""
         session = daemon.connect(self.variables, settings, **options)  # type: ignore[arg-type]
         try:
@@ -85,7 +86,7 @@ class World:
         finally:
             session.close()
 
-    def start(self, session: Session, index: Index, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, session: LiveSession, index: Index, *arguments: str) -> subprocess.Popen[str]:
         """Start uv in *session*."""
         environ = {
             **child_environ(
@@ -105,7 +106,7 @@ class World:
             text=True,
         )
 
-    def install(self, session: Session, index: Index, target: str, *names: str) -> Result:
+    def install(self, session: LiveSession, index: Index, target: str, *names: str) -> Result:
         """Run ``uv pip install --target``."""
         done = self.start(session, index, "pip", "install", "--target", target, *names)
         return ended(done)

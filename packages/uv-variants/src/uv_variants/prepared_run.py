@@ -21,7 +21,7 @@ from .session_plan import SessionPlan
 
 if TYPE_CHECKING:
     from .context import Context
-    from .daemon.session import Session
+    from .daemon.connection import LiveSession
 
 _ASKS_NOTHING = (("run",), ("sync",), ("lock",), ("tree",), ("export",))
 """Commands that ask no index if lock file and environment are up to date."""
@@ -41,7 +41,7 @@ class PreparedRun:
         arguments, environ: of uv.
     """
 
-    session: Session
+    session: LiveSession
     plan: SessionPlan
     state: InstalledState
     arguments: list[str]
@@ -123,7 +123,7 @@ def learn_afterwards(prepared: PreparedRun) -> None:
         )
 
 
-def _session(plan: SessionPlan) -> Session:
+def _session(plan: SessionPlan) -> LiveSession:
     context = plan.context
     return daemon.connect(
         context.place.environ,
@@ -133,7 +133,7 @@ def _session(plan: SessionPlan) -> Session:
     )
 
 
-def _client(session: Session, plan: SessionPlan) -> ProxyClient:
+def _client(session: LiveSession, plan: SessionPlan) -> ProxyClient:
     order = tuple(plan.indexes)
     projects = {
         name: plan.context.indexes.projects.get(name, frozenset())

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from .session import Session, SessionSettings
+    from .connection import LiveSession
+    from .session import SessionSettings
 
 
 def connect(
@@ -25,7 +26,7 @@ def connect(
     *,
     at_once: bool = True,
     warn: Callable[[str], None] | None = None,
-) -> Session:
+) -> LiveSession:
     """Return a new session of the user's daemon, which is started if there is none.
 
     Args:

@@ -33,7 +33,7 @@ PORT_SECONDS = 5.0
 
 
 class LiveSession:
-    """See `session.Session`."""
+    """A session of the daemon, from before uv starts until after it has ended."""
 
     def __init__(
         self, environ: Mapping[str, str], place: DaemonPlace, settings: SessionSettings

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..doctor.caches import size_of
 from .control_client import ControlClient, NoDaemon, Refused
 from .place import retire
 from .record import Record, records, remove_record
@@ -72,19 +73,8 @@ def _rows(record: Record, found: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("memory", f"{found['memory'] / 2**20:.0f} MiB"),
         ("ends", end),
     ]
-    return rows + [("cache", f"{path} ({_size(Path(path))})") for path in found["caches"]]
+    return rows + [("cache", f"{path} ({size_of(Path(path))})") for path in found["caches"]]
 
 
 def _seconds(idle: float) -> str:
     return f"{idle:g} seconds after the last command"
-
-
-def _size(folder: Path) -> str:
-    """Return the size of all files in *folder*, which others may remove meanwhile."""
-    total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.stat().st_size if path.is_file() else 0
-        except OSError:
-            continue
-    return f"{total / 2**20:.1f} MiB"

@@ -7,13 +7,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pep_variants.errors import PluginFailed
 from uv_variants.indexes import UserIndex
 
 if TYPE_CHECKING:
-    from uv_variants.errors import ProxyFailed
+    pass
 
 SESSION_VARIABLES = (
     *("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"),
@@ -135,42 +135,3 @@ class SessionSettings:
 def network_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Return those of the user's variables that a session has."""
     return {name: environ[name] for name in SESSION_VARIABLES if environ.get(name)}
-
-
-class Session(Protocol):
-    """A session of the daemon, from before uv starts until after it has ended."""
-
-    @property
-    def id(self) -> str:
-        """User name that goes with the token in HTTP basic authentication."""
-
-    @property
-    def port(self) -> int:
-        """Port of loopback."""
-
-    @property
-    def token(self) -> str:
-        """The daemon's secret."""
-
-    @property
-    def proxy_url(self) -> str:
-        """The HTTP proxy for uv: ``http://ID:TOKEN@127.0.0.1:PORT``."""
-
-    @property
-    def ca_file(self) -> Path:
-        """Certificates that uv has to trust, for ``SSL_CERT_FILE``."""
-
-    def failure(self) -> ProxyFailed | None:
-        """Return why there is no daemon any more, None if there is one."""
-
-    def refusals(self) -> list[str]:
-        """Return the files that uv did not get, with the reason: each once, the last few."""
-
-    def noted_projects(self) -> list[str]:
-        """Return the projects that uv asked for and that there are notices about."""
-
-    def plain_projects(self) -> list[str]:
-        """Return the projects that uv asked for and that have nothing to choose from."""
-
-    def close(self) -> None:
-        """End the session; a second call does nothing."""

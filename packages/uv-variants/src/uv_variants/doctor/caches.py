@@ -43,6 +43,12 @@ def caches_part(place: Place, configured: object) -> Part:
     return Part(tuple(rows), tree=tree)
 
 
+def size_of(folder: Path) -> str:
+    """Return the size of all files below *folder* in words."""
+    size, complete = _size(folder)
+    return _shown(size, complete=complete)
+
+
 def _shown(size: float, *, complete: bool) -> str:
     unit = _UNITS[0]
     for unit in _UNITS:

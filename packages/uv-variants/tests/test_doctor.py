@@ -3,7 +3,6 @@
 import pytest
 
 from pep_variants.choose.advice import Advice
-from uv_variants.doctor.caches import _shown
 from uv_variants.doctor.choices import IndexAnswers
 from uv_variants.doctor.variants import (
     installed_problems,
@@ -14,6 +13,7 @@ from uv_variants.doctor.variants import (
 from uv_variants.locked_variants import Lock
 from uv_variants.proxy_client import Verdict, VersionChoice
 from uv_variants.site_packages import Installed
+from uv_variants.uv_directories import in_words
 from variants_index.doctor.states import BEST, UNKNOWN, WITHOUT, State
 
 TAGS = frozenset(("py3-none-any",))
@@ -139,4 +139,4 @@ def test_what_is_missed(chosen, why, missed):
     [(12, True, "12 B"), (1_500_000_000, False, "more than 1.5 GB"), (2e15, True, "2000.0 TB")],
 )
 def test_sizes(size, complete, text):
-    assert _shown(size, complete=complete) == text
+    assert in_words(size, complete=complete) == text

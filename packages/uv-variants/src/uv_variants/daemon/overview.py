@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..doctor.caches import size_of
+from ..uv_directories import in_words, size_of
 from .control_client import ControlClient, NoDaemon, Refused
 from .place import retire
 from .record import Record, records, remove_record
@@ -73,8 +73,13 @@ def _rows(record: Record, found: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("memory", f"{found['memory'] / 2**20:.0f} MiB"),
         ("ends", end),
     ]
-    return rows + [("cache", f"{path} ({size_of(Path(path))})") for path in found["caches"]]
+    return rows + [("cache", f"{path} ({_size(Path(path))})") for path in found["caches"]]
 
 
 def _seconds(idle: float) -> str:
     return f"{idle:g} seconds after the last command"
+
+
+def _size(folder: Path) -> str:
+    size, complete = size_of(folder)
+    return in_words(size, complete=complete)

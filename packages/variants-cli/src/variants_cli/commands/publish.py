@@ -196,8 +196,13 @@ def _target(directory: Path, options: dict[str, Any]) -> Target:
     if token and (options["password"] is None or is_typed("token")):
         options |= {"username": "__token__", "password": token}
 
-    from ..publishing.upload_api import UploadApi
-    from ..publishing.upload_client import UploadClient, open_settings
+    try:
+        from ..publishing.upload_api import UploadApi
+        from ..publishing.upload_client import UploadClient, open_settings
+    except ModuleNotFoundError as error:
+        raise click.ClickException(
+            f"uploads need {error.name}: pip install 'variants-cli[publish]'"
+        ) from None
 
     options["cert"] = options["cert"] or sources.cert
     options["client_cert"] = options["client_cert"] or sources.client_cert

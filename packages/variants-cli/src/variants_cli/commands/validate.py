@@ -64,14 +64,11 @@ def _check_url(url: str, *, every_wheel: bool) -> tuple[int, list[Finding]]:
     from ..checks.live_index import check_live
     from .index_options import progress
 
-    session = Session(Sources.from_environ(os.environ))
     try:
-        with progress() as show:
+        with Session(Sources.from_environ(os.environ)) as session, progress() as show:
             return check_live(url, session, every_wheel=every_wheel, progress=show)
     except PackageIndexError as problem:
         raise click.ClickException(str(problem)) from None
-    finally:
-        session.close()
 
 
 def _check(path: Path, allowed: list[str], *, jobs: int | None) -> tuple[int, list[Finding]]:

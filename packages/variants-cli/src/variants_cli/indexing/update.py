@@ -114,22 +114,31 @@ def updated(
     for name, item in added.items():
         after[name] = _entry(item, after.get(name), url_of, timestamp(now))
     contents = {name: data for name, data in documents.items() if name in after}
-    wheels = _variant_wheels(after, added)
-    for release, labels in _touched(added.values(), entries.keys() & set(removed)).items():
+    released = {name: release_of(name) for name in {**entries, **after}}
+    wheels: dict[Release, tuple[list[VariantFile], set[str], set[str]]] = {}
+    for name, found in released.items():
+        if found is not None and found[1] is not None:
+            own, others, gone = wheels.setdefault(found[0], ([], set(), set()))
+            if name in added and (variant := added[name].variant) is not None:
+                own.append(variant)
+            elif name in after:
+                others.add(found[1])
+            if name in removed:
+                gone.add(found[1])
+    for release, (own, others, gone) in sorted(wheels.items()):
+        if not own and not gone:
+            continue
         name = metadata_filename(*release)
-        data = _document(
-            *wheels.get(release, ([], set())), labels, documents.get(name), entries.get(name)
-        )
+        data = _document(own, others, gone, documents.get(name), entries.get(name))
         if data is None:
             after.pop(name, None)
             contents.pop(name, None)
             continue
         contents[name] = data
         after[name] = _listed(name, data, entries.get(name), url_of, timestamp(now))
-    known = {name: (item.project, item.version) for name, item in added.items()}
-    places = {name: _place(name, known.get(name)) for name in after}
-    ordered = sorted(after.values(), key=lambda file: places[file.filename])
-    versions = sorted({place[1] for place in places.values() if place[1] is not None})
+        released[name] = release, None
+    ordered = sorted(after.values(), key=lambda file: _place(file.filename, released))
+    versions = sorted({found[0][1] for name in after if (found := released[name]) is not None})
     page = replace(before, files=tuple(ordered), versions=tuple(map(str, versions)))
     _check_size(page)
     changed = {name for name, file in after.items() if entries.get(name) != file}
@@ -200,40 +209,10 @@ def _conflict(place: str, sha256: str | None, item: Distribution) -> UpdateError
     )
 
 
-def _touched(
-    added: Iterable[Distribution], removed: Iterable[str]
-) -> dict[Release, frozenset[str]]:
-    """Return the releases with variant wheels that come or go, and the labels of those that go."""
-    labels: dict[Release, set[str]] = {}
-    for item in added:
-        if item.variant is not None:
-            labels.setdefault((item.project, item.version), set())
-    for name in removed:
-        found = release_of(name)
-        if found is not None and found[1] is not None:
-            labels.setdefault(found[0], set()).add(found[1])
-    return {release: frozenset(found) for release, found in sorted(labels.items())}
-
-
-def _variant_wheels(
-    after: Iterable[str], added: Mapping[str, Distribution]
-) -> dict[Release, tuple[list[VariantFile], set[str]]]:
-    """Return by release the metadata of variant wheels that are added, and labels of the others."""
-    found: dict[Release, tuple[list[VariantFile], set[str]]] = {}
-    for item in added.values():
-        if item.variant is not None:
-            release = (item.project, item.version)
-            found.setdefault(release, ([], set()))[0].append(item.variant)
-    for name in after:
-        if name not in added and (one := release_of(name)) is not None and one[1] is not None:
-            found.setdefault(one[0], ([], set()))[1].add(one[1])
-    return found
-
-
 def _document(
     own: Sequence[VariantFile],
     others: set[str],
-    removed: frozenset[str],
+    removed: set[str],
     old: bytes | None,
     listed: PageFile | None,
 ) -> bytes | None:
@@ -266,12 +245,13 @@ def _listed(name: str, data: bytes, old: PageFile | None, url_of: UrlOf, now: st
     )
 
 
-def _place(filename: str, release: Release | None) -> tuple[bool, Version | None, bool, str]:
+def _place(
+    filename: str, released: Mapping[str, tuple[Release, str | None] | None]
+) -> tuple[bool, Version | None, bool, str]:
     """Return the sort key of a file: by version, the document after the distributions."""
-    if release is None and (found := release_of(filename)) is not None:
-        release = found[0]
+    found = released[filename]
     is_document = filename.endswith(METADATA_SUFFIX)
-    return release is not None, release and release[1], is_document, filename
+    return found is not None, None if found is None else found[0][1], is_document, filename
 
 
 def yanked(page: Page, reasons: Mapping[str, str]) -> Page:

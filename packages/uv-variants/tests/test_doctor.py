@@ -3,8 +3,8 @@
 import pytest
 
 from pep_variants.choose.advice import Advice
-from uv_variants.doctor.choices import IndexAnswers
 from uv_variants.doctor.variants import (
+    IndexAnswers,
     installed_problems,
     installed_states,
     locked_problems,

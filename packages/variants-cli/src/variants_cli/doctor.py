@@ -21,18 +21,21 @@ from pep_variants.choose.rejections import why_not_better
 from pep_variants.errors import VariantError, redacted
 from pep_variants.sources import Sources
 from pep_variants.wheelfile.installed import find_installed
-from variants_index.doctor.configuration import configuration_part, settings_of
-from variants_index.doctor.findings import Findings, Part, Problem
-from variants_index.doctor.installers import installers_part
-from variants_index.doctor.machine import machine_part
-from variants_index.doctor.states import (
+from variants_index.doctor import (
     UNKNOWN,
+    Findings,
+    Part,
+    Problem,
     State,
+    configuration_part,
+    installers_part,
+    machine_part,
     missed_problem,
+    settings_of,
     state_of,
+    surroundings_part,
     switch_problem,
 )
-from variants_index.doctor.surroundings import surroundings_part
 
 if TYPE_CHECKING:
     from pep_variants.wheelfile.installed import Installed

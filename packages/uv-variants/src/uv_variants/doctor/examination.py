@@ -6,6 +6,7 @@ doctor` looks at as well is in `variants_index.doctor`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,18 +19,28 @@ from pep_variants.detect.registry import BUILTIN_NAMESPACES
 from pep_variants.errors import PreferenceError, redacted
 from pep_variants.settings.places import places
 from pep_variants.sources import Sources
-from variants_index.doctor.configuration import configuration_part, settings_of
-from variants_index.doctor.findings import Findings, Part, Problem
-from variants_index.doctor.installers import uv_part
-from variants_index.doctor.machine import machine_part
-from variants_index.doctor.states import State
-from variants_index.doctor.surroundings import surroundings_part
+from variants_index.doctor import (
+    Drivers,
+    Findings,
+    Part,
+    Problem,
+    State,
+    configuration_part,
+    machine_part,
+    settings_of,
+    surroundings_part,
+    uv_part,
+)
 from variants_index.uv_files import workspace_root
 from variants_proxy.in_place_names import HERE
 from variants_proxy.key import host_target
 from variants_proxy.upstream_options import bare_url
 
+from .. import uv_directories
 from ..command_scope import Scope
+from ..daemon.control_client import ControlClient, NoDaemon, Refused
+from ..daemon.record import Record, idle_seconds, records, state_folder
+from ..daemon.state_file import read_state, state_path
 from ..environments import Search
 from ..errors import USER_ERRORS, UvNotFound
 from ..invocation import parse
@@ -39,20 +50,23 @@ from ..platform_key import PlatformKey, platform_key
 from ..program_version import TESTED_UVS, own_version, uv_version
 from ..site_packages import Installed, installed_variants, installed_versions
 from ..used_indexes import UsedIndexes, used_indexes
-from ..uv_directories import cache_directory as uv_cache_directory
 from ..uv_program import find_uv
-from .caches import caches_part
-from .choices import IndexAnswers, ask_indexes
-from .proxy_state import proxy_part
-from .variants import installed_problems, installed_states, locked_problems, locked_states
+from .variants import (
+    IndexAnswers,
+    ask_indexes,
+    installed_problems,
+    installed_states,
+    locked_problems,
+    locked_states,
+)
 
 if TYPE_CHECKING:
     from pep_variants.model.platform import Support
-    from variants_index.doctor.drivers import Drivers
 
     from ..own_options import Options
 
 _MAX_ASKED = 300
+_SECONDS = 2.0
 
 T = TypeVar("T")
 
@@ -109,8 +123,8 @@ class Examination:
             "packages": self._packages_part(states, locked, answers),
             "lock": self._lock_part(locked),
             "indexes": self._indexes_part(answers),
-            "proxy": proxy_part(self.place.environ),
-            "caches": caches_part(self.place, configured),
+            "proxy": _proxy_part(self.place.environ),
+            "caches": _caches_part(self.place, configured),
         }
         # What failed on the way, in the part that needed it.
         parts["environment"] = replace(parts["environment"], problems=tuple(self._problems))
@@ -206,7 +220,7 @@ class Examination:
             self._indexes.configuration.scalars,
             self._root,
             None,
-            uv_cache_directory(
+            uv_directories.cache_directory(
                 self.place.environ,
                 None,
                 self._indexes.configuration.scalars.get("cache-dir"),
@@ -343,3 +357,79 @@ def _with_plugins(machine: Part, key: PlatformKey | None) -> Part:
 def _parts(version: str) -> tuple[int, ...]:
     numbers = version.partition("+")[0].split(".")[:3]
     return tuple(int(number) if number.isdigit() else 0 for number in numbers)
+
+
+def _caches_part(place: Place, configured: object) -> Part:
+    """Return the caches of uv and of this program with their sizes.
+
+    Args:
+        place: of the command.
+        configured: ``cache-dir`` of uv's files.
+    """
+    uv = uv_directories.cache_directory(place.environ, None, configured, place.cwd).absolute()
+    ours = cache_directory(place.environ, "")
+    rows, tree = [], []
+    for what, path in (
+        ("uv", uv),
+        ("uv with variants", uv_directories.variants_caches(uv)),
+        ("uv-variants", ours),
+    ):
+        if path.is_dir():
+            size, complete = uv_directories.size_of(path)
+            rows.append((what, f"{path}, {uv_directories.in_words(size, complete=complete)}"))
+            tree.append({"what": what, "path": str(path), "bytes": size, "complete": complete})
+    return Part(tuple(rows), tree=tree)
+
+
+def _proxy_part(environ: Mapping[str, str]) -> Part:
+    """Return what is known of the user's background process, and what is wrong with it."""
+    folder = state_folder(environ)
+    known = {"state": str(folder)}
+    problems: list[Problem] = []
+    writable = next(path for path in (folder, *folder.parents) if path.exists())
+    if not os.access(writable, os.W_OK):
+        problems.append(
+            Problem(
+                "proxy",
+                f"{writable}: cannot be written: every command runs an index proxy of its own; set "
+                "VARIANTS_STATE_DIR to a directory that can",
+                fails=False,
+            )
+        )
+    running = [
+        f"process {record.pid} at port {record.port}"
+        for record in records(environ).values()
+        if _answers(record)
+    ]
+    idle = idle_seconds(environ)
+    known["running"] = ", ".join(running) or (
+        "no; it starts when a command needs it"
+        + (f" and ends {idle:.0f} seconds after the last one" if idle else " and ends with it")
+    )
+    if (folder / "authority.pem").exists():
+        known["certificates"] = f"{folder / 'authority.pem'}, for uv alone"
+    known |= _served(state_path(environ), problems)
+    return Part(tuple(known.items()), tuple(problems), known)
+
+
+def _answers(record: Record) -> bool:
+    try:
+        ControlClient(record.port, record.secret, seconds=_SECONDS).close()
+    except (NoDaemon, Refused, OSError):
+        return False
+    return True
+
+
+def _served(path: Path, problems: list[Problem]) -> dict[str, str]:
+    """Return what is known of a proxy that ``uv-variants serve`` started."""
+    served = read_state(path)
+    if served is None:
+        if path.exists():
+            text = f"{path}: cannot be read, or other users could write it"
+            problems.append(Problem("proxy", text, f"rm {path}"))
+        return {}
+    if not served.responds():
+        text = f"{path}: the process {served.pid} of uv-variants serve does not answer"
+        problems.append(Problem("proxy", text, "uv-variants stop", fails=False))
+        return {}
+    return {"serve": f"process {served.pid} at {served.url}"}

@@ -52,7 +52,7 @@ def doctor(
     those that fit now. PROJECTs are also looked at if installed without a variant.
     Changes nothing. Exits with 1 if something is wrong.
     """
-    from variants_index.doctor.text import lines
+    from variants_index.doctor import lines
 
     from ..doctor import Inquiry, examine
 

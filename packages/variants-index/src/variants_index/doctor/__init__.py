@@ -10,6 +10,21 @@ import json
 from pathlib import Path
 from typing import Any
 
+from .configuration import configuration_part, settings_of
+from .drivers import Drivers
+from .findings import Findings, Part, Problem
+from .installers import installers_part, uv_part
+from .machine import machine_part
+from .states import UNKNOWN, State, missed_problem, state_of, switch_problem
+from .surroundings import surroundings_part
+from .text import lines
+
+__all__ = [
+    "UNKNOWN", "Drivers", "Findings", "Part", "Problem", "State", "configuration_part",
+    "installers_part", "lines", "machine_part", "missed_problem", "report_schema", "settings_of",
+    "state_of", "surroundings_part", "switch_problem", "uv_part",
+]  # fmt: skip
+
 
 def report_schema() -> dict[str, Any]:
     """Return the JSON schema (draft 2020-12) of what both commands print with ``--json``."""

@@ -577,12 +577,10 @@ def test_flags_in_jobs(with_backend, variants, backend, more):
     path = with_backend(backend)
     (job,) = variants("matrix", path, "--format", "github").json["include"]
     assert job["environment"] == {**CONSTANT, **more}
-    for options in ([], ["--group-by", "cpu"]):
-        found = variants("matrix", path, "--format", "gitlab", *options).json
-        (jobs,) = found.values()
-        assert jobs["parallel"]["matrix"] == [
-            {"VARIANT": "v3", "VARIANT_BUILD": "v3", "VARIANT_CPU": "v3", **CONSTANT, **more}
-        ]
+    (jobs,) = variants("matrix", path, "--format", "gitlab").json.values()
+    assert jobs["parallel"]["matrix"] == [
+        {"VARIANT": "v3", "VARIANT_BUILD": "v3", "VARIANT_CPU": "v3", **CONSTANT, **more}
+    ]
 
 
 def test_empty_list_takes_the_place_of_the_extended_one(write, tmp_path):

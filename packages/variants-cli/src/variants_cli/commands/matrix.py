@@ -33,7 +33,7 @@ from ..matrix.building import (
     same_wheels,
     unrelated_wheels,
 )
-from ..matrix.combination import combine, grouped, read_share, select, share
+from ..matrix.combination import combine, select
 from ..matrix.model import BuildError, Matrix, Variant
 from ..matrix.output import LIMITS, TEXTS, counts
 from ..matrix.projects import (
@@ -76,15 +76,6 @@ class _MatrixFile(click.Path):
         return super().convert(found, param, ctx)
 
 
-def _share(
-    context: click.Context, parameter: click.Parameter, text: str | None
-) -> tuple[int, int] | None:
-    try:
-        return None if text is None else read_share(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error), context, parameter) from None
-
-
 @click.command(short_help="Show, plan or build the variants of a build matrix.")
 @click.argument(
     "files",
@@ -107,19 +98,6 @@ def _share(
     metavar="WHICH",
     multiple=True,
     help="Select variants: a label, a pattern such as 'sm90_*', or AXIS=VALUE. Repeatable.",
-)
-@click.option(
-    "--part",
-    metavar="N/COUNT",
-    callback=_share,
-    help="Of the selected ones, the N-th of COUNT shares of equal size.",
-)
-@click.option(
-    "--group-by",
-    metavar="AXIS",
-    multiple=True,
-    help="With --format github or gitlab: a list of jobs for each value of the axis, and several "
-    "where the service's limit is exceeded. Repeatable.",
 )
 @platform_option(
     "machines",
@@ -173,8 +151,6 @@ def matrix(
     files: tuple[Path, ...],
     form: str,
     only: tuple[str, ...],
-    part: tuple[int, int] | None,
-    group_by: tuple[str, ...],
     verbose: bool,
     machines: tuple[str, ...],
     variant_enable: list[str],
@@ -207,24 +183,20 @@ def matrix(
         raise click.UsageError(
             f"--platform and --variant-enable need --format {' or '.join(DOCUMENTS)}"
         )
-    if group_by and form not in LIMITS:
-        raise click.UsageError(f"--group-by needs --format {' or '.join(LIMITS)}")
     _check_output(output, build=build, form=form)
     if form in DOCUMENTS and not build:
         # One by one: several files may be releases of one project.
         matrices = map(read_matrix, files)
         projects = tuple(Project("", read, combine(read)) for read in matrices)
         projects = tuple(_prepared(item, source, variant_allow_provider) for item in projects)
-        releases = [(item.matrix, _shared(select(item.variants, only), part)) for item in projects]
+        releases = [(item.matrix, select(item.variants, only)) for item in projects]
         _print(_document(form, releases, machines, variant_enable), output)
         return
     projects = read_projects(files)
     if source is not None and len(projects) > 1:
         raise click.UsageError("--source needs one FILE that is built after no other project")
     projects = tuple(_prepared(item, source, variant_allow_provider) for item in projects)
-    chosen = {
-        name: _shared(variants, part) for name, variants in select_lenient(projects, only).items()
-    }
+    chosen = select_lenient(projects, only)
     if build:
         target = output or Path("dist")
         plan = Plan(projects[0].matrix, target, isolation, jobs, fresh)
@@ -238,13 +210,10 @@ def matrix(
         return
     (project,) = listed
     variants, (service, limit) = chosen[project.name], LIMITS.get(form, ("", 0))
-    if group_by:
-        _print(outputs.parts(form, project.matrix, grouped(variants, group_by, limit)), output)
-        return
     if limit and len(variants) > limit:
         warn(
             f"{service} runs at most {limit} jobs per matrix, this one has {len(variants)}: "
-            "split it with --group-by"
+            "select fewer with --only, such as --only AXIS=VALUE, in a job list each"
         )
     _print(TEXTS[form](project.matrix, variants), output)
 
@@ -268,13 +237,6 @@ def _prepared(project: Project, source: Path | None, allowed: Sequence[str]) -> 
             raise click.ClickException(message)
         warn(message)
     return replace(project, matrix=read)
-
-
-def _shared(variants: Sequence[Variant], part: tuple[int, int] | None) -> tuple[Variant, ...]:
-    found = tuple(variants) if part is None else share(variants, *part)
-    if not found:
-        raise click.ClickException("this share is empty: choose a smaller count")
-    return found
 
 
 def _check_output(output: Path | None, *, build: bool, form: str) -> None:

@@ -1,12 +1,10 @@
-"""From the axes of a matrix to its variants, and to parts of them."""
+"""From the axes of a matrix to its variants, and to some of them."""
 
 from __future__ import annotations
 
 import itertools
-import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TypeVar
@@ -22,8 +20,6 @@ from .targets import is_built_for
 
 T = TypeVar("T")
 Words = dict[str, tuple[str, ...]]
-
-_SHARE = re.compile(r"([1-9]\d{0,5})/([1-9]\d{0,5})")
 
 
 def combine(matrix: Matrix) -> tuple[Variant, ...]:
@@ -227,73 +223,6 @@ def _by_feature(properties: Iterable[Property]) -> dict[str, tuple[Property, ...
 
 def _named(values: Mapping[str, Value]) -> str:
     return ", ".join(f"{axis}={value.name}" for axis, value in values.items())
-
-
-# Parts, as CI services limit the number of jobs of one list.
-
-
-@dataclass(frozen=True)
-class Part:
-    """Some of the variants of a matrix.
-
-    Attributes:
-        name: the values that its variants share, and the number of the share.
-        options: options of `variants matrix` that select it.
-        variants: what is in it.
-    """
-
-    name: str
-    options: tuple[str, ...]
-    variants: tuple[Variant, ...]
-
-
-def grouped(variants: Sequence[Variant], axes: Sequence[str], limit: int) -> list[Part]:
-    """Return *variants* in groups of equal values of *axes*, none larger than *limit*.
-
-    Args:
-        variants: what to group; may have been selected with ``--only``.
-        axes: names of axes; nothing for one group.
-        limit: groups of more variants are split into shares.
-
-    Raises:
-        VariantError: the matrix has no such axis.
-    """
-    for axis in axes:
-        if axis not in variants[0].values:
-            raise VariantError(
-                f"{shortened(axis)} is not an axis; there are {', '.join(variants[0].values)}"
-            )
-    groups: dict[tuple[str, ...], list[Variant]] = {}
-    for variant in variants:
-        groups.setdefault(tuple(variant.values[axis].name for axis in axes), []).append(variant)
-    parts = []
-    for names, group in groups.items():
-        only = [f"--only {axis}={name}" for axis, name in zip(axes, names, strict=True)]
-        count = math.ceil(len(group) / limit)
-        for number in range(1, count + 1):
-            several = [f"{number}/{count}"] if count > 1 else []
-            words = [*only, *(f"--part {text}" for text in several)]
-            options = tuple(word for text in words for word in text.split(" ", 1))
-            parts.append(Part(" ".join([*names, *several]), options, share(group, number, count)))
-    return parts
-
-
-def share(variants: Sequence[Variant], number: int, count: int) -> tuple[Variant, ...]:
-    """Return share *number* of *count* of *variants*, counted from 1; sizes differ by one."""
-    size = len(variants)
-    return tuple(variants[size * (number - 1) // count : size * number // count])
-
-
-def read_share(text: str) -> tuple[int, int]:
-    """Return the number and the count that ``2/3`` says.
-
-    Raises:
-        ValueError: it is not of that form, or the number is larger than the count.
-    """
-    match = _SHARE.fullmatch(text)
-    if match is None or int(match[1]) > int(match[2]):
-        raise ValueError(f"{shortened(text)} is not a share such as 2/3")
-    return int(match[1]), int(match[2])
 
 
 # Wheels that something else built.

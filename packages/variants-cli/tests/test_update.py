@@ -33,7 +33,7 @@ def level(value):
     return {"x86_64": {"level": [value]}}
 
 
-def wheel(tag="linux", label=None, *, version="1.0", content="", tree=None, provenance=None):
+def wheel(tag="linux", label=None, *, version="1.0", content="", tree=None):
     """A wheel of ``demo`` as it is read from a directory; of other *content*, another file."""
     name = f"demo-{version}-py3-none-{tag}{f'-{label}' if label else ''}.whl"
     if tree is None and label:
@@ -42,10 +42,8 @@ def wheel(tag="linux", label=None, *, version="1.0", content="", tree=None, prov
     digest = hashlib.sha256(f"{name}{content}".encode()).hexdigest()
     project, parsed, _ = identified(name)
     metadata = CoreMetadata("ab" * 32, 10, b"")
-    return Distribution(
-        Path("dist") / name, project, parsed, label, 1000, digest, ">=3.9", metadata, variant,
-        provenance,
-    )  # fmt: skip
+    path = Path("dist") / name
+    return Distribution(path, project, parsed, label, 1000, digest, ">=3.9", metadata, variant)
 
 
 def sdist(version="1.0"):
@@ -181,11 +179,10 @@ def test_contradictions_name_both_sources():
 
 
 def test_what_was_said_of_a_file_is_kept():
-    index = Index().update(wheel(label="v3", provenance=b"{}"), wheel())
+    index = Index().update(wheel(label="v3"), wheel())
     name = wheel(label="v3").path.name
-    provenance = url_of(f"{name}.provenance", hashlib.sha256(b"{}").hexdigest())
-    assert index.files[name].provenance == provenance
-    yanked = replace(index.files[name], yanked="broken", gpg_sig=True)
+    attested = replace(index.files[name], provenance="https://files.example/p")
+    yanked = replace(attested, yanked="broken", gpg_sig=True)
     yanked = replace(yanked, hashes={"md5": "00", **yanked.hashes})
     files = (yanked, index.files[wheel().path.name], index.files[DOCUMENT])
     index.page = Page("demo", files, ("1.0",), "archived", "done", tracks=("https://a.example/",))
@@ -193,10 +190,6 @@ def test_what_was_said_of_a_file_is_kept():
     assert index.files[name] == yanked
     assert (index.page.status, index.page.status_reason) == ("archived", "done")
     assert index.page.tracks == ("https://a.example/",)
-    index.update(wheel(label="v3", provenance=b"{1}"))
-    digest = hashlib.sha256(b"{1}").hexdigest()
-    assert index.files[name].provenance == url_of(f"{name}.provenance", digest)
-    assert index.files[name].upload_time == TIMES[0]
 
 
 def test_files_of_others_stay():

@@ -42,16 +42,6 @@ class Finding:
         return asdict(self)
 
 
-def error(code: str, file: str, place: str, message: str, remedy: str) -> Finding:
-    """Return an error."""
-    return Finding(ERROR, code, file, place, message, remedy)
-
-
-def warning(code: str, file: str, place: str, message: str, remedy: str) -> Finding:
-    """Return a warning."""
-    return Finding(WARNING, code, file, place, message, remedy)
-
-
 class Kind(NamedTuple):
     """What all findings of one code have in common.
 
@@ -98,6 +88,7 @@ KINDS = {
         "remove it, or give it a property that distinguishes it, unless that is meant",
     ),
     "index-filename": Kind(ERROR, "name it {expected}"),
+    "lost-flags": Kind(WARNING, "use 'flags', which adds to them"),
     # One wheel.
     "invalid-filename": Kind(ERROR, "correct the name of the file"),
     "invalid-wheel": _REBUILD,

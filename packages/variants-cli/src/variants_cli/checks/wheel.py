@@ -22,6 +22,7 @@ from pep_variants.wheelfile.core_metadata import METADATA_FILE, read_fields
 from pep_variants.wheelfile.record import RECORD_FILE, SIGNATURE_FILES, digest_of, read_record
 from pep_variants.wheelfile.wheel import VARIANT_FILE, WheelContents, open_wheel
 
+from ..indexing.wheelhouse import label_problem
 from .document import check_document
 from .finding import Finding, Report
 
@@ -130,20 +131,17 @@ def _check_core_metadata(report: Report, checked: CheckedWheel, place: str) -> N
 
 
 def _check_label(report: Report, checked: CheckedWheel, *, has_metadata: bool) -> None:
-    label = checked.label
-    if checked.filename is None:
+    if checked.filename is None or (has_metadata and checked.metadata is None):
         return
-    if not has_metadata and label is not None:
-        message = f"the filename has label {label!r}, but the wheel has no {VARIANT_FILE}"
-        report.add("metadata-missing", "", message)
-    if has_metadata and label is None:
-        message = f"the wheel has {VARIANT_FILE}, but its filename has no label"
-        report.add("label-missing", "", message)
-    if checked.metadata is None or label is None or checked.metadata.lists_only(label):
+    problem = label_problem(checked.label, checked.metadata)
+    if problem is None:
         return
-    found = ", ".join(map(repr, sorted(checked.metadata.variants)[:5])) or "no label"
-    message = f"the filename has label {label!r}, but there is {found}"
-    report.add("label-mismatch", f"{VARIANT_FILE}: variants", message)
+    if not has_metadata:
+        report.add("metadata-missing", "", problem)
+    elif checked.label is None:
+        report.add("label-missing", "", problem)
+    else:
+        report.add("label-mismatch", f"{VARIANT_FILE}: variants", problem)
 
 
 def _check_record(report: Report, contents: WheelContents, variant: bytes | None) -> None:

@@ -12,8 +12,6 @@ from ..checks.finding import report
 from .arguments import PathOrURL, jobs_option, json_option, preference_options
 
 if TYPE_CHECKING:
-    from variants_plugins import PluginRunner
-
     from ..checks.finding import Finding
 
 
@@ -82,26 +80,13 @@ def _check(path: Path, allowed: list[str], *, jobs: int | None) -> tuple[int, li
 
         return 1, check_wheel(path).findings
     if path.suffix == ".toml":
-        return 1, _check_toml(path, allowed)
+        from ..checks.toml_file import check_toml
+        from ..detection import plugin_runner_of
+
+        return 1, check_toml(path, lambda: plugin_runner_of({"variant-allow-provider": allowed}))
     from ..checks.document import check_index_metadata
 
     return 1, check_index_metadata(path)[1]
-
-
-def _check_toml(path: Path, allowed: list[str]) -> list[Finding]:
-    from ..checks.document import check_pyproject
-    from ..checks.matrix_file import check_matrix_file, is_matrix
-    from ..checks.recipe_file import check_recipe, is_recipe
-    from ..detection import plugin_runner_of
-
-    def runner_of() -> PluginRunner:
-        return plugin_runner_of({"variant-allow-provider": allowed})
-
-    if is_recipe(path):
-        return check_recipe(path)
-    if is_matrix(path):
-        return check_matrix_file(path, runner_of)
-    return check_pyproject(path)
 
 
 def _left_over(directory: Path) -> frozenset[Path]:

@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 _SMALL_PAGE = 5_000
 """A page of this many files is never too large: no entry takes 5 kB."""
 
-PROVENANCE_SUFFIX = ".provenance"
-"""Added to a filename, the name of the file with its attestations."""
-
 STATUSES = ("active", "archived", "deprecated", "quarantined")
 """Statuses that a project can have (PEP 792)."""
 
@@ -75,8 +72,8 @@ def updated(
 ) -> Update:
     """Return the state of a project after *new* is added and *removed* is taken away.
 
-    A file that is listed already, with the same SHA-256, keeps its upload time, whether it is
-    yanked, and, unless *new* has others, its attestations. Its other values are those of *new*.
+    A file that is listed already, with the same SHA-256, keeps its upload time, its attestations
+    and whether it is yanked. Its other values are those of *new*.
     A document keeps the upload time of its first version, too: clients that leave out newer files
     (``--uploaded-prior-to``) still need it for the older wheels.
 
@@ -89,7 +86,7 @@ def updated(
         documents: the ``*-variants.json`` that it lists, by filename.
         new: distributions of the project, each checked against its name.
         url_of: gives the URL for the page of a file, from its filename and its SHA-256
-            (hexadecimal): of a distribution, a ``*-variants.json``, or attestations.
+            (hexadecimal): of a distribution or a ``*-variants.json``.
         now: the time, with a time zone.
         removed: names of listed files to take away; one that is in *new* as well is replaced.
 
@@ -170,10 +167,6 @@ def _entry(item: Distribution, old: PageFile | None, url_of: UrlOf, now: str) ->
         raise _conflict(redacted(old.url), old.hashes.get("sha256"), item)
     name = item.path.name
     known = item.core_metadata
-    provenance = None if old is None else old.provenance
-    if item.provenance is not None:
-        digest = hashlib.sha256(item.provenance).hexdigest()
-        provenance = url_of(name + PROVENANCE_SUFFIX, digest)
     return PageFile(
         name,
         url_of(name, item.sha256),
@@ -183,7 +176,7 @@ def _entry(item: Distribution, old: PageFile | None, url_of: UrlOf, now: str) ->
         size=item.size,
         upload_time=(old.upload_time if old else None) or now,
         core_metadata=None if known is None else {"sha256": known.sha256},
-        provenance=provenance,
+        provenance=old.provenance if old else None,
         gpg_sig=old.gpg_sig if old else None,
     )
 
@@ -266,7 +259,7 @@ def yanked(page: Page, reasons: Mapping[str, str]) -> Page:
     """
     files = {file.filename: file for file in page.files}
     for pattern, reason in reasons.items():
-        for name in _matching(page, pattern):
+        for name in matching(page, pattern):
             files[name] = replace(files[name], yanked=reason)
     return replace(page, files=tuple(files.values()))
 
@@ -281,7 +274,7 @@ def unyanked(page: Page, patterns: Iterable[str]) -> Page:
     Raises:
         UpdateError: one of them matches no distribution of the project.
     """
-    names = {name for pattern in patterns for name in _matching(page, pattern)}
+    names = {name for pattern in patterns for name in matching(page, pattern)}
     return replace(
         page,
         files=tuple(
@@ -310,7 +303,12 @@ def matches(filename: str, pattern: str) -> bool:
     )
 
 
-def _matching(page: Page, pattern: str) -> list[str]:
+def matching(page: Page, pattern: str) -> list[str]:
+    """Return the names of the distributions on *page* that *pattern* is about.
+
+    Raises:
+        UpdateError: there are none.
+    """
     found = [file.filename for file in page.files if matches(file.filename, pattern)]
     if not found:
         raise UpdateError(f"{shortened(pattern, 200)}: no file of {page.project} has this name")

@@ -99,7 +99,6 @@ class Distribution:
         requires_python: from its metadata, None if missing.
         core_metadata: METADATA of a wheel, None for a source distribution.
         variant: variant metadata in a wheel, None without it.
-        provenance: attestations as an index publishes them (PEP 740), None without any.
     """
 
     path: Path
@@ -111,7 +110,6 @@ class Distribution:
     requires_python: str | None
     core_metadata: CoreMetadata | None
     variant: VariantFile | None
-    provenance: bytes | None = None
 
     @property
     def is_wheel(self) -> bool:
@@ -263,7 +261,7 @@ def label_problem(label: str | None, metadata: Metadata | None) -> str | None:
         if label is None:
             return None
         return f"the filename has label {label!r}, but the wheel has no {VARIANT_FILE}"
-    found = ", ".join(map(repr, sorted(metadata.variants))) or "no label at all"
+    found = ", ".join(map(repr, sorted(metadata.variants)[:5])) or "no label at all"
     if label is None:
         return f"the filename has no label, but {VARIANT_FILE} describes {found}"
     if not metadata.lists_only(label):

@@ -15,7 +15,7 @@ from pep_variants.model.label import METADATA_SUFFIX
 from ..indexing.static_index import JSON_PAGE
 from ..indexing.update import (
     UpdateError,
-    matches,
+    matching,
     release_of,
     unyanked,
     updated,
@@ -86,7 +86,7 @@ def change_project(index: StoredIndex, project: str, wanted: Wanted) -> Update:
     before = index.read(project).page
     if before is None:
         raise PublishError(f"{index.store.name}: there is no project {shortened(project)}")
-    removed = {name for pattern in wanted.remove for name in _matching(before, pattern)}
+    removed = {name for pattern in wanted.remove for name in matching(before, pattern)}
     releases = [found[0] for name in removed if (found := release_of(name)) is not None]
 
     def change(page: Page | None, known: Mapping[str, bytes]) -> Update:
@@ -154,13 +154,6 @@ def left_over(directory: Path) -> frozenset[Path]:
     return frozenset(
         left | {path for path in copies if path.name.endswith(kinds) and path.is_file()}
     )
-
-
-def _matching(page: Page, pattern: str) -> set[str]:
-    found = {file.filename for file in page.files if matches(file.filename, pattern)}
-    if not found:
-        raise UpdateError(f"{shortened(pattern, 200)}: no file of {page.project} has this name")
-    return found
 
 
 def _paths(page: Page | None) -> set[str]:

@@ -27,7 +27,6 @@ from pep_variants.model.label import METADATA_SUFFIX
 from variants_index.pages import JSON
 
 from ..indexing.static_index import HTML_PAGE, JSON_PAGE
-from ..indexing.update import PROVENANCE_SUFFIX
 from ..indexing.wheelhouse import CORE_METADATA_SUFFIX
 from .errors import PublishError
 
@@ -420,7 +419,7 @@ def _attributes(path: str) -> dict[str, str]:
         kind, cached = JSON, _CHANGING
     elif name == HTML_PAGE:
         kind, cached = "text/html; charset=utf-8", _CHANGING
-    elif name.endswith((METADATA_SUFFIX, PROVENANCE_SUFFIX)):
+    elif name.endswith(METADATA_SUFFIX):
         kind = "application/json"
     elif name.endswith(CORE_METADATA_SUFFIX):
         kind = "text/plain; charset=utf-8"

@@ -43,8 +43,6 @@ platform = "win_arm64"
 [build.test]
 command = "python -c 'import dotproduct'"
 requires = ["pytest>=8"]
-[build.repair]
-linux = "auditwheel repair --exclude 'lib a.so' -w {dest_dir} {wheel}"
 """
 # Reads the options as cibuildwheel itself does, and prints what a build would get.
 READ = """
@@ -57,7 +55,6 @@ build = options.build_options(None)
 print(json.dumps({
     "environment": build.environment.as_dictionary({"CFLAGS": "-g", "PATH": sys.argv[3]}),
     "config_settings": shlex.split(build.config_settings),
-    "repair": build.repair_command,
     "test": build.test_command,
     "test_requires": build.test_requires,
     "image": (build.manylinux_images or {}).get("x86_64", ""),
@@ -119,7 +116,6 @@ def test_gives_the_build_what_the_matrix_says(environments, settings):
     assert found["environment"]["CFLAGS"] == "-g -mavx2 -DNAME='x y'"
     assert found["environment"]["LEVEL"] == '3 or $more `b` \\ "c"'
     assert found["config_settings"] == ["setup-args=-Da=b c", "setup-args=-Dd"]
-    assert found["repair"] == "auditwheel repair --exclude 'lib a.so' -w {dest_dir} {wheel}"
     assert found["test"] == "python -c 'import dotproduct'"
     assert found["test_requires"] == ["pytest>=8"]
     assert "manylinux_2_28_x86_64" in found["image"]

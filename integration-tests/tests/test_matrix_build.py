@@ -19,6 +19,7 @@ from support.environments import ROOT, clean_environ, once
 from support.isolation import registries
 from support.loopback import served_folder
 from support.tools import tool
+from variants_cli.matrix.frontends import find_uv
 
 PROJECTS = ROOT / "integration-tests" / "projects"
 NAME = "dotproduct-1.0-cp310-abi3"
@@ -209,20 +210,29 @@ def test_repaired_by_auditwheel(tmp_path, environments):
     subprocess.run([COMPILER, "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
     project = tmp_path / "project"
     shutil.copytree(PROJECTS / "dotproduct", project)
-    with (project / "matrix.toml").open("a") as stream:
-        stream.write('[build]\nrepair = "auditwheel repair -w {dest_dir} {wheel}"\n')
+    variants = f"{sys.executable} -c 'from variants_cli.main import main; main()'"
+    uv = find_uv()
+    steps = (
+        f'eval "$({variants} matrix matrix.toml --only $VARIANT --format shell)"\n'
+        f"{uv} build --python {sys.executable} --out-dir plain/$VARIANT\n"
+        "auditwheel repair -w repaired/$VARIANT plain/$VARIANT/*.whl\n"
+        f"{variants} make --matrix matrix.toml -o dist repaired/$VARIANT/*.whl\n"
+    )
     programs = Path(tool(environments, "auditwheel").python).parent
-    done = matrix(
-        tmp_path / "dist", "--only", "null", "--only", "avx2", project=project,
-        environ={
+    for label in ("null", "avx2"):
+        environ = {
+            "CC": COMPILER,
             "PATH": os.pathsep.join([str(programs), os.environ["PATH"]]),
             "LDFLAGS": f"-L{libraries} -Wl,--no-as-needed -lown",
             "LD_LIBRARY_PATH": str(libraries),
-        },
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    for label in ("null", "avx2"):
-        (path,) = (tmp_path / "dist").glob(f"{NAME}-manylinux*-{label}.whl")
+            "VARIANT": label,
+        }
+        done = subprocess.run(
+            ["bash", "-ec", steps], cwd=project, env=clean_environ({**registries(), **environ}),
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        (path,) = (project / "dist").glob(f"{NAME}-manylinux*-{label}.whl")
         target = tmp_path / label
         with zipfile.ZipFile(path) as archive:
             archive.extractall(target)

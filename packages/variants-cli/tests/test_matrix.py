@@ -315,24 +315,6 @@ CPU = '[axes.cpu.v3]\nproperties = ["x86_64 :: level :: v3"]\n'
             CPU + 'environment.A = "1"\n[axes.more.x]\nenvironment.A = ["2"]',
             "cpu=v3, more=x: A is set by one value and appended to by another: use lists in both",
         ),
-        (
-            CPU + "[build]\nrepair = 1",
-            "build.repair: expected a command, or a table of commands by system, found 1",
-        ),
-        (
-            CPU + '[build]\nrepair = "auditwheel repair {wheel}"',
-            "build.repair.linux: 'auditwheel repair {wheel}' has no {dest_dir}: "
-            "say where the command gets it",
-        ),
-        (
-            CPU + '[build.repair]\nlinux = "x \'{wheel} {dest_dir}"',
-            'build.repair.linux: "x \'{wheel} {dest_dir}" is not a valid command: '
-            "No closing quotation",
-        ),
-        (
-            CPU + '[build.repair]\nmacos = ""',
-            "build.repair: unknown key 'macos'; there are linux, darwin, win32",
-        ),
         (CPU + '[[override]]\nlabel = "A"', "override[0].label: "),
         (CPU + "[axes.cpu.v3.", "not valid TOML: "),
     ],

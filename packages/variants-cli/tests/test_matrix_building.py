@@ -3,7 +3,6 @@
 import json
 import os
 import platform
-import shlex
 import shutil
 import signal
 import subprocess
@@ -181,35 +180,19 @@ def test_what_is_done_is_not_done_again(build, project, tmp_path):
     assert progress(build("--only", "v2", "--fresh")) == {"v2": "built in"}
 
 
-def test_other_metadata_is_packed_without_building(build, project, tmp_path):
+def test_other_metadata_builds_again(build, project, tmp_path):
     assert build("--only", "v*").code == 0
     dist = tmp_path / "dist"
-    before = contents(dist, "v3")
-    (project / "backend.py").write_text(BACKEND)  # the same
     text = MATRIX.replace(":: level :: v2", ":: level :: v1").replace(
         '["x86_64"]', '["x86_64", "b"]'
     )
     (project / "matrix.toml").write_text(text)
     result = build("--only", "v*")
-    assert (result.code, progress(result)) == (0, {"v2": "packed again", "v3": "packed again"})
-    assert contents(dist, "v3") == before
+    assert (result.code, progress(result)) == (0, {"v2": "built in", "v3": "built in"})
     tree = json.loads((dist / "sample-1.0-variants.json").read_text())
     assert tree["default-priorities"]["namespace"] == ["x86_64", "b"]
     assert tree["variants"]["v2"] == {"x86_64": {"level": ["v1"]}}
     assert progress(build("--only", "v*")) == {"v2": "is up", "v3": "is up"}
-
-
-def test_variants_that_are_none_any_more(build, project, tmp_path):
-    assert build("--only", "v*").code == 0
-    (tmp_path / "dist" / "nonsense.whl").write_bytes(b"")
-    shutil.copy(tmp_path / "dist" / name("v3"), tmp_path / "dist" / "sample-0.9-py3-none-any-x.whl")
-    (project / "matrix.toml").write_text(MATRIX.partition("[axes.cpu.v3]")[0])
-    result = build("--only", "v*", "--no-index")
-    warnings = [line for line in result.err.splitlines() if line.startswith("warning: ")]
-    outdated = tmp_path / "dist" / name("v3")
-    assert warnings == [
-        f"warning: {outdated} is not a variant of this matrix: remove it if it is outdated"
-    ]
 
 
 def test_a_failure_stops_no_other(build, project, tmp_path):
@@ -345,108 +328,6 @@ def test_backend_that_knows_variants(
     assert contents(tmp_path / "dist", "v2")["settings"] == {"variant-label": "v2"}
     with zipfile.ZipFile(tmp_path / "dist" / name("v2")) as archive:
         assert json.loads(archive.read("sample-1.0.dist-info/variant.json")) == own
-
-
-# Repair.
-
-REPAIR = """
-import os, pathlib, shutil, sys, zipfile
-
-print("repairing for", os.environ.get("LEVEL"))
-print(sys.argv)
-wheel, folder = map(pathlib.Path, sys.argv[1:])
-exec(pathlib.Path(__file__).with_name("repair.txt").read_text())
-target = folder / wheel.name.replace("any", "manylinux_2_28_x86_64")
-shutil.copy(wheel, target)
-with zipfile.ZipFile(target, "a") as archive:
-    archive.writestr("sample.libs/library.so", "")
-"""
-
-
-@pytest.fixture
-def repair(project):
-    """Have the matrix name a command that adds a file and another tag; return what it executes."""
-    script, more = project / "repair.py", project / "repair.txt"
-    script.write_text(REPAIR)
-    more.write_text("")
-    command = shlex.join([sys.executable, str(script), "{wheel}", "{dest_dir}"])
-    with (project / "matrix.toml").open("a") as stream:
-        stream.write(f"[build.repair]\n{sys.platform} = {json.dumps(command)}\n")
-    return more
-
-
-REPAIRED = "sample-1.0-py3-none-manylinux_2_28_x86_64-{}.whl"
-
-
-def test_repair(build, repair, tmp_path):
-    result = build()
-    assert result.code == 0, result.err
-    dist, logs = tmp_path / "dist", tmp_path / "dist-build"
-    assert sorted(path.name for path in dist.glob("*.whl")) == [
-        REPAIRED.format(label) for label in LABELS
-    ]
-    with zipfile.ZipFile(dist / REPAIRED.format("v2")) as archive:
-        assert "sample.libs/library.so" in archive.namelist()
-        assert "sample-1.0.dist-info/variant.json" in archive.namelist()
-    first, told, arguments = (logs / "v2-repair.log").read_text().splitlines()
-    assert first.startswith("$ ")
-    assert told == "repairing for 2"  # in the environment of the build
-    assert "{" not in arguments
-    assert not list(logs.glob("built-*"))
-    assert progress(build()) == dict.fromkeys(LABELS, "is up")
-
-
-def test_a_repair_that_fails_costs_no_build(build, repair, project, tmp_path):
-    repair.write_text("sys.exit('no patchelf')")
-    result = build("--only", "v2")
-    assert result.code == 1
-    log = tmp_path / "dist-build" / "v2-repair.log"
-    assert f"error: v2: the repair: exit code 1: see {log}\n" in result.err
-    assert "    no patchelf\n" in result.err
-    assert not list((tmp_path / "dist").glob("*.whl"))
-    built = tmp_path / "dist-build" / "v2.log"
-    before = built.stat().st_mtime_ns
-    repair.write_text("")
-    assert progress(build("--only", "v2")) == {"v2": "built in"}
-    assert built.stat().st_mtime_ns == before  # only repaired
-    assert [path.name for path in (tmp_path / "dist").glob("*.whl")] == [REPAIRED.format("v2")]
-    # Another command is another wheel, in place of the former.
-    (project / "matrix.toml").write_text(MATRIX)
-    assert progress(build("--only", "v2")) == {"v2": "built in"}
-    assert [path.name for path in (tmp_path / "dist").glob("*.whl")] == [name("v2")]
-
-
-@pytest.mark.parametrize(
-    ("code", "problem"),
-    [
-        ("sys.exit()", "v2: the repair: expected one wheel, found 0: see {log}"),
-        (
-            "shutil.copy(wheel, folder)",
-            "v2: the repair: expected one wheel, found 2: see {log}",
-        ),
-        (
-            "shutil.copy(wheel, folder / 'other-1.0-py3-none-any.whl'); sys.exit()",
-            "v2: the repair made other-1.0-py3-none-any.whl of sample-1.0-py3-none-any.whl: "
-            "see {log}",
-        ),
-    ],
-)
-def test_what_a_repair_leaves(build, repair, tmp_path, code, problem):
-    repair.write_text(code)
-    result = build("--only", "v2")
-    assert result.code == 1
-    log = tmp_path / "dist-build" / "v2-repair.log"
-    assert f"error: {problem.format(log=log)}\n" in result.err
-
-
-def test_no_repair_command(build, project):
-    with (project / "matrix.toml").open("a") as stream:
-        stream.write('[build]\nrepair = "no-such-tool {wheel} -w {dest_dir}"\n')
-    result = build("--only", "v2")
-    assert result.code == 1
-    assert (
-        "error: v2: the repair: no-such-tool not found: install it, or correct build.repair\n"
-    ) in result.err
 
 
 # What goes wrong outside.

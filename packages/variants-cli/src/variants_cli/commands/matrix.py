@@ -19,8 +19,6 @@ from ..console import counted, fail, note, one_line, print_table, warn
 from ..detection import plugin_runner_of
 from ..matrix import output as outputs
 from ..matrix.building import (
-    KEPT,
-    PACKED,
     Built,
     Failed,
     Plan,
@@ -31,7 +29,6 @@ from ..matrix.building import (
     parallel_builds,
     same_contents,
     same_wheels,
-    unrelated_wheels,
 )
 from ..matrix.combination import combine, select
 from ..matrix.model import BuildError, Matrix, Variant
@@ -405,7 +402,7 @@ def _build(plan: Plan, chosen: Sequence[Variant], variants: Sequence[Variant]) -
     for item in built:
         if item.untested:
             note(f"{item.name}: not tested here: {item.untested}")
-    _warn_of(plan, built, variants)
+    _warn_of(built)
     for item in built:
         click.echo(plan.output / item.wheel)
     if failed:
@@ -417,7 +414,7 @@ def _build(plan: Plan, chosen: Sequence[Variant], variants: Sequence[Variant]) -
     return built
 
 
-def _warn_of(plan: Plan, built: Sequence[Built], variants: Sequence[Variant]) -> None:
+def _warn_of(built: Sequence[Built]) -> None:
     for labels in same_contents(built):
         warn(
             f"{' and '.join(labels)} install the same files: "
@@ -428,17 +425,12 @@ def _warn_of(plan: Plan, built: Sequence[Built], variants: Sequence[Variant]) ->
             f"{' and '.join(names)} have the same wheel, which works for all of them: "
             "leave the others out"
         )
-    for unrelated in unrelated_wheels(plan.output, built, variants):
-        warn(
-            f"{plan.output / unrelated} is not a variant of this matrix: "
-            "remove it if it is outdated"
-        )
 
 
 def _how(built: Built) -> str:
-    if built.how == KEPT:
+    if built.kept:
         return "is up to date"
-    how = "packed again" if built.how == PACKED else f"built in {built.seconds:.1f} s"
+    how = f"built in {built.seconds:.1f} s"
     return f"{how}, tested" if built.tested else how
 
 

@@ -28,7 +28,7 @@ from pep_variants.choose.explanation import why_not
 from pep_variants.choose.markers import VariantContext, reduce_requirement
 from pep_variants.choose.preferences import Preferences
 from pep_variants.choose.ranking import rank
-from pep_variants.errors import InvalidWheelFilename, VariantError
+from pep_variants.errors import VariantError
 from pep_variants.files import replacing
 from pep_variants.formats.reader import read_metadata
 from pep_variants.model.filename import parse_filename
@@ -47,9 +47,6 @@ from .frontends import Runner, command, find_interpreter, make_environment
 from .model import BuildError, Matrix, Test, Variant
 from .source import members, read_pyproject, unpack
 from .targets import is_built_for
-
-BUILT, PACKED, KEPT = "built", "packed", "kept"
-"""What a run did: built the wheel, replaced the metadata of an existing one, or kept it."""
 
 
 @dataclass(frozen=True)
@@ -101,11 +98,10 @@ class Built:
         wheel: its filename.
         sha256: of the file, hexadecimal.
         inputs: digest of everything that it was built from.
-        metadata: digest of its variant metadata.
         contents: digest of the files that it installs, without dist-info.
         seconds: duration of the build.
         tested: digest of the tests that it passed, empty for none.
-        how: what this run did: `BUILT`, `PACKED` or `KEPT`.
+        kept: whether this run found it up to date, and built nothing.
         untested: why this machine cannot test it, empty if it was tested or has no tests.
     """
 
@@ -114,11 +110,10 @@ class Built:
     wheel: str
     sha256: str
     inputs: str
-    metadata: str
     contents: str
     seconds: float = 0.0
     tested: str = ""
-    how: str = BUILT
+    kept: bool = False
     untested: str = ""
 
 
@@ -271,7 +266,6 @@ class _Build:
     def _built(self, variant: Variant, folder: Path) -> Built:
         plan, settings = self._plan, variant.settings
         variant_json = write_description(metadata_of(plan.matrix, [variant]), None)
-        metadata = hashlib.sha256(variant_json).hexdigest()
         interpreter = find_interpreter(variant.python)
         own = dict(settings.environment)
         for name, words in settings.flags.items():
@@ -283,86 +277,43 @@ class _Build:
         against = plan.against.get(variant.name, ())
         inputs = fingerprint(
             [self._source, own, settings.config_settings, plan.isolated,
-             interpreter.version,
+             interpreter.version, variant_json.decode(),
              [file_digest(wheel) for wheel in against]]
         )  # fmt: skip
-        # A build may take hours: its result is kept until it is repaired and packed.
-        kept = plan.folder / f"built-{variant.name}-{inputs[:16]}"
-        repair = plan.matrix.build.repair.get(sys.platform, ())
-        inputs = fingerprint([inputs, repair])
-        path = plan.folder / f"{variant.name}.json"
-        former = _read_result(plan, path)
+        former = _read_result(plan, plan.folder / f"{variant.name}.json")
         if former is not None and former.inputs == inputs and not plan.fresh:
-            if former.metadata == metadata:
-                return replace(former, how=KEPT)
-            wheel = plan.path_of(former.wheel)
-            with replacing(wheel) as stream, open_source(wheel) as old:
-                old.write(stream, variant_json)
-            return self._written(
-                replace(former, sha256=file_digest(wheel), metadata=metadata, how=PACKED)
-            )
+            return replace(former, kept=True)
         start, log = time.monotonic(), plan.folder / f"{variant.name}.log"
         constraints, environment = _foundation(plan, against, folder, {**os.environ, **own})
-        if plan.fresh or not kept.is_dir():
-            _remove_kept(plan, variant)
-            tree, target = unpack(self._sdist, folder / "source"), folder / "wheel"
-            line = command(
-                "wheel", tree, target, settings.config_settings,
-                isolated=plan.isolated, python=interpreter.executable, constraints=constraints,
-            )  # fmt: skip
-            self._runner.run(line, log, environment, variant.name)
-            _only_wheel(target, variant.name, log)
-            target.rename(kept)
-        wheel = _only_wheel(kept, variant.name, log)
-        if repair:
-            wheel = self._repaired(variant, repair, wheel, folder / "repaired", environment)
-        _check_target(variant, wheel, repaired=bool(repair))
+        tree, target = unpack(self._sdist, folder / "source"), folder / "wheel"
+        line = command(
+            "wheel", tree, target, settings.config_settings,
+            isolated=plan.isolated, python=interpreter.executable, constraints=constraints,
+        )  # fmt: skip
+        self._runner.run(line, log, environment, variant.name)
+        wheels = list(target.glob("*.whl"))
+        if len(wheels) != 1:
+            raise BuildError(f"{variant.name}: expected one wheel, found {len(wheels)}: see {log}")
+        _check_target(variant, wheels[0])
         target = plan.unchecked if plan.matrix.build.tests else plan.output
         target.mkdir(exist_ok=True)
-        wheel, contents = _pack(wheel, target, variant, variant_json)
+        wheel, contents = _pack(wheels[0], target, variant, variant_json)
         if target != plan.output:
             (plan.output / wheel.name).unlink(missing_ok=True)  # a former one
-        if (
-            former is not None
-            and former.wheel != wheel.name
-            and _same_release(Path(former.wheel), wheel)
-        ):
-            plan.path_of(former.wheel).unlink()  # of other tags
-        built = self._written(
-            Built(variant.name, variant.label, wheel.name, file_digest(wheel), inputs, metadata,
-                  contents, round(time.monotonic() - start, 1))
+        if former is not None and former.wheel != wheel.name:
+            old, new = parse_filename(former.wheel), parse_filename(wheel.name)
+            if (old.name, old.version) == (new.name, new.version):  # of other tags
+                plan.path_of(former.wheel).unlink()
+        return self._written(
+            Built(variant.name, variant.label, wheel.name, file_digest(wheel), inputs, contents,
+                  round(time.monotonic() - start, 1))
         )  # fmt: skip
-        _remove_kept(plan, variant)
-        return built
 
     def _written(self, built: Built) -> Built:
         """Write *built* where the next run reads it."""
         with replacing(self._plan.folder / f"{built.name}.json") as stream:
             stream.write(json.dumps(asdict(built), indent=2).encode())
         return built
-
-    def _repaired(
-        self,
-        variant: Variant,
-        repair: Sequence[str],
-        wheel: Path,
-        target: Path,
-        environment: Mapping[str, str],
-    ) -> Path:
-        """Run the command *repair* on the built *wheel*; return the one that it makes in *target*.
-
-        Raises:
-            BuildError: the command fails, or does not make exactly one wheel of the same release.
-        """
-        log = self._plan.folder / f"{variant.name}-repair.log"
-        target.mkdir()
-        what = f"{variant.name}: the repair"
-        line = _filled(repair, {"wheel": str(wheel), "dest_dir": str(target)})
-        self._runner.run(line, log, environment, what, "correct build.repair")
-        found = _only_wheel(target, what, log)
-        if not _same_release(wheel, found):
-            raise BuildError(f"{what} made {found.name} of {wheel.name}: see {log}")
-        return found
 
     def _tested(self, variant: Variant, built: Built, folder: Path) -> Built:
         """Run the tests of *variant* in one fresh environment; put the wheel where it belongs.
@@ -501,7 +452,7 @@ def _plain(wheel: Path, folder: Path) -> Path:
 # Wheels.
 
 
-def _check_target(variant: Variant, wheel: Path, *, repaired: bool) -> None:
+def _check_target(variant: Variant, wheel: Path) -> None:
     """Check that *wheel* is for the Python and the platform of *variant*.
 
     Raises:
@@ -510,10 +461,9 @@ def _check_target(variant: Variant, wheel: Path, *, repaired: bool) -> None:
     if is_built_for(wheel.name, variant.python, variant.platform):
         return
     wanted = " on ".join(str(part) for part in (variant.python, variant.platform) if part)
-    way_out = "correct build.repair" if repaired else "set build.repair, if a repair adds the tag"
     raise BuildError(
-        f"{variant.name}: the build made {wheel.name}, which is not for {wanted}: {way_out}, or "
-        "correct the axes"
+        f"{variant.name}: the build made {wheel.name}, which is not for {wanted}: "
+        "correct the axes or, if a repair adds the tag, build it with cibuildwheel"
     )
 
 
@@ -551,18 +501,6 @@ def _only_wheel(folder: Path, what: str, log: Path) -> Path:
     return wheels[0]
 
 
-def _same_release(before: Path, after: Path) -> bool:
-    """Return whether both are wheels of the same version; tags and build number may differ."""
-    old, new = parse_filename(before.name), parse_filename(after.name)
-    return (old.name, old.version) == (new.name, new.version)
-
-
-def _remove_kept(plan: Plan, variant: Variant) -> None:
-    for left in plan.folder.glob(f"built-{variant.name}-*"):
-        if left.name.rpartition("-")[0] == f"built-{variant.name}":  # not for another Python
-            shutil.rmtree(left, ignore_errors=True)
-
-
 def _filled(words: Iterable[str], values: Mapping[str, str]) -> list[str]:
     """Return *words* with ``{name}`` replaced by *values*; other braces are left alone."""
     found = []
@@ -584,23 +522,6 @@ def _read_result(plan: Plan, path: Path) -> Built | None:
     except (OSError, ValueError, TypeError):  # missing, or not written by us
         return None
     return built if unchanged else None
-
-
-def unrelated_wheels(
-    output: Path, built: Sequence[Built], variants: Sequence[Variant]
-) -> list[str]:
-    """Return the names of wheels in *output* of the *built* release whose label no variant has."""
-    releases = {(name.name, name.version) for name in (parse_filename(b.wheel) for b in built)}
-    labels = {variant.label for variant in variants}
-    found = []
-    for path in sorted(output.glob("*.whl")):
-        try:
-            name = parse_filename(path.name)
-        except InvalidWheelFilename:
-            continue
-        if name.label is not None and name.label not in labels:
-            found += [path.name] if (name.name, name.version) in releases else []
-    return found
 
 
 def same_contents(built: Sequence[Built]) -> list[tuple[str, ...]]:

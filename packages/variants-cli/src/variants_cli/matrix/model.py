@@ -167,14 +167,12 @@ class Build:
 
     Attributes:
         source: source tree or source distribution to build.
-        repair: words of the command that repairs a wheel before it is packed, by `sys.platform`.
         after: projects that are built first.
         tests: what tests built wheels.
         memory: bytes that one build takes, 0 if that is not known.
     """
 
     source: Path
-    repair: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     after: tuple[After, ...] = ()
     tests: tuple[Test, ...] = ()
     memory: int = 0

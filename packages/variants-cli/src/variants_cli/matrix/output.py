@@ -18,7 +18,6 @@ from ..description import write_description
 from .combination import distinct, metadata_of
 from .flags import COMMAND, INTERPRETER, planned_additions, planned_source
 from .model import Matrix, Variant
-from .reading import REPAIR
 
 LIMITS = {"github": ("GitHub Actions", 256), "gitlab": ("GitLab", 200)}
 """Service and its maximum number of jobs of a matrix, by format."""
@@ -255,9 +254,6 @@ def cibuildwheel(matrix: Matrix, variants: Sequence[Variant]) -> dict[str, str]:
             found[name] = image.replace("manylinux_2_17", "manylinux2014")
     found["CIBW_ENVIRONMENT"] = common["environment"]
     found["CIBW_CONFIG_SETTINGS"] = common["config-settings"]
-    for system, words in matrix.build.repair.items():
-        name = f"CIBW_REPAIR_WHEEL_COMMAND_{_CIBW_SYSTEMS[system].upper()}"
-        found[name] = " ".join(map(_quoted, words))
     tests = [test for test in matrix.build.tests if test.is_for(first.label)]
     found["CIBW_TEST_REQUIRES"] = " ".join(
         dict.fromkeys(shlex.quote(text) for test in tests for text in test.requires)
@@ -330,10 +326,8 @@ def _assignments(variant: Variant, source: Pyproject) -> str:
 
 
 def _quoted(word: str) -> str:
-    """Return *word* quoted if it has to be; its placeholders alone do not need it."""
-    plain = word
-    for placeholder in (*REPAIR, "{project}"):
-        plain = plain.replace(placeholder, "")
+    """Return *word* quoted if it has to be; its placeholder alone does not need it."""
+    plain = word.replace("{project}", "")
     return word if not plain or shlex.quote(plain) == plain else shlex.quote(word)
 
 

@@ -24,10 +24,6 @@ from .targets import read_platform, read_python
 
 ABI = {"none": 0, "major": 1, "minor": 2, "patch": 3}
 """Components of a release that an ``abi_dependency`` names."""
-SYSTEMS = ("linux", "darwin", "win32")
-"""Values of `sys.platform` for which a repair can be given."""
-REPAIR = ("{wheel}", "{dest_dir}")
-"""Required placeholders of a repair: the wheel to repair, and the folder for the repaired one."""
 
 _KEYS = (
     "extends", "project", "title", "details", "label", "variant", "axes", "exclude", "override",
@@ -260,11 +256,10 @@ def _properties(table: Table) -> tuple[Property, ...]:
 
 
 def _build(table: Table, folder: Path) -> Build:
-    table.check_keys("source", "repair", "test", "memory", "after")
+    table.check_keys("source", "test", "memory", "after")
     size = "is not a size such as '16GB' or '512MiB'"
     return Build(
         source=folder / table.string("source", "."),
-        repair=_repair(table),
         after=_after(table, folder),
         tests=_tests(table),
         memory=table.read("memory", _size, size) or 0,
@@ -278,25 +273,6 @@ def _size(text: str) -> int:
         raise ValueError(text)
     unit = (1024 if match[3] else 1000) ** " kmgt".index(match[2].lower() or " ")
     return int(float(match[1]) * unit)
-
-
-def _repair(build: Table) -> dict[str, tuple[str, ...]]:
-    """Return the words of the command by `sys.platform`."""
-    given = build.tree.get("repair", {})
-    if isinstance(given, str):
-        given = dict.fromkeys(SYSTEMS, given) if given.strip() else {}
-    elif not isinstance(given, dict):
-        expected = "expected a command, or a table of commands by system"
-        raise build.error(f"{expected}, found {shortened(given)}", "repair")
-    table = build.at("repair", given)
-    table.check_keys(*SYSTEMS)
-    found = {}
-    for system, text in table.texts().items():
-        found[system] = table.words(system, text)
-        for name in REPAIR:
-            problem = f"{shortened(text)} has no {name}: say where the command gets it"
-            table.check(any(name in word for word in found[system]), problem, system)
-    return found
 
 
 def _tests(build: Table) -> tuple[Test, ...]:

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from support.upload_server import RECEIVED, RECEIVING, STORED, Fault, upload_index
-from variants_cli.publishing import transaction, upload_client
+from variants_cli.publishing import transaction, upload_api
 from variants_cli.publishing.release import Kind, kind_of
 from variants_cli.publishing.transaction import in_bytes
 
@@ -42,8 +42,8 @@ def second(tmp_path, build_wheel, variant_json):
 
 @pytest.fixture
 def index(tmp_path, monkeypatch):
-    monkeypatch.setattr(upload_client, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(upload_client, "LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr(upload_api, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(upload_api, "LONGEST_PAUSE", 0.01)
     monkeypatch.setattr(transaction, "VERIFY_SECONDS", 2.0)
     monkeypatch.setenv("TWINE_USERNAME", "me")
     monkeypatch.setenv("TWINE_PASSWORD", "hunter2")

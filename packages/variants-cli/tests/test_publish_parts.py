@@ -13,8 +13,12 @@ from pep_variants.formats.reader import read_metadata
 from variants_cli.indexing.wheelhouse import read_distribution
 from variants_cli.publishing.errors import Changed
 from variants_cli.publishing.release import ReleaseFile, best_first, same_contents
-from variants_cli.publishing.upload_api import simple_url_of
-from variants_cli.publishing.upload_client import UploadClient, open_settings, package_of
+from variants_cli.publishing.upload_api import (
+    UploadClient,
+    open_settings,
+    package_of,
+    simple_url_of,
+)
 
 BOTTLE = b"""<html><head><title>Error: 400 Bad Request</title><style type="text/css">x{}</style>
 </head><body><h1>Error: 400 Bad Request</h1><p>Sorry, the requested URL <tt>&#039;http://x/&#039;

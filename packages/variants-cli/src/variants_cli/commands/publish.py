@@ -16,7 +16,7 @@ from .arguments import json_option
 from .index_options import progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from ..checks.finding import Finding
     from ..publishing.release import Release
@@ -27,84 +27,72 @@ if TYPE_CHECKING:
     Target = UploadApi | StorageTarget
 
 
-_OPTIONS = (
-    click.option(
-        "--repository-url", metavar="URL", envvar=["TWINE_REPOSITORY_URL", "UV_PUBLISH_URL"],
-        help="Upload URL of the index; also TWINE_REPOSITORY_URL or UV_PUBLISH_URL.",
-    ),
-    click.option(
-        "-r", "--repository", metavar="NAME", envvar="TWINE_REPOSITORY",
-        help="Name of the index: pypi, testpypi, or one of .pypirc; also TWINE_REPOSITORY.",
-    ),
-    click.option(
-        "--to", metavar="PLACE",
-        help="Publish to storage of static files: a directory, s3://BUCKET/PREFIX, gs://... or "
-        "az://...",
-    ),
-    click.option("--config-file", metavar="FILE", default="~/.pypirc", show_default=True),
-    click.option(
-        "--index-url", metavar="URL", envvar="UV_PUBLISH_CHECK_URL",
-        help="Base URL of the index's pages, which is derived from the upload URL otherwise; also "
-        "UV_PUBLISH_CHECK_URL.",
-    ),
-    click.option(
-        "-u", "--username", metavar="NAME", envvar=["TWINE_USERNAME", "UV_PUBLISH_USERNAME"],
-        help="User name; also TWINE_USERNAME or UV_PUBLISH_USERNAME.",
-    ),
-    click.option(
-        "-p", "--password", metavar="TEXT", envvar=["TWINE_PASSWORD", "UV_PUBLISH_PASSWORD"],
-        help="Password. Better in TWINE_PASSWORD, .pypirc, netrc or keyring.",
-    ),
-    click.option(
-        "--token", metavar="TOKEN", envvar="UV_PUBLISH_TOKEN",
-        help="API token. Better in UV_PUBLISH_TOKEN.",
-    ),
-    click.option(
-        "--cert", metavar="FILE", envvar="TWINE_CERT",
-        help="Bundle of certificate authorities; also TWINE_CERT.",
-    ),
-    click.option("--client-cert", metavar="FILE", help="Client certificate with its key."),
-    click.option(
-        "--retries", type=click.IntRange(0, 100), default=6, show_default=True,
-        help="How often a request is sent again after a failure that may pass.",
-    ),
-    click.option(
-        "--without-metadata", is_flag=True,
-        help="Do not upload *-variants.json: the index creates it, or installers read the wheels.",
-    ),
-    click.option(
-        "--attestations/--no-attestations", default=None,
-        help="Require an attestation beside every file, or upload none. Default: those there are.",
-    ),
-    click.option(
-        "--skip-existing", is_flag=True,
-        help="Also skip files of which the index has the name and gives no hash to compare.",
-    ),
-    click.option(
-        "--verify/--no-verify", default=True,
-        help="Validate the live pages of the index afterwards. Default: --verify.",
-    ),
-    click.option(
-        "--journal", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
-        help="Where to keep what was uploaded. Default: DIRECTORY-publish.",
-    ),
-    click.option(
-        "--dry-run", is_flag=True,
-        help="Compare with the index and show the uploads in their order.",
-    ),
-)  # fmt: skip
-
-
-def publish_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options to *command*."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
 @click.command(short_help="Upload wheels and metadata.")
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@publish_options
+@click.option(
+    "--repository-url", metavar="URL", envvar=["TWINE_REPOSITORY_URL", "UV_PUBLISH_URL"],
+    help="Upload URL of the index; also TWINE_REPOSITORY_URL or UV_PUBLISH_URL.",
+)  # fmt: skip
+@click.option(
+    "-r", "--repository", metavar="NAME", envvar="TWINE_REPOSITORY",
+    help="Name of the index: pypi, testpypi, or one of .pypirc; also TWINE_REPOSITORY.",
+)  # fmt: skip
+@click.option(
+    "--to", metavar="PLACE",
+    help="Publish to storage of static files: a directory, s3://BUCKET/PREFIX, gs://... or "
+    "az://...",
+)  # fmt: skip
+@click.option("--config-file", metavar="FILE", default="~/.pypirc", show_default=True)
+@click.option(
+    "--index-url", metavar="URL", envvar="UV_PUBLISH_CHECK_URL",
+    help="Base URL of the index's pages, which is derived from the upload URL otherwise; also "
+    "UV_PUBLISH_CHECK_URL.",
+)  # fmt: skip
+@click.option(
+    "-u", "--username", metavar="NAME", envvar=["TWINE_USERNAME", "UV_PUBLISH_USERNAME"],
+    help="User name; also TWINE_USERNAME or UV_PUBLISH_USERNAME.",
+)  # fmt: skip
+@click.option(
+    "-p", "--password", metavar="TEXT", envvar=["TWINE_PASSWORD", "UV_PUBLISH_PASSWORD"],
+    help="Password. Better in TWINE_PASSWORD, .pypirc, netrc or keyring.",
+)  # fmt: skip
+@click.option(
+    "--token", metavar="TOKEN", envvar="UV_PUBLISH_TOKEN",
+    help="API token. Better in UV_PUBLISH_TOKEN.",
+)  # fmt: skip
+@click.option(
+    "--cert", metavar="FILE", envvar="TWINE_CERT",
+    help="Bundle of certificate authorities; also TWINE_CERT.",
+)  # fmt: skip
+@click.option("--client-cert", metavar="FILE", help="Client certificate with its key.")
+@click.option(
+    "--retries", type=click.IntRange(0, 100), default=6, show_default=True,
+    help="How often a request is sent again after a failure that may pass.",
+)  # fmt: skip
+@click.option(
+    "--without-metadata", is_flag=True,
+    help="Do not upload *-variants.json: the index creates it, or installers read the wheels.",
+)  # fmt: skip
+@click.option(
+    "--attestations/--no-attestations", default=None,
+    help="Require an attestation beside every file, or upload none. Default: those there are.",
+)  # fmt: skip
+@click.option(
+    "--skip-existing", is_flag=True,
+    help="Also skip files of which the index has the name and gives no hash to compare.",
+)  # fmt: skip
+@click.option(
+    "--verify/--no-verify", default=True,
+    help="Validate the live pages of the index afterwards. Default: --verify.",
+)  # fmt: skip
+@click.option(
+    "--journal", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
+    help="Where to keep what was uploaded. Default: DIRECTORY-publish.",
+)  # fmt: skip
+@click.option(
+    "--dry-run", is_flag=True,
+    help="Compare with the index and show the uploads in their order.",
+)  # fmt: skip
 @json_option
 def publish(
     directory: Path,
@@ -197,8 +185,7 @@ def _target(directory: Path, options: dict[str, Any]) -> Target:
         options |= {"username": "__token__", "password": token}
 
     try:
-        from ..publishing.upload_api import UploadApi
-        from ..publishing.upload_client import UploadClient, open_settings
+        from ..publishing.upload_api import UploadApi, UploadClient, open_settings
     except ModuleNotFoundError as error:
         raise click.ClickException(
             f"uploads need {error.name}: pip install 'variants-cli[publish]'"

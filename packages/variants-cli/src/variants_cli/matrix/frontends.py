@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -22,12 +23,8 @@ _SHOWN_LINES = 12
 _HIDDEN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_TARGET", "PIP_PREFIX", "PIP_USER")
 _QUERY = """
 import json, platform, sys, sysconfig
-free = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
-print(json.dumps([
-    sys.executable, f"{sys.version} {sysconfig.get_platform()} {platform.machine()}",
-    sysconfig.get_config_var("CFLAGS") or "",
-    sys.implementation.name, list(sys.version_info[:2]), free,
-]))
+version = f"{sys.version} {sysconfig.get_platform()} {platform.machine()}"
+print(json.dumps([sys.executable, version, sysconfig.get_config_var("CFLAGS") or ""]))
 """
 _LOCK = threading.Lock()
 
@@ -88,7 +85,7 @@ def command(
 def find_interpreter(python: Python | None) -> Interpreter:
     """Return the interpreter for *python*, the running one for None.
 
-    The running one is used if it fits, then what uv finds or fetches.
+    The running one is used if it fits, else the one that uv finds or fetches.
 
     Raises:
         BuildError: there is none.
@@ -99,34 +96,25 @@ def find_interpreter(python: Python | None) -> Interpreter:
 
 @lru_cache(maxsize=64)
 def _found(python: Python | None) -> Interpreter:
-    find, fetch = ("find", "--no-project"), ("install", "--no-bin")
-    problem = ""
-    for action in ((), find, fetch, find):
-        program = sys.executable
-        if action and python is not None:
-            program, failure = _output([find_uv(), "python", *action, python.request])
-            problem = failure or problem
-        answer = _output([program, "-c", _QUERY])[0] if program else ""
-        with suppress(ValueError, KeyError, TypeError):  # no output, or no Python that we know
-            *facts, name, version, free_threaded = json.loads(answer)
-            own = Python({"cpython": "cp", "pypy": "pp"}[name], tuple(version), free_threaded)
-            if python in (None, own):
-                return Interpreter(*facts)
-    raise BuildError(
-        f"{python} is not on this machine, and uv could not fetch it ({problem}): install it"
-    )
-
-
-def _output(line: list[str]) -> tuple[str, str]:
-    """Return what the command prints, or nothing and the last line of why it fails."""
+    free_threaded = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+    name = {"cpython": "cp", "pypy": "pp"}.get(sys.implementation.name, "")
+    line = [sys.executable]
+    if python not in (None, Python(name, sys.version_info[:2], free_threaded)):
+        line = [find_uv(), "run", "--no-project", "--python", python.request, "python"]
     try:
-        done = subprocess.run(line, capture_output=True, text=True, check=True, timeout=1800)
+        done = subprocess.run(
+            [*line, "-c", _QUERY], capture_output=True, text=True, check=True, timeout=1800
+        )
+        return Interpreter(*json.loads(done.stdout))
     except subprocess.CalledProcessError as error:
         lines = error.stderr.strip().splitlines()
-        return "", lines[-1].strip() if lines else f"exit code {error.returncode}"
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return "", str(error)
-    return done.stdout.strip(), ""
+        problem = lines[-1].strip() if lines else f"exit code {error.returncode}"
+    except (OSError, subprocess.TimeoutExpired, ValueError, TypeError) as error:
+        problem = str(error)
+    raise BuildError(
+        f"{python or 'Python'} is not on this machine, and uv could not fetch it ({problem}): "
+        "install it"
+    )
 
 
 # Environments.

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pep_variants.choose.ranking import rank
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.platform import Platform, Support
-from variants_cli.checks.reachability import Offer, unreachable
+from variants_cli.checks.document import Offer, unreachable
 
 NAMESPACES = ("aot", "cpu", "gpu")
 FEATURES = ("f", "g")

@@ -22,8 +22,7 @@ from ..indexing.wheelhouse import CORE_METADATA_SUFFIX, digest_of
 from ..processes import mapped
 from .document import check_index_metadata
 from .finding import Finding, Report
-from .release import check_releases
-from .wheel import CheckedWheel, check_wheel
+from .release import CheckedWheel, check_releases, check_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

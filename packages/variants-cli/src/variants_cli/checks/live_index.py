@@ -18,8 +18,7 @@ from variants_index.http.ranges import opened
 from ..indexing.update import release_of
 from .document import check_document, check_name
 from .finding import Finding, Report
-from .release import check_releases
-from .wheel import CheckedWheel, check_wheel
+from .release import CheckedWheel, check_releases, check_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable

@@ -1,19 +1,51 @@
-"""Checks of the files of a version: wheels and ``*-variants.json`` against each other."""
+"""Checks of wheels, and of the files of one version against each other.
+
+In a wheel: filename, metadata, dependencies and RECORD. In a version: wheels and
+``*-variants.json``.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+import hashlib
+from dataclasses import dataclass, field, replace
+from typing import IO, TYPE_CHECKING
 
-from pep_variants.errors import InconsistentMetadata
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from pep_variants.choose.markers import (
+    NON_VARIANT,
+    VariantContext,
+    reduce_requirement,
+    variant_terms,
+)
+from pep_variants.errors import (
+    InconsistentMetadata,
+    InvalidMarker,
+    InvalidWheel,
+    InvalidWheelFilename,
+    shortened,
+)
 from pep_variants.formats.merging import merge
-from pep_variants.model.filename import metadata_filename
+from pep_variants.limits import RECORD_BYTES
+from pep_variants.model.filename import (
+    WheelFilename,
+    metadata_filename,
+    parse_filename,
+    read_version,
+)
 from pep_variants.model.label import NULL_LABEL, ZERO_LABEL
+from pep_variants.wheelfile.core_metadata import METADATA_FILE, read_fields
+from pep_variants.wheelfile.record import RECORD_FILE, SIGNATURE_FILES, digest_of, read_record
+from pep_variants.wheelfile.wheel import VARIANT_FILE, WheelContents, open_wheel
 
-from .wheel import check_markers
+from ..indexing.wheelhouse import label_problem
+from .document import check_document
+from .finding import Finding, Report
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -21,10 +53,190 @@ if TYPE_CHECKING:
     from pep_variants.model.metadata import Metadata
     from pep_variants.model.property import Properties
 
-    from .finding import Report
-    from .wheel import CheckedWheel
-
     Release = tuple[NormalizedName, Version]
+
+
+@dataclass
+class CheckedWheel:
+    """A wheel and what was found in it.
+
+    Attributes:
+        path: of the file.
+        filename: its parsed name, None if that is not a wheel filename.
+        metadata: its variant metadata, None if missing or not readable.
+        requirements: its dependencies.
+        core_metadata: its METADATA, None if missing.
+        variant_digest: SHA-256 of its ``variant.json``: wheels with the same one say the same of
+            variants. None if missing.
+        findings: what is wrong.
+    """
+
+    path: Path
+    filename: WheelFilename | None = None
+    metadata: Metadata | None = None
+    requirements: tuple[str, ...] = ()
+    core_metadata: bytes | None = None
+    variant_digest: bytes | None = None
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def release(self) -> Release | None:
+        """Project and version, None if its name is not a wheel filename."""
+        return None if self.filename is None else (self.filename.name, self.filename.version)
+
+    @property
+    def label(self) -> str | None:
+        """Variant label of its filename, None without one."""
+        return None if self.filename is None else self.filename.label
+
+
+def check_wheel(
+    path: Path, stream: IO[bytes] | None = None, url: str | None = None
+) -> CheckedWheel:
+    """Check the wheel *path*; only the files of dist-info are decompressed.
+
+    Args:
+        path: where it is; for one on an index, its filename.
+        stream: its bytes, if it is open or on an index; stays open.
+        url: where it is on an index.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    file = url or str(path)
+    report = Report(file)
+    checked = CheckedWheel(path, findings=report.findings)
+    try:
+        checked.filename = parse_filename(path.name)
+    except InvalidWheelFilename as problem:
+        report.add("invalid-filename", "", str(problem))
+    try:
+        name = "" if url else path.name
+        with open_wheel(path if stream is None else stream, file, filename=name) as contents:
+            data = contents.read(VARIANT_FILE)
+            if data is not None:
+                prefix = f"{contents.dist_info}/{VARIANT_FILE}: "
+                checked.variant_digest = hashlib.sha256(data).digest()
+                checked.metadata, findings = check_document(data, file, prefix)
+                report.findings += findings
+            checked.core_metadata = contents.read(METADATA_FILE)
+            _check_core_metadata(report, checked, f"{contents.dist_info}/{METADATA_FILE}")
+            _check_label(report, checked, has_metadata=data is not None)
+            _check_record(report, contents, data)
+    except InvalidWheel as problem:
+        report.add("invalid-wheel", "", str(problem).removeprefix(f"{file}: "))
+    return checked
+
+
+def _check_core_metadata(report: Report, checked: CheckedWheel, place: str) -> None:
+    if checked.core_metadata is None:
+        report.add("metadata-file-missing", place, "the wheel has no METADATA")
+        return
+    fields = read_fields(checked.core_metadata)
+    checked.requirements = tuple(fields.get("requires-dist", ()))
+    for requirement in checked.requirements:
+        try:
+            plain = reduce_requirement(requirement, NON_VARIANT, publishing=True)
+            if plain is not None:
+                Requirement(plain)
+        except (InvalidMarker, InvalidRequirement) as problem:
+            text = f"Requires-Dist: {shortened(requirement, 200)}: {str(problem).splitlines()[0]}"
+            report.add("invalid-dependency", place, text)
+    name, version = (fields.get(key, [""])[0] for key in ("name", "version"))
+    expected = checked.release
+    if expected is not None and (canonicalize_name(name), read_version(version)) != expected:
+        message = f"says {shortened(name)} {shortened(version)}, the filename "
+        report.add("identity-mismatch", place, f"{message}{expected[0]} {expected[1]}")
+
+
+def _check_label(report: Report, checked: CheckedWheel, *, has_metadata: bool) -> None:
+    if checked.filename is None or (has_metadata and checked.metadata is None):
+        return
+    problem = label_problem(checked.label, checked.metadata)
+    if problem is None:
+        return
+    if not has_metadata:
+        report.add("metadata-missing", "", problem)
+    elif checked.label is None:
+        report.add("label-missing", "", problem)
+    else:
+        report.add("label-mismatch", f"{VARIANT_FILE}: variants", problem)
+
+
+def _check_record(report: Report, contents: WheelContents, variant: bytes | None) -> None:
+    place = f"{contents.dist_info}/{RECORD_FILE}"
+    data = contents.read(RECORD_FILE, RECORD_BYTES)
+    if data is None:
+        report.add("record-missing", place, "the wheel has no RECORD")
+        return
+    try:
+        rows = {row.path: row for row in read_record(data, report.file) if row.path}
+    except InvalidWheel as problem:
+        report.add("record-invalid", place, str(problem).removeprefix(f"{report.file}: "))
+        return
+    unlisted = {f"{contents.dist_info}/{name}" for name in SIGNATURE_FILES}
+    names = {name for name in contents.archive.namelist() if not name.endswith("/")}
+    if missing := sorted(names - rows.keys() - unlisted):
+        report.add("record-incomplete", place, f"does not list {_some(missing)}")
+    if gone := sorted(rows.keys() - names):
+        message = f"lists {_some(gone)}, which the wheel does not contain"
+        report.add("record-incomplete", place, message)
+    row = rows.get(f"{contents.dist_info}/{VARIANT_FILE}")
+    if variant is None or row is None:
+        return
+    if row.digest.startswith("sha256=") and row.digest != digest_of(variant):
+        mismatch = f"says {row.digest} of {VARIANT_FILE}, which is {digest_of(variant)}"
+    elif not row.digest:
+        mismatch = f"has no hash of {VARIANT_FILE}"
+    elif row.size != str(len(variant)):
+        mismatch = f"says size {row.size!r} of {VARIANT_FILE}, which has {len(variant)} bytes"
+    else:
+        return
+    report.add("record-mismatch", place, mismatch)
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - 3
+    return ", ".join(names[:3]) + (f" and {more} more" if more > 0 else "")
+
+
+def _check_markers(
+    report: Report,
+    wheels: Iterable[CheckedWheel],
+    variants: dict[str, Properties],
+    labels: Iterable[str | None],
+) -> None:
+    """Report each requirement whose marker holds for no variant of the version, once.
+
+    Args:
+        report: gets the findings.
+        wheels: of one version.
+        variants: properties of its variants by label.
+        labels: of all its wheels, None for a non-variant wheel.
+    """
+    contexts = [
+        NON_VARIANT if label is None else VariantContext(label, variants.get(label, {}))
+        for label in sorted({*labels, *variants}, key=str)
+    ]
+    seen: set[str] = set()
+    for wheel in wheels:
+        new = [text for text in wheel.requirements if text not in seen and variant_terms(text)]
+        seen.update(new)
+        for requirement in new:
+            # On a machine that supports some of the properties only, "not in" may hold, too.
+            if "variant_properties" in variant_terms(requirement) and "not in" in requirement:
+                continue
+            try:
+                holds = any(
+                    reduce_requirement(requirement, context, publishing=True) is not None
+                    for context in contexts
+                )
+            except InvalidMarker:
+                continue  # reported elsewhere
+            if not holds:
+                text = f"Requires-Dist: {shortened(requirement, 200)}"
+                message = f"{text}: its marker holds for no variant"
+                report.add("marker-never-true", "METADATA", message, file=str(wheel.path))
 
 
 def check_releases(
@@ -63,7 +275,7 @@ def check_releases(
             message = "all its wheels are variants: machines that fit none of them, and "
             message += "installers that do not know variants, get no wheel"
             report.add("no-fallback", f"{release[0]} {release[1]}", message)
-        check_markers(report, group, variants, labels)
+        _check_markers(report, group, variants, labels)
 
 
 def _check_each_other(report: Report, wheels: Sequence[CheckedWheel]) -> None:

@@ -76,7 +76,7 @@ def _check(path: Path, allowed: list[str], *, jobs: int | None) -> tuple[int, li
 
         return check_directory(path, jobs=jobs, leave_out=_left_over(path))
     if path.suffix == ".whl":
-        from ..checks.wheel import check_wheel
+        from ..checks.release import check_wheel
 
         return 1, check_wheel(path).findings
     if path.suffix == ".toml":

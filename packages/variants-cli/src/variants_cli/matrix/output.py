@@ -164,7 +164,7 @@ def shell(matrix: Matrix, variants: Sequence[Variant]) -> str:
     That of the one variant, or else that of the variant whose name is in ``$VARIANT``.
     """
     source = planned_source(matrix, variants)
-    return _case(variants, lambda variant: _build_exports(variant, source))
+    return _case(variants, lambda variant: _exports(variant, source))
 
 
 def _case(variants: Sequence[Variant], lines_of: Callable[[Variant], list[str]]) -> str:
@@ -180,19 +180,36 @@ def _case(variants: Sequence[Variant], lines_of: Callable[[Variant], list[str]])
     return "\n".join(lines)
 
 
-def _build_exports(variant: Variant, source: Pyproject) -> list[str]:
-    settings = variant.settings
-    added = planned_additions(variant, source, sys.platform)
-    lines = []
-    for name, text in {**settings.environment, **_joined(settings.flags), **added}.items():
-        if name in settings.environment:
-            lines.append(f"export {name}={shlex.quote(text)}")
-        elif text.startswith(INTERPRETER):
-            lines.append(f'[ -n "${{{name}+set}}" ] || {name}={COMMAND}')
-            lines.append(f'export {name}="${name}"{shlex.quote(text[len(INTERPRETER) :])}')
-        else:
-            lines.append(f'export {name}="${{{name}:+${name} }}"{shlex.quote(text)}')
+def _exports(variant: Variant, source: Pyproject) -> list[str]:
+    # On two lines, as `export` hides that the command in a value failed.
+    pairs = _assignments(variant, source).items()
+    lines = [line for name, value in pairs for line in (f"{name}={value}", f"export {name}")]
     return lines or [":"]
+
+
+def _assignments(variant: Variant, source: Pyproject, *, posix: bool = True) -> dict[str, str]:
+    """Return the double-quoted value of each variable, to be assigned in a shell.
+
+    Args:
+        variant: what is built.
+        source: pyproject.toml of the project that is built.
+        posix: whether a POSIX shell reads it. cibuildwheel knows double quotes and ``$NAME`` alone.
+    """
+    settings = variant.settings
+    added = planned_additions(variant, source, sys.platform if posix else "linux")
+    found = {}
+    for name, text in {**settings.environment, **_joined(settings.flags), **added}.items():
+        # Escaping must not reach the reference and the command.
+        words = re.sub(r'([\\"$`])', r"\\\1", text.removeprefix(INTERPRETER))
+        own = COMMAND if text.startswith(INTERPRETER) else ""
+        if name in settings.environment:
+            reference = ""
+        elif not posix:
+            reference = f"${name} {own}"
+        else:
+            reference = f"${{{name}-{own}}}" if own else f"${{{name}:+${name} }}"
+        found[name] = f'"{reference}{words}"'
+    return found
 
 
 # cibuildwheel 4 knows nothing of variants: it builds plain wheels with the environment of a
@@ -221,7 +238,7 @@ def cibuildwheel(matrix: Matrix, variants: Sequence[Variant]) -> dict[str, str]:
         return {
             "label": variant.label,
             "system": _CIBW_SYSTEMS.get(system, ""),
-            "environment": _assignments(variant, source),
+            "environment": _cibuildwheel_environment(variant, source),
             "config-settings": " ".join(
                 shlex.quote(f"{key}={text}")
                 for key, texts in variant.settings.config_settings.items()
@@ -306,23 +323,12 @@ def _identifier(variant: Variant) -> str:
     return f"{python}-{platform}" if (python, platform) != ("*", "*") else "*"
 
 
-def _assignments(variant: Variant, source: Pyproject) -> str:
-    """Return the environment as assignments of bash, which cibuildwheel evaluates."""
-    settings = variant.settings
-    added = planned_additions(variant, source)
-    texts = []
-    for name, text in {**settings.environment, **_joined(settings.flags), **added}.items():
-        # In pieces: escaping must not reach the reference and the command. Double quotes are the
-        # only ones that cibuildwheel reads correctly.
-        before, marked, words = (
-            re.sub(r'([\\"$`])', r"\\\1", piece) for piece in text.rpartition(INTERPRETER)
-        )
-        reference = "" if name in settings.environment else f"${name} "
-        texts.append(f'{name}="{reference}{before}{COMMAND if marked else ""}{words}"')
+def _cibuildwheel_environment(variant: Variant, source: Pyproject) -> str:
+    found = _assignments(variant, source, posix=False)
     target = variant.platform
     if target is not None and target.system == "darwin" and target.version is not None:
-        texts.append("MACOSX_DEPLOYMENT_TARGET={}.{}".format(*target.version))
-    return " ".join(texts)
+        found["MACOSX_DEPLOYMENT_TARGET"] = "{}.{}".format(*target.version)
+    return " ".join(f"{name}={value}" for name, value in found.items())
 
 
 def _quoted(word: str) -> str:

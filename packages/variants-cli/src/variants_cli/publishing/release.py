@@ -34,7 +34,7 @@ from pep_variants.model.label import METADATA_SUFFIX, NULL_LABEL, ZERO_LABEL, sp
 from pep_variants.wheelfile.core_metadata import read_fields
 from pep_variants.wheelfile.sdist import read_pkg_info
 
-from ..indexing.merged import same_meaning, write_merged
+from ..indexing.update import same_meaning, write_merged
 from ..indexing.wheelhouse import (
     SDIST_SUFFIXES,
     VariantFile,

@@ -43,9 +43,8 @@ from variants_index.pages import HTML, JSON, html_projects, json_page, json_proj
 from variants_index.pages import read_page as page_of
 from variants_index.pages import read_projects as projects_of
 
-from ..indexing.merged import write_merged
 from ..indexing.static_index import HTML_PAGE, JSON_PAGE
-from ..indexing.update import updated
+from ..indexing.update import updated, write_merged
 from ..indexing.wheelhouse import CORE_METADATA_SUFFIX, VariantFile, read_core_metadata
 from ..pages.project_page import render
 from .errors import Conflict, PublishError, Refused, Unfinished

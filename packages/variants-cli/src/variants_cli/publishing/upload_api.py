@@ -60,7 +60,7 @@ from variants_index.http.credentials import split_credentials
 from variants_index.http.failures import BUSY, retry_after
 from variants_index.http.session import Session
 
-from ..indexing.merged import same_meaning, write_merged
+from ..indexing.update import same_meaning, write_merged
 from ..indexing.wheelhouse import VariantFile, read_variant_file
 from .errors import Changed, Conflict, Exists, PublishError, Refused, Unavailable, Unfinished
 from .release import conflict, read_core_metadata, same_contents

@@ -84,7 +84,6 @@ def test_no_process_of_a_test_writes_bytecode_into_the_checkout(environ):
 
 SENSITIVE = [
     "packages/pep-variants/tests/test_preferences.py",
-    "packages/variants-cli/tests/test_cache.py",
     "packages/variants-cli/tests/test_detect.py",
     "packages/variants-cli/tests/test_rank.py",
     "packages/variants-index/tests/test_credentials.py",

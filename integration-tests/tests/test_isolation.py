@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -141,8 +140,7 @@ def test_the_tests_pass_whatever_the_user_has(tmp_path):
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
     assert sorted(home.rglob("*")) == before
     # Such a home does make a difference.
-    command = [str(Path(sys.executable).with_name("variants")), "providers", "--json"]
-    env = {**variables, "VARIANTS_CACHE_DIR": ""}
-    shown = json.loads(subprocess.run(command, env=env, capture_output=True, check=True).stdout)
-    assert [entry["resolved"] for entry in shown["kept"]] == [["acme-provider==9"]]
-    assert shown["allowed"][0]["source"] == "VARIANTS_ALLOW_PROVIDER"
+    command = [str(Path(sys.executable).with_name("variants")), "detect", "-v"]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
+    assert "VARIANTS_ALLOW_PROVIDER" in done.stdout + done.stderr
+    assert "11.0" in done.stdout

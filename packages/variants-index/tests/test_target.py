@@ -6,6 +6,7 @@ from packaging.tags import Tag, sys_tags
 
 from pep_variants.detect.machines import load_machine
 from pep_variants.errors import PlatformFileError
+from pep_variants.formats.platform_file import read_platform
 from variants_index.errors import TargetError
 from variants_index.target import host_target, load_target, make_target, read_target
 
@@ -159,6 +160,11 @@ class TestFiles:
         other = load_target(path, python_version="3.13", platforms=["windows"])
         assert other.name == "h100"
         assert other.environment["sys_platform"] == "win32"
+
+    def test_a_platform_file_of_a_machine_that_supports_nothing(self, tmp_path):
+        path = tmp_path / "bare.toml"
+        path.write_text("# nothing\n")
+        assert load_target(path).platform == read_platform(b"", str(path))
 
     def test_what_the_file_says_counts_more_than_options(self, tmp_path):
         path = self.write(tmp_path, '[target]\npython-version = "3.12"\nplatform = "macos"')

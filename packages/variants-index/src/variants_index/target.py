@@ -166,7 +166,9 @@ def load_target(
         raise TargetError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise TargetError(f"{path}: not valid TOML: {error}") from None
-    platform = read_platform(data, str(path)) if "provider" in tree else None
+    # A platform file of a machine that supports nothing has no tables at all.
+    described = "provider" in tree or "target" not in tree
+    platform = read_platform(data, str(path)) if described else None
     table = tree.get("target", {})
     if not isinstance(table, dict):
         raise TargetError(f"{path}: target: expected a table, found {shortened(table)}")

@@ -166,8 +166,8 @@ def load_target(
         raise TargetError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise TargetError(f"{path}: not valid TOML: {error}") from None
-    # A platform file of a machine that supports nothing has no tables at all.
-    described = "provider" in tree or "target" not in tree
+    # The platform file of a machine that supports nothing has [metadata] alone.
+    described = "provider" in tree or "metadata" in tree
     platform = read_platform(data, str(path)) if described else None
     table = tree.get("target", {})
     if not isinstance(table, dict):

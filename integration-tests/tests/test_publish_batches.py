@@ -101,7 +101,7 @@ def upload_api(folder):
             server.hook = lambda _stage, _filename: call()
 
         options = ("--repository-url", server.url)
-        # Each publisher's check of access is two; so all are reached, whoever is faster.
+        # Two of the requests check the credentials, so every kill is reached in any order.
         yield Place(options, server.simple, {}, set_hook, kills=(2, 11, 9, 7, 5))
 
 

@@ -146,7 +146,7 @@ class TestDecisionTree:
         second = first.branches[0].to
         assert second.text == "Compute capability"
         assert [branch.text for branch in second.branches][:2] == ["12.1", "12.0"]
-        # Whoever has no new driver is asked for the CPU, as are those with another GPU.
+        # Machines with an old driver or another GPU are asked about their CPU.
         assert second.branches[-1].to is first.branches[-1].to
         h100 = next(branch.to for branch in second.branches if branch.text == "9.0")
         assert [(branch.text, branch.to.text) for branch in h100.branches] == [

@@ -15,6 +15,7 @@ import re
 import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NewType, TypeVar
 from urllib.parse import urlsplit
@@ -199,7 +200,7 @@ class DirectoryStore:
         for path in paths:
             found = self._path(path)
             with self._errors(path), contextlib.suppress(NotADirectoryError):
-                _patiently(lambda found=found: found.unlink(missing_ok=True))  # type: ignore[misc]
+                _patiently(partial(found.unlink, missing_ok=True))
             with contextlib.suppress(OSError):  # not empty
                 for folder in found.relative_to(self._root).parents[:-1]:
                     (self._root / folder).rmdir()

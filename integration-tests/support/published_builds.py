@@ -17,8 +17,8 @@ from urllib.parse import quote, unquote, urlsplit
 from packaging.version import Version
 
 import variants_catalog
-from pep_variants.catalog.model import PLACEHOLDER, CatalogProject, target
-from pep_variants.catalog.store import DirectoryCatalog
+from variants_catalog.model import PLACEHOLDER, CatalogProject, target
+from variants_catalog.store import DirectoryCatalog
 
 from .index import Answer, Index, served
 from .wheels import PURE, Wheel

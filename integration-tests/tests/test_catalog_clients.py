@@ -23,8 +23,6 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import variants_catalog
-from pep_variants.catalog.model import CatalogProject, target
-from pep_variants.catalog.store import DirectoryCatalog
 from pep_variants.formats import toml
 from support.environments import PIPS, Environment, Environments
 from support.people import Person, programs_of
@@ -32,6 +30,8 @@ from support.published_builds import Field, field_of, page_path, standing_in
 from support.servers import free_port
 from support.uvs import Machine
 from support.waiting import wait_until
+from variants_catalog.model import CatalogProject, target
+from variants_catalog.store import DirectoryCatalog
 from variants_proxy.installer_lines import Address
 
 VERSIONS = {

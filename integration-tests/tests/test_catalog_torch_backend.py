@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 import variants_catalog
-from pep_variants.catalog.store import DirectoryCatalog
 from pep_variants.detect.known_machines import BY_NAME
 from pep_variants.detect.machines import load_machine
 from pep_variants.formats.platform_file import write_platform
@@ -24,6 +23,7 @@ from support.index import Answer, served
 from support.proxied_network import http_proxy
 from support.published_builds import Builds, Field, field_of, standing_in
 from support.uvs import Machine
+from variants_catalog.store import DirectoryCatalog
 
 HOST = "download.pytorch.org"
 VERSIONS = {

@@ -9,10 +9,10 @@ import pytest
 
 import variants_catalog
 from demo.terminal import COLUMNS, Typed, svg
-from pep_variants.catalog.store import DirectoryCatalog
 from support.documents import Command, Page, expression
 from support.environments import PIPS, ROOT
 from support.published_builds import field_of, standing_in
+from variants_catalog.store import DirectoryCatalog
 
 README = Page(ROOT / "README.md")
 PICTURE = ROOT / "docs" / "pictures" / "first-commands.svg"

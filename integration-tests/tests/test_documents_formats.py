@@ -16,7 +16,6 @@ from pep_variants import (
     reduce_requirement,
     write_metadata,
 )
-from pep_variants.catalog.reader import entry_from_tree
 from pep_variants.choose.preferences import read_configuration
 from pep_variants.formats import toml
 from pep_variants.formats.platform_file import read_platform, write_platform
@@ -26,6 +25,7 @@ from pep_variants.lock.table import read_table
 from pep_variants.model.generation import GENERATIONS, V0_1_1, generation_of
 from pep_variants.model.label import NULL_LABEL
 from support.environments import ROOT
+from variants_catalog.reader import entry_from_tree
 from variants_index import load_target, make_target, read_lock, read_page, select_locked
 
 TEXT = (ROOT / "docs/reference/formats.md").read_text("utf-8")

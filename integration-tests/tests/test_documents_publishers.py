@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 import variants_catalog
-from pep_variants.catalog.store import DirectoryCatalog
 from support.documents import Page, Reader
 from support.environments import ROOT
 from support.index import Index, served
 from support.published_builds import field_of, standing_in
 from support.servers import free_port
 from support.wheels import NVIDIA, Release, Wheel, metadata
+from variants_catalog.store import DirectoryCatalog
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or shutil.which("curl") is None, reason="the pages use curl on Linux"

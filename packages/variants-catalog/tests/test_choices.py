@@ -6,13 +6,13 @@ import pytest
 from packaging.version import Version
 
 import variants_catalog
-from pep_variants.catalog.model import target
-from pep_variants.catalog.store import DirectoryCatalog
 from pep_variants.choose.preferences import Preferences
 from pep_variants.choose.selection import File, select
 from pep_variants.detect.detector import Detector
 from pep_variants.detect.machines import load_machine
 from pep_variants.model.property import ABI_DEPENDENCY
+from variants_catalog.model import target
+from variants_catalog.store import DirectoryCatalog
 
 CATALOG = DirectoryCatalog(variants_catalog.projects())
 

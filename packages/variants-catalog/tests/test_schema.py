@@ -8,9 +8,9 @@ import jsonschema
 import pytest
 
 import variants_catalog
-from pep_variants.catalog.reader import entry_from_tree
 from pep_variants.errors import CatalogError
 from pep_variants.formats import toml
+from variants_catalog.reader import entry_from_tree
 
 VALIDATOR = jsonschema.Draft202012Validator(variants_catalog.schema())
 ENTRY = {

@@ -10,8 +10,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from pep_variants import user_directories
-from pep_variants.catalog.model import CatalogVariant
 from support.loopback import served_folder
+from variants_catalog.model import CatalogVariant
 from variants_index.catalog_checks import sample_versions
 
 HEAD = """catalog-version = "1"

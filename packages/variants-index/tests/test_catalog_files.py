@@ -6,13 +6,13 @@ import threading
 import pytest
 from packaging.version import Version
 
-from pep_variants.catalog.opening import PreferredCatalog
-from pep_variants.catalog.store import read_catalog
 from pep_variants.choose.preferences import Preferences
 from pep_variants.errors import CatalogError
 from pep_variants.sources import Sources
 from support.index_server import Resource, served
 from support.wheels import Wheel
+from variants_catalog.opening import PreferredCatalog
+from variants_catalog.store import read_catalog
 from variants_index.evaluator import CandidateEvaluator
 from variants_index.finder import PackageFinder
 from variants_index.http.session import Session

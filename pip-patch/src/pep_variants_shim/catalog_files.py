@@ -18,11 +18,11 @@ from pip._internal.utils.urls import path_to_url
 from pip._vendor.packaging.utils import canonicalize_name
 from pip._vendor.packaging.version import InvalidVersion, Version
 
-from pep_variants.catalog.model import CatalogProject, PublishedFile, filled
-from pep_variants.catalog.redirect import redirect_wheel
-from pep_variants.catalog.store import Catalog
 from pep_variants.errors import without_userinfo
 from pep_variants.model.property import Properties
+from variants_catalog.model import CatalogProject, PublishedFile, filled
+from variants_catalog.redirect import redirect_wheel
+from variants_catalog.store import Catalog
 
 from .catalog_links import catalog_link, label_of_link, note_link
 from .catalog_pages import read_pages

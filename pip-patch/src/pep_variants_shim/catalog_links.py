@@ -14,7 +14,7 @@ from pip._vendor.packaging.version import Version
 from pep_variants.model.label import split_label
 
 if TYPE_CHECKING:
-    from pep_variants.catalog.model import CatalogProject, PublishedFile
+    from variants_catalog.model import CatalogProject, PublishedFile
 
 
 class CatalogLink:  # no dataclass: pip imports this with every command

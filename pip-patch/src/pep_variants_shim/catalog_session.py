@@ -17,11 +17,11 @@ from .errors import Fault, logger
 from .guard import switch
 
 if TYPE_CHECKING:
-    from pep_variants.catalog.model import CatalogProject
-    from pep_variants.catalog.store import Catalog
     from pep_variants.choose.preferences import Preferences
     from pep_variants.model.metadata import Metadata
     from pep_variants.model.property import Properties
+    from variants_catalog.model import CatalogProject
+    from variants_catalog.store import Catalog
 
     from .catalog_files import CatalogFiles
     from .variant_options import VariantOptions
@@ -199,19 +199,16 @@ class SessionCatalog:
         from pip._internal.exceptions import PipError
         from pip._vendor.urllib3.exceptions import HTTPError
 
-        from pep_variants.catalog.opening import PreferredCatalog, preferred_catalog
-        from pep_variants.choose.preferences import DEFAULT_CATALOG
         from pep_variants.errors import redacted
+        from variants_catalog.opening import preferred_catalog
 
         from .catalog_pages import fetch_catalog, reason
 
-        if preferences.catalog == DEFAULT_CATALOG and not _is_installed():
-            from .bundled_catalog import BundledCatalog
-
-            return PreferredCatalog(BundledCatalog(), preferences)
         network = self._finder._link_collector.session
         try:
-            return preferred_catalog(preferences, lambda url: fetch_catalog(network, url))
+            return preferred_catalog(
+                preferences, lambda url: fetch_catalog(network, url), _installed_catalog()
+            )
         # Errors of requests are OSErrors; those of urllib3, for bodies that break off, are not.
         except (OSError, PipError, HTTPError) as error:
             name = redacted(str(preferences.catalog))
@@ -219,11 +216,16 @@ class SessionCatalog:
             return None
 
 
-def _is_installed() -> bool:
-    """Return whether the catalogue is installed beside the shim, to be updated without it."""
+def _installed_catalog() -> Catalog | None:
+    """Return the catalogue that is installed beside the shim, to be updated without it."""
     from importlib.util import find_spec
+    from pathlib import Path
 
-    return find_spec("variants_catalog") is not None
+    from variants_catalog.store import DirectoryCatalog
+
+    spec = find_spec("variants_catalog")
+    folders = (spec and spec.submodule_search_locations) or ()
+    return next((DirectoryCatalog(Path(folder) / "projects") for folder in folders), None)
 
 
 def _is_for_the_user(error: Exception) -> bool:

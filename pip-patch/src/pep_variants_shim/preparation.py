@@ -77,7 +77,7 @@ def with_added(metadata: bytes) -> bytes:
     known = catalog_link(_prepared.get())
     if known is None or known.file.redirect or not known.file.requires:
         return metadata
-    from pep_variants.catalog.redirect import with_requirements
+    from variants_catalog.redirect import with_requirements
 
     return with_requirements(metadata, known.entry.name, known.file)
 

@@ -33,7 +33,7 @@ from .candidate_info import Info, link_of, source_of
 from .catalog_links import CatalogLink, catalog_link, filename_of, label_of_link
 
 if TYPE_CHECKING:
-    from pep_variants.catalog.model import PublishedFile
+    from variants_catalog.model import PublishedFile
 
 PATIENCE = 4
 """How many times pip's ``--timeout`` all of the metadata of a version may take: one minute.

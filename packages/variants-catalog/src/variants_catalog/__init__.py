@@ -1,8 +1,9 @@
-"""Existing builds of projects, described as wheel variants: TOML files, one for each project.
+"""Existing builds of projects, described as wheel variants.
 
-The files are data. ``pep_variants.catalog`` reads them, and only if the user asks for it with
+``projects`` has a TOML file for each project. They are read only if the user asks for it with
 ``catalog = "default"`` in `variants.toml`, ``--variant-catalog default`` or
-``VARIANTS_CATALOG=default``.
+``VARIANTS_CATALOG=default``. `model` and `reader` are for entries, `store` and `opening` for
+catalogues, `places` for what their places list, `rewriting` for the wheels that are installed.
 """
 
 from __future__ import annotations

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from packaging.utils import canonicalize_name
 
-from pep_variants.catalog.elsewhere import is_in_catalog
 from pep_variants.choose.preferences import DEFAULT_CATALOG
 from pep_variants.choose.rejections import why_not_better
 from pep_variants.errors import VariantError, redacted
 from pep_variants.sources import Sources
 from pep_variants.wheelfile.installed import find_installed
+from variants_catalog.elsewhere import is_in_catalog
 from variants_index.doctor import (
     UNKNOWN,
     Findings,

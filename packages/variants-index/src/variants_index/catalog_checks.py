@@ -17,20 +17,20 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from pep_variants.catalog.model import (
-    PLACEHOLDER,
-    CatalogProject,
-    CatalogVariant,
-    filled,
-    target,
-)
-from pep_variants.catalog.store import Catalog, open_catalog
 from pep_variants.detect.registry import KNOWN
 from pep_variants.errors import CatalogError, redacted
 from pep_variants.model.filename import read_version
 from pep_variants.model.label import split_label
 from pep_variants.model.property import ABI_DEPENDENCY, Property
 from pep_variants.sources import Sources
+from variants_catalog.model import (
+    PLACEHOLDER,
+    CatalogProject,
+    CatalogVariant,
+    filled,
+    target,
+)
+from variants_catalog.store import Catalog, open_catalog
 
 from .candidate import Candidate
 from .catalog_files import variants_page

@@ -11,11 +11,11 @@ from functools import cached_property, partial
 
 from packaging.version import Version
 
-from pep_variants.catalog.model import CatalogProject, PublishedFile
-from pep_variants.catalog.redirect import redirect_metadata, redirect_wheel
 from pep_variants.errors import redacted, without_userinfo
 from pep_variants.formats.writer import write_metadata
 from pep_variants.model.filename import read_version
+from variants_catalog.model import CatalogProject, PublishedFile
+from variants_catalog.redirect import redirect_metadata, redirect_wheel
 
 from .errors import PackageIndexError
 from .http.session import Session

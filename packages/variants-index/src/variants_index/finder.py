@@ -26,8 +26,8 @@ from .pages import JSON, Page, PageFile
 from .prefetch import Prefetcher
 
 if TYPE_CHECKING:
-    from pep_variants.catalog.model import CatalogProject
-    from pep_variants.catalog.store import Catalog
+    from variants_catalog.model import CatalogProject
+    from variants_catalog.store import Catalog
 
     from .catalog_files import CatalogFile  # imported with a catalogue only: it takes a while
 

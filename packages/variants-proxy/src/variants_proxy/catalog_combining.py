@@ -8,10 +8,10 @@ from typing import TypeAlias
 
 from packaging.version import Version
 
-from pep_variants.catalog.model import CatalogProject, PublishedFile
 from pep_variants.model.filename import parse_metadata_filename
 from pep_variants.model.label import NULL_LABEL, split_label
 from pep_variants.model.metadata import Metadata
+from variants_catalog.model import CatalogProject, PublishedFile
 from variants_index.pages import Page, PageFile
 
 from .catalog_files import listed_as

@@ -15,10 +15,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from pep_variants.catalog.model import CatalogProject, PublishedFile
-from pep_variants.catalog.redirect import redirect_metadata, redirect_wheel, with_requirements
 from pep_variants.formats.writer import write_metadata
 from pep_variants.model.metadata import Metadata
+from variants_catalog.model import CatalogProject, PublishedFile
+from variants_catalog.redirect import redirect_metadata, redirect_wheel, with_requirements
 from variants_index.pages import PageFile
 
 from .settings import Upstream

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from pep_variants.catalog.model import CatalogProject
 from pep_variants.choose.preferences import NON_VARIANT_LABEL
 from pep_variants.errors import CatalogError, redacted
+from variants_catalog.model import CatalogProject
 from variants_index.pages import Page
 
 from .catalog_combining import Source, Sources, combined, has_files

@@ -6,12 +6,12 @@ import hashlib
 import logging
 import time
 
-from pep_variants.catalog.model import CatalogProject
-from pep_variants.catalog.opening import preferred_catalog
-from pep_variants.catalog.store import Catalog
 from pep_variants.choose.preferences import DEFAULT_CATALOG, Preferences, is_catalog_path
 from pep_variants.errors import CatalogError, redacted
 from pep_variants.limits import CATALOG_BYTES
+from variants_catalog.model import CatalogProject
+from variants_catalog.opening import preferred_catalog
+from variants_catalog.store import Catalog
 
 from .errors import UpstreamError
 from .settings import Settings, Upstream

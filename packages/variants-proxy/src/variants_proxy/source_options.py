@@ -115,8 +115,8 @@ def checked_catalog(preferences: Preferences, base: Path) -> str | None:
     Raises:
         CatalogError: it cannot be read.
     """
-    from pep_variants.catalog.opening import preferred_catalog
     from pep_variants.choose.preferences import DEFAULT_CATALOG, is_catalog_path
+    from variants_catalog.opening import preferred_catalog
 
     name = preferences.catalog
     if name is None or not preferences.use_variants:

@@ -21,7 +21,7 @@ from pep_variants.errors import InvalidWheel, VariantError, redacted
 from pep_variants.urls import is_local, local_path
 from pep_variants.wheelfile.core_metadata import METADATA_FILE
 from pep_variants.wheelfile.rewriting import with_metadata
-from pep_variants.wheelfile.wheel import open_wheel
+from pep_variants.wheelfile.wheel import VARIANT_FILE, open_wheel
 from pep_variants.wheelfile.zip_rewriting import Piece, Rewrite
 from variants_index.cache.store import Store
 from variants_index.errors import BadResponse
@@ -116,7 +116,9 @@ def rewritten_transfer(
             raise UnusableFile(
                 f"{source}: its METADATA differs from the core metadata that the index lists"
             )
-        rewrite = with_metadata(contents, stream, reduced, added_document(file))
+        document = added_document(file)
+        added = {} if document is None else {VARIANT_FILE: document}
+        rewrite = with_metadata(contents, stream, reduced, added)
     return Transfer(file, rewrite, name)
 
 

@@ -30,7 +30,7 @@ from .resolver import IndexResolver
 from .resolver_requirements import SpecifierRequirement
 
 if TYPE_CHECKING:
-    from pep_variants.catalog.model import CatalogProject
+    from variants_catalog.model import CatalogProject
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ def explain(
 
 
 def _lack(resolver: IndexResolver, name: str, version: Version) -> str:
-    from pep_variants.catalog.elsewhere import no_variants  # takes a while
+    from variants_catalog.elsewhere import no_variants  # takes a while
 
     project = resolver.finder.project(name)
     with_variants = [

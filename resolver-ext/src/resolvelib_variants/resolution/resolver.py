@@ -42,7 +42,7 @@ from .result import Package, Resolution
 from .variant_providers import APART, AllVariantsProvider, PrefetchingProvider
 
 if TYPE_CHECKING:
-    from pep_variants.catalog.store import Catalog
+    from variants_catalog.store import Catalog
 
 MAX_ROUNDS = 200_000
 """More than any real resolution takes; one that goes on that long would go on for days."""
@@ -305,7 +305,7 @@ class IndexResolver:
 def _catalog(session: Session, preferences: Preferences) -> Catalog | None:
     if preferences.catalog is None:
         return None
-    from pep_variants.catalog.opening import preferred_catalog  # takes a while
+    from variants_catalog.opening import preferred_catalog  # takes a while
 
     for url in preferences.catalog_mirrors.values():
         session.add_index(url)

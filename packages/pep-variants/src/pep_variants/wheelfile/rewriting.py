@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import IO, TYPE_CHECKING
 
 from ..errors import InvalidWheel
@@ -27,10 +28,11 @@ from .zip_directory import Directory, read_directory, with_local_headers
 from .zip_rewriting import Rewrite, Rewriter, replace_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
 _NO_EDITS = Edits()
+_NOTHING: Mapping[str, bytes] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ class SourceWheel:
         record, variant = self._path(RECORD_FILE), self._path(VARIANT_FILE)
         left_out = {variant, *map(self._path, SIGNATURE_FILES)}
         contents = self._edited(edits)
-        renamed = self._renaming(edits)
+        renamed = _renaming(self.contents.dist_info, edits)
         rows = with_paths(without_files(self.rows, left_out), renamed, contents)
         if variant_json is not None:
             rows = with_file(rows, renamed(variant), variant_json, before=renamed(record))
@@ -109,21 +111,6 @@ class SourceWheel:
             raise InvalidWheel(f"{source}: has no {path}")
         edited = edits.edited(data, source)
         return {path: edited} if edited != data else {}
-
-    def _renaming(self, edits: Edits) -> Callable[[str], str]:
-        """Return the mapping of old paths to new ones: two folders carry name and version."""
-        old = self.contents.dist_info.removesuffix(DIST_INFO_SUFFIX)
-        name, _, version = old.partition("-")
-        new = "-".join(edits.renamed(name, version))
-        if new == old:
-            return lambda path: path
-        folders = {f"{old}{suffix}": f"{new}{suffix}" for suffix in (DIST_INFO_SUFFIX, ".data")}
-
-        def renamed(path: str) -> str:
-            folder, slash, rest = path.partition("/")
-            return f"{folders.get(folder, folder)}{slash}{rest}"
-
-        return renamed
 
     @cached_property
     def _names(self) -> frozenset[str]:
@@ -169,7 +156,8 @@ def with_metadata(
     contents: WheelContents,
     stream: IO[bytes],
     metadata: bytes,
-    variant_json: bytes | None = None,
+    added: Mapping[str, bytes] = _NOTHING,
+    edits: Edits = _NO_EDITS,
 ) -> Rewrite:
     """Return the wheel with other METADATA, and a RECORD that lists it, in place.
 
@@ -179,16 +167,36 @@ def with_metadata(
         contents: the wheel, opened from *stream*.
         stream: its bytes; only parts are read.
         metadata: the new METADATA.
-        variant_json: of a wheel that has none, to be added.
+        added: contents of files to add to the dist-info folder, by name.
+        edits: that *metadata* is made with; with another name or version, the dist-info and data
+            folders are renamed.
 
     Raises:
-        InvalidWheel: the wheel has no valid RECORD, or its archive is damaged.
+        InvalidWheel: the wheel has no valid RECORD, one of the files already, or its archive is
+            damaged.
     """
     folder = contents.dist_info
     path, record = f"{folder}/{METADATA_FILE}", f"{folder}/{RECORD_FILE}"
-    rows = with_contents(read_rows(contents), path, metadata)
-    added = {} if variant_json is None else {f"{folder}/{VARIANT_FILE}": variant_json}
-    for name, data in added.items():
-        rows = with_file(rows, name, data, before=record)
+    renamed = _renaming(folder, edits)
+    rows = with_paths(with_contents(read_rows(contents), path, metadata), renamed, {})
+    new = {f"{folder}/{name}": data for name, data in added.items()}
+    for name, data in new.items():
+        rows = with_file(rows, renamed(name), data, before=renamed(record))
     files = {path: metadata, record: write_record(rows)}
-    return replace_files(stream, files, contents.source, added)
+    return replace_files(stream, files, contents.source, new, renamed)
+
+
+def _renaming(dist_info: str, edits: Edits) -> Callable[[str], str]:
+    """Return the mapping of old paths to new ones: two folders carry name and version."""
+    old = dist_info.removesuffix(DIST_INFO_SUFFIX)
+    name, _, version = old.partition("-")
+    new = "-".join(edits.renamed(name, version))
+    if new == old:
+        return str
+    folders = {f"{old}{suffix}": f"{new}{suffix}" for suffix in (DIST_INFO_SUFFIX, ".data")}
+
+    def renamed(path: str) -> str:
+        folder, slash, rest = path.partition("/")
+        return f"{folders.get(folder, folder)}{slash}{rest}"
+
+    return renamed

@@ -8,13 +8,13 @@ where new entries are compressed, on the zlib in use.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import IO
 
 from ..errors import InvalidWheel, shortened
-from .zip_directory import Directory, Entry, read_directory
+from .zip_directory import Directory, Entry, read_directory, with_local_headers
 from .zip_records import (
     CENTRAL_SIGNATURE,
     FULL_32,
@@ -201,11 +201,13 @@ def replace_files(
     contents: Mapping[str, bytes],
     source: str,
     added: Mapping[str, bytes] = MappingProxyType({}),
+    renamed: Callable[[str], str] = str,
 ) -> Rewrite:
     """Return the archive with other *contents* of some files, not compressed.
 
-    Only the central directory is read. Everything between the replaced entries stays in place, so
-    that the result can be made while the original passes, from its start to its end.
+    Only the central directory is read, and the local headers of entries with another name.
+    Everything between the replaced entries stays in place, so that the result can be made while
+    the original passes, from its start to its end.
 
     Args:
         archive: seekable.
@@ -213,6 +215,7 @@ def replace_files(
         source: path or URL for messages, without credentials.
         added: contents of files that the archive does not have, by path. They follow the last
             entry, with the attributes of the last one of *contents*.
+        renamed: returns the new path for an old one, *added* included; the same for most.
 
     Raises:
         InvalidWheel: the archive is damaged, see `read_directory`, lacks one of the paths, or has
@@ -223,6 +226,7 @@ def replace_files(
         raise InvalidWheel(f"{source}: has no {', '.join(sorted(missing))}")
     if present := added.keys() & {entry.name for entry in directory.entries}:
         raise InvalidWheel(f"{source}: has {', '.join(sorted(present))} already")
+    moved = _moved_entries(directory, archive, source, renamed)
     rewriter = Rewriter(directory)
     replaced: set[str] = set()
     in_order = sorted(directory.entries, key=lambda entry: entry.offset)
@@ -230,14 +234,29 @@ def replace_files(
     for entry in in_order:
         data = contents.get(entry.name)
         if data is None:
-            rewriter.keep(entry)
+            rewriter.keep(moved.get(entry.name, entry), renamed(entry.name))
             continue
         if entry.name in replaced:
             raise InvalidWheel(f"{source}: {shortened(entry.name)} is in the archive twice")
         replaced.add(entry.name)
-        rewriter.add(entry.name, data, like=entry, compress=False)
+        rewriter.add(renamed(entry.name), data, like=entry, compress=False)
     like = next((entry for entry in reversed(in_order) if entry.name in replaced), None)
     for name, data in added.items():
         if like is not None:
-            rewriter.add(name, data, like=like, compress=False)
+            rewriter.add(renamed(name), data, like=like, compress=False)
     return rewriter.finish()
+
+
+def _moved_entries(
+    directory: Directory, archive: IO[bytes], source: str, renamed: Callable[[str], str]
+) -> dict[str, Entry]:
+    """Return the entries that get another name, with their local headers, by the present one."""
+    moved = tuple(entry for entry in directory.entries if renamed(entry.name) != entry.name)
+    if not moved:
+        return {}
+    names = {entry.name for entry in directory.entries}
+    for entry in moved:
+        if renamed(entry.name) in names:
+            raise InvalidWheel(f"{source}: has {shortened(renamed(entry.name))} already")
+    read = with_local_headers(replace(directory, entries=moved), archive, source)
+    return {entry.name: entry for entry in read.entries}

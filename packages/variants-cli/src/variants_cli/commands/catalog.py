@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 
 import click
 
-from pep_variants.catalog.opening import preferred_catalog
-from pep_variants.catalog.store import open_catalog, write_catalog
 from pep_variants.choose.preferences import DEFAULT_CATALOG, is_catalog_path
 from pep_variants.errors import redacted
 from pep_variants.formats import toml
 from pep_variants.settings.loader import load_preferences
+from variants_catalog.opening import preferred_catalog
+from variants_catalog.store import open_catalog, write_catalog
 
 from ..console import counted, print_json, print_table, warn
 from ..user_settings import set_user_setting
@@ -24,8 +24,8 @@ from .arguments import json_option, option_values, preference_options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pep_variants.catalog.model import CatalogProject, CatalogVariant
-    from pep_variants.catalog.store import Catalog
+    from variants_catalog.model import CatalogProject, CatalogVariant
+    from variants_catalog.store import Catalog
     from variants_index.catalog_checks import CatalogFinding
 
 _OPTIONS = ("variant-catalog", "variant-catalog-mirror")

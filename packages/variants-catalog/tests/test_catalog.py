@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import sys
 import zipfile
 
 import pytest
@@ -13,11 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import Version
 
-from pep_variants.catalog.model import CatalogProject
-from pep_variants.catalog.opening import preferred_catalog
-from pep_variants.catalog.reader import read_entry
-from pep_variants.catalog.redirect import redirect_metadata, redirect_wheel, with_requirements
-from pep_variants.catalog.store import DirectoryCatalog, open_catalog, read_catalog, write_catalog
 from pep_variants.choose.preferences import Preferences
 from pep_variants.choose.selection import File, select
 from pep_variants.detect.detector import Detector
@@ -28,6 +22,11 @@ from pep_variants.formats.writer import write_metadata
 from pep_variants.model.filename import parse_filename
 from pep_variants.model.platform import Platform, Support
 from pep_variants.wheelfile.wheel import open_wheel
+from variants_catalog.model import CatalogProject
+from variants_catalog.opening import preferred_catalog
+from variants_catalog.reader import read_entry
+from variants_catalog.redirect import redirect_metadata, redirect_wheel, with_requirements
+from variants_catalog.store import DirectoryCatalog, open_catalog, read_catalog, write_catalog
 
 TORCH = """
 catalog-version = "1"
@@ -307,7 +306,20 @@ def test_a_choice(platform, expected):
         (INDEX + 'links = "https://e.org"\n', "variant 1", "index and links"),
         (VARIANT + 'index = "file:///etc"\n', "variant 1.index", "'file:///etc'"),
         (INDEX + 'local = "CU"\n', "variant 1.local", "'CU'"),
-        (INDEX + 'local = "{x}{x}"\n', "variant 1.local", "placeholder twice"),
+        (INDEX + 'local = "{x}a{x}"\n', "variant 1.local", "placeholder twice"),
+        (INDEX + 'local = "{x}{y}"\n', "variant 1.local", "a letter has to separate"),
+        (INDEX + 'local = "a{x}.1.{y}"\n', "variant 1.local", "a letter has to separate"),
+        (INDEX + 'platforms = ["linux"]\n', "variant 1.platforms", "'linux' is not a platform tag"),
+        (
+            INDEX.replace("documentation", 'placeholder = "new"\ndocumentation'),
+            "project.placeholder",
+            "'new' is not a version specifier",
+        ),
+        (
+            INDEX.replace("documentation", 'checked = "today"\ndocumentation'),
+            "project.checked",
+            "'today' is not a day",
+        ),
         (
             VARIANT + 'requires = ["b=={version}"]\nlocal = "x"\n',
             "variant 1.local",
@@ -330,7 +342,7 @@ def test_a_choice(platform, expected):
         (
             VARIANT + 'requires = ["{name}=={version}"]\n',
             "variant 1.requires",
-            "redirect to itself",
+            "is the project itself",
         ),
         (INDEX.replace("70_real", "7 0"), "variant 1.properties", "'7 0'"),
         (INDEX.replace("70_real", "{x}"), "variant 1.properties", "{x}"),
@@ -454,7 +466,10 @@ class TestPreferred:
         assert found.names() == []
         assert found.project("torch") is None
 
-    def test_the_shipped_one_is_missing(self, monkeypatch):
-        monkeypatch.setitem(sys.modules, "variants_catalog", None)
-        with pytest.raises(CatalogError, match="pip install variants-catalog"):
-            preferred_catalog(Preferences(catalog="default"), bytes)
+    def test_the_shipped_one(self):
+        preferences = Preferences(catalog="default")
+        assert "torch" in preferred_catalog(preferences, bytes).names()
+        assert preferred_catalog(preferences, bytes).project("torch").name == "torch"
+        assert preferred_catalog(preferences, bytes).project("six") is None
+        other = read_catalog(TORCH.encode(), "x")
+        assert preferred_catalog(preferences, bytes, other).project("torch").source == "x"

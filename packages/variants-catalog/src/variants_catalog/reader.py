@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import InvalidName, canonicalize_name
 
-from ..errors import CatalogError, InvalidProperty, shortened
-from ..formats.properties import PropertyTree
-from ..limits import (
+from pep_variants.errors import CatalogError, InvalidProperty, shortened
+from pep_variants.formats.properties import PropertyTree
+from pep_variants.limits import (
     CATALOG_ENTRY_BYTES,
     CATALOG_VARIANTS,
     REQUIREMENT_LENGTH,
     URL_CHARACTERS,
     VALUES,
 )
-from ..model.label import LABEL, NULL_LABEL
-from ..model.property import ABI_DEPENDENCY, NAME, Property
+from pep_variants.model.label import LABEL, NULL_LABEL
+from pep_variants.model.property import ABI_DEPENDENCY, NAME, Property
+
 from .model import PLACEHOLDER, CatalogProject, CatalogVariant, filled, target
 
 FORMAT_VERSION = "1"
 _SAMPLE = "1.0"
 """Stands for the value of any placeholder when a template is checked."""
 _LOCAL = re.compile(r"[a-z0-9]+(\.[a-z0-9]+)*|")
+_PLATFORM = re.compile(r"[a-z0-9]+(_[a-z0-9]+)+")
+_BETWEEN = re.compile(r"\}([^{}]*)\{")
 _KINDS = ("index", "links", "requires")
 
 
@@ -79,6 +83,8 @@ class _Reader(PropertyTree):
                 "variants-index",
                 "default-priorities",
                 "static-properties",
+                "placeholder",
+                "checked",
             ),
         )
         name = self._name(self._text(table, "name", "project"), "project.name")
@@ -118,13 +124,15 @@ class _Reader(PropertyTree):
             self.features(priorities.get("feature", {}), f"{path}.feature", NAME),
             self.properties(priorities.get("property", {}), f"{path}.property"),
             static,
+            self._versions(table, "placeholder", "project") if "placeholder" in table else None,
+            self._day(table),
             self._source,
         )
 
     def _variant(
         self, table: Mapping[str, Any], path: str, name: str, namespaces: tuple[str, ...]
     ) -> CatalogVariant:
-        keys = ("label", *_KINDS, "local", "versions", "properties")
+        keys = ("label", *_KINDS, "local", "versions", "properties", "platforms")
         self.check_keys(table, path, keys)
         label = self._text(table, "label", path)
         kinds = [kind for kind in _KINDS if kind in table]
@@ -138,9 +146,10 @@ class _Reader(PropertyTree):
             self._place(table, "index", path),
             self._place(table, "links", path),
             local,
-            self._versions(table, path),
+            self._versions(table, "versions", path),
             self._requirements(table, path, name),
             self._properties(table, path, label, namespaces),
+            self._platforms(table, path),
         )
         self._check_placeholders(found, path)
         return found
@@ -153,20 +162,40 @@ class _Reader(PropertyTree):
         items = self.string_list([value] if isinstance(value, str) else value, path)
         self.check_count(items, path, VALUES, "entries")
         for item in items:
+            if any(not re.search("[a-z]", each) for each in _BETWEEN.findall(item)):
+                problem = f"{shortened(item)}: a letter has to separate two placeholders"
+                raise self.error(path, problem)  # else it is not certain where a value ends
             if not _LOCAL.fullmatch(PLACEHOLDER.sub("1", item)):
                 raise self.error(
                     path, f"{shortened(item)} is not a normalized local version (PEP 440)"
                 )
         return items
 
-    def _versions(self, table: Mapping[str, Any], path: str) -> SpecifierSet:
-        text = self.string(table, "versions", path) or ""
-        self.check_length(text, f"{path}.versions", REQUIREMENT_LENGTH)
+    def _versions(self, table: Mapping[str, Any], key: str, path: str) -> SpecifierSet:
+        text = self.string(table, key, path) or ""
+        self.check_length(text, f"{path}.{key}", REQUIREMENT_LENGTH)
         try:
             return SpecifierSet(text)
         except (InvalidSpecifier, ValueError):
             problem = f"{shortened(text)} is not a version specifier, such as '>=2.7,<2.9'"
-            raise self.error(f"{path}.versions", problem) from None
+            raise self.error(f"{path}.{key}", problem) from None
+
+    def _platforms(self, table: Mapping[str, Any], path: str) -> tuple[str, ...]:
+        found = self.strings(table, "platforms", path)
+        self.check_count(found, f"{path}.platforms", VALUES, "platforms")
+        for tag in found:
+            if not _PLATFORM.fullmatch(tag):
+                problem = f"{shortened(tag)} is not a platform tag, such as 'manylinux_2_28_x86_64'"
+                raise self.error(f"{path}.platforms", problem)
+        return found
+
+    def _day(self, table: Mapping[str, Any]) -> str:
+        value = table.get("checked", "")
+        try:
+            return str(value and date.fromisoformat(str(value)))
+        except ValueError:
+            problem = f"{shortened(value)} is not a day, such as 2026-11-25"
+            raise self.error("project.checked", problem) from None
 
     def _requirements(self, table: Mapping[str, Any], path: str, name: str) -> tuple[str, ...]:
         path = f"{path}.requires"
@@ -194,7 +223,7 @@ class _Reader(PropertyTree):
                     path, f"{shortened(text)} does not pin one version: write NAME=={{version}}"
                 )
             if canonicalize_name(requirement.name) == name and not requirement.extras:
-                raise self.error(path, f"{shortened(text)} is a redirect to itself: name an extra")
+                raise self.error(path, f"{shortened(text)} is the project itself: name an extra")
             found.append(template)
         return tuple(found)
 

@@ -7,23 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 
-from ..choose.preferences import (
+from pep_variants.choose.preferences import (
     DEFAULT_CATALOG,
     NON_VARIANT_LABEL,
     Preferences,
     is_catalog_path,
 )
-from ..errors import CatalogError
+
 from .model import CatalogProject
-from .store import Catalog, open_catalog, read_catalog
-
-SHIPPED = "variants-catalog"
-"""The distribution with the catalogue that is called `DEFAULT_CATALOG`."""
-
-_MODULE = "variants_catalog"
+from .store import Catalog, ShippedCatalog, open_catalog, read_catalog
 
 
 @dataclass(frozen=True)
@@ -61,31 +55,28 @@ class PreferredCatalog:
         return self.preferences.forced.get(name) == NON_VARIANT_LABEL
 
 
-def preferred_catalog(preferences: Preferences, fetch: Callable[[str], bytes]) -> Catalog | None:
+def preferred_catalog(
+    preferences: Preferences,
+    fetch: Callable[[str], bytes],
+    shipped: Catalog | None = None,
+) -> Catalog | None:
     """Return the catalogue that *preferences* name, None for none.
 
     Args:
         preferences: of the user.
         fetch: returns what is at a URL, at most `CATALOG_BYTES`; its errors pass.
+        shipped: the catalogue that is called `DEFAULT_CATALOG`; None for that of this package.
 
     Raises:
-        CatalogError: it cannot be read, or is of a distribution that is not installed.
+        CatalogError: it cannot be read.
     """
     name = preferences.catalog
     if name is None or not preferences.use_variants:
         return None
     if name == DEFAULT_CATALOG:
-        catalog = open_catalog(_shipped())
+        catalog = shipped or ShippedCatalog()
     elif is_catalog_path(name):
         catalog = open_catalog(Path(name).expanduser())
     else:
         catalog = read_catalog(fetch(name), name)
     return PreferredCatalog(catalog, preferences)
-
-
-def _shipped() -> Path:
-    try:
-        return Path(import_module(_MODULE).projects())
-    except ImportError:
-        problem = f"is not installed: run 'pip install {SHIPPED}', or name a file or URL"
-        raise CatalogError(SHIPPED, "", problem) from None

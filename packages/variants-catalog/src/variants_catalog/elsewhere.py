@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..choose.preferences import DEFAULT_CATALOG, Preferences
-from ..errors import VariantError
-from ..model.variant_indexes import indexes_with
+from pep_variants.choose.preferences import DEFAULT_CATALOG, Preferences
+from pep_variants.errors import VariantError
+from pep_variants.model.variant_indexes import indexes_with
+
 from .opening import preferred_catalog
 
 _MAX_PLACES = 3

@@ -12,14 +12,15 @@ from collections.abc import Sequence
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from ..choose.markers import require_extras
-from ..errors import CatalogError, InvalidMarker
-from ..formats.writer import write_metadata
-from ..model.filename import parse_filename
-from ..model.label import VARIANT_FILE
-from ..wheelfile.core_metadata import METADATA_FILE, iter_fields
-from ..wheelfile.metadata_edits import Edits
-from ..wheelfile.record import RECORD_FILE, record_line
+from pep_variants.choose.markers import require_extras
+from pep_variants.errors import CatalogError, InvalidMarker
+from pep_variants.formats.writer import write_metadata
+from pep_variants.model.filename import parse_filename
+from pep_variants.model.label import VARIANT_FILE
+from pep_variants.wheelfile.core_metadata import METADATA_FILE, iter_fields
+from pep_variants.wheelfile.metadata_edits import Edits
+from pep_variants.wheelfile.record import RECORD_FILE, record_line
+
 from .model import CatalogProject, PublishedFile
 
 _TIME = (1980, 1, 1, 0, 0, 0)

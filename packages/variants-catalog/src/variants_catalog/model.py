@@ -9,7 +9,7 @@ published file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
@@ -17,15 +17,16 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from ..limits import FILENAME_CHARACTERS
-from ..model.filename import read_version
-from ..model.generation import V0_2_0
-from ..model.label import NULL_LABEL, split_label
-from ..model.metadata import Metadata, ProviderInfo
-from ..model.property import Features, Properties, Property
+from pep_variants.limits import FILENAME_CHARACTERS
+from pep_variants.model.filename import read_version
+from pep_variants.model.generation import V0_2_0
+from pep_variants.model.label import NULL_LABEL, split_label
+from pep_variants.model.metadata import Metadata, ProviderInfo
+from pep_variants.model.property import Features, Properties, Property
 
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _NUMBER = r"[0-9]+(?:\.[0-9]+)*"
+_SYSTEM = re.compile(r"^(?:(?:many|musl)?linux[0-9]*(?:_[0-9]+_[0-9]+)?|(macosx)_[0-9]+_[0-9]+)_")
 _PARTS = 5
 """Parts of a wheel's filename without build tag and label."""
 
@@ -36,13 +37,15 @@ class PublishedFile:
 
     Attributes:
         filename: its labelled name.
-        published: filename of the wheel that is fetched: the publisher's own, or for a
-            redirect the labelled name.
+        published: filename of the wheel that is fetched, the publisher's own.
         version: public version.
         label: variant label.
         properties: of the label; empty for the null variant.
-        requires: dependencies that the catalogue adds to those of the wheel.
+        requires: requirements that the catalogue adds to those of the wheel; one that names the
+            wheel's own project stands for the dependencies of its extras.
         redirect: whether the wheel is made from the entry, see `redirect`.
+        origin: normalized name that the publisher gave the wheel, if it is not the project's; it
+            is installed under the project's name, see `rewriting`.
     """
 
     filename: str
@@ -52,6 +55,12 @@ class PublishedFile:
     properties: Properties
     requires: tuple[str, ...] = ()
     redirect: bool = False
+    origin: str = ""
+
+    @property
+    def is_rewritten(self) -> bool:
+        """Whether the wheel that is installed differs from the publisher's."""
+        return bool(self.requires or self.origin)
 
 
 @dataclass(frozen=True)
@@ -69,6 +78,8 @@ class CatalogVariant:
         requires: templates of the requirements that stand for the variant, ``{version}`` for the
             version.
         properties: templates of properties.
+        platforms: platform tags of the machines that it is for, empty for all. A file for any
+            platform counts as one for these.
     """
 
     label: str
@@ -78,6 +89,7 @@ class CatalogVariant:
     versions: SpecifierSet = field(default_factory=SpecifierSet)
     requires: tuple[str, ...] = ()
     properties: tuple[str, ...] = ()
+    platforms: tuple[str, ...] = ()
 
     @property
     def place(self) -> str | None:
@@ -131,6 +143,9 @@ class CatalogProject:
         feature_priorities: ``default-priorities.feature``.
         property_priorities: ``default-priorities.property``.
         static: values of namespaces that need no detection, most important first.
+        placeholder: versions of the project's own name that are no releases of it, None without:
+            where an index has no others, the versions of its `targets` are the project's.
+        checked: day on which a person last compared the entry with its sources, ISO 8601.
         source: file or URL that the entry is from, for messages.
     """
 
@@ -144,6 +159,8 @@ class CatalogProject:
     feature_priorities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     property_priorities: Mapping[str, Features] = field(default_factory=dict)
     static: Mapping[str, Features] = field(default_factory=dict)
+    placeholder: SpecifierSet | None = None
+    checked: str = ""
     source: str = field(default="", compare=False)
 
     @property
@@ -158,7 +175,7 @@ class CatalogProject:
 
     @cached_property
     def targets(self) -> tuple[str, ...]:
-        """Normalized names of the other projects whose versions stand for this one's."""
+        """Normalized names of the other projects that have builds of this one."""
         names = (target(item) for item in self.variants if item.requires)
         return tuple(dict.fromkeys(name for name in names if name != self.name))
 
@@ -176,6 +193,26 @@ class CatalogProject:
             return target(variant) == self.name
         return variant.place is None and variant.label != NULL_LABEL
 
+    def may_take(self, own: Mapping[Version, int], version: Version, position: int) -> bool:
+        """Return whether a build of one of the `targets` stands for the project's *version*.
+
+        An index says which versions of a project there are: another name never adds one, and the
+        build is not taken from an index that comes after it.
+
+        Args:
+            own: public versions of the project on the user's indexes, each with the position of
+                the last index that has it, in the order in which a client asks.
+            version: public version of the build.
+            position: of the index that has the build.
+        """
+        if version in own:
+            return position <= own[version]
+        if self.placeholder is None:
+            return False
+        return position <= min(own.values(), default=position) and all(
+            self.placeholder.contains(each, prereleases=True) for each in own
+        )
+
     def files(self, place: str, filename: str) -> Iterator[PublishedFile]:
         """Yield what the wheel *filename* of one of the `places` is; nothing if no variant."""
         named = _named(filename)
@@ -185,7 +222,7 @@ class CatalogProject:
             if item.place == place and item.admits(named[1]):
                 values = item.placeholders(named[1])
                 if values is not None:
-                    yield self._file(item, filename, named[1], values)
+                    yield from self._file(item, filename, named[1], values)
                     return
 
     def own_files(self, filename: str) -> Iterator[PublishedFile]:
@@ -197,19 +234,24 @@ class CatalogProject:
             if self.is_own(item) and item.admits(named[1]):
                 values = item.placeholders(named[1])
                 if values is not None:
-                    yield self._file(item, filename, named[1], values)
+                    yield from self._file(item, filename, named[1], values)
 
     def redirects(self, filename: str) -> Iterator[PublishedFile]:
         """Yield what stands for the wheel *filename* of one of the `targets`."""
+        for found in self.renamed_files(filename):
+            yield replace(found, published=found.filename, redirect=True, origin="")
+
+    def renamed_files(self, filename: str) -> Iterator[PublishedFile]:
+        """Yield what the non-variant wheel *filename* of one of the `targets` is."""
         named = _named(filename)
         if named is None:
             return
         for item in self.variants:
             if item.requires and target(item) == named[0] != self.name and item.admits(named[1]):
-                tail = filename.split("-", 2)[2]
-                own = f"{self.name.replace('-', '_')}-{named[1].public}-{tail}"
-                found = self._file(item, own, named[1], {})
-                yield replace(found, published=found.filename, redirect=True)
+                tail = filename.split("-", 1)[1]
+                own = f"{self.name.replace('-', '_')}-{tail}"
+                for found in self._file(item, own, named[1], {}):
+                    yield replace(found, published=filename, origin=named[0])
 
     def metadata(self, files: Iterable[PublishedFile]) -> Metadata:
         """Return the variant metadata of a version that has *files*."""
@@ -246,13 +288,20 @@ class CatalogProject:
 
     def _file(
         self, item: CatalogVariant, filename: str, version: Version, values: Mapping[str, str]
-    ) -> PublishedFile:
+    ) -> Iterator[PublishedFile]:
+        """Yield what *filename* is as a file of *item*; nothing for other platforms than its."""
         label = filled(item.label, values)
-        name, version_text, tail = filename.split("-", 2)
+        name, version_text, tail = filename.removesuffix(".whl").split("-", 2)
+        if item.platforms:
+            start, _, tags = tail.rpartition("-")
+            kept = _platforms(tags, item.platforms)
+            if not kept:
+                return
+            tail = f"{start}-{kept}"
         public = version_text.partition("+")[0]
         known = {"version": str(version)}
-        return PublishedFile(
-            f"{name}-{public}-{tail[:-4]}-{label}.whl",
+        yield PublishedFile(
+            f"{name}-{public}-{tail}-{label}.whl",
             filename,
             _public(version),
             label,
@@ -290,6 +339,19 @@ def _named(filename: str) -> tuple[str, Version] | None:
         return None
     version = read_version(parts[1].replace("_", "-"))
     return None if version is None else (canonicalize_name(parts[0]), version)
+
+
+def _platforms(tags: str, wanted: Sequence[str]) -> str:
+    """Return those of the platform *tags* of a filename that are of the *wanted* platforms."""
+    if tags == "any":
+        return ".".join(wanted)
+    kinds = set(map(_kind, wanted))
+    return ".".join(tag for tag in tags.split(".") if _kind(tag) in kinds)
+
+
+def _kind(tag: str) -> str:
+    """Return system and architecture of a platform tag, without the version of the system."""
+    return _SYSTEM.sub(lambda match: f"{match[1] or 'linux'}_", tag)
 
 
 def _pattern(template: str) -> re.Pattern[str]:

@@ -6,14 +6,16 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path
 from typing import Any, Protocol
 
 from packaging.utils import canonicalize_name
 
-from ..errors import CatalogError, shortened
-from ..files import read_regular
-from ..limits import CATALOG_BYTES, CATALOG_ENTRY_BYTES, CATALOG_PROJECTS, json_values
+from pep_variants.errors import CatalogError, shortened
+from pep_variants.files import read_regular
+from pep_variants.limits import CATALOG_BYTES, CATALOG_ENTRY_BYTES, CATALOG_PROJECTS, json_values
+
 from .model import CatalogProject
 from .reader import FORMAT_VERSION, entry_from_tree, read_entry
 
@@ -71,6 +73,27 @@ class DirectoryCatalog:
             return os.listdir(self.path)  # noqa: PTH208 - names, of which most are not needed
         except OSError as error:
             raise CatalogError(str(self.path), "", f"cannot be read: {error.strerror}") from None
+
+
+class ShippedCatalog:
+    """The entries in this package, which may lie in a zip file, as those of a pip may."""
+
+    def __init__(self) -> None:
+        self._folder = resources.files(__package__) / "projects"
+
+    def names(self) -> Iterable[str]:
+        """Return the normalized names of the projects, ascending."""
+        names = (item.name for item in self._folder.iterdir())
+        return sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
+
+    def project(self, name: str) -> CatalogProject | None:
+        """Return the entry of the project *name* (normalized), None without one."""
+        filename = f"{name}{_SUFFIX}"
+        try:
+            data = (self._folder / filename).read_bytes()
+        except (FileNotFoundError, KeyError):  # KeyError: not in the zip file
+            return None
+        return read_entry(data, f"variants-catalog: {filename}")
 
 
 @dataclass(frozen=True)

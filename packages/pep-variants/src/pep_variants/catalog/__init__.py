@@ -1,1 +1,0 @@
-"""The catalogue: builds that exist under other URLs or names, described as variants."""

@@ -1,0 +1,287 @@
+"""The places that an entry names: what to ask, what the answers mean, and what is in them.
+
+A state machine without I/O: a client fetches the `PlaceReader.pages` and what the user's indexes
+have of the project and its `CatalogProject.targets`, in any order and with any HTTP client, and
+hands in what it got. Files are opaque here but for their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+from urllib.parse import urlsplit
+
+from packaging.utils import InvalidSdistFilename, parse_sdist_filename
+from packaging.version import Version
+
+from pep_variants.errors import without_userinfo
+from pep_variants.model.filename import parse_metadata_filename, read_version
+from pep_variants.model.label import NULL_LABEL, split_label
+
+from .model import CatalogProject, PublishedFile
+
+F = TypeVar("F")
+
+_EMPTY = "lists no wheels"
+
+
+@dataclass(frozen=True)
+class Listed(Generic[F]):
+    """A file on a page.
+
+    Attributes:
+        filename: as the page has it.
+        file: what the client knows it by.
+        sha256: hexadecimal, None if the page has none.
+        position: of the user's index that lists it, in the order in which the client asks them.
+    """
+
+    filename: str
+    file: F
+    sha256: str | None = None
+    position: int = 0
+
+
+@dataclass(frozen=True)
+class PlacePage:
+    """A page that an entry names.
+
+    Attributes:
+        url: of the page.
+        place: see `CatalogProject.places`; empty for the page of an index of variants.
+        is_links: whether it is a find-links page, which lists several projects.
+    """
+
+    url: str
+    place: str = ""
+    is_links: bool = False
+
+
+@dataclass(frozen=True)
+class Found(Generic[F]):
+    """A file that an entry adds to those of its project.
+
+    Attributes:
+        listed: the file.
+        published: what it is; None for a file of an index of variants.
+        url: of the page that lists it; empty for one of the user's indexes.
+    """
+
+    listed: Listed[F]
+    published: PublishedFile | None
+    url: str = ""
+
+
+@dataclass(frozen=True)
+class Unavailable:
+    """Builds that cannot be had for now.
+
+    Attributes:
+        project: normalized name.
+        host: scheme and host of their pages.
+        reason: why the pages cannot be read.
+        labels: of the builds; empty for the wheels of an index of variants.
+        pages: number of the pages.
+    """
+
+    project: str
+    host: str
+    reason: str
+    labels: tuple[str, ...] = ()
+    pages: int = 1
+
+    def __str__(self) -> str:
+        shown = ", ".join(self.labels[:3])
+        more = f" and {len(self.labels) - 3} more" if len(self.labels) > 3 else ""
+        what = f"variant{'s'[: len(self.labels) != 1]} {shown}{more}" if shown else "variant wheels"
+        return (
+            f"{self.project}: {what} from {self.host} cannot be had: {self.reason} "
+            f"(for a mirror: --variant-catalog-mirror {self.host}=URL)"
+        )
+
+
+def pages_of(entry: CatalogProject) -> tuple[PlacePage, ...]:
+    """Return the pages that *entry* names, in its order."""
+    links = {item.links for item in entry.variants}
+    pages = [PlacePage(entry.page(place), place, place in links) for place in entry.places]
+    if entry.variants_index is not None:
+        pages.append(PlacePage(f"{entry.variants_index.rstrip('/')}/{entry.name}/"))
+    return tuple(pages)
+
+
+def own_place(entry: CatalogProject, urls: Iterable[str]) -> str | None:
+    """Return which place of *entry* is among the user's own indexes *urls*, None for none.
+
+    The user has chosen that build then.
+    """
+    own = set(map(_address, urls))
+    for page in pages_of(entry):
+        if page.place and {_address(page.place), _address(page.url)} & own:
+            return page.place
+    return None
+
+
+@dataclass
+class PlaceReader(Generic[F]):
+    """Reads the places of one entry.
+
+    Attributes:
+        entry: of the project.
+        unavailable: what cannot be had, one item for each host and reason.
+    """
+
+    entry: CatalogProject
+    _listed: dict[PlacePage, Sequence[Listed[F]]] = field(default_factory=dict)
+    _failed: dict[PlacePage, str] = field(default_factory=dict)
+
+    @property
+    def pages(self) -> tuple[PlacePage, ...]:
+        """The pages to ask for; `answer` or `fail` takes each."""
+        return pages_of(self.entry)
+
+    def answer(self, page: PlacePage, files: Iterable[Listed[F]]) -> None:
+        """Take the files that *page* lists."""
+        listed = list(files)
+        if any(item.filename.endswith(".whl") for item in listed):
+            self._listed[page] = listed
+        else:  # a page to log in at, for example
+            self._failed[page] = _EMPTY
+
+    def fail(self, page: PlacePage, reason: str) -> None:
+        """Take why *page* cannot be read, in words that are the same for all pages of a host."""
+        self._failed[page] = reason
+
+    @property
+    def unavailable(self) -> tuple[Unavailable, ...]:
+        """What cannot be had, one item for each host and reason."""
+        groups: dict[tuple[str, str], list[PlacePage]] = {}
+        for page in self.pages:
+            if page in self._failed:
+                parts = urlsplit(without_userinfo(page.url))
+                host = f"{parts.scheme}://{parts.netloc}"
+                groups.setdefault((host, self._failed[page]), []).append(page)
+        return tuple(
+            Unavailable(self.entry.name, host, reason, self._labels(pages), len(pages))
+            for (host, reason), pages in groups.items()
+        )
+
+    def files(
+        self, own: Iterable[Listed[F]], targets: Mapping[str, Iterable[Listed[F]]]
+    ) -> list[Found[F]]:
+        """Return the files that the entry adds, once all pages are answered.
+
+        A version of which the user's indexes have variant wheels gets none. Of another one the
+        variant wheels of an index of variants count, or else the files that the entry describes.
+
+        Args:
+            own: the project's files on the user's indexes.
+            targets: those of its `CatalogProject.targets`, by normalized name.
+        """
+        own = list(own)
+        real = set(filter(None, (_variant_version(item.filename) for item in own)))
+        added = list(self._variant_wheels(real))
+        real |= {
+            version
+            for item in added
+            if (version := _variant_version(item.listed.filename)) is not None
+        }
+        hashes = {item.filename: item.sha256 for item in own if item.sha256 is not None}
+        found: dict[Version, dict[str, Found[F]]] = {}
+        for item in self._described(own, targets):
+            known = item.published
+            assert known is not None
+            # Wheels for Macs for example, which stay as the user's index lists them.
+            is_own = known.label == NULL_LABEL and not known.is_rewritten
+            same = is_own and hashes.get(known.published) == item.listed.sha256 is not None
+            if known.version in real or same:
+                continue
+            files = found.setdefault(known.version, {})
+            before = files.get(known.filename)
+            if before is None or _is_newer(item, before):
+                files[known.filename] = item
+        return [*added, *(item for files in found.values() for item in files.values())]
+
+    def _variant_wheels(self, real: set[Version]) -> Iterator[Found[F]]:
+        """Yield what an index of variants has of versions that are not in *real*."""
+        page = next((page for page in self._listed if not page.place), None)
+        listed = self._listed[page] if page is not None else ()
+        theirs = {_variant_version(item.filename) for item in listed} - real - {None}
+        for item in listed:
+            described = parse_metadata_filename(item.filename)
+            if described is None:
+                wanted = _variant_version(item.filename) in theirs
+            else:
+                wanted = described[0] == self.entry.name and described[1] in theirs
+            if wanted and page is not None:
+                yield Found(item, None, page.url)
+
+    def _described(
+        self, own: Sequence[Listed[F]], targets: Mapping[str, Iterable[Listed[F]]]
+    ) -> Iterator[Found[F]]:
+        """Yield what files are to the entry, in the order in which they count."""
+        for page in self.pages:
+            for item in self._listed.get(page, ()) if page.place else ():
+                for known in self.entry.files(page.place, item.filename):
+                    yield Found(item, known, page.url)
+        if self.entry.uses_own_files:
+            for item in own:
+                for known in self.entry.own_files(item.filename):
+                    yield Found(item, known)
+        versions: dict[Version, int] = {}
+        for item in own if self.entry.targets else ():
+            version = _file_version(item.filename)
+            if version is not None:
+                versions[version] = max(item.position, versions.get(version, 0))
+        for name in self.entry.targets:
+            for item in targets.get(name, ()):
+                for known in self.entry.renamed_files(item.filename):
+                    if self.entry.may_take(versions, known.version, item.position):
+                        yield Found(item, known)
+
+    def _labels(self, pages: Sequence[PlacePage]) -> tuple[str, ...]:
+        places = {page.place for page in pages}
+        return tuple(
+            dict.fromkeys(item.label for item in self.entry.variants if item.place in places)
+        )
+
+
+def _is_newer(item: Found[F], before: Found[F]) -> bool:
+    """Return whether *item* replaces another file for the same use.
+
+    Of 2.9.0 and 2.9.0+cpu in one place any installer takes the latter. Of several places the
+    first one counts.
+    """
+    if item.url != before.url or item.published is None or before.published is None:
+        return False
+    new, old = (
+        read_version(each.published.split("-", 2)[1].replace("_", "-"))
+        for each in (item.published, before.published)
+    )
+    return new is not None and old is not None and new > old
+
+
+def _variant_version(filename: str) -> Version | None:
+    """Return the version of a variant wheel, None for any other file."""
+    if not filename.endswith(".whl") or split_label(filename)[1] is None:
+        return None
+    return read_version(filename.split("-", 2)[1].replace("_", "-"))
+
+
+def _file_version(filename: str) -> Version | None:
+    """Return the public version of a wheel or source distribution, None for any other file."""
+    if filename.endswith(".whl"):
+        parts = filename.split("-", 2)
+        version = read_version(parts[1].replace("_", "-")) if len(parts) > 2 else None
+    else:
+        try:
+            version = parse_sdist_filename(filename)[1]
+        except InvalidSdistFilename:
+            return None
+    return None if version is None else Version(version.public)
+
+
+def _address(url: str) -> str:
+    """Return *url* without credentials and slash at the end, to be compared."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/").lower()

@@ -1,0 +1,212 @@
+"""What changes in the wheel of a published file before it is installed.
+
+The publisher's file is fetched and its hash checked before. Then the dependencies that the entry
+adds are written into METADATA, and a build that its publisher has under another name gets the name
+of the project: its dist-info folder is renamed, so that one distribution owns its files whichever
+build it is. ``variant.json`` and a record of the origin stand beside METADATA.
+
+The bytes depend on the published file, the entry and the URL alone, not on the machine.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import IO
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from pep_variants.choose.markers import require_extras
+from pep_variants.errors import CatalogError, InvalidMarker, InvalidWheel, without_userinfo
+from pep_variants.formats.writer import write_metadata
+from pep_variants.limits import CORE_METADATA_BYTES
+from pep_variants.model.filename import read_version
+from pep_variants.model.label import VARIANT_FILE
+from pep_variants.wheelfile.core_metadata import METADATA_FILE, iter_fields
+from pep_variants.wheelfile.metadata_edits import Edits
+from pep_variants.wheelfile.rewriting import with_metadata
+from pep_variants.wheelfile.wheel import WheelContents
+from pep_variants.wheelfile.zip_rewriting import Rewrite
+
+from .model import CatalogProject, PublishedFile
+
+ORIGIN_FILE = "variant_origin.json"
+"""Name of the record of origin in the dist-info folder."""
+
+_NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a distribution was before it got the name of its project.
+
+    Attributes:
+        name: normalized name that the publisher gave it.
+        version: as published.
+        url: of the published file, without credentials.
+        hashes: hexadecimal digests of that file by algorithm.
+    """
+
+    name: str
+    version: str
+    url: str
+    hashes: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of_file(cls, file: PublishedFile, url: str, hashes: Mapping[str, str]) -> Origin:
+        """Return the origin of *file*, which is at *url*."""
+        version = file.published.split("-", 2)[1].replace("_", "-")
+        return cls(file.origin, version, without_userinfo(url), dict(hashes))
+
+    @property
+    def requirement(self) -> str:
+        """What installs the published file under its own name: ``cupy-cuda12x==14.2.0``."""
+        return f"{self.name}=={self.version}"
+
+
+def write_origin(origin: Origin) -> bytes:
+    """Return the contents of `ORIGIN_FILE`."""
+    return f"{json.dumps(asdict(origin), indent=2, sort_keys=True)}\n".encode()
+
+
+def read_origin(data: str | bytes, source: str) -> Origin:
+    """Read `ORIGIN_FILE` of an installed distribution.
+
+    Args:
+        data: its contents.
+        source: path for messages.
+
+    Raises:
+        CatalogError: it is not such a record.
+    """
+    try:
+        tree = json.loads(data)
+        hashes = {str(name): str(digest) for name, digest in tree["hashes"].items()}
+        name, version, url = (tree[key] for key in ("name", "version", "url"))
+        if canonicalize_name(name, validate=True) != name or read_version(version) is None:
+            raise ValueError("name or version is not valid")
+        return Origin(name, version, str(url), hashes)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise CatalogError(source, "", f"is not a record of origin: {error}") from None
+
+
+def installed_metadata(metadata: bytes, entry: CatalogProject, file: PublishedFile) -> bytes:
+    """Return METADATA of *file* as it is installed.
+
+    Args:
+        metadata: contents of the publisher's METADATA.
+        entry: of the project.
+        file: one of its files.
+
+    Raises:
+        InvalidWheel: *metadata* is not valid, or of another project or version than the file.
+    """
+    edits = _edits(metadata, entry, file)
+    return edits.edited(metadata, file.published) if edits else metadata
+
+
+def added_files(
+    entry: CatalogProject, file: PublishedFile, url: str, hashes: Mapping[str, str]
+) -> dict[str, bytes]:
+    """Return what *file* gets in its dist-info folder, by name; nothing if it is not rewritten.
+
+    Args:
+        entry: of the project.
+        file: one of its files.
+        url: of the published file.
+        hashes: of the published file, hexadecimal by algorithm.
+    """
+    if not file.is_rewritten:
+        return {}
+    added = {VARIANT_FILE: write_metadata(entry.metadata([file])).encode()}
+    if file.origin:
+        added[ORIGIN_FILE] = write_origin(Origin.of_file(file, url, hashes))
+    return added
+
+
+def rewritten(
+    contents: WheelContents,
+    stream: IO[bytes],
+    entry: CatalogProject,
+    file: PublishedFile,
+    added: Mapping[str, bytes],
+    metadata: bytes | None = None,
+) -> Rewrite:
+    """Return the wheel as it is installed.
+
+    Args:
+        contents: the published wheel, opened from *stream*.
+        stream: its bytes; only parts are read.
+        entry: of the project.
+        file: what it is, `PublishedFile.is_rewritten`.
+        added: from `added_files`.
+        metadata: METADATA to be installed; None for `installed_metadata`.
+
+    Raises:
+        InvalidWheel: the wheel is damaged, or of another project or version than its filename.
+    """
+    found = contents.read(METADATA_FILE, CORE_METADATA_BYTES)
+    if found is None:
+        raise InvalidWheel(f"{contents.source}: has no {METADATA_FILE}")
+    edits = _edits(found, entry, file)
+    if metadata is None:
+        metadata = edits.edited(found, contents.source)
+    return with_metadata(contents, stream, metadata, added, edits)
+
+
+def _edits(metadata: bytes, entry: CatalogProject, file: PublishedFile) -> Edits:
+    """Return the name of the project, and the dependencies that the entry adds.
+
+    Of an extra these are its dependencies: not every installer accepts a project that requires
+    itself, and the publisher's name is not to be installed beside the project's.
+    """
+    published = file.origin or entry.name
+    given: list[str] = []
+    own: list[str] = []  # of other extras of the same wheel
+    for item in iter_fields(metadata):
+        if item.name == "requires-dist":
+            given.append(item.value)
+            found = _NAME.match(item.value) if file.origin else None
+            if found is not None and canonicalize_name(found[1]) == published:
+                own.append(f"{entry.name}{item.value[found.end() :]}")
+        elif file.origin and item.name == "name" and canonicalize_name(item.value) != published:
+            raise InvalidWheel(f"{file.published}: {METADATA_FILE} is of {item.value[:100]!r}")
+    added: list[str] = []
+    extras: set[str] = set()
+    for text in file.requires:
+        requirement = Requirement(text)
+        if canonicalize_name(requirement.name) == published:
+            extras.update(map(canonicalize_name, requirement.extras))
+        else:
+            added.append(text)
+    if extras:
+        added += _of_extras(given, published, extras)
+    if not file.origin:
+        return Edits(add=tuple(added))
+    has_local = "+" in file.published.split("-", 2)[1]
+    removed = (published,) if own else ()
+    return Edits(entry.name, has_local, removed, (*own, *added))
+
+
+def _of_extras(given: Sequence[str], project: str, extras: set[str]) -> list[str]:
+    """Return what *extras* add to the dependencies, and the extras that they name themselves."""
+    while True:
+        added: list[str] = []
+        known = len(extras)
+        for text in given:
+            try:
+                asked = require_extras(text, extras)
+                requirement = Requirement(asked)
+            except (InvalidMarker, ValueError):
+                continue  # an installer reports it
+            if asked == text:
+                continue
+            if canonicalize_name(requirement.name) == project:
+                extras.update(map(canonicalize_name, requirement.extras))
+            else:
+                added.append(asked)
+        if len(extras) == known:
+            return list(dict.fromkeys(added))

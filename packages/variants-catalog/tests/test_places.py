@@ -1,0 +1,201 @@
+"""What the places of an entry have, whoever fetches their pages."""
+
+from __future__ import annotations
+
+import pytest
+from packaging.version import Version
+
+from variants_catalog.places import Listed, PlaceReader, own_place, pages_of
+from variants_catalog.reader import read_entry
+
+TEXT = """
+catalog-version = "1"
+[project]
+name = "app"
+documentation = "https://example.org/app"
+variants-index = "https://variants.example/simple"
+default-priorities.namespace = ["nvidia"]
+[[variant]]
+label = "cu128"
+index = "https://example.org/cu128"
+local = ["cu128", ""]
+properties = ["nvidia :: sm_arch :: 90_real"]
+[[variant]]
+label = "cu126"
+index = "https://example.org/cu126"
+local = "cu126"
+properties = ["nvidia :: sm_arch :: 70_real"]
+[[variant]]
+label = "linked"
+links = "https://other.example/links.html"
+properties = ["nvidia :: sm_arch :: 50_real"]
+[[variant]]
+label = "renamed"
+requires = ["app-cu12=={version}"]
+properties = ["nvidia :: sm_arch :: 60_real"]
+[[variant]]
+label = "null"
+index = "https://example.org/cpu"
+local = ["cpu", ""]
+"""
+ENTRY = read_entry(TEXT, "app.toml")
+
+
+def wheel(version: str, label: str = "", name: str = "app", **more) -> Listed:
+    filename = f"{name}-{version}-py3-none-any{label and '-'}{label}.whl"
+    return Listed(filename, object(), **more)
+
+
+def sdist(version: str, **more) -> Listed:
+    return Listed(f"app-{version}.tar.gz", object(), **more)
+
+
+def read(own=(), targets=(), entry=ENTRY, **pages) -> list[tuple[str, object]]:
+    """Return labelled name, or that of a variant wheel, and the file of what is added."""
+    reader = PlaceReader(entry)
+    for page in reader.pages:
+        key = page.url.split("/")[2].partition(".")[0] if not page.place else ""
+        key = key or page.place.rpartition("/")[2].partition(".")[0]
+        reader.answer(page, pages.get(key, [wheel("0.1", name="other")]))
+    found = reader.files(own, {"app-cu12": targets})
+    assert not reader.unavailable
+    return [
+        (each.published.filename if each.published else each.listed.filename, each.listed.file)
+        for each in found
+    ]
+
+
+def test_pages():
+    pages = pages_of(ENTRY)
+    assert [(page.url, page.place, page.is_links) for page in pages] == [
+        ("https://example.org/cu128/app/", "https://example.org/cu128", False),
+        ("https://example.org/cu126/app/", "https://example.org/cu126", False),
+        ("https://other.example/links.html", "https://other.example/links.html", True),
+        ("https://example.org/cpu/app/", "https://example.org/cpu", False),
+        ("https://variants.example/simple/app/", "", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://me:secret@Example.org/cu126/", "https://example.org/cu126"),
+        ("https://example.org/cu126/app", "https://example.org/cu126"),
+        ("https://example.org/", None),
+    ],
+)
+def test_a_place_of_the_user(url, expected):
+    assert own_place(ENTRY, ["https://pypi.org/simple", url]) == expected
+
+
+def test_the_first_place_and_the_newer_local_version_count():
+    plain, local, later = wheel("1.0"), wheel("1.0+cu128"), wheel("1.0+cu126")
+    found = read(cu128=[plain, local], cu126=[later], cpu=[wheel("1.0+cpu")])
+    assert [name for name, _ in found] == [
+        "app-1.0-py3-none-any-cu128.whl",
+        "app-1.0-py3-none-any-cu126.whl",
+        "app-1.0-py3-none-any-null.whl",
+    ]
+    assert found[0][1] is local.file
+
+
+def test_variant_wheels_come_first():
+    own = [wheel("1.0", "x")]
+    real = [wheel("1.0", "x"), wheel("2.0", "y"), Listed("app-2.0-variants.json", 1)]
+    found = read(own, variants=real, cu126=[wheel(f"{n}.0+cu126") for n in (1, 2, 3)])
+    assert [name for name, _ in found] == [
+        "app-2.0-py3-none-any-y.whl",
+        "app-2.0-variants.json",
+        "app-3.0-py3-none-any-cu126.whl",
+    ]
+
+
+def test_the_same_file_on_the_index_of_the_user_stays():
+    own = [wheel("1.0", sha256="a" * 64)]
+    assert not read(own, cpu=[wheel("1.0", sha256="a" * 64)])
+    assert read(own, cpu=[wheel("1.0", sha256="b" * 64)])
+    assert read([wheel("1.0")], cpu=[wheel("1.0")])  # without hashes
+
+
+class TestOtherNames:
+    """C15: an index says which versions of its projects there are."""
+
+    def names(self, own, targets, text=TEXT):
+        found = read(own, targets, read_entry(text, ""))
+        return [name for name, _ in found]
+
+    def target(self, version, **more):
+        return wheel(version, name="app_cu12", **more)
+
+    @pytest.mark.parametrize("own", [wheel("1.0", position=1), sdist("1.0", position=1)])
+    def test_versions_of_the_index(self, own):
+        expected = ["app-1.0-py3-none-any-renamed.whl"]
+        assert self.names([own], [self.target("1.0"), self.target("99.0")]) == expected
+        assert self.names([own], [self.target("1.0", position=1)]) == expected
+        assert self.names([own], [self.target("1.0", position=2)]) == []
+        assert self.names([], [self.target("1.0")]) == []
+
+    def test_an_internal_project_of_that_name(self):
+        """The private index comes first and has the project, the public one has the build."""
+        assert self.names([wheel("3.0")], [self.target("25.12", position=1)]) == []
+
+    def test_a_placeholder(self):
+        text = TEXT.replace("documentation", 'placeholder = "<=0.1"\ndocumentation')
+        expected = ["app-25.12-py3-none-any-renamed.whl"]
+        assert self.names([sdist("0.1")], [self.target("25.12")], text) == expected
+        assert self.names([], [self.target("25.12")], text) == expected
+        assert self.names([sdist("0.1")], [self.target("25.12", position=1)], text) == []
+        own = [wheel("3.0"), sdist("0.1", position=1)]
+        assert self.names(own, [self.target("25.12", position=1)], text) == []
+        assert self.names(own, [self.target("3.0", position=0)], text) == [
+            "app-3.0-py3-none-any-renamed.whl"
+        ]
+
+
+def test_platforms():
+    platforms = 'platforms = ["manylinux_2_28_x86_64", "macosx_11_0_arm64"]\nlabel = "cu126"'
+    entry = read_entry(TEXT.replace('label = "cu126"', platforms), "")
+    (found,) = entry.files("https://example.org/cu126", "app-1.0+cu126-py3-none-any.whl")
+    assert found.filename == "app-1.0-py3-none-manylinux_2_28_x86_64.macosx_11_0_arm64-cu126.whl"
+    for tags, kept in {
+        "manylinux2014_x86_64.manylinux_2_17_x86_64": "manylinux2014_x86_64.manylinux_2_17_x86_64",
+        "linux_x86_64": "linux_x86_64",
+        "musllinux_1_1_x86_64.musllinux_1_1_aarch64": "musllinux_1_1_x86_64",
+        "macosx_10_9_arm64": "macosx_10_9_arm64",
+        "macosx_10_9_x86_64": None,
+        "win_amd64": None,
+        "manylinux_2_17_aarch64": None,
+    }.items():
+        files = entry.files("https://example.org/cu126", f"app-1.0+cu126-cp312-abi3-{tags}.whl")
+        expected = [] if kept is None else [f"app-1.0-cp312-abi3-{kept}-cu126.whl"]
+        assert [file.filename for file in files] == expected
+
+
+def test_what_cannot_be_had_is_said_once_for_a_host():
+    reader: PlaceReader[object] = PlaceReader(ENTRY)
+    for page in reader.pages:
+        if page.is_links:
+            reader.answer(page, [Listed("app-1.0.tar.gz", 1)])
+        elif "variants" in page.url:
+            reader.answer(page, [wheel("1.0", "x")])
+        else:
+            reader.fail(page, "connection refused")
+    lines = [str(item) for item in reader.unavailable]
+    assert lines == [
+        "app: variants cu128, cu126, null from https://example.org cannot be had: connection "
+        "refused (for a mirror: --variant-catalog-mirror https://example.org=URL)",
+        "app: variant linked from https://other.example cannot be had: lists no wheels (for a "
+        "mirror: --variant-catalog-mirror https://other.example=URL)",
+    ]
+    assert [item.pages for item in reader.unavailable] == [3, 1]
+    assert len(reader.files([], {})) == 1
+
+
+def test_placeholders_of_local_versions_are_found_in_linear_time():
+    """C17: a value ends at the letter that follows it, so that nothing is tried twice."""
+    text = TEXT.replace('local = "cu126"', 'local = "a{b}c{d}e{f}g{h}"')
+    (variant,) = (item for item in read_entry(text, "").variants if item.label == "cu126")
+    number = "1.1" * 20_000
+    assert variant.placeholders(Version(f"1.0+a{number}")) is None
+    found = variant.placeholders(Version("1.0+a1.2c3e4g5"))
+    assert found == {"b": "1.2", "d": "3", "f": "4", "h": "5"}

@@ -62,7 +62,7 @@ def test_upload_times_are_those_of_the_first_run(dist, variants, build_wheel, va
     assert len(set(before.values())) == 1
     first = datetime.fromisoformat(before[WHEEL].replace("Z", "+00:00"))
     assert start - timedelta(seconds=1) < first <= datetime.now(timezone.utc)
-    for arguments in ((), ("--fresh",), ("--base-url", "https://files.example/"), ("-j", "2")):
+    for arguments in ((), ("--fresh",), ("--base-url", "https://files.example/")):
         assert variants("index", dist, *arguments).code == 0
         assert times(dist) == before
     (dist / "simple" / INVENTORY).unlink()

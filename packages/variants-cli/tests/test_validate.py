@@ -8,10 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pep_variants.wheelfile.record import digest_of
-from variants_cli.checks import directory
 from variants_cli.checks.document import check_document
 from variants_cli.checks.finding import KINDS
-from variants_cli.processes import mapped
 
 V3 = {"x86_64": {"level": ["v3"]}}
 V4 = {"x86_64": {"level": ["v4"]}}
@@ -491,22 +489,6 @@ def test_what_needs_a_preference_is_not_called_useless(tmp_path, variant_json, v
     assert "--variant-prefer" in finding["message"]
     chosen = variants("rank", path, "--variant-prefer", "acme :: speed :: slow", "--json").json
     assert chosen["selected"] == "slow"
-
-
-def test_several_processes_find_the_same(dist, variants, monkeypatch, build_wheel, variant_json):
-    (dist / "broken-1-py3-none-any.whl").write_bytes(b"no wheel")
-    build_wheel("wrong-1-py3-none-any-a.whl", folder=dist, variant=variant_json("b", V3))
-    build_wheel("example_pkg-1.0-py3-none-win_amd64-x86_64_v3.whl", folder=dist,
-                variant=variant_json("x86_64_v3", V4))  # fmt: skip
-    next(dist.rglob("*.metadata")).write_bytes(b"changed")
-    alone = variants("validate", dist, "--json", "-j", "1")
-    assert len(alone.json["findings"]) >= 6
-    monkeypatch.setattr(directory, "mapped", several)
-    assert variants("validate", dist, "--json", "-j", "2") == alone
-
-
-def several(function, items, count, *, jobs, **_):
-    return mapped(function, items, count, jobs=jobs, enough=1, chunk=1)
 
 
 def test_every_code_is_documented():

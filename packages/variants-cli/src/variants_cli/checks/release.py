@@ -29,7 +29,6 @@ from pep_variants.errors import (
 from pep_variants.formats.merging import merge
 from pep_variants.limits import RECORD_BYTES
 from pep_variants.model.filename import (
-    WheelFilename,
     metadata_filename,
     parse_filename,
     read_version,
@@ -62,9 +61,10 @@ class CheckedWheel:
 
     Attributes:
         path: of the file.
-        filename: its parsed name, None if that is not a wheel filename.
+        release: project and version, None if its name is not a wheel filename.
+        label: variant label of its filename, None without one.
         metadata: its variant metadata, None if missing or not readable.
-        requirements: its dependencies.
+        requirements: its dependencies with variant markers.
         core_metadata: its METADATA, None if missing.
         variant_digest: SHA-256 of its ``variant.json``: wheels with the same one say the same of
             variants. None if missing.
@@ -72,22 +72,13 @@ class CheckedWheel:
     """
 
     path: Path
-    filename: WheelFilename | None = None
+    release: Release | None = None
+    label: str | None = None
     metadata: Metadata | None = None
     requirements: tuple[str, ...] = ()
     core_metadata: bytes | None = None
     variant_digest: bytes | None = None
     findings: list[Finding] = field(default_factory=list)
-
-    @property
-    def release(self) -> Release | None:
-        """Project and version, None if its name is not a wheel filename."""
-        return None if self.filename is None else (self.filename.name, self.filename.version)
-
-    @property
-    def label(self) -> str | None:
-        """Variant label of its filename, None without one."""
-        return None if self.filename is None else self.filename.label
 
 
 def check_wheel(
@@ -107,7 +98,8 @@ def check_wheel(
     report = Report(file)
     checked = CheckedWheel(path, findings=report.findings)
     try:
-        checked.filename = parse_filename(path.name)
+        parsed = parse_filename(path.name)
+        checked.release, checked.label = (parsed.name, parsed.version), parsed.label
     except InvalidWheelFilename as problem:
         report.add("invalid-filename", "", str(problem))
     try:
@@ -133,8 +125,9 @@ def _check_core_metadata(report: Report, checked: CheckedWheel, place: str) -> N
         report.add("metadata-file-missing", place, "the wheel has no METADATA")
         return
     fields = read_fields(checked.core_metadata)
-    checked.requirements = tuple(fields.get("requires-dist", ()))
-    for requirement in checked.requirements:
+    requirements = fields.get("requires-dist", ())
+    checked.requirements = tuple(text for text in requirements if variant_terms(text))
+    for requirement in requirements:
         try:
             plain = reduce_requirement(requirement, NON_VARIANT, publishing=True)
             if plain is not None:
@@ -150,7 +143,7 @@ def _check_core_metadata(report: Report, checked: CheckedWheel, place: str) -> N
 
 
 def _check_label(report: Report, checked: CheckedWheel, *, has_metadata: bool) -> None:
-    if checked.filename is None or (has_metadata and checked.metadata is None):
+    if checked.release is None or (has_metadata and checked.metadata is None):
         return
     problem = label_problem(checked.label, checked.metadata)
     if problem is None:
@@ -220,7 +213,7 @@ def _check_markers(
     ]
     seen: set[str] = set()
     for wheel in wheels:
-        new = [text for text in wheel.requirements if text not in seen and variant_terms(text)]
+        new = [text for text in wheel.requirements if text not in seen]
         seen.update(new)
         for requirement in new:
             # On a machine that supports some of the properties only, "not in" may hold, too.

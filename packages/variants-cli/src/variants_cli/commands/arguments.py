@@ -28,14 +28,6 @@ output_option = click.option(
 
 force_option = click.option("--force", is_flag=True, help="Replace files that exist.")
 
-jobs_option = click.option(
-    "-j",
-    "--jobs",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Number of processes. Default: one per core.",
-)
-
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
 PLUGIN_OPTIONS = (

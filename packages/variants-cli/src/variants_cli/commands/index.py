@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 
 from ..console import counted, fail, note, print_json
 from ..indexing.update import STATUSES
-from .arguments import jobs_option, json_option
+from .arguments import json_option
 
 if TYPE_CHECKING:
     from ..indexing.static_index import WrittenIndex
@@ -72,7 +72,6 @@ def _statuses(
     callback=_statuses,
     help=f"Set the status of a project (PEP 792): {', '.join(STATUSES)}. Later runs keep it.",
 )
-@jobs_option
 @json_option
 def index(
     directory: Path,
@@ -86,7 +85,7 @@ def index(
     file beside every wheel; and pages for any static file server: HTML (index.html) and JSON
     (index.v1_json), one per project and one that lists them. Source distributions are listed,
     too. Files that do not change are not touched, and distributions that did not change since
-    the last run are not read again. If the wheels contradict each other, nothing is written.
+    the last run are not hashed again. If the wheels contradict each other, nothing is written.
 
     Example: variants index dist && python -m http.server --directory dist
     """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..checks.finding import report
-from .arguments import PathOrURL, jobs_option, json_option, preference_options
+from .arguments import PathOrURL, json_option, preference_options
 
 if TYPE_CHECKING:
     from ..checks.finding import Finding
@@ -23,14 +23,12 @@ if TYPE_CHECKING:
     help="Check all variant wheels of a live index, not only one of each label.",
 )
 @preference_options("variant-allow-provider")
-@jobs_option
 @json_option
 @click.pass_context
 def validate(
     context: click.Context,
     files: tuple[Path | str, ...],
     every_wheel: bool,
-    jobs: int | None,
     variant_allow_provider: list[str],
     as_json: bool,
 ) -> None:
@@ -45,7 +43,7 @@ def validate(
     findings: list[Finding] = []
     for target in files:
         count, found = (
-            _check(target, variant_allow_provider, jobs=jobs)
+            _check(target, variant_allow_provider)
             if isinstance(target, Path)
             else _check_url(target, every_wheel=every_wheel)
         )
@@ -69,12 +67,12 @@ def _check_url(url: str, *, every_wheel: bool) -> tuple[int, list[Finding]]:
         raise click.ClickException(str(problem)) from None
 
 
-def _check(path: Path, allowed: list[str], *, jobs: int | None) -> tuple[int, list[Finding]]:
+def _check(path: Path, allowed: list[str]) -> tuple[int, list[Finding]]:
     # Each kind of file needs what the others do not.
     if path.is_dir():
         from ..checks.directory import check_directory
 
-        return check_directory(path, jobs=jobs, leave_out=_left_over(path))
+        return check_directory(path, leave_out=_left_over(path))
     if path.suffix == ".whl":
         from ..checks.release import check_wheel
 

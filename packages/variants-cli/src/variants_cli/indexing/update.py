@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pep_variants import limits
@@ -34,7 +35,7 @@ from ..description import lost_priorities
 from .wheelhouse import VariantFile, identified
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -179,7 +180,7 @@ def _entry(item: Distribution, old: PageFile | None, url_of: UrlOf, now: str) ->
     if old is not None and old.hashes.get("sha256") != item.sha256:
         raise _conflict(redacted(old.url), old.hashes.get("sha256"), item)
     name = item.path.name
-    known = item.core_metadata
+    metadata = item.metadata_sha256
     return PageFile(
         name,
         url_of(name, item.sha256),
@@ -188,7 +189,7 @@ def _entry(item: Distribution, old: PageFile | None, url_of: UrlOf, now: str) ->
         yanked=old.yanked if old else None,
         size=item.size,
         upload_time=(old.upload_time if old else None) or now,
-        core_metadata=None if known is None else {"sha256": known.sha256},
+        core_metadata=None if metadata is None else {"sha256": metadata},
         provenance=old.provenance if old else None,
         gpg_sig=old.gpg_sig if old else None,
     )
@@ -260,53 +261,34 @@ def _place(
     return found is not None, None if found is None else found[0][1], is_document, filename
 
 
-def yanked(page: Page, reasons: Mapping[str, str]) -> Page:
-    """Return *page* with files yanked (PEP 592): they are chosen only where pinned.
+def marked(
+    page: Page,
+    *,
+    yank: Mapping[str, str] = MappingProxyType({}),
+    unyank: Sequence[str] = (),
+    status: tuple[str, str | None] | None = None,
+) -> Page:
+    """Return *page* with files yanked (PEP 592), and the status of the project (PEP 792).
+
+    Yanked files are chosen only where pinned.
 
     Args:
         page: of a project.
-        reasons: the reason, which may be empty, by filename or shell-style pattern.
-
-    Raises:
-        UpdateError: a name or pattern matches no distribution of the project.
+        yank: the reason, which may be empty, by filename or shell-style pattern.
+        unyank: filenames or patterns of files that are not yanked any more.
+        status: of the project, one of `STATUSES`, and the reason (PEP 792); None for the same.
     """
-    files = {file.filename: file for file in page.files}
-    for pattern, reason in reasons.items():
-        for name in matching(page, pattern):
-            files[name] = replace(files[name], yanked=reason)
-    return replace(page, files=tuple(files.values()))
 
+    def mark(file: PageFile) -> PageFile:
+        for pattern, reason in yank.items():
+            if matches(file.filename, pattern):
+                file = replace(file, yanked=reason)
+        if any(matches(file.filename, pattern) for pattern in unyank):
+            file = replace(file, yanked=None)
+        return file
 
-def unyanked(page: Page, patterns: Iterable[str]) -> Page:
-    """Return *page* with files that are not yanked any more.
-
-    Args:
-        page: of a project.
-        patterns: filenames or shell-style patterns.
-
-    Raises:
-        UpdateError: one of them matches no distribution of the project.
-    """
-    names = {name for pattern in patterns for name in matching(page, pattern)}
-    return replace(
-        page,
-        files=tuple(
-            replace(file, yanked=None) if file.filename in names else file for file in page.files
-        ),
-    )
-
-
-def with_status(page: Page, status: str, reason: str | None = None) -> Page:
-    """Return *page* with the status of the project (PEP 792).
-
-    Raises:
-        UpdateError: it is none of `STATUSES`.
-    """
-    if status not in STATUSES:
-        raise UpdateError(
-            f"{shortened(status)} is not the status of a project: {', '.join(STATUSES)}"
-        )
-    return replace(page, status=status, status_reason=reason or None)
+    page = replace(page, files=tuple(map(mark, page.files)))
+    return page if status is None else replace(page, status=status[0], status_reason=status[1])
 
 
 def matches(filename: str, pattern: str) -> bool:

@@ -13,15 +13,7 @@ from pep_variants.model.filename import metadata_filename
 from pep_variants.model.label import METADATA_SUFFIX
 
 from ..indexing.static_index import JSON_PAGE
-from ..indexing.update import (
-    UpdateError,
-    matching,
-    release_of,
-    unyanked,
-    updated,
-    with_status,
-    yanked,
-)
+from ..indexing.update import UpdateError, marked, matching, release_of, updated
 from ..indexing.wheelhouse import CORE_METADATA_SUFFIX
 from .errors import PublishError
 from .storage import FILES, PAGES, PROBES, StoredIndex, is_file_path, page_path, path_at
@@ -95,10 +87,11 @@ def change_project(index: StoredIndex, project: str, wanted: Wanted) -> Update:
         now = datetime.now(timezone.utc)
         update = updated(page, known, [], url_of=index.url_of(project), now=now, removed=removed)
         files = {file.filename: file for file in update.page.files}
-        after = yanked(update.page, dict.fromkeys(wanted.yank, wanted.reason))
-        after = unyanked(after, wanted.unyank)
-        if wanted.status is not None:
-            after = with_status(after, wanted.status, wanted.reason or None)
+        for pattern in (*wanted.yank, *wanted.unyank):
+            matching(update.page, pattern)  # raises if there is none
+        yank = dict.fromkeys(wanted.yank, wanted.reason)
+        status = (wanted.status, wanted.reason or None) if wanted.status else None
+        after = marked(update.page, yank=yank, unyank=wanted.unyank, status=status)
         changed = {file.filename for file in after.files if files[file.filename] != file}
         return replace(update, page=after, changed=update.changed | changed)
 

@@ -475,22 +475,6 @@ def test_no_fallback(labels, warned, tmp_path, build_wheel, variant_json, varian
             assert "variants make --label null" in finding["remedy"]
 
 
-def test_what_needs_a_preference_is_not_called_useless(tmp_path, variant_json, variants):
-    """P22: users choose it with --variant-prefer."""
-    path = tmp_path / "p-1-variants.json"
-    static = {"acme": {"static-properties": {"speed": ["fast", "slow"]}}}
-    tree = variant_json("fast", {"acme": {"speed": ["fast"]}}, ("acme",), providers=static)
-    tree["variants"]["slow"] = {"acme": {"speed": ["slow"]}}
-    tree["$schema"] = f"{SCHEMAS}v0.2.0.json"
-    path.write_text(json.dumps(tree))
-    (finding,) = variants("validate", path, "--json").json["findings"]
-    assert finding["code"] == "unreachable"
-    assert "not chosen by default" in finding["message"]
-    assert "--variant-prefer" in finding["message"]
-    chosen = variants("rank", path, "--variant-prefer", "acme :: speed :: slow", "--json").json
-    assert chosen["selected"] == "slow"
-
-
 def test_every_code_is_documented():
     page = (Path(__file__).parents[3] / "docs/reference/findings.md").read_text("utf-8")
     rows = {

@@ -70,10 +70,6 @@ _SETTLED = 2_000_000_000
 another modification time, on file systems with a resolution of seconds."""
 
 
-class UnreadablePage(VariantError):
-    """A page of an earlier run that cannot be read, so that its upload times are not known."""
-
-
 class DirectoryProblems(VariantError):
     """Files that no index can be made of.
 
@@ -156,10 +152,8 @@ class _Run:
     def __init__(
         self, directory: Path, output: Path, settings: IndexSettings, found: Mapping[str, FileState]
     ) -> None:
-        self._directory = directory
-        self._output = output
-        self._settings = settings
-        self._found = found
+        self._directory, self._output = directory, output
+        self._settings, self._found = settings, found
         self._problems: list[str] = []
         self._changed: list[Path] = []
         self._is_redesigned = False
@@ -411,7 +405,7 @@ def read_own_page(folder: Path, project: str) -> Page | None:
     """Return the page that an earlier run wrote into *folder*, None if there is none.
 
     Raises:
-        UnreadablePage: it is damaged.
+        VariantError: it is damaged, so that upload times are not known.
     """
     path = folder / JSON_PAGE
     try:
@@ -419,7 +413,7 @@ def read_own_page(folder: Path, project: str) -> Page | None:
     except FileNotFoundError:
         return None
     except InvalidPage as error:
-        raise UnreadablePage(
+        raise VariantError(
             f"{error}: upload times and what was yanked are kept in it: restore it, or delete it "
             "to start again"
         ) from None

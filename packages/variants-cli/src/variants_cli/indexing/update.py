@@ -385,7 +385,8 @@ def without_labels(file: VariantFile, labels: Collection[str]) -> VariantFile | 
 def _joined(files: Sequence[VariantFile], merged: Metadata) -> bytes:
     """Return the JSON trees of *files* as one, the same in whatever order they are joined."""
     tree: dict[str, Any] = {}
-    for file in files:
+    # Of the lists of namespaces, which begin alike, the longest is the last.
+    for file in sorted(files, key=lambda file: (len(file.metadata.namespaces), file.data)):
         tree = _union(tree, json.loads(file.data))
     joined = VariantFile((json.dumps(_sorted(tree), indent=2) + "\n").encode(), merged.source)
     if not same_meaning(joined.metadata, merged):
@@ -408,16 +409,7 @@ def _sorted(value: Any, path: tuple[str, ...] = ()) -> Any:  # noqa: ANN401 - JS
 
 
 def _union(first: object, second: object) -> Any:  # noqa: ANN401 - JSON data
-    """Return the union of two trees that do not contradict each other, whichever comes first."""
+    """Return *second*, and in its objects what only *first* has."""
     if isinstance(first, dict) and isinstance(second, dict):
-        longer, shorter = sorted((first, second), key=_rank, reverse=True)
-        return {
-            key: _union(longer[key], shorter[key]) if key in shorter and key in longer else value
-            for key, value in (*longer.items(), *shorter.items())
-        }
-    # One list of namespaces goes on where the other ends. Equal values may have two spellings.
-    return max(first, second, key=_rank)
-
-
-def _rank(value: object) -> tuple[int, str]:
-    return len(value) if isinstance(value, (dict, list)) else 0, json.dumps(value)
+        return {**first, **{key: _union(first.get(key), value) for key, value in second.items()}}
+    return second

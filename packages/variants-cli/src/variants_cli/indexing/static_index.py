@@ -14,7 +14,7 @@ import json
 import os
 import time
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,7 +37,7 @@ from variants_index.pages import (
 
 from ..console import tracked
 from ..pages.project_page import design, render
-from .update import marked, matches, updated
+from .update import updated
 from .wheelhouse import (
     CORE_METADATA_SUFFIX,
     Distribution,
@@ -83,25 +83,6 @@ class DirectoryProblems(VariantError):
 
 
 @dataclass(frozen=True)
-class IndexSettings:
-    """How an index is written.
-
-    Attributes:
-        base_url: URL where the directory is served, None for relative links.
-        fresh: read all files again.
-        yank: reasons by filename or pattern (PEP 592).
-        unyank: filenames or patterns.
-        statuses: status and reason of projects by normalized name (PEP 792).
-    """
-
-    base_url: str | None = None
-    fresh: bool = False
-    yank: Mapping[str, str] = field(default_factory=dict)
-    unyank: Sequence[str] = ()
-    statuses: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class WrittenIndex:
     """An index that was written.
 
@@ -122,10 +103,18 @@ class WrittenIndex:
     strays: tuple[Path, ...]
 
 
-def write_index(directory: Path, output: Path, settings: IndexSettings) -> WrittenIndex:
+def write_index(
+    directory: Path, output: Path, *, base_url: str | None = None, fresh: bool = False
+) -> WrittenIndex:
     """Write the index of the distributions in *directory*, or bring it up to date.
 
     Nothing is written before everything that changed was read and fits together.
+
+    Args:
+        directory: of distributions.
+        output: for the pages.
+        base_url: URL where the directory is served, None for relative links.
+        fresh: read all files again.
 
     Raises:
         DirectoryProblems: files are not usable, or contradict each other.
@@ -139,7 +128,7 @@ def write_index(directory: Path, output: Path, settings: IndexSettings) -> Writt
     output.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(output / f"{INVENTORY}.lock", timeout=0):
-            return _Run(directory, output, settings, found).write()
+            return _Run(directory, output, found, base_url, fresh=fresh).write()
     except Timeout:
         raise VariantError(
             f"{output}: another variants index is writing it: wait for its end"
@@ -150,19 +139,25 @@ class _Run:
     """One run of the command, from what was found to what is written."""
 
     def __init__(
-        self, directory: Path, output: Path, settings: IndexSettings, found: Mapping[str, FileState]
+        self,
+        directory: Path,
+        output: Path,
+        found: Mapping[str, FileState],
+        base_url: str | None,
+        *,
+        fresh: bool,
     ) -> None:
         self._directory, self._output = directory, output
-        self._settings, self._found = settings, found
+        self._found, self._base_url = found, base_url
         self._problems: list[str] = []
         self._changed: list[Path] = []
         self._is_redesigned = False
         # States of the files of each project, of those that were read and those that were written.
-        self._known = {} if settings.fresh else self._read_inventory()
+        self._known = {} if fresh else self._read_inventory()
         self._paths = self._grouped()
 
     def write(self) -> WrittenIndex:
-        stale = sorted(self._stale())
+        stale = [n for n in sorted(self._paths) if self._is_redesigned or not self._is_current(n)]
         pages = {name: read_own_page(self._output / name, name) for name in stale}
         items = self._read(pages)
         updates, now = {}, datetime.now(timezone.utc)
@@ -200,7 +195,7 @@ class _Run:
             tree = json.loads((self._output / INVENTORY).read_bytes())
             if tree["format"] != _FORMAT:
                 return {}
-            self._is_redesigned = tree["pages"] != [self._settings.base_url, design()]
+            self._is_redesigned = tree["pages"] != [self._base_url, design()]
             return {
                 name: {path: (size, time) for path, (size, time) in files.items()}
                 for name, files in tree["projects"].items()
@@ -209,7 +204,7 @@ class _Run:
             return {}  # missing, or not written by us
 
     def _write_inventory(self, known: Mapping[str, Mapping[str, FileState]]) -> None:
-        pages = [self._settings.base_url, design()]
+        pages = [self._base_url, design()]
         tree = {"format": _FORMAT, "pages": pages, "projects": dict(sorted(known.items()))}
         write_if_changed(self._output / INVENTORY, json.dumps(tree, separators=(",", ":")).encode())
 
@@ -240,30 +235,12 @@ class _Run:
         known = self._known.get(project, {}).get(path)
         return known == (self._found.get(path) or state_of(self._directory / path))
 
-    def _stale(self) -> set[str]:
-        """Return the projects that are to be written, because of files or of options."""
-        settings = self._settings
-        stale = set(settings.statuses)
-        for pattern in (*settings.yank, *settings.unyank):
-            owners = {
-                project
-                for project, paths in self._paths.items()
-                if any(matches(name, pattern) for name in paths)
-            }
-            if not owners:
-                self._problems.append(f"{pattern}: no file here has this name")
-            stale |= owners
-        for name in settings.statuses:
-            if name not in self._paths:
-                self._problems.append(f"{self._directory}: has no files of {name}")
-        for name, paths in self._paths.items():
-            known = self._known.get(name, {})
-            is_current = known.keys() >= set(paths.values()) and all(
-                self._is_same(name, path) for path in known
-            )
-            if self._is_redesigned or not is_current:
-                stale.add(name)
-        return stale & self._paths.keys()
+    def _is_current(self, project: str) -> bool:
+        """Return whether files, pages and documents of *project* are those of the last run."""
+        known = self._known.get(project, {})
+        return known.keys() >= set(self._paths[project].values()) and all(
+            self._is_same(project, path) for path in known
+        )
 
     def _read(self, pages: Mapping[str, Page | None]) -> dict[str, list[Distribution]]:
         """Return the distributions of the projects with these *pages*.
@@ -311,8 +288,8 @@ class _Run:
             if not _is_document(file.filename)
             and here.get(file.filename) != file.hashes.get("sha256")
         ]
-        if self._settings.base_url is not None:
-            base = f"{self._settings.base_url.rstrip('/')}/"
+        if self._base_url is not None:
+            base = f"{self._base_url.rstrip('/')}/"
         else:
             relative = _relative(self._directory, self._output / project)
             base = f"{quote(Path(relative).as_posix())}/"
@@ -323,14 +300,7 @@ class _Run:
 
         update = updated(page, {}, items, url_of=url_of, now=now, removed=lost)
         files = (replace(file, url=url_of(file.filename)) for file in update.page.files)
-        marks = self._settings
-        page = marked(
-            replace(update.page, files=tuple(files)),
-            yank=marks.yank,
-            unyank=marks.unyank,
-            status=marks.statuses.get(project),
-        )
-        return replace(update, page=page)
+        return replace(update, page=replace(update.page, files=tuple(files)))
 
     def _write_core_metadata(self, items: Mapping[str, Iterable[Distribution]]) -> None:
         """Write METADATA of wheels beside them (PEP 658)."""
@@ -414,8 +384,7 @@ def read_own_page(folder: Path, project: str) -> Page | None:
         return None
     except InvalidPage as error:
         raise VariantError(
-            f"{error}: upload times and what was yanked are kept in it: restore it, or delete it "
-            "to start again"
+            f"{error}: upload times are kept in it: restore it, or delete it to start again"
         ) from None
 
 

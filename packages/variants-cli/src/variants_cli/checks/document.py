@@ -14,8 +14,15 @@ from packaging.utils import canonicalize_name
 
 from pep_variants.choose.abi import is_release
 from pep_variants.detect.registry import BUILTIN_NAMESPACES, KnownProvider, find_known
-from pep_variants.errors import MetadataError, UnsupportedSchema, redacted, shortened
+from pep_variants.errors import (
+    MetadataError,
+    UnsupportedSchema,
+    VariantError,
+    redacted,
+    shortened,
+)
 from pep_variants.formats.reader import read_metadata, read_pyproject
+from pep_variants.formats.toml import loads
 from pep_variants.limits import DOCUMENT_BYTES
 from pep_variants.model.filename import metadata_filename, parse_metadata_filename
 from pep_variants.model.generation import GENERATIONS, Generation, schema_version
@@ -57,13 +64,23 @@ def check_name(filename: str, file: str) -> list[Finding]:
 
 
 def check_pyproject(path: Path) -> list[Finding]:
-    """Check the ``[variant]`` table of a pyproject.toml."""
+    """Check the ``[variant]`` table of a pyproject.toml.
+
+    Raises:
+        VariantError: it is a build matrix or a recipe, which have the same table.
+    """
     report = Report(str(path))
+    data = _read(path)
     try:
-        metadata = read_pyproject(_read(path), str(path))
+        metadata = read_pyproject(data, str(path))
     except MetadataError as problem:
         _unreadable(report, problem)
         return report.findings
+    if {"axes", "extends", "wheel"} & loads(data.decode()).keys():
+        raise VariantError(
+            f"{path}: is no pyproject.toml: variants matrix FILE checks a build matrix, and "
+            "variants make --config FILE a recipe"
+        )
     report.prefix = "variant."
     _check_namespaces(report, metadata)
     _check_providers(report, metadata)

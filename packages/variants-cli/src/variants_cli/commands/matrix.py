@@ -14,7 +14,7 @@ from pep_variants.files import replacing
 
 from ..build_providers import with_build_providers
 from ..checks.finding import ERROR
-from ..checks.toml_file import check_matrix
+from ..checks.matrix import check_matrix
 from ..console import counted, fail, note, one_line, print_table, warn
 from ..detection import plugin_runner_of
 from ..matrix import output as outputs

@@ -269,9 +269,9 @@ PATH = "example_pkg-1.0.dist-info/variant.json"
         (
             edited(f"{PATH},{digest_of(b'other')},10\n"),
             "record-mismatch",
-            f"says {digest_of(b'other')} of variant.json, which is sha256=",
+            f"says {digest_of(b'other')} and size '10' of variant.json, which is sha256=",
         ),
-        (edited(f"{PATH},,\n"), "record-mismatch", "has no hash of variant.json"),
+        (edited(f"{PATH},,\n"), "record-mismatch", "says no hash and size '' of variant.json"),
     ],
 )
 def test_record(build_wheel, variant_json, variants, edit, found, message):

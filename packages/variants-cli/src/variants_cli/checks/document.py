@@ -82,9 +82,7 @@ def check_pyproject(path: Path) -> list[Finding]:
             "variants make --config FILE a recipe"
         )
     report.prefix = "variant."
-    _check_namespaces(report, metadata)
-    _check_providers(report, metadata)
-    _check_abi_dependencies(report, metadata)
+    _check_metadata(report, metadata)
     return report.findings
 
 
@@ -133,9 +131,7 @@ def _check(data: bytes) -> tuple[Metadata | None, list[Finding]]:
         if generation is None:
             text = shortened(metadata.schema, 120)
             report.add("schema-unknown", "$schema", f"{text} is not a known format version")
-    _check_namespaces(report, metadata)
-    _check_providers(report, metadata)
-    _check_abi_dependencies(report, metadata)
+    _check_metadata(report, metadata)
     _check_values(report, metadata, tree)
     if generation is not None:
         _check_keys(report, tree, generation)
@@ -168,12 +164,10 @@ def _unreadable(report: Report, problem: MetadataError) -> None:
     report.add(code, problem.path, problem.problem)
 
 
-def _check_namespaces(report: Report, metadata: Metadata) -> None:
+def _check_metadata(report: Report, metadata: Metadata) -> None:
+    """Check what a document and a pyproject.toml have in common."""
     if not metadata.namespaces:
         report.add("namespaces-missing", "default-priorities.namespace", "is empty")
-
-
-def _check_providers(report: Report, metadata: Metadata) -> None:
     for namespace, provider in metadata.providers.items():
         place = f"providers.{namespace}"
         for requirement in (*provider.requires, *provider.build_requires):
@@ -188,10 +182,7 @@ def _check_providers(report: Report, metadata: Metadata) -> None:
         except InvalidMarker as problem:
             message = f"{shortened(provider.enable_if)}: {str(problem).splitlines()[0]}"
             report.add("invalid-marker", f"{place}.enable-if", message)
-
-
-def _check_abi_dependencies(report: Report, metadata: Metadata) -> None:
-    """Check the reserved namespace (PEP 817, "ABI dependency"), which only variants may use."""
+    # The reserved namespace (PEP 817, "ABI dependency"), which only variants may use.
     for place, names in (
         ("default-priorities.namespace", metadata.namespaces),
         (f"providers.{ABI_DEPENDENCY}", metadata.providers),
@@ -230,8 +221,14 @@ def _check_values(report: Report, metadata: Metadata, tree: dict[str, Any]) -> N
                     continue
                 judged.add((namespace, feature, values))
                 if not set(values) & set(known):
+                    provider = metadata.providers.get(namespace)
+                    static = provider is not None and provider.static is not None
+                    found = f"{', '.join(known[:6])}{', …' * (len(known) > 6)}" or "nothing"
+                    message = f"{', '.join(values)} is not supported on any machine: "
+                    message += "static-properties list " if static else "the known values are "
+                    code = "never-compatible" if static else "unknown-value"
                     place = f"variants.{label}.{namespace}.{feature}"
-                    _add_unsupported(report, place, values, known, metadata, namespace)
+                    report.add(code, place, message + found)
     for label, properties in tree.get("variants", {}).items():
         for namespace, features in properties.items():
             for feature, values in features.items():
@@ -240,22 +237,6 @@ def _check_values(report: Report, metadata: Metadata, tree: dict[str, Any]) -> N
                     place = f"variants.{label}.{namespace}.{feature}"
                     message = f"{shortened(values)} is not sorted or lists a value twice"
                     report.add("values-unsorted", place, message)
-
-
-def _add_unsupported(
-    report: Report,
-    place: str,
-    values: tuple[str, ...],
-    known: tuple[str, ...],
-    metadata: Metadata,
-    namespace: str,
-) -> None:
-    found = f"{', '.join(known[:6])}{', …' * (len(known) > 6)}" or "nothing"
-    provider = metadata.providers.get(namespace)
-    static = provider is not None and provider.static is not None
-    message = f"{', '.join(values)} is not supported on any machine: "
-    message += f"static-properties list {found}" if static else f"the known values are {found}"
-    report.add("never-compatible" if static else "unknown-value", place, message)
 
 
 def _offered(metadata: Metadata) -> dict[str, Features]:
@@ -283,36 +264,26 @@ def _known_values(provider: KnownProvider) -> Features:
 
 
 def _check_keys(report: Report, tree: dict[str, Any], generation: Generation) -> None:
-    def check(table: Mapping[str, Any], known: dict[str, bool], place: str) -> None:
-        names = {key for key, there in known.items() if there}
-        for key in table:
-            if key not in names:
-                shown = f"{place}{key if key.isprintable() else '?'}"
-                version = ".".join(map(str, generation.version))
-                message = f"format {version} has no such key: it is ignored"
-                report.add("unknown-key", shown, message, known=", ".join(sorted(names)))
+    """Check that the generation has all keys of the document."""
+    version = ".".join(map(str, generation.version))
 
-    top = {
-        "$schema": True,
-        "default-priorities": True,
-        "variants": True,
-        "providers": generation.providers,
-        "static-properties": generation.install_time,
-    }
-    own, added = generation.priorities, generation.own_static
+    def check(table: Mapping[str, Any], known: tuple[str, ...], place: str) -> None:
+        for key in table:
+            if key not in known:
+                shown = f"{place}{key if key.isprintable() else '?'}"
+                message = f"format {version} has no such key: it is ignored"
+                report.add("unknown-key", shown, message, known=", ".join(sorted(known)))
+
+    top: tuple[str, ...] = ("$schema", "default-priorities", "variants")
+    top += ("providers",) * generation.providers
+    top += ("static-properties",) * generation.install_time
     check(tree, top, "")
-    priorities = {"namespace": True, "feature": own, "property": own}
+    priorities = ("namespace", *("feature", "property") * generation.priorities)
     check(tree.get("default-priorities", {}), priorities, "default-priorities.")
-    provider = {
-        "requires": True,
-        "plugin-api": True,
-        "optional": True,
-        "builtin": added,
-        "static-properties": added,
-        "feature-order": added,
-        "enable-if": generation.enable_if,
-        "plugin-use": generation.plugin_use,
-        "install-time": generation.install_time,
-    }
+    provider: tuple[str, ...] = ("requires", "plugin-api", "optional")
+    provider += ("builtin", "static-properties", "feature-order") * generation.own_static
+    provider += ("enable-if",) * generation.enable_if
+    provider += ("plugin-use",) * generation.plugin_use
+    provider += ("install-time",) * generation.install_time
     for namespace, table in tree.get("providers", {}).items() if generation.providers else ():
         check(table, provider, f"providers.{namespace}.")

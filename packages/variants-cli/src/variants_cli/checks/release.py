@@ -177,15 +177,11 @@ def _check_record(report: Report, contents: WheelContents, variant: bytes | None
     row = rows.get(f"{contents.dist_info}/{VARIANT_FILE}")
     if variant is None or row is None:
         return
-    if row.digest.startswith("sha256=") and row.digest != digest_of(variant):
-        mismatch = f"says {row.digest} of {VARIANT_FILE}, which is {digest_of(variant)}"
-    elif not row.digest:
-        mismatch = f"has no hash of {VARIANT_FILE}"
-    elif row.size != str(len(variant)):
-        mismatch = f"says size {row.size!r} of {VARIANT_FILE}, which has {len(variant)} bytes"
-    else:
-        return
-    report.add("record-mismatch", place, mismatch)
+    is_sha256 = not row.digest or row.digest.startswith("sha256=")
+    found = digest_of(variant) if is_sha256 else row.digest
+    if (row.digest, row.size) != (found, str(len(variant))):
+        message = f"says {row.digest or 'no hash'} and size {row.size!r} of {VARIANT_FILE}, which "
+        report.add("record-mismatch", place, f"{message}is {found} and has {len(variant)} bytes")
 
 
 def _some(names: list[str]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..console import counted, fail, note, print_json
+from ..console import counted, fail, print_json
 from .arguments import json_option
 
 if TYPE_CHECKING:
@@ -64,11 +64,6 @@ def index(
         for problem in error.problems[:-1]:
             fail(problem)
         raise click.ClickException(error.problems[-1]) from None
-    for path in written.strays:
-        note(
-            f"{path}: no wheel here has its variants, so it is not listed: delete it, or add its "
-            "wheels"
-        )
     if as_json:
         print_json(_tree(output, written))
         return

@@ -92,7 +92,6 @@ class WrittenIndex:
         sdists: number of source distributions.
         releases: number of versions with variants.
         changed: the files that were written or removed, in this order.
-        strays: ``*-variants.json`` in the directory that are of none of its wheels.
     """
 
     projects: int
@@ -100,7 +99,6 @@ class WrittenIndex:
     sdists: int
     releases: int
     changed: tuple[Path, ...]
-    strays: tuple[Path, ...]
 
 
 def write_index(
@@ -178,16 +176,9 @@ class _Run:
         self._write_inventory(known)
         names = [name for paths in self._paths.values() for name in paths]
         wheels = sum(name.endswith(".whl") for name in names)
-        own = {path for files in known.values() for path in files if _is_document(path)}
-        strays = [self._directory / path for path in sorted(self._found) if _is_document(path)]
-        return WrittenIndex(
-            len(known),
-            wheels=wheels,
-            sdists=len(names) - wheels,
-            releases=len(own),
-            changed=tuple(self._changed),
-            strays=tuple(path for path in strays if path.name not in own and path.exists()),
-        )
+        releases = sum(_is_document(path) for files in known.values() for path in files)
+        sdists = len(names) - wheels
+        return WrittenIndex(len(known), wheels, sdists, releases, tuple(self._changed))
 
     def _read_inventory(self) -> dict[str, dict[str, FileState]]:
         """Return what the last run knew; nothing if it cannot be used."""

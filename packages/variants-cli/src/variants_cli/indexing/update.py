@@ -47,9 +47,6 @@ if TYPE_CHECKING:
     Release = tuple[NormalizedName, Version]
     UrlOf = Callable[[str, str], str]
 
-_SMALL_PAGE = 5_000
-"""A page of this many files is never too large: no entry takes 5 kB."""
-
 STATUSES = ("active", "archived", "deprecated", "quarantined")
 """Statuses that a project can have (PEP 792)."""
 
@@ -198,9 +195,7 @@ def _entry(item: Distribution, old: PageFile | None, url_of: UrlOf, now: str) ->
 def _check_size(page: Page) -> None:
     """Raise `UpdateError` for a page that clients, and the next update, refuse to read."""
     count = len(page.files)
-    if count > limits.PAGE_FILES or (
-        count > _SMALL_PAGE and len(json_page(page)) > limits.PAGE_BYTES
-    ):
+    if count > limits.PAGE_FILES or len(json_page(page)) > limits.PAGE_BYTES:
         raise UpdateError(
             f"{page.project}: its page would list {count:,} files, more than clients read "
             f"({limits.PAGE_FILES:,} files, {limits.PAGE_BYTES:,} bytes): remove old versions, or "

@@ -70,14 +70,14 @@ def check_directory(
             report.add("core-metadata-mismatch", "", message, file=str(beside))
         wheel.core_metadata = None  # of thousands of wheels it takes much memory
         wheels.append(wheel)
-    documents: dict[Release, list[tuple[str, Metadata]]] = {}
+    documents: dict[Release, list[Metadata]] = {}
     paths = files(f"*{METADATA_SUFFIX}")
     for path in paths:
         metadata, found = check_index_metadata(path)
         report.findings += found
         release = parse_metadata_filename(path.name)
         if release is not None and metadata is not None:
-            documents.setdefault(release, []).append((str(path), metadata))
+            documents.setdefault(release, []).append(metadata)
     listed: dict[Release, set[str | None]] = {}
     for wheel in wheels:
         if wheel.release is not None:

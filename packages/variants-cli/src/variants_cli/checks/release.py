@@ -148,12 +148,10 @@ def _check_label(report: Report, checked: CheckedWheel, *, has_metadata: bool) -
     problem = label_problem(checked.label, checked.metadata)
     if problem is None:
         return
-    if not has_metadata:
-        report.add("metadata-missing", "", problem)
-    elif checked.label is None:
-        report.add("label-missing", "", problem)
-    else:
+    if has_metadata and checked.label is not None:
         report.add("label-mismatch", f"{VARIANT_FILE}: variants", problem)
+    else:
+        report.add("label-missing" if has_metadata else "metadata-missing", "", problem)
 
 
 def _check_record(report: Report, contents: WheelContents, variant: bytes | None) -> None:
@@ -231,7 +229,7 @@ def _check_markers(
 def check_releases(
     report: Report,
     wheels: Sequence[CheckedWheel],
-    documents: Mapping[Release, Sequence[tuple[str, Metadata]]],
+    documents: Mapping[Release, Sequence[Metadata]],
     listed: Mapping[Release, set[str | None]],
 ) -> None:
     """Report contradictions between the files of each version.
@@ -239,7 +237,7 @@ def check_releases(
     Args:
         report: of the directory or page; gets the findings.
         wheels: those that were looked into.
-        documents: the readable ``*-variants.json`` of each version, with path or URL.
+        documents: the readable ``*-variants.json`` of each version.
         listed: labels of all wheels of each version, None for a non-variant wheel.
     """
     groups: dict[Release, list[CheckedWheel]] = {}
@@ -255,8 +253,8 @@ def check_releases(
             message = f"no {metadata_filename(*release)} for the variant wheels of {release[0]} "
             message += f"{release[1]}: installers that do not read wheels ignore them"
             report.add("index-metadata-missing", "", message)
-        for file, metadata in held:
-            _check_index(report, file, metadata, group, labels)
+        for metadata in held:
+            _check_index(report, metadata, group, labels)
             variants.update(metadata.variants)
         for wheel in group:
             variants.update(wheel.metadata.variants if wheel.metadata is not None else {})
@@ -289,20 +287,16 @@ def _check_each_other(report: Report, wheels: Sequence[CheckedWheel]) -> None:
 
 
 def _check_index(
-    report: Report,
-    file: str,
-    index: Metadata,
-    wheels: Sequence[CheckedWheel],
-    labels: set[str | None],
+    report: Report, index: Metadata, wheels: Sequence[CheckedWheel], labels: set[str | None]
 ) -> None:
-    """Report where the ``*-variants.json`` *file* contradicts the wheels of its version."""
+    """Report where the ``*-variants.json`` *index* contradicts the wheels of its version."""
     names = {wheel.label: wheel.path.name for wheel in wheels}
     variant_labels = {label for label in labels if label is not None}
     for label in sorted(variant_labels):
         if index.label_of(label) not in {*index.variants, NULL_LABEL}:
             message = f"does not list label {label!r} of {names.get(label, 'a wheel')}: "
             message += "installers treat it as incompatible"
-            report.add("label-not-indexed", "variants", message, file=file)
+            report.add("label-not-indexed", "variants", message, file=index.source)
     agreed: set[bytes | None] = set()
     for wheel in wheels:
         if wheel.label is None or wheel.metadata is None or wheel.variant_digest in agreed:
@@ -317,10 +311,10 @@ def _check_index(
             merge(first, second)
             agreed.add(wheel.variant_digest)
         except InconsistentMetadata as problem:
-            _contradiction(report, "index-mismatch", file, problem)
+            _contradiction(report, "index-mismatch", index.source, problem)
     for label in sorted(index.variants.keys() - set(map(index.label_of, variant_labels))):
         message = "no wheel here has this label"
-        report.add("label-without-wheel", f"variants.{label}", message, file=file)
+        report.add("label-without-wheel", f"variants.{label}", message, file=index.source)
 
 
 def _without_providers(metadata: Metadata) -> Metadata:

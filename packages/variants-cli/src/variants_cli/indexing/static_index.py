@@ -126,7 +126,9 @@ def write_index(
     output.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(output / f"{INVENTORY}.lock", timeout=0):
-            return _Run(directory, output, found, base_url, fresh=fresh).write()
+            if fresh:
+                (output / INVENTORY).unlink(missing_ok=True)
+            return _Run(directory, output, found, base_url).write()
     except Timeout:
         raise VariantError(
             f"{output}: another variants index is writing it: wait for its end"
@@ -137,13 +139,7 @@ class _Run:
     """One run of the command, from what was found to what is written."""
 
     def __init__(
-        self,
-        directory: Path,
-        output: Path,
-        found: Mapping[str, FileState],
-        base_url: str | None,
-        *,
-        fresh: bool,
+        self, directory: Path, output: Path, found: Mapping[str, FileState], base_url: str | None
     ) -> None:
         self._directory, self._output = directory, output
         self._found, self._base_url = found, base_url
@@ -151,7 +147,7 @@ class _Run:
         self._changed: list[Path] = []
         self._is_redesigned = False
         # States of the files of each project, of those that were read and those that were written.
-        self._known = {} if fresh else self._read_inventory()
+        self._known = self._read_inventory()
         self._paths = self._grouped()
 
     def write(self) -> WrittenIndex:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pep_variants import limits
@@ -35,7 +34,7 @@ from ..description import lost_priorities
 from .wheelhouse import VariantFile, identified
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -258,9 +257,7 @@ def _place(
 
 def marked(
     page: Page,
-    *,
-    yank: Mapping[str, str] = MappingProxyType({}),
-    unyank: Sequence[str] = (),
+    marks: Iterable[tuple[str, str | None]],
     status: tuple[str, str | None] | None = None,
 ) -> Page:
     """Return *page* with files yanked (PEP 592), and the status of the project (PEP 792).
@@ -269,37 +266,33 @@ def marked(
 
     Args:
         page: of a project.
-        yank: the reason, which may be empty, by filename or shell-style pattern.
-        unyank: filenames or patterns of files that are not yanked any more.
-        status: of the project, one of `STATUSES`, and the reason (PEP 792); None for the same.
+        marks: filenames or shell-style patterns, each with the reason, which may be empty; with
+            None, the files are not yanked any more.
+        status: one of `STATUSES`, and the reason; None to leave it as it is.
+
+    Raises:
+        UpdateError: a name or pattern matches no distribution of the project.
     """
-
-    def mark(file: PageFile) -> PageFile:
-        for pattern, reason in yank.items():
-            if matches(file.filename, pattern):
-                file = replace(file, yanked=reason)
-        if any(matches(file.filename, pattern) for pattern in unyank):
-            file = replace(file, yanked=None)
-        return file
-
-    page = replace(page, files=tuple(map(mark, page.files)))
+    files = {file.filename: file for file in page.files}
+    for pattern, reason in marks:
+        for name in matching(page, pattern):
+            files[name] = replace(files[name], yanked=reason)
+    page = replace(page, files=tuple(files.values()))
     return page if status is None else replace(page, status=status[0], status_reason=status[1])
-
-
-def matches(filename: str, pattern: str) -> bool:
-    """Return whether *pattern* is about this distribution: its name, or a shell-style pattern."""
-    return not filename.endswith(METADATA_SUFFIX) and (
-        filename == pattern or fnmatchcase(filename, pattern)
-    )
 
 
 def matching(page: Page, pattern: str) -> list[str]:
     """Return the names of the distributions on *page* that *pattern* is about.
 
+    Args:
+        page: of a project.
+        pattern: a filename, or a shell-style pattern.
+
     Raises:
         UpdateError: there are none.
     """
-    found = [file.filename for file in page.files if matches(file.filename, pattern)]
+    names = [file.filename for file in page.files if not file.filename.endswith(METADATA_SUFFIX)]
+    found = [name for name in names if name == pattern or fnmatchcase(name, pattern)]
     if not found:
         raise UpdateError(f"{shortened(pattern, 200)}: no file of {page.project} has this name")
     return found

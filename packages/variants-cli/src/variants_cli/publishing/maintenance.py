@@ -87,11 +87,9 @@ def change_project(index: StoredIndex, project: str, wanted: Wanted) -> Update:
         now = datetime.now(timezone.utc)
         update = updated(page, known, [], url_of=index.url_of(project), now=now, removed=removed)
         files = {file.filename: file for file in update.page.files}
-        for pattern in (*wanted.yank, *wanted.unyank):
-            matching(update.page, pattern)  # raises if there is none
-        yank = dict.fromkeys(wanted.yank, wanted.reason)
+        marks = {**dict.fromkeys(wanted.yank, wanted.reason), **dict.fromkeys(wanted.unyank)}
         status = (wanted.status, wanted.reason or None) if wanted.status else None
-        after = marked(update.page, yank=yank, unyank=wanted.unyank, status=status)
+        after = marked(update.page, marks.items(), status)
         changed = {file.filename for file in after.files if files[file.filename] != file}
         return replace(update, page=after, changed=update.changed | changed)
 

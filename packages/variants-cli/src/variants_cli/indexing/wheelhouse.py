@@ -18,7 +18,7 @@ from pep_variants.wheelfile.sdist import read_pkg_info
 from pep_variants.wheelfile.wheel import VARIANT_FILE, open_wheel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from pathlib import Path
 
     from packaging.utils import NormalizedName
@@ -255,18 +255,16 @@ def scan(directory: Path, leave_out: Path) -> dict[str, FileState]:
         OSError: a folder cannot be read.
     """
     left_out = os.fspath(leave_out.resolve())
-
-    def files(folder: str, prefix: str) -> Iterator[tuple[str, FileState]]:
-        if folder == left_out:
-            return
+    folders = [(os.fspath(directory.resolve()), "")]
+    found = {}
+    for folder, prefix in folders:  # grows meanwhile
         with os.scandir(folder) as entries:
             for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    yield from files(entry.path, f"{prefix}{entry.name}/")
-                else:
-                    yield f"{prefix}{entry.name}", state_of(entry)
-
-    return dict(files(os.fspath(directory.resolve()), ""))
+                if not entry.is_dir(follow_symlinks=False):
+                    found[prefix + entry.name] = state_of(entry)
+                elif entry.path != left_out:
+                    folders.append((entry.path, f"{prefix}{entry.name}/"))
+    return found
 
 
 def state_of(entry: os.DirEntry[str] | Path) -> FileState:

@@ -14,7 +14,7 @@ import json
 import os
 import time
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -163,9 +163,8 @@ class _Run:
         if self._problems:
             raise DirectoryProblems(self._problems)
         known = {name: self._known[name] for name in self._paths.keys() - updates.keys()}
-        self._write_core_metadata(items)
-        for name, update in updates.items():
-            known[name] = self._write_project(update)
+        for name, update in tracked(updates.items(), len(updates), "writing pages"):
+            known[name] = self._write_project(update, items[name])
         self._write(self._output / JSON_PAGE, json_projects(sorted(known)))
         self._write(self._output / HTML_PAGE, html_projects(sorted(known)))
         self._remove_old(pages, updates)
@@ -282,42 +281,32 @@ class _Run:
             base = f"{quote(Path(relative).as_posix())}/"
         paths = self._paths[project]
 
-        def url_of(filename: str, _sha256: str = "") -> str:
+        def url_of(filename: str, _sha256: str) -> str:
             return base + quote(paths.get(filename, filename))
 
-        update = updated(page, {}, items, url_of=url_of, now=now, removed=lost)
-        files = (replace(file, url=url_of(file.filename)) for file in update.page.files)
-        return replace(update, page=replace(update.page, files=tuple(files)))
+        return updated(page, {}, items, url_of=url_of, now=now, removed=lost)
 
-    def _write_core_metadata(self, items: Mapping[str, Iterable[Distribution]]) -> None:
-        """Write METADATA of wheels beside them (PEP 658)."""
-        wanted = []
-        for project, found in items.items():
-            for item in found:
-                path = self._paths[project][item.path.name]
-                both = (path, path + CORE_METADATA_SUFFIX)
-                if item.is_wheel and not all(self._is_same(project, each) for each in both):
-                    wanted.append(item)
-        for wheel in tracked(wanted, len(wanted), "writing metadata"):
-            beside = wheel.path.with_name(wheel.path.name + CORE_METADATA_SUFFIX)
-            self._write(beside, read_core_metadata(wheel))
-
-    def _write_project(self, update: Update) -> dict[str, FileState]:
-        """Write documents and pages of a project, files before those that link to them.
+    def _write_project(self, update: Update, items: Iterable[Distribution]) -> dict[str, FileState]:
+        """Write METADATA (PEP 658), documents and pages of a project, in this order.
 
         Returns:
             The states of its files, for the inventory.
         """
         name = update.page.project
+        for item in items:
+            path = self._paths[name][item.path.name]
+            both = (path, path + CORE_METADATA_SUFFIX)
+            if item.is_wheel and not all(self._is_same(name, each) for each in both):
+                self._write(self._directory / both[1], read_core_metadata(item))
         folder = self._output / name
         outputs = {
             **{self._directory / key: data for key, data in sorted(update.documents.items())},
             folder / JSON_PAGE: json_page(update.page),
             folder / HTML_PAGE: render(update.page, update.documents),
         }
-        for path, data in outputs.items():
-            self._write(path, data)
-        files = {_relative(path, self._directory): state_of(path) for path in outputs}
+        for file, data in outputs.items():
+            self._write(file, data)
+        files = {_relative(file, self._directory): state_of(file) for file in outputs}
         settled = time.time_ns() - _SETTLED
         for relative in self._paths[name].values():
             if self._found[relative][1] <= settled:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import sysconfig
@@ -72,10 +73,11 @@ def settings(tmp_path: Path):
         command = [sys.executable, "-c", "from variants_cli.main import main; main()", "matrix"]
         options = [text for which in only for text in ("--only", which)]
         done = subprocess.run(
-            [*command, str(path), "--format", "cibuildwheel-env", *options],
+            [*command, str(path), "--format", "cibuildwheel", *options],
             capture_output=True, text=True, check=True, env=clean_environ(),
         )  # fmt: skip
-        return dict(line.split("=", 1) for line in done.stdout.splitlines())
+        lines = [shlex.split(line) for line in done.stdout.splitlines()]
+        return dict(setting.split("=", 1) for _, setting in lines)
 
     return settings
 

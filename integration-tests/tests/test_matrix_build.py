@@ -56,7 +56,7 @@ def matrix(
     shutil.copytree(PROJECTS / project, source, dirs_exist_ok=True)
     command = [sys.executable, "-c", "from variants_cli.main import main; main()", "matrix"]
     return subprocess.run(
-        [*command, str(source / "matrix.toml"), "--build", "-j", "2", "-o", str(folder), *options],
+        [*command, str(source / "matrix.toml"), "--build", "-o", str(folder), *options],
         env=clean_environ({**registries(), "CC": COMPILER, **(environ or {})}),
         capture_output=True,
         text=True,

@@ -50,7 +50,11 @@ def test_valid_matrix(write, variants):
             "invalid-metadata",
             "requires",
         ),
-        ({"more": "[build]\nafter = ['torch']"}, "invalid-matrix", "'torch' is the project of"),
+        (
+            {"more": "[build]\nafter.torch = { axes = ['cpu'] }"},
+            "invalid-matrix",
+            "build.after.torch.matrix: is missing: name the project's matrix file",
+        ),
     ],
 )
 def test_what_matrix_refuses_is_an_error(write, variants, arguments, code, message):

@@ -88,7 +88,6 @@ KINDS = {
         "remove it, or give it a property that distinguishes it, unless that is meant",
     ),
     "index-filename": Kind(ERROR, "name it {expected}"),
-    "lost-flags": Kind(WARNING, "use 'flags', which adds to them"),
     # One wheel.
     "invalid-filename": Kind(ERROR, "correct the name of the file"),
     "invalid-wheel": _REBUILD,

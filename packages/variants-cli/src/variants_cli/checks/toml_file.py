@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,12 +9,12 @@ from pep_variants.errors import MetadataError, VariantError
 from pep_variants.formats.toml import loads
 
 from ..build_providers import with_build_providers
-from ..matrix.flags import warnings_of_lost_flags
+from ..matrix.combination import built_against, combine
 from ..matrix.output import metadata
-from ..matrix.projects import read_projects
+from ..matrix.reading import read_matrix
 from ..recipe import plan, read_recipe
 from .document import check_document, check_pyproject
-from .finding import ERROR, Finding, Report
+from .finding import ERROR, Finding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def check_toml(path: Path, runner_of: Callable[[], PluginRunner]) -> list[Finding]:
-    """Check the TOML file *path*: a matrix and those that it is built after, or a recipe.
+    """Check the TOML file *path*: a matrix or a recipe.
 
     Any other file is taken for a pyproject.toml.
 
@@ -49,9 +48,9 @@ def check_toml(path: Path, runner_of: Callable[[], PluginRunner]) -> list[Findin
         if invalid == "invalid-recipe":
             plan(read_recipe(path), [], None)  # whatever wheels it will be used for
             return []
-        *_, project = read_projects([path])
-        asked = with_build_providers(project.matrix.project, runner_of)
-        return check_matrix(replace(project.matrix, project=asked), project.variants)
+        matrix = read_matrix(path)
+        asked = with_build_providers(matrix.project, runner_of)
+        return check_matrix(replace(matrix, project=asked), combine(matrix))
     except MetadataError as problem:
         code, place, message = "invalid-metadata", problem.path, problem.problem
     except (VariantError, OSError) as problem:
@@ -67,10 +66,9 @@ def check_matrix(matrix: Matrix, variants: Sequence[Variant]) -> list[Finding]:
         variants: all of its variants.
 
     Raises:
-        VariantError: its metadata cannot be written.
+        VariantError: its metadata cannot be written, or it does not fit the matrix of a project
+            that it is built against.
     """
-    report = Report(matrix.source)
-    report.findings += check_document(metadata(matrix, variants).encode(), matrix.source)[1]
-    for message in warnings_of_lost_flags(matrix, variants, os.environ):
-        report.add("lost-flags", "environment", message)
-    return report.findings
+    for after in matrix.build.after:
+        built_against(matrix, variants, after)
+    return check_document(metadata(matrix, variants).encode(), matrix.source)[1]

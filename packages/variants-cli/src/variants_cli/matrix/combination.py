@@ -15,7 +15,8 @@ from pep_variants.model.metadata import Metadata
 from pep_variants.model.property import Properties, Property
 
 from ..description import add_variant
-from .model import Matrix, Override, Settings, Value, Variant, Where
+from .model import After, Matrix, Override, Settings, Value, Variant, holds
+from .reading import read_matrix
 from .targets import is_built_for
 
 T = TypeVar("T")
@@ -33,7 +34,15 @@ def combine(matrix: Matrix) -> tuple[Variant, ...]:
     first: dict[str, Variant] = {}
     for chosen in _combinations(matrix):
         variant = _variant(matrix, chosen)
-        _check_same_properties(matrix, variant, first.setdefault(variant.label, variant))
+        same = first.setdefault(variant.label, variant)
+        differing = set(variant.settings.properties) ^ set(same.settings.properties)
+        if differing and variant.name != same.name:
+            raise matrix.error(
+                "properties",
+                f"{_named(same.values)} and {_named(chosen)} both have the label "
+                f"{variant.label!r}, but differ in {', '.join(sorted(map(str, differing)))}: "
+                "a label has the same properties for every Python and platform",
+            )
         other = variants.setdefault(variant.name, variant)
         if other is not variant:
             raise matrix.error(
@@ -113,20 +122,6 @@ def _named_by(variant: Variant, pattern: str) -> bool:
     return fnmatchcase(variant.label, pattern) or fnmatchcase(variant.name, pattern)
 
 
-def _check_same_properties(matrix: Matrix, variant: Variant, first: Variant) -> None:
-    if variant.name == first.name:
-        return  # the same one, or one of the same label, which another message is about
-    if set(variant.settings.properties) == set(first.settings.properties):
-        return
-    differing = set(variant.settings.properties) ^ set(first.settings.properties)
-    raise matrix.error(
-        "properties",
-        f"{_named(first.values)} and {_named(variant.values)} both have the label "
-        f"{variant.label!r}, but differ in {', '.join(sorted(map(str, differing)))}: "
-        "a label has the same properties for every Python and platform",
-    )
-
-
 def _combinations(matrix: Matrix) -> list[dict[str, Value]]:
     """Return the combinations of the axes, pruned as soon as a condition excludes them."""
     combinations: list[dict[str, Value]] = [{}]
@@ -139,21 +134,12 @@ def _combinations(matrix: Matrix) -> list[dict[str, Value]]:
 def _possible(matrix: Matrix, values: Mapping[str, Value]) -> bool:
     """Return whether no condition excludes *values*, which may be of some axes only."""
     return all(
-        condition.matches(values[axis].name)
-        for value in values.values()
-        for axis, condition in value.requires.items()
-        if axis in values
-    ) and not any(_holds(where, values) for where in matrix.exclude)
-
-
-def _holds(where: Where, values: Mapping[str, Value]) -> bool:
-    return all(
-        axis in values and condition.matches(values[axis].name) for axis, condition in where.items()
-    )
+        holds(value.requires, values, missing=True) for value in values.values()
+    ) and not any(holds(where, values) for where in matrix.exclude)
 
 
 def _variant(matrix: Matrix, values: Mapping[str, Value]) -> Variant:
-    overrides = [item for item in matrix.override if _holds(item.where, values)]
+    overrides = [item for item in matrix.override if holds(item.where, values)]
     label = "_".join(part for axis in matrix.label if (part := values[axis].label))
     for override in overrides:
         label = override.label or label
@@ -225,6 +211,58 @@ def _named(values: Mapping[str, Value]) -> str:
     return ", ".join(f"{axis}={value.name}" for axis, value in values.items())
 
 
+# Two projects: torchvision is built against torch, and each of its variants against the one of
+# torch that is for the same CUDA version, Python and platform: the variants whose axes agree.
+
+
+def built_against(matrix: Matrix, variants: Sequence[Variant], after: After) -> dict[str, Variant]:
+    """Return the variant of another project that each of *variants* is built against, by name.
+
+    The axes that both have agree, or those of *after*; and Python and platform. Of several
+    variants, the first one is taken that agrees in most axes.
+
+    Args:
+        matrix: of *variants*.
+        variants: some of its variants.
+        after: the other project.
+
+    Raises:
+        TableError: the matrix of the other project is not valid, or a variant agrees with none.
+        OSError: it cannot be read.
+    """
+    path, others = f"build.after.{after.project}", combine(read_matrix(after.matrix))
+    common = [
+        axis
+        for axis, value in variants[0].values.items()
+        if axis in others[0].values and not value.is_target
+    ]
+    axes = common if after.axes is None else after.axes
+    for axis in axes:
+        if axis not in common:
+            problem = f"{axis!r} is not an axis of both; those are {', '.join(common) or 'none'}"
+            raise matrix.error(f"{path}.axes", problem)
+    found = {}
+    for variant in variants:
+
+        def agreement(other: Variant, own: Variant = variant) -> int:
+            """Return the number of axes that agree, -1 if those do not that have to."""
+            same = {axis for axis in common if own.values[axis].name == other.values[axis].name}
+            targets = ((own.python, other.python), (own.platform, other.platform))
+            fits = same.issuperset(axes) and all(a == b for a, b in targets if a and b)
+            return len(same) if fits else -1
+
+        best = max(others, key=agreement)
+        if agreement(best) < 0:
+            raise matrix.error(
+                path,
+                f"no variant of {after.project} agrees with {variant.name} in "
+                f"{', '.join(axes) or 'anything'}: exclude it, or let fewer axes agree with "
+                f"{path}.axes",
+            )
+        found[variant.name] = best
+    return found
+
+
 # Wheels that something else built.
 
 
@@ -259,7 +297,7 @@ def label_wheels(
             )
         fitting = [v for v in builds if is_built_for(wheel.name, v.python, v.platform)]
         if not fitting:
-            targets = [" on ".join(map(str, filter(None, (v.python, v.platform)))) for v in builds]
+            targets = [variant.target for variant in builds]
             raise VariantError(
                 f"{wheel.name}: {builds[0].label} is not built for the Python or the platform of "
                 f"this wheel, but for {', '.join(targets[:8])}{', …' * (len(targets) > 8)}: "

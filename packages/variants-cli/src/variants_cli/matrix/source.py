@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import shutil
 import tarfile
-import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -45,15 +43,9 @@ def read_pyproject(source: Path) -> Mapping[str, Any]:
         raise BuildError(f"{source}: {PYPROJECT} is not valid TOML: {error}") from None
 
 
-def table_of(pyproject: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """Return the table *key* of a ``pyproject.toml``, empty if there is none."""
-    found = pyproject.get(key)
-    return found if isinstance(found, Mapping) else {}
-
-
 def build_requires(pyproject: Mapping[str, Any]) -> frozenset[str]:
     """Return the normalized names of what the build backend needs (PEP 518)."""
-    requires = table_of(pyproject, "build-system").get("requires")
+    requires = _build_system(pyproject).get("requires")
     found = set()
     for text in requires if isinstance(requires, list) else []:
         try:
@@ -68,47 +60,27 @@ def is_setuptools(pyproject: Mapping[str, Any]) -> bool:
 
     Its backend may be wrapped by one of the project itself (``backend-path``).
     """
-    module = str(table_of(pyproject, "build-system").get("build-backend") or SETUPTOOLS)
-    if re.split(r"[.:]", module)[0] == SETUPTOOLS:
-        return True
-    wrapped = "backend-path" in table_of(pyproject, "build-system")
-    return wrapped and SETUPTOOLS in build_requires(pyproject)
+    system = _build_system(pyproject)
+    module = str(system.get("build-backend") or SETUPTOOLS)
+    wrapped = "backend-path" in system and SETUPTOOLS in build_requires(pyproject)
+    return wrapped or re.split(r"[.:]", module)[0] == SETUPTOOLS
+
+
+def _build_system(pyproject: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = pyproject.get("build-system")
+    return found if isinstance(found, Mapping) else {}
 
 
 def members(sdist: Path) -> Iterator[tuple[str, int, IO[bytes] | None]]:
     """Yield name (and that of its target), executable bits and contents of members of *sdist*.
 
     Raises:
-        BuildError: it is not an archive.
+        BuildError: it is not an archive (PEP 625).
     """
     try:
-        if sdist.suffix == ".zip":
-            with zipfile.ZipFile(sdist) as archive:
-                for info in archive.infolist():
-                    with archive.open(info) as stream:
-                        yield info.filename, 0, stream
-            return
         with tarfile.open(sdist) as tar:
             for member in tar:
                 contents = tar.extractfile(member) if member.isfile() else None
                 yield member.name + member.linkname, member.mode & 0o111, contents
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError) as error:
+    except (tarfile.TarError, EOFError) as error:
         raise BuildError(f"{sdist}: not a source distribution: {error}") from None
-
-
-def unpack(sdist: Path, target: Path) -> Path:
-    """Unpack *sdist* to *target*; return its top-level folder.
-
-    Raises:
-        BuildError: it does not have exactly one.
-    """
-    if sdist.suffix != ".zip" and hasattr(tarfile, "data_filter"):
-        shutil.unpack_archive(sdist, target, filter="data")
-    else:
-        shutil.unpack_archive(sdist, target)
-    folders = [path for path in target.iterdir() if path.is_dir()]
-    if len(folders) != 1:
-        raise BuildError(
-            f"{sdist}: not a source distribution: it has {len(folders)} top-level folders, not one"
-        )
-    return folders[0]

@@ -19,7 +19,7 @@ from support.environments import ROOT, clean_environ, once
 from support.isolation import registries
 from support.loopback import served_folder
 from support.tools import tool
-from variants_cli.matrix.frontends import find_uv
+from variants_cli.matrix.building import find_uv
 
 PROJECTS = ROOT / "integration-tests" / "projects"
 NAME = "dotproduct-1.0-cp310-abi3"

@@ -21,8 +21,8 @@ config-settings = { setup-args = ["-Da=b c", "-Dd"] }
 python = "3.12"
 [axes.python."3.13t"]
 python = "3.13t"
-[axes.python.pypy]
-python = "pp311"
+[axes.python."3.14"]
+python = "3.14"
 requires = { platform = "linux" }
 [axes.platform.linux]
 platform = "manylinux_2_28_x86_64"
@@ -58,10 +58,9 @@ def test_settings_of_one_run(variants, matrix):
         "CIBW_PLATFORM": "linux",
         "CIBW_BUILD": (
             "cp312-manylinux_x86_64 cp312-manylinux_aarch64 cp313t-manylinux_x86_64 "
-            "cp313t-manylinux_aarch64 pp311-manylinux_x86_64"
+            "cp313t-manylinux_aarch64 cp314-manylinux_x86_64"
         ),
         "CIBW_ARCHS": "x86_64 aarch64",
-        "CIBW_ENABLE": "pypy pypy-eol",
         "CIBW_MANYLINUX_X86_64_IMAGE": "manylinux_2_28",
         "CIBW_MANYLINUX_AARCH64_IMAGE": "manylinux2014",
         "CIBW_ENVIRONMENT": ('LEVEL="3 or more" CFLAGS="$CFLAGS -mavx2 -DNAME=\'x y\'"'),
@@ -102,31 +101,6 @@ def test_matrix_without_pythons_leaves_them_to_cibuildwheel(variants, tmp_path):
         VARIANT + '[axes.cpu.v3]\nproperties = ["x86_64 :: level :: v3"]\nenvironment.A = "1"'
     )
     assert cibuildwheel(variants, path) == {"CIBW_ENVIRONMENT": 'A="1"'}
-
-
-def test_tests_of_the_variant(variants, tmp_path):
-    path = tmp_path / "matrix.toml"
-    path.write_text(
-        VARIANT
-        + """
-[axes.cpu.v3]
-properties = ["x86_64 :: level :: v3"]
-[[build.test]]
-command = "python -m pytest '{project}/my tests' -k {label}"
-requires = ["pytest>=8", "numpy"]
-[[build.test]]
-command = "python -c 'import sample'"
-[[build.test]]
-command = "other"
-only = ["v4"]
-"""
-    )
-    assert cibuildwheel(variants, path) == {
-        "CIBW_TEST_REQUIRES": "'pytest>=8' numpy",
-        "CIBW_TEST_COMMAND": (
-            "python -m pytest '{project}/my tests' -k v3 && python -c 'import sample'"
-        ),
-    }
 
 
 @pytest.mark.parametrize(

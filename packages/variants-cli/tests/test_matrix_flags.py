@@ -4,9 +4,8 @@ import tarfile
 
 import pytest
 
-from variants_cli.matrix.flags import additions, problem_of
+from variants_cli.matrix.backends import additions, is_setuptools, problem_of, read_pyproject
 from variants_cli.matrix.model import BuildError
-from variants_cli.matrix.source import is_setuptools, read_pyproject
 
 V3 = ("-march=x86-64-v3",)
 BOTH = {"c": V3, "cxx": (*V3, "-DX=1")}

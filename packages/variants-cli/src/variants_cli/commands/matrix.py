@@ -128,7 +128,7 @@ def matrix(
 
     Example: variants matrix torch.toml --only 'gpu=sm90' --build -o dist
     """
-    if len(files) > 1 and not build and form not in (TABLE, *SEVERAL):
+    if len(files) > 1 and not build and form not in SEVERAL:
         raise click.UsageError(f"--format {form} is for one project: name one FILE")
     if len(files) > 1 and source is not None:
         raise click.UsageError("--source needs one FILE")
@@ -147,7 +147,7 @@ def matrix(
     elif form in DOCUMENTS:
         _print(_document(form, chosen, machines, variant_enable), output)
     elif form == TABLE:
-        _show_table(chosen, [len(variants) for _, variants in releases])
+        _show_table(chosen[0][1], releases[0][1])
     else:
         _print(TEXTS[form](*chosen[0]), output)
 
@@ -224,19 +224,10 @@ def _document(
     return text
 
 
-def _show_table(chosen: Sequence[Chosen], all_of: Sequence[int]) -> None:
-    """Print the *chosen* variants of each matrix, and how many they are; *all_of* it has."""
-    several = len(chosen) > 1
-    names = [[read.name or Path(read.source).stem] if several else [] for read, _ in chosen]
-    rows = [
-        (*name, *row)
-        for name, (_, variants) in zip(names, chosen, strict=True)
-        for row in outputs.table(variants)
-    ]
-    print_table((*(["file"] if several else []), "label", "for", "needs"), rows)
-    for name, (_, variants), number in zip(names, chosen, all_of, strict=True):
-        of = f" of {number}" if len(variants) < number else ""
-        note(": ".join([*name, counts(variants) + of]))
+def _show_table(chosen: Sequence[Variant], variants: Sequence[Variant]) -> None:
+    print_table(("label", "for", "needs"), outputs.table(chosen))
+    of = f" of {len(variants)}" if len(chosen) < len(variants) else ""
+    note(f"{counts(chosen)}{of}")
 
 
 # Building.

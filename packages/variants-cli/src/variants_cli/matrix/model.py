@@ -250,8 +250,7 @@ class Variant:
 
         Unique in the matrix, and a valid filename: ``cu129_sm90-cp312-manylinux_x86_64``.
         """
-        python = self.python.tag if self.python else ""
-        return "-".join(filter(None, (self.label, python, str(self.platform or ""))))
+        return "-".join(str(part) for part in (self.label, self.python, self.platform) if part)
 
     @property
     def title(self) -> str:

@@ -15,10 +15,9 @@ from pep_variants.model.property import Property
 
 from ..console import counted
 from ..description import write_description
+from .backends import INTERPRETER, additions, read_pyproject
 from .combination import distinct, metadata_of
-from .flags import INTERPRETER, additions
 from .model import BuildError, Matrix, Variant
-from .source import read_pyproject
 
 Pyproject = Mapping[str, Any]
 
@@ -83,8 +82,8 @@ def _tree(variant: Variant) -> dict[str, Any]:
     return {
         "label": variant.label,
         "build": variant.name,
-        "python": variant.python.tag if variant.python is not None else "",
-        "platform": str(variant.platform) if variant.platform is not None else "",
+        "python": str(variant.python or ""),
+        "platform": str(variant.platform or ""),
         "values": {axis: value.name for axis, value in variant.values.items()},
         "title": variant.title,
         "properties": [str(item) for item in settings.properties],
@@ -248,30 +247,20 @@ def cibuildwheel(matrix: Matrix, variants: Sequence[Variant]) -> str:
             f"{variants[0].name} and others of these need {len(others) + 1}: select fewer with "
             "--only"
         )
-    label, system, environment, config_settings = run
+    _, system, environment, config_settings = run
     platforms = list(dict.fromkeys(variant.platform for variant in variants if variant.platform))
-    pypy = any(variant.python.implementation == "pp" for variant in variants if variant.python)
-    tests = [test for test in matrix.build.tests if test.is_for(label)]
     found = {
         "CIBW_PLATFORM": system,
         "CIBW_BUILD": " ".join(dict.fromkeys(map(_identifier, variants))).removeprefix("*"),
         "CIBW_ARCHS": " ".join(
             dict.fromkeys(_CIBW_ARCHITECTURES.get(p.tag, p.machine) for p in platforms)
         ),
-        "CIBW_ENABLE": "pypy pypy-eol" if pypy else "",
         **{
             f"CIBW_{platform.family}_{platform.machine}_IMAGE".upper(): platform.image
             for platform in platforms
         },
         "CIBW_ENVIRONMENT": environment,
         "CIBW_CONFIG_SETTINGS": config_settings,
-        "CIBW_TEST_REQUIRES": shlex.join(
-            dict.fromkeys(text for test in tests for text in test.requires)
-        ),
-        "CIBW_TEST_COMMAND": " && ".join(
-            " ".join(_quoted(word.replace("{label}", label)) for word in test.words)
-            for test in tests
-        ),
     }
     lines = [f"export {name}={shlex.quote(text)}" for name, text in found.items() if text]
     return "\n".join(lines or [":"])
@@ -293,17 +282,11 @@ def _common_settings(variant: Variant, source: Pyproject) -> tuple[str, str, str
 
 def _identifier(variant: Variant) -> str:
     """Return the pattern of cibuildwheel's identifiers that *variant* is, ``*`` for all."""
-    python = variant.python.tag if variant.python is not None else "*"
+    python = str(variant.python or "*")
     platform = variant.platform.tag if variant.platform is not None else "*"
     if platform.startswith("linux_"):
         platform = f"many{platform}"
     return f"{python}-{platform}" if (python, platform) != ("*", "*") else "*"
-
-
-def _quoted(word: str) -> str:
-    """Return *word* quoted if it has to be; its placeholder alone does not need it."""
-    plain = word.replace("{project}", "")
-    return word if not plain or shlex.quote(plain) == plain else shlex.quote(word)
 
 
 TEXTS: Mapping[str, Callable[[Matrix, Sequence[Variant]], str]] = {

@@ -19,7 +19,7 @@ from pep_variants.model.metadata import Metadata
 from pep_variants.model.property import Property
 
 from ..tables import Table, project_name, read_toml
-from .flags import LANGUAGES, problem_of
+from .backends import LANGUAGES, problem_of
 from .model import After, Build, Condition, Matrix, Override, Settings, Test, Value, Where
 from .targets import read_platform, read_python
 

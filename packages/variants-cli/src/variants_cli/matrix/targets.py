@@ -1,7 +1,7 @@
 """The Python and the platform that a wheel is built for: what they are called, and what fits them.
 
-Pythons are named as in wheel tags (PEP 425) and by cibuildwheel: ``cp312``, ``cp313t``, ``pp311``;
-``3.12`` and ``3.13t`` are the same. Platforms are named by a platform tag, whole or without the
+Pythons are named as in wheel tags (PEP 425) and by cibuildwheel: ``cp312``, ``cp313t``; ``3.12``
+and ``3.13t`` are the same. Platforms are named by a platform tag, whole or without the
 version: ``manylinux_2_28_x86_64`` or ``manylinux_x86_64``.
 """
 
@@ -16,52 +16,37 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from pep_variants.model.environment import modern_tag
 from pep_variants.model.label import split_label
 
-_PYTHON = re.compile(r"(cp|pp|)(\d)\.?(\d{1,2})(t?)")
+_PYTHON = re.compile(r"(?:cp)?(\d)\.?(\d{1,2})(t?)")
 _PLATFORM = re.compile(r"(manylinux|musllinux|linux|macosx|win)(?:_(\d+)_(\d+))?_([a-z0-9_]+)")
-_IMPLEMENTATIONS = {"cp": "CPython", "pp": "PyPy"}
 _SYSTEMS = {"macosx": "darwin", "win": "win32"}
 
 
 @dataclass(frozen=True)
 class Python:
-    """A Python that wheels are built with.
+    """A CPython that wheels are built with.
 
     Attributes:
-        implementation: ``cp`` or ``pp``.
         version: major and minor number.
         free_threaded: whether it is the build without the GIL.
     """
 
-    implementation: str
     version: tuple[int, int]
     free_threaded: bool = False
 
     @property
-    def tag(self) -> str:
-        """Its name in cibuildwheel's identifiers, such as ``cp313t``."""
-        major, minor = self.version
-        return f"{self.implementation}{major}{minor}{'t' * self.free_threaded}"
-
-    @property
     def request(self) -> str:
-        """What ``uv python find`` takes for it."""
-        major, minor = self.version
-        name = "cpython" if self.implementation == "cp" else "pypy"
-        return f"{name}@{major}.{minor}{'+freethreaded' if self.free_threaded else ''}"
+        """What uv takes for it."""
+        return "cpython@{}.{}".format(*self.version) + "+freethreaded" * self.free_threaded
+
+    def __str__(self) -> str:
+        """Return its name in cibuildwheel's identifiers, such as ``cp313t``."""
+        return "cp{}{}".format(*self.version) + "t" * self.free_threaded
 
     def fits(self, tag: Tag) -> bool:
         """Return whether a wheel with *tag* can have been built with it, and runs on it."""
-        if self.implementation == "pp" and tag.interpreter == self.tag:
-            return True
-        own = cpython_tags(self.version, [self.tag], ["any"]) if self.implementation == "cp" else ()
-        known = (*own, *compatible_tags(self.version, self.tag.rstrip("t"), ["any"]))
-        return Tag(tag.interpreter, tag.abi, "any") in known
-
-    def __str__(self) -> str:
-        """Return it in words."""
-        major, minor = self.version
-        name = _IMPLEMENTATIONS[self.implementation]
-        return f"{name} {major}.{minor}{' free-threaded' * self.free_threaded}"
+        own = cpython_tags(self.version, [str(self)], ["any"])
+        other = compatible_tags(self.version, str(self).rstrip("t"), ["any"])
+        return Tag(tag.interpreter, tag.abi, "any") in (*own, *other)
 
 
 @dataclass(frozen=True)
@@ -128,8 +113,8 @@ def read_python(text: str) -> Python:
     """
     match = _PYTHON.fullmatch(text)
     if match is None:
-        raise ValueError("is not a Python such as '3.12', 'cp312', '3.13t' or 'pp311'")
-    return Python(match[1] or "cp", (int(match[2]), int(match[3])), bool(match[4]))
+        raise ValueError("is not a Python such as '3.12', 'cp312' or '3.13t'")
+    return Python((int(match[1]), int(match[2])), bool(match[3]))
 
 
 def read_platform(text: str) -> Platform:

@@ -128,7 +128,7 @@ def test_wheels_are_tested(build, project, tmp_path):
     assert build(table.replace("{label}", "'a b'"), only=("fast",)).code == 1
 
 
-def test_a_failing_test_fails_the_variant(build, tmp_path):
+def test_a_failing_test_fails_the_variant(build, project, tmp_path):
     command = "python -c 'import sample, sys; sample.FIGURE < 3 or sys.exit(\"too slow\")'"
     table = f"test = {json.dumps(command)}\n"
     result = build(table)
@@ -148,6 +148,11 @@ def test_a_failing_test_fails_the_variant(build, tmp_path):
     assert "slow is up to date" in result.err
     assert labels(tmp_path / "dist") == ["fast", "null", "slow"]
     # A test that is new counts for wheels that are there.
+    assert build(table).code == 1
+    assert labels(tmp_path / "dist") == ["fast", "null"]
+    # Nor does a wheel stay that another one takes the place of, which fails.
+    assert build(table.replace("< 3", "< 5")).code == 0
+    (project / "more.txt").write_text("# changed")
     assert build(table).code == 1
     assert labels(tmp_path / "dist") == ["fast", "null"]
 

@@ -250,6 +250,8 @@ class _Build:
             )
         target = plan.folder if plan.matrix.build.tests else plan.output
         wheel, contents = _pack(plain, target, variant, variant_json)
+        if target != plan.output:
+            (plan.output / wheel.name).unlink(missing_ok=True)  # a former one
         built = Built(
             variant.name, variant.label, wheel.name, file_digest(wheel), inputs, contents,
             f"built in {time.monotonic() - start:.1f} s",

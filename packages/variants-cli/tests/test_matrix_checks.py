@@ -47,7 +47,10 @@ def test_valid_matrix(write, variants):
             {"provider": "[variant.providers.acme]\nrequires = 1"},
             "requires",
         ),
-        ({"more": "[build]\nafter = ['torch']"}, "'torch' is the project of"),
+        (
+            {"more": "[build]\nafter.torch = { axes = ['cpu'] }"},
+            "build.after.torch.matrix: is missing: name the project's matrix file",
+        ),
     ],
 )
 def test_what_matrix_refuses(write, variants, arguments, message):

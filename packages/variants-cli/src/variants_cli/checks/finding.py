@@ -84,7 +84,6 @@ KINDS = {
         WARNING, "give different builds different properties, or equal builds one label"
     ),
     "index-filename": Kind(ERROR, "name it {expected}"),
-    "lost-flags": Kind(WARNING, "use 'flags', which adds to them"),
     # One wheel.
     "invalid-filename": Kind(ERROR, "correct the name of the file"),
     "invalid-wheel": _REBUILD,

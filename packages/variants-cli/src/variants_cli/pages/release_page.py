@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from pep_variants.choose.phrases import answered, asked, why_chosen
 from pep_variants.errors import VariantError, shortened
 
 from ..matrix.combination import distinct, metadata_of
 from ..matrix.model import Matrix, Value, Variant
+from ..matrix.output import needs
 from .coverage import (
     FITS,
     IDLE,
@@ -154,27 +154,12 @@ class Release:
 
     def needs(self, of: Value | Variant) -> str:
         """Return in a few words what machines need; several values are alternatives."""
-        grouped: dict[tuple[str, str], list[str]] = {}
-        for item in of.settings.properties:
-            grouped.setdefault((item.namespace, item.feature), []).append(item.value)
-        parts = []
-        for (namespace, feature), values in grouped.items():
-            texts = dict.fromkeys(answered(namespace, feature, value) for value in values)
-            if namespace in self.optional:
-                parts.append(f"{namespace} enabled")
-            elif len(texts) > 1:
-                parts.append(f"{asked(namespace, feature)} {', '.join(texts)}")
-            else:
-                parts.append(why_chosen({namespace: {feature: tuple(values)}}))
-        return ", ".join(dict.fromkeys(parts))
+        return needs(of.settings.properties, self.optional)
 
 
 def requires_of(value: Value) -> str:
     """Return in which combinations a value of an axis is built."""
-    return "; ".join(
-        f"{axis} {', '.join(sorted(map(str, where.versions or ()))) or ' or '.join(where.names)}"
-        for axis, where in value.requires.items()
-    )
+    return "; ".join(f"{axis} {condition.text}" for axis, condition in value.requires.items())
 
 
 def build_of(value: Value) -> str:

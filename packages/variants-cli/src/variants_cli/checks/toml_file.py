@@ -47,7 +47,7 @@ def check_toml(path: Path, runner_of: Callable[[], PluginRunner]) -> list[Findin
         return check_pyproject(path)
     try:
         if invalid == "invalid-recipe":
-            plan(read_recipe(path), [], None)  # whatever wheels it will be used for
+            plan(read_recipe(path), [])  # whatever wheels it will be used for
             return []
         *_, project = read_projects([path])
         asked = with_build_providers(project.matrix.project, runner_of)

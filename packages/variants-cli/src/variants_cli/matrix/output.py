@@ -82,7 +82,7 @@ def counts(variants: Iterable[Variant]) -> str:
 
 def metadata(matrix: Matrix, variants: Sequence[Variant]) -> str:
     """Return the ``*-variants.json`` of a release with all *variants*."""
-    return write_description(metadata_of(matrix, variants), None).decode()
+    return write_description(metadata_of(matrix, variants)).decode()
 
 
 def tree(variant: Variant) -> dict[str, Any]:

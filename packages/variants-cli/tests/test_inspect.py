@@ -63,10 +63,10 @@ def test_providers_of_every_kind(build_wheel, variant_json, variants):
     assert (
         variants("inspect", wheel).out.splitlines()[4:8]
         == [
-            "providers   a: acme>=1, helper (acme.plugin:Acme)",
-            "            b: built into the installer as b, optional",
-            "            c: the values in the metadata: g on; f 2, 1",
-            "            d: old",
+            "providers   a: requires acme>=1, helper; plugin-api acme.plugin:Acme",
+            "            b: builtin b; optional",
+            "            c: static-properties g on, f 2, 1",
+            "            d: requires old",
         ]
         or variants("inspect", wheel).out
     )

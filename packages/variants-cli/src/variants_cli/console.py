@@ -84,7 +84,5 @@ def tracked(items: Iterable[T], total: int, what: str) -> Iterator[T]:
     if total < _FEW or not sys.stderr.isatty():
         yield from items
         return
-    from rich.console import Console
-    from rich.progress import track
-
-    yield from track(items, what, total, console=Console(stderr=True), transient=True)
+    with click.progressbar(items, total, what, file=sys.stderr) as bar:
+        yield from bar

@@ -20,7 +20,7 @@ from pep_variants.wheelfile.rewriting import open_source
 from ..build_providers import with_build_providers
 from ..checks.document import check_document
 from ..checks.finding import ERROR
-from ..console import note, print_json, warn
+from ..console import note, warn
 from ..description import (
     add_variant,
     from_options,
@@ -29,15 +29,12 @@ from ..description import (
     write_description,
 )
 from ..detection import plugin_runner_of
-from ..matrix.building import file_digest
 from ..matrix.combination import combine, label_wheels, metadata_of, select
 from ..matrix.reading import read_matrix
 from ..recipe import Job, plan, read_recipe, target_name, unused
 from .arguments import (
     FILE,
-    check_targets,
     force_option,
-    json_option,
     output_option,
     preference_options,
     wheels_argument,
@@ -98,7 +95,6 @@ def _parsed(
 @preference_options("variant-allow-provider")
 @output_option
 @force_option
-@json_option
 def make(
     wheels: tuple[Path, ...],
     label: str | None,
@@ -111,7 +107,6 @@ def make(
     variant_allow_provider: tuple[str, ...],
     output: Path | None,
     force: bool,
-    as_json: bool,
 ) -> None:
     """Turn plain wheels into variant wheels.
 
@@ -164,15 +159,14 @@ def make(
             for wheel in wheels
         ]
     _check_documents(jobs)
-    _write(jobs, output, force=force, as_json=as_json)
+    _write(jobs, output, force=force)
 
 
 @click.command()
 @wheels_argument
 @output_option
 @force_option
-@json_option
-def unmake(wheels: tuple[Path, ...], output: Path | None, force: bool, as_json: bool) -> None:
+def unmake(wheels: tuple[Path, ...], output: Path | None, force: bool) -> None:
     """Turn variant wheels back into plain ones.
 
     The inverse of make: removes the label from the name and variant.json from dist-info; everything
@@ -182,7 +176,7 @@ def unmake(wheels: tuple[Path, ...], output: Path | None, force: bool, as_json: 
     for wheel in wheels:
         parse_filename(wheel.name)
         jobs.append(Job(wheel, split_label(wheel.name)[0], None, Edits()))
-    _write(jobs, output, force=force, as_json=as_json, undo=True)
+    _write(jobs, output, force=force, undo=True)
 
 
 def _from_recipe(config: Path, wheels: Sequence[Path], asked: Asked) -> list[Job]:
@@ -236,13 +230,19 @@ def _check_documents(jobs: Sequence[Job]) -> None:
             warn(f"{finding.place}: {finding.message}")
 
 
-def _write(
-    jobs: Sequence[Job], output: Path | None, *, force: bool, as_json: bool, undo: bool = False
-) -> None:
+def _write(jobs: Sequence[Job], output: Path | None, *, force: bool, undo: bool = False) -> None:
     """Write the new wheels, and print their paths."""
-    targets = [(job.wheel, (output or job.wheel.parent) / job.name) for job in jobs]
-    check_targets(targets, force=force)
-    for job, (wheel, target) in zip(jobs, targets, strict=True):
+    targets: dict[Path, Job] = {}
+    for job in jobs:
+        target = (output or job.wheel.parent) / job.name
+        if (other := targets.setdefault(target, job)) is not job:
+            raise click.ClickException(
+                f"{other.wheel} and {job.wheel} would both be written to {target}"
+            )
+        if target.exists() and not force:
+            raise click.ClickException(f"{target} exists: use --force to replace it")
+    for target, job in targets.items():
+        wheel = job.wheel
         with open_source(wheel) as source:
             if undo and not source.is_variant:
                 raise click.ClickException(f"{wheel}: not a variant wheel: it has no variant.json")
@@ -262,18 +262,5 @@ def _write(
             target.parent.mkdir(parents=True, exist_ok=True)
             with replacing(target) as stream:
                 source.write(stream, job.variant_json, job.edits)
-    written = [
-        {
-            "path": str(target),
-            "source": str(wheel),
-            "label": split_label(target.name)[1],
-            "size": target.stat().st_size,
-            "sha256": file_digest(target),
-        }
-        for wheel, target in targets
-    ]
-    if as_json:
-        print_json(written)
-        return
-    for each in written:
-        click.echo(each["path"])
+    for target in targets:
+        click.echo(target)

@@ -17,7 +17,7 @@ from pep_variants.files import replacing
 
 from ..console import print_json, print_table
 from ..detection import platform_tree
-from .arguments import NEW_FILE, complete_machines, json_option
+from .arguments import NEW_FILE, json_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +28,7 @@ _PATTERN = "*?["
 
 
 @click.command()
-@click.argument("machine", required=False, shell_complete=complete_machines)
+@click.argument("machine", required=False)
 @json_option
 @click.option(
     "-o", "--output", metavar="FILE", type=NEW_FILE,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from pep_variants.model.metadata import Metadata
 from pep_variants.model.property import iter_properties, properties_tree
 from pep_variants.wheelfile.wheel import read_wheel_metadata
 
-from ..console import print_json, print_table
+from ..console import grouped, print_json, print_table
 from ..indexing.wheelhouse import label_problem
 from .arguments import FILE, json_option
 
@@ -56,11 +55,7 @@ def inspect(wheel: Path, as_json: bool) -> None:
     if as_json:
         print_json(tree)
         return
-    rows = []
-    for _, found in groupby(_rows(tree), lambda row: row[0]):
-        (name, text), *more = found
-        rows += [(name, text), *(("", each[1]) for each in more)]
-    print_table(("", ""), rows)
+    print_table(("", ""), list(grouped(_rows(tree))))
 
 
 def _provider_tree(provider: ProviderInfo) -> dict[str, Any]:

@@ -14,13 +14,20 @@ from packaging.utils import canonicalize_name
 
 from pep_variants.catalog.opening import preferred_catalog
 from pep_variants.catalog.store import open_catalog, write_catalog
-from pep_variants.choose.preferences import DEFAULT_CATALOG, is_catalog_path
-from pep_variants.errors import redacted
+from pep_variants.choose.preferences import (
+    DEFAULT_CATALOG,
+    configuration_tree,
+    is_catalog_path,
+)
+from pep_variants.errors import PreferenceError, redacted
+from pep_variants.files import read_regular, replacing, write_if_changed
 from pep_variants.formats import toml
+from pep_variants.limits import CATALOG_BYTES, SETTINGS_BYTES
+from pep_variants.ownership import make_private
 from pep_variants.settings.loader import load_preferences
+from pep_variants.settings.places import Role, places
 
 from ..console import counted, print_json, print_table, warn
-from ..user_settings import set_user_setting
 from .arguments import NEW_FILE, json_option, option_values, preference_options
 
 if TYPE_CHECKING:
@@ -137,8 +144,6 @@ def check(
 )
 def bundle(folder: Path, output: Path) -> None:
     """Write the entries in DIR into one file, for a server: enable takes its URL."""
-    from pep_variants.files import write_if_changed
-
     found = open_catalog(folder)
     trees = {}
     for name in found.names():
@@ -160,7 +165,7 @@ def enable(name: str) -> None:
     """
     value = str(Path(name).expanduser().absolute()) if is_catalog_path(name) else name
     number = len(list(_opened({"variant_catalog": value}).names()))
-    path = set_user_setting(_KEY, value)
+    path = _set(value)
     click.echo(f"{path}: {_KEY} = {value!r}, {counted(number, 'project')}", err=True)
     _say_what_counts(value)
 
@@ -168,9 +173,45 @@ def enable(name: str) -> None:
 @catalog.command()
 def disable() -> None:
     """Use no catalogue from now on: removes the setting from your own variants.toml."""
-    path = set_user_setting(_KEY, None)
+    path = _set(None)
     click.echo(f"{path}: no {_KEY}", err=True)
     _say_what_counts(None)
+
+
+def _set(value: str | None) -> Path:
+    """Set the catalogue in the user's own ``variants.toml``, the rest stays; return its path.
+
+    Args:
+        value: None removes it.
+
+    Raises:
+        PreferenceError: the file is not TOML.
+        NotPrivate: others can change its directory.
+        OSError: it cannot be read or written.
+    """
+    import tomlkit
+
+    path = next(place.path for place in places() if place.role is Role.USER)
+    try:
+        data = read_regular(path, SETTINGS_BYTES).data
+    except FileNotFoundError:
+        data = b""
+    configuration_tree(data, str(path))  # what this project reads, tomlkit can edit
+    try:
+        document = tomlkit.parse(data.decode("utf-8"))
+    except ValueError as error:
+        raise PreferenceError(f"{path}: cannot be edited: {error}") from None
+    if value is None:
+        document.pop(_KEY, None)
+    else:
+        document[_KEY] = value
+    text = tomlkit.dumps(document).encode()
+    if text != data:
+        make_private(path.parent)
+        # Dotfiles are often symbolic links, which stay.
+        with replacing(path.resolve(), mode=0o600) as stream:
+            stream.write(text)
+    return path
 
 
 def _say_what_counts(value: str | None) -> None:
@@ -209,7 +250,6 @@ def _session() -> Iterator[tuple[Session, Sources]]:
 
 
 def _fetch(url: str) -> bytes:
-    from pep_variants.limits import CATALOG_BYTES
     from variants_index.errors import PackageIndexError
 
     try:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pep_variants.errors import in_words
 from pep_variants.model.filename import parse_filename
 from pep_variants.model.metadata import Metadata
-from pep_variants.model.property import iter_properties, properties_tree
+from pep_variants.model.property import properties_tree
 from pep_variants.wheelfile.wheel import read_wheel_metadata
 
 from ..console import grouped, print_json, print_table
@@ -19,6 +20,9 @@ from .arguments import FILE, json_option
 
 if TYPE_CHECKING:
     from pep_variants.model.metadata import ProviderInfo
+
+_WIDEST = 10_000
+"""Characters that are shown of one variant or provider."""
 
 
 @click.command()
@@ -75,33 +79,13 @@ def _provider_tree(provider: ProviderInfo) -> dict[str, Any]:
 
 
 def _rows(tree: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield what is shown to people, several texts of one name one after the other."""
-    yield "project", f"{tree['name']} {tree['version']}"
-    if tree["build"]:
-        yield "build", tree["build"]
-    yield from (("tags", tag) for tag in tree["tags"])
-    yield "label", tree["label"] or "none (not a variant wheel)"
-    for label, properties in tree["variants"].items():
-        name = "properties" if label == tree["label"] else f"properties of {label}"
-        texts = map(str, iter_properties(properties))
-        yield from ((name, text) for text in list(texts) or ["none (fits everywhere)"])
-    if tree["variants"]:
-        yield "priorities", ", ".join(tree["namespaces"]) or "none"
-        for namespace, provider in tree["providers"].items():
-            yield "providers", f"{namespace}: {'; '.join(_texts(provider))}"
-        if not tree["providers"]:
-            yield "providers", "none named (left to the installer)"
-        yield "schema", tree["schema"] or "none"
-    yield from (("problem", text) for text in tree["problems"])
-
-
-def _texts(tree: dict[str, Any]) -> Iterator[str]:
-    """Yield the keys of a provider with their values."""
+    """Yield what is shown to people, each item of a key by itself."""
     for key, value in tree.items():
         if isinstance(value, dict):
-            values = (f"{feature} {', '.join(found)}" for feature, found in value.items())
-            yield f"{key} {', '.join(values) or 'all that are used'}"
+            yield from ((key, f"{name}: {in_words(each, _WIDEST)}") for name, each in value.items())
         elif isinstance(value, list):
-            yield f"{key} {', '.join(value)}"
-        else:
-            yield key if value is True else f"{key} {value}"
+            yield from ((key, text) for text in value)
+        elif value is not None:
+            yield key, value
+        elif key == "label":
+            yield key, "none (not a variant wheel)"

@@ -77,7 +77,8 @@ def list_projects(as_json: bool, **options: Any) -> None:  # noqa: ANN401
 def show(name: str, **options: Any) -> None:  # noqa: ANN401
     """Show which builds of PROJECT there are, where, and what each needs."""
     found = _opened(options)
-    entry = _entry(found, name)
+    entry = found.project(_known(found, name))
+    assert entry is not None
     click.echo(f"{entry.name}: {entry.source}")
     click.echo(f"documentation: {entry.documentation}")
     for url in entry.sources:
@@ -123,7 +124,7 @@ def check(
     checks = [check_file(path) for path in paths]
     if projects or not paths:
         found = _opened(options)
-        known = [_entry(found, name).name for name in projects]
+        known = [_known(found, name) for name in projects]
         checks.append(check_entries(found, known or list(found.names())))
     findings = [finding for check in checks for finding in check.findings]
     if live:
@@ -259,13 +260,13 @@ def _fetch(url: str) -> bytes:
         raise click.ClickException(str(problem)) from None
 
 
-def _entry(found: Catalog, name: str) -> CatalogProject:
-    entry = found.project(canonicalize_name(name))
-    if entry is None:
+def _known(found: Catalog, name: str) -> str:
+    project = canonicalize_name(name)
+    if project not in found.names():
         raise click.ClickException(
             f"{name}: the catalogue has no such project (variants catalog list shows them)"
         )
-    return entry
+    return project
 
 
 def _is_path(name: str) -> bool:

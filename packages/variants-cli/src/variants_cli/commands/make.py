@@ -134,7 +134,9 @@ def make(
 
     def asked(project: Metadata) -> Metadata:
         for lost in lost_priorities(project):
-            warn(f"{project.source}: {lost} does not exist in the current format: not written")
+            warn(
+                f"{project.source}: {lost} does not exist in the current format and is not written"
+            )
         return with_build_providers(
             project, lambda: plugin_runner_of({"variant-allow-provider": variant_allow_provider})
         )

@@ -216,7 +216,7 @@ def _document(
         wanted: machines, as for ``--platform``.
         enabled: optional namespaces.
     """
-    from ..pages.machines import read_machines
+    from ..pages.coverage import read_machines
     from ..pages.release_page import examine
 
     known, machines = read_machines(), read_machines(wanted)

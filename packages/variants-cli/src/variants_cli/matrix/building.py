@@ -213,7 +213,7 @@ class _Build:
 
     def _built(self, variant: Variant, folder: Path) -> Built:
         plan, settings = self._plan, variant.settings
-        variant_json = write_description(metadata_of(plan.matrix, [variant]), None)
+        variant_json = write_description(metadata_of(plan.matrix, [variant]))
         interpreter = find_interpreter(variant.python)
         own = dict(settings.environment)
         for name, words in settings.flags.items():

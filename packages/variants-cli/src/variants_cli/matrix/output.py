@@ -69,7 +69,7 @@ def counts(variants: Sequence[Variant]) -> str:
 
 def metadata(matrix: Matrix, variants: Sequence[Variant]) -> str:
     """Return the ``*-variants.json`` of a release with all *variants*."""
-    return write_description(metadata_of(matrix, variants), None).decode()
+    return write_description(metadata_of(matrix, variants)).decode()
 
 
 def as_json(_: Matrix, variants: Sequence[Variant]) -> str:

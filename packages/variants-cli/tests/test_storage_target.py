@@ -273,7 +273,7 @@ def test_killed_at_any_time_and_resumed(place, batch, seed):
     assert Reader(place).settled("demo") == {DOCUMENT: {"v2", "v3", "v4", "null"}}
     index = StoredIndex(open_store(place))
     now = datetime.now(timezone.utc) + timedelta(days=2)
-    index.store.delete(entry.path for entry in unlisted(index, now).old)
+    index.store.delete(entry.path for entry in unlisted(index, now)[0])
     assert Reader(place).settled("demo") == {DOCUMENT: {"v2", "v3", "v4", "null"}}
 
 

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from ..indexing.static_index import WrittenIndex
 
 
-def _yanked(
+def yank_reasons(
     _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
 ) -> dict[str, str]:
+    """Return the reasons of ``--yank FILE[=REASON]`` by filename or pattern."""
     return {name: reason for name, _, reason in (value.partition("=") for value in values)}
 
 
@@ -58,7 +59,7 @@ def _statuses(
     "--yank",
     metavar="FILE[=REASON]",
     multiple=True,
-    callback=_yanked,
+    callback=yank_reasons,
     help="Mark files as yanked (PEP 592): a filename or a pattern; repeatable. Later runs keep it.",
 )
 @click.option(

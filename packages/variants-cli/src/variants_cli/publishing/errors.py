@@ -21,16 +21,8 @@ class Conflict(PublishError):
     """The target has a file of that name with other contents, or contradicting metadata."""
 
 
-class Exists(PublishError):
-    """The target has a file of that name, and gives no hash to compare it by."""
-
-
 class Unavailable(PublishError):
     """The target could not be reached, or could not answer, after all retries."""
-
-
-class Changed(PublishError):
-    """A file was changed after a part of its release was uploaded."""
 
 
 class Unfinished(PublishError):

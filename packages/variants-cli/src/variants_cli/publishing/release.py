@@ -14,7 +14,6 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -46,11 +45,13 @@ from ..indexing.wheelhouse import read_core_metadata as read_wheel_metadata
 from .errors import Conflict, PublishError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
+
+    from variants_index.pages import Page, PageFile
 
     from ..indexing.wheelhouse import Distribution
 
@@ -119,19 +120,6 @@ class Release:
         return {label for one in (self.document, *data) if one for label in labels_of(one)}
 
 
-@dataclass(frozen=True)
-class Part:
-    """Files of one step.
-
-    Attributes:
-        kind: of the files, `Kind.METADATA` for the commit, which has none.
-        files: in the order of their uploads.
-    """
-
-    kind: Kind
-    files: tuple[ReleaseFile, ...] = ()
-
-
 def kind_of(filename: str) -> Kind | None:
     """Return what is published under *filename*, None for any other file."""
     if filename.endswith(METADATA_SUFFIX):
@@ -146,31 +134,44 @@ def kind_of(filename: str) -> Kind | None:
     return None
 
 
-def parts_of(releases: Sequence[Release], *, commits_last: bool) -> list[Part]:
-    """Return the steps of publishing *releases*.
+def parts_of(
+    releases: Sequence[Release], *, commits_last: bool
+) -> list[tuple[Kind, list[ReleaseFile]]]:
+    """Return the steps of publishing *releases*: what is uploaded, in order.
+
+    `Kind.METADATA` stands for the commit, which has no files.
 
     Args:
         releases: what is published.
         commits_last: nothing is visible before the commit, so it is the last step.
     """
-    ranks: dict[str, int] = {}
     groups: dict[Kind, list[ReleaseFile]] = {kind: [] for kind in Kind}
     for release in releases:
-        ranks |= {} if commits_last else _upload_ranks(release)
-        for file in release.files:
+        for file in release.files if commits_last else _best_first(release):
             kind = kind_of(file.filename)
             assert kind is not None, "read_releases takes no others"
             groups[kind].append(file)
     has_commit = commits_last or any(release.document is not None for release in releases)
     parts = [
-        Part(
-            kind,
-            tuple(sorted(files, key=lambda file: (ranks.get(file.filename, 0), file.filename))),
-        )
+        (kind, files)
         for kind, files in groups.items()
         if files or (kind is Kind.METADATA and has_commit)
     ]
-    return sorted(parts, key=lambda part: part.kind is Kind.METADATA) if commits_last else parts
+    return sorted(parts, key=lambda part: part[0] is Kind.METADATA) if commits_last else parts
+
+
+def by_project(releases: Iterable[Release]) -> dict[NormalizedName, list[Release]]:
+    """Return *releases* grouped by project."""
+    found: dict[NormalizedName, list[Release]] = {}
+    for release in releases:
+        found.setdefault(release.project, []).append(release)
+    return found
+
+
+def entry_of(page: Page | None, filename: str) -> PageFile | None:
+    """Return the entry of *filename* on *page*, None without one."""
+    files = page.files if page is not None else ()
+    return next((file for file in files if file.filename == filename), None)
 
 
 def labels_of(data: bytes) -> set[str]:
@@ -237,11 +238,12 @@ def same_contents(file: ReleaseFile, hashes: Mapping[str, str]) -> bool | None:
     return all(hashes[name].lower() == digest for name, digest in check.found.items())
 
 
-def conflict(place: str, differences: Sequence[tuple[ReleaseFile, Mapping[str, str]]]) -> Conflict:
-    """Return the error of a target that has files with other contents, by their hashes there."""
+def conflict(place: str, differences: Sequence[tuple[ReleaseFile, PageFile]]) -> Conflict:
+    """Return the error of a target that has files with other contents."""
     shown = []
-    for file, hashes in differences:
-        there = ", ".join(f"{name} {digest}" for name, digest in sorted(hashes.items()))
+    for file, listed in differences:
+        hashes = (f"{name} {digest}" for name, digest in sorted(listed.hashes.items()))
+        there = ", ".join(hashes) or "no hash"
         shown.append(f"{file.filename} ({there} there, sha256 {file.distribution.sha256} here)")
     return Conflict(
         f"{place} has other contents under {'this name' if len(shown) == 1 else 'these names'}: "
@@ -257,11 +259,7 @@ def some(names: Sequence[str]) -> str:
 
 
 def read_releases(
-    directory: Path,
-    *,
-    metadata: bool = True,
-    attestations: bool | None = None,
-    progress: Callable[[str], None] | None = None,
+    directory: Path, *, metadata: bool = True, attestations: bool = True
 ) -> list[Release]:
     """Return the releases in *directory* and below, ascending.
 
@@ -270,50 +268,33 @@ def read_releases(
     Args:
         directory: with distributions, and at will with ``*-variants.json`` and attestations.
         metadata: publish index-level metadata.
-        attestations: True to require them, False to ignore them, None to take those that are there.
-        progress: called with the name of each file.
+        attestations: publish the attestations that are there.
 
     Raises:
-        PublishError: two files of one name differ, metadata of another name, attestations that are
-            missing or of another file, or PKG-INFO that disagrees with the filename.
+        PublishError: two files of one name differ, metadata of another name, attestations of
+            another file, or PKG-INFO that disagrees with the filename.
         VariantError: a file is not usable.
         OSError: it cannot be read.
     """
-
-    def read(path: Path) -> Distribution:
-        if progress is not None:
-            progress(path.name)
-        found = read_distribution(path)
-        if not found.is_wheel:
-            _check_name(found)
-        return found
-
-    paths = sorted(path for path in directory.rglob("*") if path.is_file())
-    kinds = {path: kind_of(path.name) for path in paths}
+    kinds = {path: kind_of(path.name) for path in sorted(directory.rglob("*")) if path.is_file()}
     wanted = [path for path, kind in kinds.items() if kind not in (None, Kind.METADATA)]
     with ThreadPoolExecutor(_THREADS) as pool:
-        distributions = list(pool.map(read, wanted))
-    names: dict[str, Distribution] = {}
+        distributions = list(pool.map(read_distribution, wanted))
+    files: dict[str, ReleaseFile] = {}
     for item in distributions:
-        other = names.setdefault(item.path.name, item)
+        if not item.is_wheel:
+            _check_name(item)
+        found = ReleaseFile(item, _attestations(item) if attestations else ())
+        other = files.setdefault(item.path.name, found).distribution
         if other.sha256 != item.sha256:
             raise PublishError(
                 f"{other.path} and {item.path} have one name and different contents (sha256 "
                 f"{other.sha256} and {item.sha256}): remove one of them"
             )
-    files = {
-        name: ReleaseFile(item, _attestations(item, attestations)) for name, item in names.items()
-    }
-    missing = [name for name, file in files.items() if not file.attestations]
-    if attestations and missing:
-        raise PublishError(
-            f"no attestations of {', '.join(missing[:10])}: make FILE.publish.attestation beside "
-            "each, or publish with --no-attestations"
-        )
     documents = _documents(
         path for path, kind in kinds.items() if metadata and kind is Kind.METADATA
     )
-    groups = by_version(names.values())
+    groups = by_version(file.distribution for file in files.values())
     return [
         Release(
             *key,
@@ -324,24 +305,21 @@ def read_releases(
     ]
 
 
-def _upload_ranks(release: Release) -> dict[str, int]:
-    """Return the rank of each variant wheel in the order of uploads; those of a label have one."""
-    variants = {
-        file.filename: file.distribution.variant
-        for file in release.files
-        if file.distribution.variant is not None
-    }
-    if not variants:
-        return {}
-    document = release.document or write_merged(list(variants.values()))
-    ranks = {label: number for number, label in enumerate(_best_first(document))}
-    return {
-        name: min((ranks.get(label, 0) for label in variant.metadata.variants), default=0)
-        for name, variant in variants.items()
-    }
+def _best_first(release: Release) -> list[ReleaseFile]:
+    """Return the files of *release*, of variant wheels first those that machines prefer."""
+    variants = [file.distribution.variant for file in release.files]
+    found = [variant for variant in variants if variant is not None]
+    if not found:
+        return list(release.files)
+    labels = best_first(release.document or write_merged(found))
+    ranks = {label: number for number, label in enumerate(labels)}
 
+    def rank_of(file: ReleaseFile) -> tuple[int, str]:
+        variant = file.distribution.variant
+        described = variant.metadata.variants if variant is not None else ()
+        return min((ranks.get(label, 0) for label in described), default=0), file.filename
 
-_best_first = lru_cache(maxsize=16)(best_first)
+    return sorted(release.files, key=rank_of)
 
 
 def _check_name(sdist: Distribution) -> None:
@@ -354,10 +332,8 @@ def _check_name(sdist: Distribution) -> None:
         )
 
 
-def _attestations(item: Distribution, wanted: bool | None) -> tuple[Path, ...]:
+def _attestations(item: Distribution) -> tuple[Path, ...]:
     """Return the attestation files beside *item*, each of which is of its contents."""
-    if wanted is False:
-        return ()
     path = item.path
     names = (f"{path.name}{ATTESTATION_SUFFIX}", f"{path.name}.*{ATTESTATION_SUFFIX}")
     found = tuple(file for name in names for file in sorted(path.parent.glob(name)))

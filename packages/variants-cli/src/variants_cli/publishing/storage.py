@@ -29,7 +29,7 @@ import re
 import secrets
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 from posixpath import relpath
 from typing import TYPE_CHECKING, TypeVar
@@ -48,7 +48,8 @@ from ..indexing.update import updated, write_merged
 from ..indexing.wheelhouse import CORE_METADATA_SUFFIX, VariantFile, read_core_metadata
 from ..pages.project_page import render
 from .errors import Conflict, PublishError, Refused, Unfinished
-from .stores import ObjectStore, PreconditionFailed, StoreError
+from .release import by_project, same_contents
+from .stores import PreconditionFailed, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -56,12 +57,12 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from variants_index.http.session import Session
     from variants_index.pages import Page, PageFile
 
+    from ..checks.finding import Finding
     from ..indexing.update import Update
     from .release import Release, ReleaseFile
-    from .stores import Content, Store, Version
+    from .stores import Content, Store
 
     Change = Callable[[Page | None, Mapping[str, bytes]], Update]
 
@@ -81,8 +82,6 @@ ROUNDS = 60
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 3.0
 _READERS = 16
-_PARALLEL = 4
-"""Uploads at a time to object storage, each of several parts."""
 
 _DIGEST_CHARACTERS = 32
 """128 bits; a whole SHA-256 makes paths too long for Windows."""
@@ -116,19 +115,6 @@ def path_at(url: str) -> str | None:
     return unquote(url.removeprefix(BASE)) if url.startswith(BASE) else None
 
 
-@dataclass(frozen=True)
-class StoredPage:
-    """The page of a project as it was read.
-
-    Attributes:
-        page: with URLs below `BASE`, None if there is none.
-        content: the JSON page, None if there is none.
-    """
-
-    page: Page | None
-    content: Content | None
-
-
 class StoredIndex:
     """The pages and documents of an index in a store.
 
@@ -140,16 +126,16 @@ class StoredIndex:
         self.store = store
         self._documents: dict[str, bytes] = {}
 
-    def read(self, project: str) -> StoredPage:
-        """Return the page of *project* that is there now.
+    def read(self, project: str) -> tuple[Page | None, Content | None]:
+        """Return the page of *project* that is there now, and its JSON page; None for neither.
 
-        Of an index that has HTML pages only, that is the state.
+        Of an index that has HTML pages only, that is the state. URLs are below `BASE`.
         """
 
         def parse(data: bytes, kind: str, url: str) -> Page:
             return page_of(data, kind, url, project)
 
-        return StoredPage(*self._state(project, limits.PAGE_BYTES, parse))
+        return self._state(project, limits.PAGE_BYTES, parse)
 
     def documents(self, page: Page | None, names: Iterable[str] | None = None) -> dict[str, bytes]:
         """Return the ``*-variants.json`` that *page* lists, by filename; or those of *names*.
@@ -191,10 +177,11 @@ class StoredIndex:
         needed = set(documents)
 
         def attempt() -> Update:
-            before = self.read(project)
-            update = self.next(change, before.page, self.documents(before.page, needed))
+            page, content = self.read(project)
+            update = self.next(change, page, self.documents(page, needed))
             self._write_documents(update)
-            self._replace(page_path(project, JSON_PAGE), before.content, _relative(update.page))
+            data = json_page(_relative(update.page))
+            self._replace(page_path(project, JSON_PAGE), content, data)
             return update
 
         update = self._repeated(attempt, project)
@@ -217,9 +204,9 @@ class StoredIndex:
         def attempt() -> None:
             # First the page to replace, then what it follows from: see the module.
             html = self.store.get(path, limits.PAGE_BYTES)
-            page = self.read(project).page
+            page, _ = self.read(project)
             if page is not None:
-                self._replace(path, html, render(_relative_page(page), self.documents(page)))
+                self._replace(path, html, render(_relative(page), self.documents(page)))
 
         self._repeated(attempt, project)
         self._list_project(project)
@@ -309,42 +296,40 @@ class StorageTarget:
     """An index in a store, to publish to; see `transaction`.
 
     Attributes:
-        place: the store, for messages and the journal.
-        parallel: how many uploads may run at a time.
+        place: the store, for messages.
     """
 
     commits_last = True
 
-    def __init__(
-        self, store: Store, *, index_url: str | None = None, session: Session | None = None
-    ) -> None:
-        """Set up; nothing is read.
-
-        Args:
-            store: of pages and files.
-            index_url: where the pages are served, None if not known.
-            session: reads the pages at *index_url*.
-        """
+    def __init__(self, store: Store) -> None:
+        """Set up an index in *store*; nothing is read."""
         self._store = store
         self._index = StoredIndex(store)
-        self._index_url = index_url
-        self._session = session
         self.place = store.name
-        self.parallel = _PARALLEL if isinstance(store, ObjectStore) else 1
+
+    def close(self) -> None:
+        """Do nothing: no connection is kept."""
+
+    def page(self, project: NormalizedName) -> Page | None:
+        """Return the page of *project*, None without one."""
+        return self._index.read(project)[0]
+
+    def is_same(self, file: ReleaseFile, listed: PageFile) -> bool:
+        """Return whether the page says that *listed* has the contents of *file*."""
+        return bool(same_contents(file, listed.hashes))
+
+    def findings(self, *_: object) -> list[Finding]:
+        """Return nothing: where the pages are served, and when, is not known."""
+        return []
 
     def probe(self, releases: Sequence[Release], *, dry: bool = False) -> None:
         """Check that the store can replace on a condition, and make the change without writing."""
-        for project, group in _by_project(releases).items():
-            page = self._index.read(project).page
+        for project, group in by_project(releases).items():
+            page, _ = self._index.read(project)
             known = self._index.documents(page, _names(group))
             self._index.next(self._change(group), page, known)
         if not dry:
             self._check_conditions()
-
-    def listed(self, project: NormalizedName) -> Mapping[str, Mapping[str, str]]:
-        """Return the hashes of the files on the page of *project*."""
-        page = self._index.read(project).page
-        return {file.filename: file.hashes for file in page.files} if page is not None else {}
 
     def upload(self, file: ReleaseFile) -> None:
         """Put *file*, which no page lists yet, unless it is there: METADATA first."""
@@ -360,33 +345,18 @@ class StorageTarget:
     def commit(self, releases: Sequence[Release]) -> dict[str, bytes]:
         """Make *releases* visible, project by project; return their metadata by filename."""
         documents: dict[str, bytes] = {}
-        for project, group in _by_project(releases).items():
+        for project, group in by_project(releases).items():
             files = [file for release in group for file in release.files]
             # Before, so that the page lists nothing that is missing; after, as files that no page
             # lists may be removed at any time.
-            self._complete(files)
+            for file in files:
+                self.upload(file)
             update = self._index.change(project, _names(group), self._change(group))
-            self._complete(files)
+            for file in files:
+                self.upload(file)
             for name in update.documents.keys() & set(_names(group)):
                 documents[name] = update.documents[name]
         return documents
-
-    def page_url(self, project: NormalizedName) -> str | None:
-        """Return the URL of the page of *project*, None if it is not known."""
-        return f"{self._index_url.rstrip('/')}/{project}/" if self._index_url else None
-
-    def session(self) -> Session | None:
-        """Return the session that reads the served pages, None if their URL is not known."""
-        return self._session
-
-    def close(self) -> None:
-        """Close all connections."""
-        if self._session is not None:
-            self._session.close()
-
-    def _complete(self, files: Sequence[ReleaseFile]) -> None:
-        with ThreadPoolExecutor(self.parallel) as pool:
-            list(pool.map(self.upload, files))
 
     def _change(self, releases: Sequence[Release]) -> Change:
         """Return the function that gives the state of a project after *releases*."""
@@ -427,29 +397,20 @@ class StorageTarget:
             if first is None:
                 raise Refused(f"{self.place}/{path}: was written, and is not there")
             self._store.put_if(path, b"second", first.version)
-            if self._ignores(path, None) or self._ignores(path, first.version):
-                raise Refused(
-                    f"{self.place}: the storage ignores conditions of writes (If-Match and "
-                    "If-None-Match), which keep two publishers from losing each other's files: "
-                    "use one that supports them"
-                )
+            for version in (None, first.version):
+                with contextlib.suppress(PreconditionFailed):
+                    self._store.put_if(path, b"third", version)
+                    raise Refused(
+                        f"{self.place}: the storage ignores conditions of writes (If-Match and "
+                        "If-None-Match), which keep two publishers from losing each other's files: "
+                        "use one that supports them"
+                    )
         finally:
             with contextlib.suppress(StoreError):  # credentials may allow no removal
                 self._store.delete([path])
 
-    def _ignores(self, path: str, version: Version | None) -> bool:
-        try:
-            self._store.put_if(path, b"third", version)
-        except PreconditionFailed:
-            return False
-        return True
 
-
-def _relative(page: Page) -> bytes:
-    return json_page(_relative_page(page))
-
-
-def _relative_page(page: Page) -> Page:
+def _relative(page: Page) -> Page:
     """Return *page* with links into the store as seen from where the page is."""
 
     def link(url: str | None) -> str | None:
@@ -461,13 +422,6 @@ def _relative_page(page: Page) -> Page:
         return replace(file, url=link(file.url) or file.url, provenance=link(file.provenance))
 
     return replace(page, files=tuple(map(linked, page.files)))
-
-
-def _by_project(releases: Sequence[Release]) -> dict[NormalizedName, list[Release]]:
-    found: dict[NormalizedName, list[Release]] = {}
-    for release in releases:
-        found.setdefault(release.project, []).append(release)
-    return found
 
 
 def _names(releases: Sequence[Release]) -> list[str]:

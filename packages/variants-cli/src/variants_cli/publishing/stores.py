@@ -14,16 +14,17 @@ import os
 import re
 import time
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NewType, TypeVar
+from typing import TYPE_CHECKING, Any, NewType, TypeVar
 from urllib.parse import urlsplit
 
 from filelock import FileLock, Timeout
 
 from pep_variants.errors import redacted
 from pep_variants.files import read_regular, replacing
+from pep_variants.limits import PROJECTS_BYTES
 from pep_variants.model.label import METADATA_SUFFIX
 from variants_index.pages import JSON
 
@@ -40,7 +41,7 @@ Version = NewType("Version", str)
 """Identifies the content of one object, as its store spells it."""
 
 CHUNK = 8 * 1024 * 1024
-"""Bytes of a file that are read, or sent as one part, at a time."""
+"""Bytes of a file that are read at a time; a larger one is sent in parts."""
 
 LOCK = ".publish.lock"
 """Held in a directory while an object is compared and replaced."""
@@ -52,38 +53,22 @@ _BUSY_SECONDS = 5.0
 _IMMUTABLE = "public, max-age=31536000, immutable"
 _CHANGING = "public, max-age=60"
 
-_CONCURRENT_PARTS = 6
-_DELETED_AT_ONCE = 500
-_RETRIES: dict[str, Any] = {
-    "max_retries": 8,
-    "retry_timeout": timedelta(minutes=3),
-    "backoff": {"init_backoff": timedelta(milliseconds=200), "max_backoff": timedelta(seconds=15)},
-}
-_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT")
-_HINTS = {
-    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (of a profile: aws configure "
-    "export-credentials --format env), or a role",
-    "gs": "GOOGLE_APPLICATION_CREDENTIALS, or gcloud auth application-default login",
-    "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_TOKEN",
-}
-# Causes in the texts of errors, which obstore has types for in some requests only.
-_CAUSES = (
-    (r"NoSuchBucket|ContainerNotFound", "there is no such bucket: create it first"),
-    (
-        # Last looked for at addresses that only machines in clouds have.
-        r"169\.254\.|metadata\.google|Account must be specified",
-        "no credentials were found: {hint}",
-    ),
-    (
-        r"status code: 40[13]",
-        "the storage refused: check the permissions of the credentials: {hint}",
-    ),
-    (
-        r"NotImplemented|NotSupported",
-        "the storage does not support conditional writes (If-Match), which keep two publishers "
-        "from losing each other's files",
-    ),
+_CREDENTIALS = (
+    "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (of a profile: aws configure export-credentials "
+    "--format env), a role, or what the tools of Google Cloud and Azure read"
 )
+_NO_BUCKET = "NoSuchBucket|ContainerNotFound"
+# Causes in the texts of errors, which obstore has types for in some requests only.
+_CAUSES = {
+    _NO_BUCKET: "there is no such bucket: create it first",
+    # Last looked for at addresses that only machines in clouds have.
+    r"169\.254\.|metadata\.google|Account must be specified": "no credentials were found: set "
+    + _CREDENTIALS,
+    "status code: 40[13]": "the storage refused: check the permissions of the credentials: "
+    + _CREDENTIALS,
+    "NotImplemented|NotSupported": "the storage does not support conditional writes (If-Match), "
+    "which keep two publishers from losing each other's files",
+}
 _CODE = re.compile(r"<Code>([^<]{1,60})</(?:.*?<Message>([^<]{1,200})</)?", re.DOTALL)
 
 
@@ -161,8 +146,7 @@ class DirectoryStore:
 
     def put_file(self, path: str, source: Path, sha256: str) -> None:
         """Write the file *source*; nothing if it has another hash."""
-        with _opened(source) as stream:
-            self._write(path, _checked_chunks(stream, source, sha256))
+        self._write(path, _checked_chunks(source, sha256))
 
     def put_if(self, path: str, data: bytes, version: Version | None) -> None:
         """Write an object if it still has *version*; None if it must not exist yet.
@@ -174,7 +158,8 @@ class DirectoryStore:
             self._root.mkdir(parents=True, exist_ok=True)
             try:
                 with FileLock(self._root / LOCK, timeout=_LOCK_SECONDS):
-                    if self._current(path) != version:
+                    found = self.get(path, PROJECTS_BYTES)
+                    if (found.version if found else None) != version:
                         raise PreconditionFailed(
                             f"{self._path(path)}: was changed by another process"
                         )
@@ -196,39 +181,21 @@ class DirectoryStore:
                     yield Entry(path, status.st_size, modified)
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Remove objects, and directories that are empty then."""
+        """Remove objects."""
         for path in paths:
-            found = self._path(path)
             with self._errors(path), contextlib.suppress(NotADirectoryError):
-                _patiently(partial(found.unlink, missing_ok=True))
-            with contextlib.suppress(OSError):  # not empty
-                for folder in found.relative_to(self._root).parents[:-1]:
-                    (self._root / folder).rmdir()
+                _patiently(partial(self._path(path).unlink, missing_ok=True))
 
     def _path(self, path: str) -> Path:
         return self._root.joinpath(*_checked(path).split("/"))
 
-    def _current(self, path: str) -> Version | None:
-        try:
-            return _version_of(_patiently(self._path(path).read_bytes))
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-
     def _write(self, path: str, chunks: Iterable[bytes]) -> None:
         target = self._path(path)
-        with self._errors(path), contextlib.ExitStack() as stack:
-            for tries in range(10):
-                target.parent.mkdir(parents=True, exist_ok=True)
-                try:
-                    stream = stack.enter_context(replacing(target, durable=True))
-                    break
-                except FileNotFoundError:
-                    # Another process removed the directory, as it was empty.
-                    if tries == 9:
-                        raise
-            for chunk in chunks:
-                stream.write(chunk)
-            stack.close()  # its errors are those of writing
+        with self._errors(path):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(target, durable=True) as stream:
+                for chunk in chunks:
+                    stream.write(chunk)
 
     @contextlib.contextmanager
     def _errors(self, path: str) -> Iterator[None]:
@@ -255,14 +222,14 @@ class ObjectStore:
         """
         parts = urlsplit(url)
         self.name = redacted(url).rstrip("/")
-        self._hint = _HINTS.get(parts.scheme, "")
-        if not self._hint or not parts.hostname or parts.query or parts.fragment:
+        is_known = parts.scheme in ("s3", "gs", "az") and parts.hostname
+        if not is_known or parts.query or parts.fragment:
             raise StoreError(
                 f"{self.name}: is neither a directory nor an s3://, gs:// or az:// URL, such as "
                 "s3://bucket/prefix"
             )
         if "@" in parts.netloc:
-            raise StoreError(f"{self.name}: has credentials: set {self._hint}")
+            raise StoreError(f"{self.name}: has credentials: set {_CREDENTIALS}")
         try:
             import obstore
             from obstore.store import from_url
@@ -271,15 +238,10 @@ class ObjectStore:
                 f"{self.name}: needs obstore: pip install 'variants-cli[publish]'"
             ) from None
         self._obstore: Any = obstore
-        endpoint = next(filter(None, map(os.environ.get, _ENDPOINTS)), "")
-        is_plain = endpoint.startswith("http://") or "AZURE_STORAGE_USE_EMULATOR" in os.environ
         connect: Any = from_url  # one overload per vendor
         with self._errors(""):
-            self._store = connect(
-                self.name,
-                client_options={"allow_http": True} if is_plain else None,
-                retry_config=_RETRIES,
-            )
+            # Without TLS only where AWS_ENDPOINT_URL and the like say so.
+            self._store = connect(self.name, client_options={"allow_http": True})
 
     def get(self, path: str, limit: int) -> Content | None:
         """Return the object at *path*."""
@@ -303,9 +265,9 @@ class ObjectStore:
 
     def put_file(self, path: str, source: Path, sha256: str) -> None:
         """Write the file *source*."""
-        with _opened(source) as stream, self._errors(path):
-            chunks = _checked_chunks(stream, source, sha256)
-            is_large = os.fstat(stream.fileno()).st_size > CHUNK
+        with self._errors(path):
+            chunks = _checked_chunks(source, sha256)
+            is_large = source.exists() and source.stat().st_size > CHUNK
             self._obstore.put(
                 self._store,
                 _checked(path),
@@ -313,8 +275,6 @@ class ObjectStore:
                 chunks if is_large else b"".join(chunks),
                 attributes=_attributes(path),
                 use_multipart=is_large,
-                chunk_size=CHUNK,
-                max_concurrency=_CONCURRENT_PARTS,
             )
 
     def put_if(self, path: str, data: bytes, version: Version | None) -> None:
@@ -350,9 +310,9 @@ class ObjectStore:
     def delete(self, paths: Iterable[str]) -> None:
         """Remove objects."""
         wanted = [_checked(path) for path in paths]
-        for start in range(0, len(wanted), _DELETED_AT_ONCE):
-            with self._errors(wanted[start]), self._missing():
-                self._obstore.delete(self._store, wanted[start : start + _DELETED_AT_ONCE])
+        if wanted:
+            with self._errors(wanted[0]), self._missing():
+                self._obstore.delete(self._store, wanted)
 
     @contextlib.contextmanager
     def _missing(self) -> Iterator[None]:
@@ -360,7 +320,7 @@ class ObjectStore:
         try:
             yield
         except FileNotFoundError as error:
-            if re.search(_CAUSES[0][0], str(error)):
+            if re.search(_NO_BUCKET, str(error)):
                 raise
 
     @contextlib.contextmanager
@@ -368,11 +328,10 @@ class ObjectStore:
         try:
             yield
         except (self._obstore.exceptions.BaseError, OSError, ValueError) as error:
-            text = str(error)
-            reason = _reason(text)
             where = f"{self.name}/{path}".rstrip("/")
-            found = (words for cause, words in _CAUSES if re.search(cause, text))
-            words = next(found, "").format(hint=self._hint)
+            reason = _reason(str(error))
+            found = (words for cause, words in _CAUSES.items() if re.search(cause, str(error)))
+            words = next(found, "")
             raise StoreError(
                 f"{where}: {words} ({reason})" if words else f"{where}: {reason}"
             ) from None
@@ -381,25 +340,19 @@ class ObjectStore:
 Store = DirectoryStore | ObjectStore
 
 
-@contextlib.contextmanager
-def _opened(source: Path) -> Iterator[IO[bytes]]:
-    try:
-        stream = source.open("rb")
-    except OSError as error:
-        raise StoreError(f"{source}: {error.strerror or error}") from None
-    with stream:
-        yield stream
-
-
-def _checked_chunks(stream: IO[bytes], source: Path, sha256: str) -> Iterator[bytes]:
+def _checked_chunks(source: Path, sha256: str) -> Iterator[bytes]:
     """Yield the chunks of a file; the last one only if the file is the one that was expected."""
     digest = hashlib.sha256()
     held = b""
-    while chunk := stream.read(CHUNK):
-        if held:
-            yield held
-        held = chunk
-        digest.update(chunk)
+    try:
+        with source.open("rb") as stream:
+            while chunk := stream.read(CHUNK):
+                if held:
+                    yield held
+                held = chunk
+                digest.update(chunk)
+    except OSError as error:
+        raise StoreError(f"{source}: {error.strerror or error}") from None
     if digest.hexdigest() != sha256:
         raise StoreError(f"{source}: changed while it was read: run the command again")
     yield held

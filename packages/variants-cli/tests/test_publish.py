@@ -164,11 +164,12 @@ class TestOneRelease:
         result = publish(dist, "--dry-run")
         assert result.code == 0, result.err
         assert index.sent == []
+        sizes = {path.name: in_bytes(path.stat().st_size) for path in dist.glob("*.whl")}
         assert result.out.splitlines() == [
-            "variant wheels:", f"  {WHEEL3}  to be uploaded",
-            "index-level metadata:", f"  {DOCUMENT}  merged with what is there",
-            "null variants:", f"  {NULL}  to be uploaded",
-            "non-variant wheels:", f"  {PLAIN}  to be uploaded",
+            "[1/4] variant wheels: 1 file", f"  {WHEEL3}: {sizes[WHEEL3]}, to be uploaded",
+            "[2/4] index-level metadata: 1 file",
+            "[3/4] null variants: 1 file", f"  {NULL}: {sizes[NULL]}, to be uploaded",
+            "[4/4] non-variant wheels: 1 file", f"  {PLAIN}: {sizes[PLAIN]}, to be uploaded",
         ]  # fmt: skip
         assert publish(dist).code == 0
         states = {file["state"] for file in publish(dist, "--dry-run", "--json").json["files"]}

@@ -107,16 +107,17 @@ def publish(
     if not releases:
         raise click.ClickException(f"{directory}: no distributions to publish")
     with closing(_target(directory, **options)) as target:
-        if dry_run:
-            states = transaction.compare(target, releases)
-            target.probe(releases, dry=True)
-            _show_plan(target, releases, states, as_json=as_json)
-            return
         done = transaction.publish(
-            target, releases, lambda text: None if as_json else click.echo(printable(text))
+            target,
+            releases,
+            lambda text: None if as_json else click.echo(printable(text)),
+            dry=dry_run,
         )
-        findings = transaction.verify(target, releases, done, note)
-    _show(target, releases, done, findings, as_json=as_json)
+        findings = [] if dry_run else transaction.verify(target, releases, done, note)
+    if as_json:
+        print_json(_tree(target, releases, done, None if dry_run else findings))
+    elif not dry_run:
+        _show(target, done, findings)
     if any(finding.severity == ERROR for finding in findings):
         sys.exit(1)
 
@@ -179,76 +180,59 @@ def _storage(directory: Path, to: str) -> Target:
     return StorageTarget(open_store(to))
 
 
-def _show_plan(
-    target: Target, releases: Sequence[Release], states: dict[str, str], *, as_json: bool
-) -> None:
-    from ..publishing.release import parts_of
-
-    if as_json:
-        print_json({"target": target.place, "dry-run": True, "files": _files(releases, states)})
-        return
-    documents = [release.document_name for release in releases if release.document is not None]
-    for kind, files in parts_of(releases, commits_last=target.commits_last):
-        click.echo(f"{kind.value}:")
-        for name in [file.filename for file in files] or documents:
-            click.echo(f"  {name}  {states.get(name, 'merged with what is there')}")
-
-
-def _files(releases: Sequence[Release], states: dict[str, str]) -> list[dict[str, Any]]:
-    return [
+def _tree(
+    target: Target,
+    releases: Sequence[Release],
+    done: Published,
+    findings: Sequence[Finding] | None,
+) -> dict[str, Any]:
+    """Return what ``--json`` prints; *findings* are None in a dry run."""
+    files = [
         {
             "filename": file.filename,
             "sha256": file.distribution.sha256,
             "size": file.distribution.size,
             "attestations": len(file.attestations),
-            "state": states[file.filename],
+            "state": done.states[file.filename],
         }
         for release in releases
         for file in release.files
     ]
+    tree = {"target": target.place, "dry-run": findings is None, "files": files}
+    if findings is None:
+        return tree
+    return {
+        **tree,
+        "metadata": [
+            {"filename": name, "sha256": digest, "merged": name in done.merged}
+            for name, digest in sorted(done.documents.items())
+        ],
+        "verified": not any(finding.severity == ERROR for finding in findings),
+        "findings": [finding.tree() for finding in findings],
+    }
 
 
-def _show(
-    target: Target,
-    releases: Sequence[Release],
-    done: Published,
-    findings: Sequence[Finding],
-    *,
-    as_json: bool,
-) -> None:
-    errors = [finding for finding in findings if finding.severity == ERROR]
-    if as_json:
-        print_json(
-            {
-                "target": target.place,
-                "dry-run": False,
-                "files": _files(releases, done.states),
-                "metadata": [
-                    {"filename": name, "sha256": digest, "merged": name in done.merged}
-                    for name, digest in sorted(done.documents.items())
-                ],
-                "verified": not errors,
-                "findings": [finding.tree() for finding in findings],
-            }
-        )
-        return
-    for finding in findings:
-        text = one_line(f"{finding.file}: {finding.message} [{finding.code}]")
-        (fail if finding.severity == ERROR else warn)(text)
+def _show(target: Target, done: Published, findings: Sequence[Finding]) -> None:
+    _show_findings(findings)
     uploaded = sum(state == "uploaded" for state in done.states.values())
-    checked = "not as published" if errors else "verified"
+    is_verified = not any(finding.severity == ERROR for finding in findings)
     click.echo(
         f"{counted(uploaded, 'file')} uploaded, {len(done.states) - uploaded} there before, "
-        f"{checked}: {target.place}"
+        f"{'verified' if is_verified else 'not as published'}: {target.place}"
     )
+
+
+def _show_findings(findings: Sequence[Finding]) -> None:
+    for finding in findings:
+        show = fail if finding.severity == ERROR else warn
+        show(one_line(f"{finding.file}: {finding.message} [{finding.code}]"))
 
 
 def _refuse_faults(directory: Path) -> None:
     from ..checks.directory import check_directory
 
     errors = [finding for finding in check_directory(directory)[1] if finding.severity == ERROR]
-    for finding in errors[:10]:
-        fail(one_line(f"{finding.file}: {finding.message} [{finding.code}]"))
+    _show_findings(errors[:10])
     if errors:
         raise click.ClickException(
             f"{counted(len(errors), 'error')}: nothing was uploaded; see variants validate "

@@ -73,8 +73,14 @@ def _check(path: Path, allowed: list[str], *, jobs: int | None) -> tuple[int, li
     # Each kind of file needs what the others do not.
     if path.is_dir():
         from ..checks.directory import check_directory
+        from ..publishing.storage import is_published
 
-        return check_directory(path, jobs=jobs, leave_out=_left_over(path))
+        if is_published(path):
+            raise click.ClickException(
+                f"{path} was published with variants publish --to, and has files for clients of "
+                "older pages: validate the URLs of the pages that it is served at"
+            )
+        return check_directory(path, jobs=jobs)
     if path.suffix == ".whl":
         from ..checks.release import check_wheel
 
@@ -87,12 +93,3 @@ def _check(path: Path, allowed: list[str], *, jobs: int | None) -> tuple[int, li
     from ..checks.document import check_index_metadata
 
     return 1, check_index_metadata(path)[1]
-
-
-def _left_over(directory: Path) -> frozenset[Path]:
-    """Return what `variants publish --to` has left in *directory* for clients of older pages."""
-    if not (directory / "files").is_dir():
-        return frozenset()
-    from ..publishing.maintenance import left_over  # loads more than most checks need
-
-    return left_over(directory)

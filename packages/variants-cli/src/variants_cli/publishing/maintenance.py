@@ -23,11 +23,9 @@ from ..indexing.update import (
 from ..indexing.wheelhouse import CORE_METADATA_SUFFIX
 from .errors import PublishError
 from .storage import FILES, PAGES, PROBES, StoredIndex, is_file_path, page_path, path_at
-from .stores import DirectoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from variants_index.pages import Page
 
@@ -116,23 +114,6 @@ def unlisted(index: StoredIndex, now: datetime) -> tuple[list[Entry], list[Entry
             continue
         (old if now - entry.modified > KEPT and not is_held else young).append(entry)
     return old, young
-
-
-def left_over(directory: Path) -> frozenset[Path]:
-    """Return the files of a published directory that only clients with an older page still need.
-
-    Those are what no page lists (`unlisted`), and copies of what a page lists in its layout: the
-    metadata before the last change of the index that was there before. None for a directory with a
-    page that cannot be read.
-    """
-    index = StoredIndex(DirectoryStore(directory))
-    try:
-        old, young = unlisted(index, datetime.now(timezone.utc))
-        listed = {path for name in index.projects() for path in _paths(index.read(name)[0])}
-    except PublishError:
-        return frozenset()
-    copies = {path.rpartition("/")[2] for path in listed if is_file_path(path)}
-    return frozenset(directory / path for path in copies | {entry.path for entry in old + young})
 
 
 def _paths(page: Page | None) -> set[str]:

@@ -34,13 +34,7 @@ from pep_variants.wheelfile.core_metadata import read_fields
 from pep_variants.wheelfile.sdist import read_pkg_info
 
 from ..indexing.update import same_meaning, write_merged
-from ..indexing.wheelhouse import (
-    SDIST_SUFFIXES,
-    VariantFile,
-    by_version,
-    read_distribution,
-    sdist_name,
-)
+from ..indexing.wheelhouse import VariantFile, by_version, is_distribution, read_distribution
 from ..indexing.wheelhouse import read_core_metadata as read_wheel_metadata
 from .errors import Conflict, PublishError
 
@@ -112,13 +106,6 @@ class Release:
         """The filename of its ``*-variants.json``."""
         return metadata_filename(self.project, self.version)
 
-    @property
-    def labels(self) -> set[str]:
-        """The labels of its document and its wheels."""
-        found = [file.distribution.variant for file in self.files]
-        data = [one.data for one in found if one is not None]
-        return {label for one in (self.document, *data) if one for label in labels_of(one)}
-
 
 def kind_of(filename: str) -> Kind | None:
     """Return what is published under *filename*, None for any other file."""
@@ -129,9 +116,7 @@ def kind_of(filename: str) -> Kind | None:
         if label is None:
             return Kind.WHEELS
         return Kind.NULL if label in (NULL_LABEL, ZERO_LABEL) else Kind.VARIANTS
-    if filename.endswith(SDIST_SUFFIXES) and sdist_name(filename) is not None:
-        return Kind.SOURCES
-    return None
+    return Kind.SOURCES if is_distribution(filename) else None
 
 
 def parts_of(
@@ -172,11 +157,6 @@ def entry_of(page: Page | None, filename: str) -> PageFile | None:
     """Return the entry of *filename* on *page*, None without one."""
     files = page.files if page is not None else ()
     return next((file for file in files if file.filename == filename), None)
-
-
-def labels_of(data: bytes) -> set[str]:
-    """Return the labels that a ``*-variants.json`` describes."""
-    return set(VariantFile(data, METADATA_SUFFIX).metadata.variants)
 
 
 def best_first(document: bytes) -> tuple[str, ...]:
@@ -229,13 +209,13 @@ def same_contents(file: ReleaseFile, hashes: Mapping[str, str]) -> bool | None:
     """
     if "sha256" in hashes:
         return hashes["sha256"].lower() == file.distribution.sha256
-    check = Digests.of(hashes)
+    check = Digests(hashes)
     if not check.found:
         return None
     with file.distribution.path.open("rb") as stream:
         while chunk := stream.read(_CHUNK):
             check.update(chunk)
-    return all(hashes[name].lower() == digest for name, digest in check.found.items())
+    return check.problem() is None
 
 
 def conflict(place: str, differences: Sequence[tuple[ReleaseFile, PageFile]]) -> Conflict:
@@ -271,8 +251,8 @@ def read_releases(
         attestations: publish the attestations that are there.
 
     Raises:
-        PublishError: two files of one name differ, metadata of another name, attestations of
-            another file, or PKG-INFO that disagrees with the filename.
+        PublishError: two files of one name differ, attestations of another file, or PKG-INFO that
+            disagrees with the filename.
         VariantError: a file is not usable.
         OSError: it cannot be read.
     """
@@ -291,15 +271,18 @@ def read_releases(
                 f"{other.path} and {item.path} have one name and different contents (sha256 "
                 f"{other.sha256} and {item.sha256}): remove one of them"
             )
-    documents = _documents(
-        path for path, kind in kinds.items() if metadata and kind is Kind.METADATA
-    )
+    documents: dict[tuple[NormalizedName, Version], list[VariantFile]] = {}
+    for path, kind in kinds.items():
+        key = parse_metadata_filename(path.name) if metadata and kind is Kind.METADATA else None
+        if key is not None:
+            data = read_regular(path, DOCUMENT_BYTES).data
+            documents.setdefault(key, []).append(VariantFile(data, str(path)))
     groups = by_version(file.distribution for file in files.values())
     return [
         Release(
             *key,
             tuple(files[item.path.name] for item in groups.get(key, ())),
-            _document(groups.get(key, ()), documents.get(key)) if metadata else None,
+            _document(groups.get(key, ()), documents.get(key, [])) if metadata else None,
         )
         for key in sorted(groups.keys() | documents.keys())
     ]
@@ -354,26 +337,12 @@ def _attestations(item: Distribution) -> tuple[Path, ...]:
     return found
 
 
-def _documents(paths: Iterable[Path]) -> dict[tuple[NormalizedName, Version], VariantFile]:
-    found: dict[tuple[NormalizedName, Version], VariantFile] = {}
-    for path in paths:
-        key = parse_metadata_filename(path.name)
-        if key is None or path.name != metadata_filename(*key):
-            expected = metadata_filename(*key) if key else "{name}-{version}-variants.json"
-            raise PublishError(
-                f"{path}: installers do not look for metadata under this name: name it {expected}"
-            )
-        document = VariantFile(read_regular(path, DOCUMENT_BYTES).data, str(path))
-        other = found.setdefault(key, document)
-        if other.data != document.data:
-            raise PublishError(f"{other.source} and {path} differ: remove one of them")
-    return found
-
-
-def _document(distributions: Sequence[Distribution], local: VariantFile | None) -> bytes | None:
+def _document(distributions: Sequence[Distribution], local: Sequence[VariantFile]) -> bytes | None:
     """Return the metadata of a release: the local file, with what wheels have and it has not."""
-    wheels = [item.variant for item in distributions if item.variant is not None]
-    if local is None:
-        return write_merged(wheels) if wheels else None
-    merged = VariantFile(write_merged([local, *wheels]), local.source)
-    return local.data if same_meaning(merged.metadata, local.metadata) else merged.data
+    files = [*local, *(item.variant for item in distributions if item.variant is not None)]
+    if not files:
+        return None
+    merged = write_merged(files)
+    if local and same_meaning(VariantFile(merged, local[0].source).metadata, local[0].metadata):
+        return local[0].data
+    return merged

@@ -39,17 +39,15 @@ from pep_variants import limits
 from pep_variants.errors import VariantError
 from pep_variants.model.label import METADATA_SUFFIX
 from variants_index.errors import PackageIndexError
-from variants_index.pages import HTML, JSON, html_projects, json_page, json_projects
-from variants_index.pages import read_page as page_of
-from variants_index.pages import read_projects as projects_of
+from variants_index.pages import HTML, JSON, html_projects, json_page, json_projects, read_page
 
 from ..indexing.static_index import HTML_PAGE, JSON_PAGE
 from ..indexing.update import updated, write_merged
 from ..indexing.wheelhouse import CORE_METADATA_SUFFIX, VariantFile, read_core_metadata
 from ..pages.project_page import render
-from .errors import Conflict, PublishError, Refused, Unfinished
+from .errors import Conflict, PublishError
 from .release import by_project, same_contents
-from .stores import PreconditionFailed, StoreError
+from .stores import CHUNK, PreconditionFailed, file_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -131,11 +129,17 @@ class StoredIndex:
 
         Of an index that has HTML pages only, that is the state. URLs are below `BASE`.
         """
-
-        def parse(data: bytes, kind: str, url: str) -> Page:
-            return page_of(data, kind, url, project)
-
-        return self._state(project, limits.PAGE_BYTES, parse)
+        content = None
+        for name, kind in ((JSON_PAGE, JSON), (HTML_PAGE, HTML)):
+            path = page_path(project, name)
+            found = self.store.get(path, limits.PAGE_BYTES)
+            content = found if kind == JSON else None
+            if found is not None:
+                try:
+                    return read_page(found.data, kind, BASE + quote(path), project), content
+                except PackageIndexError as error:
+                    raise PublishError(self._shown(error)) from None
+        return None, None
 
     def documents(self, page: Page | None, names: Iterable[str] | None = None) -> dict[str, bytes]:
         """Return the ``*-variants.json`` that *page* lists, by filename; or those of *names*.
@@ -172,7 +176,7 @@ class StoredIndex:
 
         Raises:
             Conflict: *change* refuses: nothing was changed.
-            Unfinished: others kept changing the page.
+            PublishError: others kept changing the page.
         """
         needed = set(documents)
 
@@ -209,41 +213,22 @@ class StoredIndex:
                 self._replace(path, html, render(_relative(page), self.documents(page)))
 
         self._repeated(attempt, project)
-        self._list_project(project)
+        self._repeated(self._list_projects, "the list of projects")
 
-    def projects(self) -> tuple[str, ...]:
-        """Return the names of all projects."""
-        return self._projects()[0]
+    def projects(self) -> list[str]:
+        """Return the names of all projects: those that have a page."""
+        paths = (entry.path.split("/") for entry in self.store.entries(PAGES))
+        return sorted({parts[1] for parts in paths if parts[2:] in ([JSON_PAGE], [HTML_PAGE])})
 
-    def _list_project(self, project: str) -> None:
-        def attempt() -> None:
-            html = self.store.get(page_path("", HTML_PAGE), limits.PROJECTS_BYTES)
-            names, content = self._projects()
-            names = tuple(sorted({*names, project}))
-            self._replace(page_path("", JSON_PAGE), content, json_projects(names))
-            self._replace(page_path("", HTML_PAGE), html, html_projects(names))
-
-        self._repeated(attempt, "the list of projects")
-
-    def _projects(self) -> tuple[tuple[str, ...], Content | None]:
-        names, content = self._state("", limits.PROJECTS_BYTES, projects_of)
-        return names or (), content
-
-    def _state(
-        self, project: str, limit: int, parse: Callable[[bytes, str, str], _Result]
-    ) -> tuple[_Result | None, Content | None]:
-        """Return what the JSON page says, else the HTML page, and the JSON page as it is."""
-        content = None
-        for name, kind in ((JSON_PAGE, JSON), (HTML_PAGE, HTML)):
-            path = page_path(project, name)
-            found = self.store.get(path, limit)
-            content = found if kind == JSON else None
-            if found is not None:
-                try:
-                    return parse(found.data, kind, BASE + quote(path)), content
-                except PackageIndexError as error:
-                    raise PublishError(self._shown(error)) from None
-        return None, None
+    def _list_projects(self) -> None:
+        # First the pages to replace, then what they follow from: see the module.
+        old = {
+            name: self.store.get(page_path("", name), limits.PROJECTS_BYTES)
+            for name in (JSON_PAGE, HTML_PAGE)
+        }
+        names = self.projects()
+        self._replace(page_path("", JSON_PAGE), old[JSON_PAGE], json_projects(names))
+        self._replace(page_path("", HTML_PAGE), old[HTML_PAGE], html_projects(names))
 
     def _replace(self, path: str, old: Content | None, data: bytes) -> None:
         """Write *data* if it differs from *old*, which must still be there."""
@@ -286,7 +271,7 @@ class StoredIndex:
             except PreconditionFailed:
                 time.sleep(random.uniform(0, pause))  # noqa: S311 - a pause, not a secret
                 pause = min(2 * pause, _LONGEST_PAUSE)
-        raise Unfinished(
+        raise PublishError(
             f"{self.store.name}: {what} was changed by other publishers {ROUNDS} times: run the "
             "command again when they are done"
         )
@@ -340,7 +325,9 @@ class StorageTarget:
             if self._store.size(path + CORE_METADATA_SUFFIX) != len(data):
                 self._store.put(path + CORE_METADATA_SUFFIX, data)
         if self._store.size(path) != item.size:
-            self._store.put_file(path, item.path, item.sha256)
+            chunks = file_chunks(item.path, item.sha256)
+            # In parts only where it is large: parts take requests of their own.
+            self._store.put(path, chunks if item.size > CHUNK else b"".join(chunks))
 
     def commit(self, releases: Sequence[Release]) -> dict[str, bytes]:
         """Make *releases* visible, project by project; return their metadata by filename."""
@@ -395,18 +382,18 @@ class StorageTarget:
             self._store.put_if(path, b"first", None)
             first = self._store.get(path, 100)
             if first is None:
-                raise Refused(f"{self.place}/{path}: was written, and is not there")
+                raise PublishError(f"{self.place}/{path}: was written, and is not there")
             self._store.put_if(path, b"second", first.version)
             for version in (None, first.version):
                 with contextlib.suppress(PreconditionFailed):
                     self._store.put_if(path, b"third", version)
-                    raise Refused(
+                    raise PublishError(
                         f"{self.place}: the storage ignores conditions of writes (If-Match and "
                         "If-None-Match), which keep two publishers from losing each other's files: "
                         "use one that supports them"
                     )
         finally:
-            with contextlib.suppress(StoreError):  # credentials may allow no removal
+            with contextlib.suppress(PublishError):  # credentials may allow no removal
                 self._store.delete([path])
 
 

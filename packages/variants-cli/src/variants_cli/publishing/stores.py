@@ -3,7 +3,7 @@
 Objects have paths: relative, with ``/``, without empty, ``.`` and ``..`` segments. Readers see an
 object whole or not at all, and see a write as soon as it returned. Several processes, also on
 other machines, may write at once: `put_if` replaces an object only if it is the one that was read.
-All methods raise `StoreError` if the store cannot be reached or refuses.
+All methods raise `PublishError` if the store cannot be reached or refuses.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NewType, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from filelock import FileLock, Timeout
@@ -33,15 +33,15 @@ from ..indexing.wheelhouse import CORE_METADATA_SUFFIX
 from .errors import PublishError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
 _T = TypeVar("_T")
 
-Version = NewType("Version", str)
+Version: TypeAlias = Any
 """Identifies the content of one object, as its store spells it."""
 
 CHUNK = 8 * 1024 * 1024
-"""Bytes of a file that are read at a time; a larger one is sent in parts."""
+"""Bytes of a file that are read at a time."""
 
 LOCK = ".publish.lock"
 """Held in a directory while an object is compared and replaced."""
@@ -72,11 +72,7 @@ _CAUSES = {
 _CODE = re.compile(r"<Code>([^<]{1,60})</(?:.*?<Message>([^<]{1,200})</)?", re.DOTALL)
 
 
-class StoreError(PublishError):
-    """A store cannot be read or written."""
-
-
-class PreconditionFailed(StoreError):
+class PreconditionFailed(PublishError):
     """An object is not, or no longer, the version that was to be replaced."""
 
 
@@ -112,7 +108,7 @@ def open_store(place: str) -> Store:
     """Return the store at *place*: a directory, or a URL such as ``s3://bucket/prefix``.
 
     Raises:
-        StoreError: it is neither, or its configuration is not usable.
+        PublishError: it is neither, or its configuration is not usable.
     """
     if "://" in place:
         return ObjectStore(place)
@@ -131,7 +127,7 @@ class DirectoryStore:
         """Return the object at *path* of at most *limit* bytes, None if there is none."""
         with self._errors(path), contextlib.suppress(FileNotFoundError, NotADirectoryError):
             data = _patiently(lambda: read_regular(self._path(path), limit).data)
-            return Content(data, _version_of(data))
+            return Content(data, hashlib.sha256(data).hexdigest())
         return None
 
     def size(self, path: str) -> int | None:
@@ -140,13 +136,14 @@ class DirectoryStore:
             return self._path(path).stat().st_size
         return None
 
-    def put(self, path: str, data: bytes) -> None:
-        """Write an object."""
-        self._write(path, (data,))
-
-    def put_file(self, path: str, source: Path, sha256: str) -> None:
-        """Write the file *source*; nothing if it has another hash."""
-        self._write(path, _checked_chunks(source, sha256))
+    def put(self, path: str, data: bytes | Iterable[bytes]) -> None:
+        """Write an object, in one or more chunks; nothing if reading them fails."""
+        target = self._path(path)
+        with self._errors(path):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(target, durable=True) as stream:
+                for chunk in (data,) if isinstance(data, bytes) else data:
+                    stream.write(chunk)
 
     def put_if(self, path: str, data: bytes, version: Version | None) -> None:
         """Write an object if it still has *version*; None if it must not exist yet.
@@ -165,7 +162,7 @@ class DirectoryStore:
                         )
                     self.put(path, data)
             except Timeout:
-                raise StoreError(
+                raise PublishError(
                     f"{self._root / LOCK}: another process holds it for {_LOCK_SECONDS:.0f} seconds"
                 ) from None
 
@@ -189,20 +186,12 @@ class DirectoryStore:
     def _path(self, path: str) -> Path:
         return self._root.joinpath(*_checked(path).split("/"))
 
-    def _write(self, path: str, chunks: Iterable[bytes]) -> None:
-        target = self._path(path)
-        with self._errors(path):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(target, durable=True) as stream:
-                for chunk in chunks:
-                    stream.write(chunk)
-
     @contextlib.contextmanager
     def _errors(self, path: str) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            raise StoreError(f"{self._path(path)}: {error.strerror or error}") from None
+            raise PublishError(f"{self._path(path)}: {error.strerror or error}") from None
 
 
 class ObjectStore:
@@ -217,24 +206,24 @@ class ObjectStore:
         Credentials come from where the tools of each vendor take them.
 
         Raises:
-            StoreError: it is not such a URL, the extra ``publish`` is not installed, or its
+            PublishError: it is not such a URL, the extra ``publish`` is not installed, or its
                 configuration is not usable.
         """
         parts = urlsplit(url)
         self.name = redacted(url).rstrip("/")
         is_known = parts.scheme in ("s3", "gs", "az") and parts.hostname
         if not is_known or parts.query or parts.fragment:
-            raise StoreError(
+            raise PublishError(
                 f"{self.name}: is neither a directory nor an s3://, gs:// or az:// URL, such as "
                 "s3://bucket/prefix"
             )
         if "@" in parts.netloc:
-            raise StoreError(f"{self.name}: has credentials: set {_CREDENTIALS}")
+            raise PublishError(f"{self.name}: has credentials: set {_CREDENTIALS}")
         try:
             import obstore
             from obstore.store import from_url
         except ImportError:
-            raise StoreError(
+            raise PublishError(
                 f"{self.name}: needs obstore: pip install 'variants-cli[publish]'"
             ) from None
         self._obstore: Any = obstore
@@ -248,8 +237,10 @@ class ObjectStore:
         with self._errors(path), self._missing():
             found = self._obstore.get(self._store, _checked(path))
             if found.meta["size"] > limit:
-                raise StoreError(f"{self.name}/{path}: larger than {limit:,} bytes")
-            return Content(bytes(found.bytes()), _version_in(found.meta))
+                raise PublishError(f"{self.name}/{path}: larger than {limit:,} bytes")
+            # What identifies an object differs between vendors.
+            version = {key: found.meta[key] for key in ("e_tag", "version") if found.meta.get(key)}
+            return Content(bytes(found.bytes()), version)
         return None
 
     def size(self, path: str) -> int | None:
@@ -258,43 +249,23 @@ class ObjectStore:
             return int(self._obstore.head(self._store, _checked(path))["size"])
         return None
 
-    def put(self, path: str, data: bytes) -> None:
-        """Write an object."""
+    def put(self, path: str, data: bytes | Iterable[bytes]) -> None:
+        """Write an object; chunks are read while others are sent."""
         with self._errors(path):
-            self._obstore.put(self._store, _checked(path), data, attributes=_attributes(path))
-
-    def put_file(self, path: str, source: Path, sha256: str) -> None:
-        """Write the file *source*."""
-        with self._errors(path):
-            chunks = _checked_chunks(source, sha256)
-            is_large = source.exists() and source.stat().st_size > CHUNK
-            self._obstore.put(
-                self._store,
-                _checked(path),
-                # Parts are read while others are sent; what raises here aborts the upload.
-                chunks if is_large else b"".join(chunks),
-                attributes=_attributes(path),
-                use_multipart=is_large,
-            )
+            self._put(path, data)
 
     def put_if(self, path: str, data: bytes, version: Version | None) -> None:
         """Write an object if it still has *version*."""
-        mode: Any = "create"
-        if version is not None:
-            e_tag, _, number = version.partition("\n")
-            mode = {key: value for key, value in (("e_tag", e_tag), ("version", number)) if value}
         exceptions = self._obstore.exceptions
         with self._errors(path):
             try:
-                self._obstore.put(
-                    self._store, _checked(path), data, attributes=_attributes(path), mode=mode
-                )
+                self._put(path, data, version or "create")
             except (
                 exceptions.AlreadyExistsError,
                 exceptions.PreconditionError,
                 FileNotFoundError,  # S3 answers so where the object to replace is gone
             ) as error:
-                if "NoSuchBucket" in str(error):
+                if re.search(_NO_BUCKET, str(error)):
                     raise
                 raise PreconditionFailed(
                     f"{self.name}/{path}: was changed by another process"
@@ -314,6 +285,10 @@ class ObjectStore:
             with self._errors(wanted[0]), self._missing():
                 self._obstore.delete(self._store, wanted)
 
+    def _put(self, path: str, data: bytes | Iterable[bytes], mode: Any = None) -> None:  # noqa: ANN401
+        attributes = _attributes(path)
+        self._obstore.put(self._store, _checked(path), data, attributes=attributes, mode=mode)
+
     @contextlib.contextmanager
     def _missing(self) -> Iterator[None]:
         """Let objects be missing, but not the bucket: the status is the same."""
@@ -332,7 +307,7 @@ class ObjectStore:
             reason = _reason(str(error))
             found = (words for cause, words in _CAUSES.items() if re.search(cause, str(error)))
             words = next(found, "")
-            raise StoreError(
+            raise PublishError(
                 f"{where}: {words} ({reason})" if words else f"{where}: {reason}"
             ) from None
 
@@ -340,7 +315,7 @@ class ObjectStore:
 Store = DirectoryStore | ObjectStore
 
 
-def _checked_chunks(source: Path, sha256: str) -> Iterator[bytes]:
+def file_chunks(source: Path, sha256: str) -> Iterator[bytes]:
     """Yield the chunks of a file; the last one only if the file is the one that was expected."""
     digest = hashlib.sha256()
     held = b""
@@ -352,16 +327,16 @@ def _checked_chunks(source: Path, sha256: str) -> Iterator[bytes]:
                 held = chunk
                 digest.update(chunk)
     except OSError as error:
-        raise StoreError(f"{source}: {error.strerror or error}") from None
+        raise PublishError(f"{source}: {error.strerror or error}") from None
     if digest.hexdigest() != sha256:
-        raise StoreError(f"{source}: changed while it was read: run the command again")
+        raise PublishError(f"{source}: changed while it was read: run the command again")
     yield held
 
 
 def _checked(path: str) -> str:
     """Return *path* if it names an object inside a store."""
     if any(segment in ("", ".", "..") for segment in path.split("/")) or "\\" in path:
-        raise StoreError(f"{path!r}: is not the path of an object")
+        raise PublishError(f"{path!r}: is not the path of an object")
     return path
 
 
@@ -378,15 +353,6 @@ def _attributes(path: str) -> dict[str, str]:
     elif name.endswith(CORE_METADATA_SUFFIX):
         kind = "text/plain; charset=utf-8"
     return {"Content-Type": kind, "Cache-Control": cached}
-
-
-def _version_of(data: bytes) -> Version:
-    return Version(hashlib.sha256(data).hexdigest())
-
-
-def _version_in(meta: Mapping[str, Any]) -> Version:
-    """Return the version of an object: what identifies it differs between vendors."""
-    return Version("\n".join((meta.get("e_tag") or "", meta.get("version") or "")))
 
 
 def _reason(text: str) -> str:

@@ -29,8 +29,10 @@ from pep_variants.errors import VariantError
 from variants_index.errors import PackageIndexError
 
 from ..console import counted
-from .errors import Conflict, PublishError, Unfinished
-from .release import Kind, by_project, conflict, entry_of, labels_of, parts_of, same_contents, some
+from ..indexing.update import same_meaning
+from ..indexing.wheelhouse import VariantFile
+from .errors import Conflict, PublishError
+from .release import Kind, by_project, conflict, entry_of, parts_of, same_contents, some
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -59,7 +61,7 @@ class Published:
     """What was done.
 
     Attributes:
-        states: `UPLOADED` or `PRESENT` by filename.
+        states: `UPLOADED`, `PRESENT` or, in a dry run, `TO_UPLOAD` by filename.
         documents: SHA-256 of the ``*-variants.json`` that is now on the target, by its filename.
         merged: names of those documents that have more than the release brought: what another
             batch, or another publisher, had published before.
@@ -96,7 +98,7 @@ def compare(target: Target, releases: Sequence[Release]) -> dict[str, str]:
 
 
 def publish(
-    target: Target, releases: Sequence[Release], report: Callable[[str], None]
+    target: Target, releases: Sequence[Release], report: Callable[[str], None], *, dry: bool = False
 ) -> Published:
     """Publish *releases* to *target*.
 
@@ -104,28 +106,30 @@ def publish(
         target: where to.
         releases: from `read_releases`.
         report: called with a line for each step and each file.
+        dry: upload nothing.
 
     Raises:
         PublishError: the target refuses something, or cannot be reached.
     """
     done = Published(compare(target, releases))
-    target.probe(releases)
+    target.probe(releases, dry=dry)
     parts = parts_of(releases, commits_last=target.commits_last)
     for number, (kind, files) in enumerate(parts, 1):
         documents = sum(release.document is not None for release in releases)
         count = documents if kind is Kind.METADATA else len(files)
         report(f"[{number}/{len(parts)}] {kind.value}: {counted(count, 'file')}")
         for file in files:
-            if done.states[file.filename] == TO_UPLOAD:
+            if done.states[file.filename] == TO_UPLOAD and not dry:
                 target.upload(file)
                 done.states[file.filename] = UPLOADED
             size = decimal(file.distribution.size)
             report(f"  {file.filename}: {size}, {done.states[file.filename]}")
-        if kind is Kind.METADATA:
-            own = {release.document_name: release.labels for release in releases}
+        if kind is Kind.METADATA and not dry:
+            own = {release.document_name: release.document for release in releases}
             for name, data in sorted(target.commit(releases).items()):
                 done.documents[name] = hashlib.sha256(data).hexdigest()
-                more = labels_of(data) - own[name]
+                meant = VariantFile(own[name] or data, name).metadata
+                more = not same_meaning(VariantFile(data, name).metadata, meant)
                 if more:
                     done.merged.add(name)
                 report(f"  {name}: published{', with what others published' if more else ''}")
@@ -146,7 +150,7 @@ def verify(
         note: shows what is waited for.
 
     Raises:
-        Unfinished: the pages do not show what was published.
+        PublishError: the pages do not show what was published.
         PublishError: they cannot be read.
     """
     end = time.monotonic() + VERIFY_SECONDS
@@ -156,7 +160,7 @@ def verify(
         while missing := _missing(group, done, target.page(project)):
             left = end - time.monotonic()
             if left <= 0:
-                raise Unfinished(
+                raise PublishError(
                     f"{target.place}: accepted everything, but its page of {project} shows no "
                     f"{some(missing)} after {VERIFY_SECONDS:.0f} seconds: look at it later with "
                     "variants validate"

@@ -61,7 +61,7 @@ from variants_index.http.session import Session
 from ..checks.live_index import check_live
 from ..indexing.update import same_meaning, write_merged
 from ..indexing.wheelhouse import VariantFile, read_variant_file
-from .errors import Conflict, PublishError, Refused, Unavailable, Unfinished
+from .errors import Conflict, PublishError
 from .release import conflict, entry_of, read_core_metadata, same_contents
 
 if TYPE_CHECKING:
@@ -104,7 +104,6 @@ _TIMEOUTS = (15.0, 600.0)
 
 _BODY_BYTES = 8 * 1024
 _BEFORE_LICENSE_FILES = ("1.0", "1.1", "1.2", "2.1", "2.2", "2.3")
-_NO_UPLOADS = (404, 405, 410, 501)
 _TAGS = re.compile(r"<(style|script|title)\b.*?</\1\s*>|<[^>]*>", re.DOTALL | re.IGNORECASE)
 
 
@@ -352,7 +351,8 @@ class UploadApi:
         """Upload *file*; after an answer that was lost, or a refusal, look whether it is there."""
         answer = self._upload(package_of(file), lambda: self._has(file))
         if answer is not None and not answer.ok and not self._has(file):
-            raise self._refusal(file.filename, answer, file.distribution.size)
+            status = status_of(answer, self._password)
+            raise PublishError(f"{self.place} refuses {file.filename} ({status})")
 
     def commit(self, releases: Sequence[Release]) -> dict[str, bytes]:
         """Publish the merged metadata of *releases* where it is not yet as it should be."""
@@ -378,8 +378,6 @@ class UploadApi:
         session = self._repository.session
         answer = self._send("", lambda: session.post(self._url, files=parts, allow_redirects=False))
         assert answer is not None
-        if _is_about_access(answer):
-            raise self._refusal("uploads", answer)
         return "X-Devpi-Server-Version" in answer.headers
 
     def _upload(
@@ -404,17 +402,20 @@ class UploadApi:
             except (requests.ConnectionError, requests.Timeout) as error:
                 problem = _words(error)
                 if isinstance(error, requests.exceptions.SSLError):
-                    raise Refused(f"{where}: {problem}: see --cert and --client-cert") from None
+                    raise PublishError(
+                        f"{where}: {problem}: see --cert and --client-cert"
+                    ) from None
             except (TwineException, requests.RequestException, UnicodeError) as error:
-                raise Refused(f"{where}: {_words(error)}") from None
+                raise PublishError(f"{where}: {_words(error)}") from None
             else:
                 if response.is_redirect:
                     target = redacted(str(response.headers["Location"]))
-                    raise Refused(
+                    raise PublishError(
                         f"{self.place}: redirects to {target}: if that is the upload URL of the "
                         "index, publish to it"
                     )
                 if response.status_code not in BUSY:
+                    self._check_access(what, response)
                     return response
                 problem, asked = (
                     status_of(response, self._password),
@@ -423,7 +424,7 @@ class UploadApi:
             if asked > PATIENCE:
                 problem += f": the server asks to wait for {asked:.0f} seconds"
             if number == RETRIES or asked > PATIENCE:
-                raise Unavailable(f"{where}: {problem}: run the command again later")
+                raise PublishError(f"{where}: {problem}: run the command again later")
             seconds = max(pause(number), asked)
             self._note(f"{where}: {problem}: again in {seconds:.1f} s")
             time.sleep(seconds)
@@ -431,26 +432,27 @@ class UploadApi:
                 return None
         raise AssertionError("the last attempt returns or raises")
 
-    def _refusal(self, what: str, response: requests.Response, size: int = 0) -> Refused:
-        """Return the error of an upload that was refused: what it is about, and what to do."""
+    def _check_access(self, what: str, response: requests.Response) -> None:
+        """Raise `PublishError` if credentials, URL or size are why an upload was refused."""
         status, answer = response.status_code, status_of(response, self._password)
+        what = what or "uploads"
         if status == 413:
-            return Refused(
+            size = int(response.request.headers.get("Content-Length", 0))
+            raise PublishError(
                 f"{self.place} does not take {what}, {size:,} bytes ({answer}): ask its "
                 "administrators for a higher limit, or make the file smaller"
             )
-        if status in _NO_UPLOADS:
-            return Refused(
+        if status in (404, 405, 410, 501):
+            raise PublishError(
                 f"{self.place} takes no uploads ({answer}): give the upload URL of the index, "
                 "such as https://upload.pypi.org/legacy/, not that of its pages"
             )
-        if _is_about_access(response):
+        if status in (401, 403, 407):
             who = f"the user name {self._username!r}" if self._password else "no credentials"
-            return Refused(
+            raise PublishError(
                 f"{self.place} refuses {what} ({answer}) with {who}: are these the credentials "
                 "for this index and project?"
             )
-        return Refused(f"{self.place} refuses {what} ({answer})")
 
     def _publish(self, release: Release) -> bytes:
         """Bring the document of *release* and what the index has together; return the result."""
@@ -466,7 +468,7 @@ class UploadApi:
                 return data  # a cache between; verification comes back to it
             if number:
                 time.sleep(pause(number))
-        raise Unfinished(
+        raise PublishError(
             f"{self.place}: {release.document_name} was replaced {ROUNDS} times by other "
             "publishers: run the command again when they are done"
         )
@@ -531,17 +533,15 @@ class UploadApi:
         assert answer is not None
         if answer.ok:
             return
-        if _is_about_access(answer):
-            raise self._refusal(name, answer, len(data))
         status = status_of(answer, self._password)
         if there is not None:
-            raise Refused(
+            raise PublishError(
                 f"{self.place} has {name} already and does not replace it ({status}), so the "
                 f"variants of this release cannot be added to {release.project} {version}: "
                 "publish all variants of a version together, as a new version; or on an index "
                 "that replaces it; or pages of your own, see variants index"
             )
-        raise Refused(
+        raise PublishError(
             f"{self.place} does not accept {name} ({status}): where the index makes this file "
             "itself, or installers are to read the wheels instead, publish with "
             "--without-metadata; or serve the directory as static files, see variants index"
@@ -574,7 +574,7 @@ def _reading() -> Iterator[None]:
     try:
         yield
     except PackageIndexError as problem:
-        raise Unavailable(
+        raise PublishError(
             f"{problem}: the pages of the index show which files it has: if they are elsewhere, "
             "give the URL of its simple API with --index-url"
         ) from None
@@ -583,8 +583,3 @@ def _reading() -> Iterator[None]:
 def _same_host(first: str, second: str) -> bool:
     one, other = urlsplit(first), urlsplit(second)
     return (one.scheme, one.hostname, one.port) == (other.scheme, other.hostname, other.port)
-
-
-def _is_about_access(response: requests.Response) -> bool:
-    """Return whether credentials, URL or the size of the file are why it was refused."""
-    return response.status_code in (401, 403, 407, 413, *_NO_UPLOADS)

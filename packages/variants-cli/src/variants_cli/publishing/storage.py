@@ -122,7 +122,6 @@ class StoredIndex:
     def __init__(self, store: Store) -> None:
         """Use the index in *store*; nothing is read yet."""
         self.store = store
-        self._documents: dict[str, bytes] = {}
 
     def read(self, project: str) -> tuple[Page | None, Content | None]:
         """Return the page of *project* that is there now, and its JSON page; None for neither.
@@ -236,8 +235,6 @@ class StoredIndex:
             self.store.put_if(path, data, old.version if old else None)
 
     def _document(self, path: str, sha256: str | None) -> bytes | None:
-        if path in self._documents:
-            return self._documents[path]
         found = self.store.get(path, limits.DOCUMENT_BYTES)
         if found is None:
             return None
@@ -246,18 +243,14 @@ class StoredIndex:
                 f"{self.store.name}/{path}: is not the file that the page of its project lists "
                 f"(SHA-256 {sha256}): put back that one"
             )
-        if is_file_path(path):
-            self._documents[path] = found.data
         return found.data
 
     def _write_documents(self, update: Update) -> None:
         for file in update.page.files:
             data = update.documents.get(file.filename)
-            path = path_at(file.url)
-            if file.filename in update.changed and data is not None and path is not None:
-                if self.store.size(path) != len(data):
-                    self.store.put(path, data)
-                self._documents[path] = data
+            path = path_at(file.url) if file.filename in update.changed else None
+            if data is not None and path is not None and self.store.size(path) != len(data):
+                self.store.put(path, data)
 
     def _shown(self, error: Exception) -> str:
         return str(error).replace(BASE, f"{self.store.name.rstrip('/')}/")

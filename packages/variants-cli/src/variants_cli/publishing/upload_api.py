@@ -402,9 +402,7 @@ class UploadApi:
             except (requests.ConnectionError, requests.Timeout) as error:
                 problem = _words(error)
                 if isinstance(error, requests.exceptions.SSLError):
-                    raise PublishError(
-                        f"{where}: {problem}: see --cert and --client-cert"
-                    ) from None
+                    raise PublishError(f"{where}: {problem}: see --cert, --client-cert") from None
             except (TwineException, requests.RequestException, UnicodeError) as error:
                 raise PublishError(f"{where}: {_words(error)}") from None
             else:
@@ -417,10 +415,8 @@ class UploadApi:
                 if response.status_code not in BUSY:
                     self._check_access(what, response)
                     return response
-                problem, asked = (
-                    status_of(response, self._password),
-                    retry_after(cast("Any", response)),
-                )
+                problem = status_of(response, self._password)
+                asked = retry_after(cast("Any", response))
             if asked > PATIENCE:
                 problem += f": the server asks to wait for {asked:.0f} seconds"
             if number == RETRIES or asked > PATIENCE:

@@ -34,14 +34,11 @@ PAGES = {"index.html": HTML, "index.v1_json": JSON}
 _STRAY = "delete it, or add the wheels of its variants: no wheel here has one"
 
 
-def check_directory(
-    directory: Path, *, leave_out: Collection[Path] = ()
-) -> tuple[int, list[Finding]]:
+def check_directory(directory: Path) -> tuple[int, list[Finding]]:
     """Check everything in *directory* and below.
 
     Args:
         directory: of wheels, metadata and pages.
-        leave_out: wheels and metadata that are not checked.
 
     Returns:
         The number of checked files, and the findings: first those of single files, then
@@ -52,8 +49,7 @@ def check_directory(
     """
 
     def files(pattern: str) -> list[Path]:
-        found = (path for path in directory.rglob(pattern) if path.is_file())
-        return sorted(path for path in found if path not in leave_out)
+        return sorted(path for path in directory.rglob(pattern) if path.is_file())
 
     report = Report(str(directory), again=f"write it again: variants index --fresh {directory}")
     # Pages that list no wheels are not those of projects.

@@ -68,8 +68,14 @@ def _check(path: Path) -> tuple[int, list[Finding]]:
     # Each kind of file needs what the others do not.
     if path.is_dir():
         from ..checks.directory import check_directory
+        from ..publishing.storage import is_published
 
-        return check_directory(path, leave_out=_left_over(path))
+        if is_published(path):
+            raise click.ClickException(
+                f"{path} was published with variants publish --to, and has files for clients of "
+                "older pages: validate the URLs of the pages that it is served at"
+            )
+        return check_directory(path)
     if path.suffix == ".whl":
         from ..checks.release import check_wheel
 
@@ -77,12 +83,3 @@ def _check(path: Path) -> tuple[int, list[Finding]]:
     from ..checks.document import check_index_metadata, check_pyproject
 
     return 1, check_pyproject(path) if path.suffix == ".toml" else check_index_metadata(path)[1]
-
-
-def _left_over(directory: Path) -> frozenset[Path]:
-    """Return what `variants publish --to` has left in *directory* for clients of older pages."""
-    if not (directory / "files").is_dir():
-        return frozenset()
-    from ..publishing.maintenance import left_over  # loads more than most checks need
-
-    return left_over(directory)

@@ -145,7 +145,7 @@ def _publish(found: Counter, folder: Path) -> Iterator[Row]:
     base = counted("pass")
     # Each is run once before: the index is there when it is counted.
     for command in (("index", "--fresh"), ("validate",)):
-        run = counted(_COMMAND, *command, "--jobs", "1", str(dist))
+        run = counted(_COMMAND, *command, str(dist))
         what = f"variants {command[0]}, {count} wheels, more than"
         yield Row(what, run - base, base, UNIT, "python -c pass")
 

@@ -36,9 +36,8 @@ Serve = Callable[[Index], Index]
 ROOTED = """
 import json, os, sys
 from pathlib import Path
-from variants_cli.doctor import Inquiry, examine
-from variants_cli.installed import find_environment
-found = examine(Inquiry(find_environment(None)), os.environ, Path(sys.argv[1]))
+from variants_cli.doctor import examine, find_environment
+found = examine(find_environment(None), os.environ, root=Path(sys.argv[1]))
 print(json.dumps(found.as_tree()))
 """
 NVIDIA = {

@@ -42,18 +42,13 @@ def test_upload_api(reader: Reader) -> None:
         upload_index(reader.home / "index") as index,
         upload_index(reader.home / "other") as other,
     ):
-        reader.type_in(
-            f"variants publish dist --journal {reader.home}/j --repository-url {other.url}"
-        )
+        reader.type_in(f"variants publish dist --repository-url {other.url}")
         other.replaces = "$^"
-        index.faults[re.escape("-null.whl")] = [Fault(503, reason="Service Unavailable")]
+        index.faults[re.escape("-null.whl")] = [Fault(507, reason="Insufficient Storage")]
         reader.follow(
             Page(ROOT / "docs/how-to/publishing.md"),
             replaced={URL: index.url, OTHER: other.url},
-            failing=[
-                f"{PUBLISH} --retries 0",
-                f"variants publish dist-v2 --repository-url {OTHER}",
-            ],
+            failing=[PUBLISH, f"variants publish dist-v2 --repository-url {OTHER}"],
         )
 
 

@@ -19,7 +19,7 @@ from support.environments import ROOT, clean_environ, once
 from support.isolation import registries
 from support.loopback import served_folder
 from support.tools import tool
-from variants_cli.matrix.frontends import find_uv
+from variants_cli.matrix.building import find_uv
 
 PROJECTS = ROOT / "integration-tests" / "projects"
 NAME = "dotproduct-1.0-cp310-abi3"
@@ -56,7 +56,7 @@ def matrix(
     shutil.copytree(PROJECTS / project, source, dirs_exist_ok=True)
     command = [sys.executable, "-c", "from variants_cli.main import main; main()", "matrix"]
     return subprocess.run(
-        [*command, str(source / "matrix.toml"), "--build", "-j", "2", "-o", str(folder), *options],
+        [*command, str(source / "matrix.toml"), "--build", "-o", str(folder), *options],
         env=clean_environ({**registries(), "CC": COMPILER, **(environ or {})}),
         capture_output=True,
         text=True,

@@ -10,7 +10,6 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -104,7 +103,7 @@ def build(
         done = subprocess.run(
             [
                 *(sys.executable, "-c", "from variants_cli.main import main; main()", "matrix"),
-                *(str(project / "matrix.toml"), "--build", "--no-index", "--only", label),
+                *(str(project / "matrix.toml"), "--build", "--only", label),
                 *("--source", str(source)),
                 *("-o", str(folder / "dist")),
             ],
@@ -197,21 +196,3 @@ def test_maturin(tmp_path):
     assert "target-cpu=x86-64" not in words["null"]
     for label in words:
         assert "opt-level=3" in words[label]
-
-
-def test_lists_that_set_cflags_are_warned_of(tmp_path):
-    """They keep their meaning; setuptools compiles without optimization then."""
-    if "-O" not in (sysconfig.get_config_var("CFLAGS") or ""):
-        pytest.skip("this Python was not compiled with optimization")
-    (tmp_path / "pyproject.toml").write_text(SETUPTOOLS["pyproject.toml"])
-    path = tmp_path / "matrix.toml"
-    path.write_text(
-        "[variant]\ndefault-priorities.namespace = ['x86_64']\n[axes.cpu.null]\n[axes.cpu.fast]\n"
-        "properties = ['x86_64 :: level :: v1']\nenvironment.CFLAGS = ['-mavx2']\n"
-    )
-    command = [sys.executable, "-c", "from variants_cli.main import main; main()", "matrix"]
-    done = subprocess.run(
-        [*command, str(path)], env=clean_environ(), capture_output=True, text=True, check=True
-    )
-    assert "fast: CFLAGS takes the place of" in done.stderr
-    assert 'write flags.c = ["-mavx2"]' in done.stderr

@@ -201,13 +201,8 @@ def test_killed_five_times(tmp_path, batches, patched, name, kind):
     (tmp_path / "place").mkdir()
     with PLACES[kind](tmp_path / "place") as place:
         publishers = Publishers(place.environ)
-        journals = tmp_path / "journals"
-
-        def command(dist):
-            return ("publish", dist, *place.options, "--journal", journals / dist.name)
-
-        assert publishers.run([command(old)]) == [0]
-        commands = [command(dist) for dist in dists]
+        assert publishers.run([("publish", old, *place.options)]) == [0]
+        commands = [("publish", dist, *place.options) for dist in dists]
         known: set[str] = set()
         done: set[Machine] = set()
         kills = 0
@@ -257,11 +252,10 @@ def test_no_half_release(tmp_path, batches, name):
                     if got != outcomes[-1]:
                         outcomes.append(got)
 
-        options = ("--repository-url", server.url, "--no-verify")
-        publishers.run([("publish", old, *options, "--journal", tmp_path / "old")])
+        publishers.run([("publish", old, "--repository-url", server.url)])
         server.hook = look
         for dist in dists:
-            publishers.run([("publish", dist, *options, "--journal", tmp_path / dist.name)])
+            publishers.run([("publish", dist, "--repository-url", server.url)])
     for machine, outcomes in seen.items():
         final = case.outcome(machine)
         assert outcomes in ([final], [(case.before, None), final]), machine

@@ -80,8 +80,9 @@ def index(request: pytest.FixtureRequest, tmp_path: Path, batches: list[Path]) -
             (tmp_path / "place").mkdir()
             url = stack.enter_context(served_folder(tmp_path / "place"))
         for batch in batches:
-            options = ["--index-url", f"{url}simple/"] if request.param != "nginx" else []
-            variants("publish", batch, "--to", to, *options, environ=environ)
+            variants("publish", batch, "--to", to, environ=environ)
+            if request.param != "nginx":
+                variants("validate", f"{url}simple/demo/")
         yield f"{url.rstrip('/')}/simple/"
 
 

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from pep_variants.formats.reader import read_metadata
 from pep_variants.model.label import split_label
 from variants_cli.indexing.wheelhouse import read_distribution
-from variants_cli.publishing.release import Release, ReleaseFile, labels_of
+from variants_cli.publishing.release import Release, ReleaseFile, entry_of
 from variants_cli.publishing.storage import BASE, StorageTarget
 from variants_cli.publishing.stores import open_store
 from variants_index.pages import HTML, JSON, read_page, read_projects
@@ -36,13 +36,23 @@ def publish(place, folder, target=None):
     releases = releases_in(folder)
     target.probe(releases)
     for release in releases:
-        listed = target.listed(release.project)
+        page = target.page(release.project)
         for file in release.files:
-            if listed.get(file.filename, {}).get("sha256") != file.distribution.sha256:
+            listed = entry_of(page, file.filename)
+            if listed is None or not target.is_same(file, listed):
                 target.upload(file)
     documents = target.commit(releases)
-    own = {release.document_name: release.labels for release in releases}
-    return documents, {name for name, data in documents.items() if labels_of(data) - own[name]}
+    own = {
+        release.document_name: {
+            label
+            for file in release.files
+            if file.distribution.variant is not None
+            for label in file.distribution.variant.metadata.variants
+        }
+        for release in releases
+    }
+    labels = {name: set(read_metadata(data, name).variants) for name, data in documents.items()}
+    return documents, {name for name in documents if labels[name] - own[name]}
 
 
 class Reader:

@@ -84,7 +84,6 @@ def test_show(variants):
     assert "nvidia :: sm_arch :: 50_real 60_real" in done.out
     assert "your own index" in variants("catalog", "show", "onnxruntime").out
     assert "your own index (no local version)" in variants("catalog", "show", "xgboost").out
-    assert variants("catalog", "show", "jax", "--json").json["name"] == "jax"
 
 
 def test_show_of_another_catalogue(variants, entries):

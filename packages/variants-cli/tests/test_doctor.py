@@ -17,8 +17,7 @@ from support.index import Index, served
 from support.plugins import PLUGIN, acme_index
 from support.projects import CUDA_12_8, DRIVER, cuda, gpu_index
 from support.wheels import Release, Wheel
-from variants_cli.doctor import Inquiry, examine
-from variants_cli.installed import Environment
+from variants_cli.doctor import Environment, examine
 from variants_index.doctor.text import lines
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc, /sys and /dev are Linux's")
@@ -71,7 +70,7 @@ def found(root, tool, tmp_path):
     def run(files=(), environ=(), path=None):
         environment = Environment(Path(sys.executable), "3.12", ())
         variables = {"PATH": str(path or folder), **dict(environ)}
-        result = examine(Inquiry(environment), variables, root(files=dict(files)))
+        result = examine(environment, variables, root=root(files=dict(files)))
         check_report(result.as_tree())
         return result, "\n".join(lines(result))
 

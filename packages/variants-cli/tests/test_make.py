@@ -67,7 +67,7 @@ def test_output_folder_and_several_wheels(tmp_path, build_wheel, variants):
         check_record(out / name)
 
 
-def test_namespaces_properties_and_providers(tmp_path, build_wheel, variants):
+def test_namespaces_and_properties(tmp_path, build_wheel, variants):
     result = variants(
         "make",
         build_wheel(),
@@ -75,22 +75,12 @@ def test_namespaces_properties_and_providers(tmp_path, build_wheel, variants):
         *("--property", "x86_64::level::v3", "--property", " nvidia :: sm_arch :: 90_real"),
         *("--property", "nvidia :: sm_arch :: 80_real", "--property", "nvidia::sm_arch::90_real"),
         *("--property", "abi_dependency :: torch :: 2.9"),
-        *("--provider", "nvidia=nvidia-variant-provider>=0.0.2,<1; sys_platform=='nowhere'"),
-        *("--provider", "x86_64 = acme-x86-provider"),
     )
     assert result.code == 0, result.err
     data = contents(result.out.strip())["example_pkg-1.0.dist-info/variant.json"]
     assert json.loads(data) == {
-        "$schema": "https://variants-schema.wheelnext.dev/v0.2.0.json",
+        "$schema": "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json",
         "default-priorities": {"namespace": ["nvidia", "x86_64"]},
-        "providers": {
-            "nvidia": {
-                # The endpoint that installers know the package by is filled in.
-                "plugin-api": "nvidia_variant_provider.plugin:NvidiaVariantPlugin",
-                "requires": ["nvidia-variant-provider>=0.0.2,<1; sys_platform=='nowhere'"],
-            },
-            "x86_64": {"requires": ["acme-x86-provider"]},
-        },
         "variants": {
             "both": {
                 "abi_dependency": {"torch": ["2.9"]},
@@ -168,14 +158,6 @@ def test_pyproject(tmp_path, build_wheel, variants):
         },
         "variants": {"mkl": {"blas": {"library": ["mkl"]}}},
     }
-    result = variants(
-        *("make", wheel, "--label", "mkl", "--pyproject", pyproject, "--generation", "0.1.1"),
-        *("--property", "blas :: library :: mkl", "--force"),
-    )
-    assert result.code == 0, result.err
-    assert "providers" not in json.loads(
-        contents(result.out.strip())["example_pkg-1.0.dist-info/variant.json"]
-    )
 
 
 def test_priorities_that_have_no_place_any_more_are_named(tmp_path, build_wheel, variants):
@@ -190,10 +172,9 @@ def test_priorities_that_have_no_place_any_more_are_named(tmp_path, build_wheel,
     )
 
 
-@pytest.mark.parametrize("provider", [[], ["--provider", "x86_64=provider-variant-x86-64"]])
-def test_probable_slips_are_named(build_wheel, variants, provider):
+def test_probable_slips_are_named(build_wheel, variants):
     result = variants(
-        *("make", build_wheel(), "--label", "x", "--property", "x86_64 :: level :: 3", *provider)
+        *("make", build_wheel(), "--label", "x", "--property", "x86_64 :: level :: 3")
     )
     assert result.code == 0
     assert result.err == (
@@ -214,23 +195,6 @@ def test_probable_slips_are_named(build_wheel, variants, provider):
         (["--label", "x", "--property", "x86_64::level::V3"], 2, "'V3' in 'x86_64::level::V3' is"),
         (["--property", LEVEL_3], 2, "Missing option '--label'"),
         (["--label", "null", "--namespace", "A"], 1, "'A' is not a valid namespace"),
-        (["--label", "x", "--property", LEVEL_3, "--provider", "x86_64"], 1, "is not 'namespace="),
-        (
-            ["--label", "x", "--property", LEVEL_3, "--provider", "nvidia=b"],
-            1,
-            "no property and no --namespace has 'nvidia'",
-        ),
-        (
-            ["--label", "x", "--property", LEVEL_3, "--provider", "x86_64=-r evil"],
-            1,
-            "'x86_64=-r evil': not a valid requirement: ",
-        ),
-        (
-            ["--label", "null", "--namespace", "a", "--namespace", "b", "--provider", "a=c"],
-            1,
-            "providers.b: has none of requires, builtin and static-properties",
-        ),
-        (["--label", "null", "--namespace", "a", "--generation", "0.0.3"], 2, "'0.0.3' is not one"),
     ],
 )
 def test_wrong_requests(tmp_path, build_wheel, variants, arguments, code, problem):
@@ -285,7 +249,7 @@ def test_pyproject_and_namespaces_exclude_each_other(tmp_path, build_wheel, vari
         *("--namespace", "x86_64"),
     )
     assert result.code == 2
-    assert "--pyproject cannot be combined with --namespace or --provider" in result.err
+    assert "--pyproject cannot be combined with --namespace" in result.err
 
 
 def test_variant_wheels_are_refused(build_wheel, variant_json, variants):

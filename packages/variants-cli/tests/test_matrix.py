@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from variants_cli import matrices
 from variants_cli.matrix.combination import combine, select
-from variants_cli.matrix.model import Condition, Settings, Variant
-from variants_cli.matrix.output import LIMITS, TEXTS, _exports
+from variants_cli.matrix.model import Settings, Variant
+from variants_cli.matrix.output import TEXTS, _exports
 from variants_cli.matrix.reading import read_matrix
 from variants_cli.tables import TableError
 
@@ -198,21 +198,22 @@ def test_sources_are_relative_to_the_file(write, tmp_path):
 @pytest.mark.parametrize(
     ("condition", "name", "matches"),
     [
-        (Condition(names=("a", "b")), "b", True),
-        (Condition(names=("a", "b")), "c", False),
-        ((">=12.9"), "12.9.1", True),
-        ((">=12.9"), "12.8", False),
-        ((">=12.9,<14"), "14.0", False),
-        (("<14"), "13.0rc1", True),
-        ((">=0"), "none", False),
+        (["a", "b"], "b", True),
+        (["a", "b"], "c", False),
+        ("a", "a", True),
+        (">=12.9", "12.9.1", True),
+        (">=12.9", "12.8", False),
+        (">=12.9,<14", "14.0", False),
+        ("<14", "13.0rc1", True),
+        (">=0", "none", False),
     ],
 )
-def test_conditions(condition, name, matches):
-    if isinstance(condition, str):
-        from packaging.specifiers import SpecifierSet
-
-        condition = Condition(versions=SpecifierSet(condition))
-    assert condition.matches(name) == matches
+def test_conditions(write, condition, name, matches):
+    values = ("a", "b", "c", "12.8", "12.9.1", "13.0rc1", "14.0", "none")
+    axis = "".join(f'[axes.n."{value}"]\n' for value in values)
+    requires = f"[axes.own.x]\nrequires.n = {json.dumps(condition)}\n"
+    (value,) = read_matrix(write(axis + requires)).axes["own"]
+    assert (name in value.requires["n"].names) == matches
 
 
 CPU = '[axes.cpu.v3]\nproperties = ["x86_64 :: level :: v3"]\n'
@@ -257,7 +258,7 @@ CPU = '[axes.cpu.v3]\nproperties = ["x86_64 :: level :: v3"]\n'
         (CPU + "[exclude]", "exclude: expected tables such as [[exclude]], found {}"),
         (
             CPU + "[[exclude]]\ncpu = 3",
-            "exclude[0].cpu: expected a name, a list of names or versions such as '>=12.9', "
+            "exclude[0].cpu: expected a name, versions such as '>=12.9', or a list of strings, "
             "found 3",
         ),
         (
@@ -377,15 +378,13 @@ def test_table(write, variants):
     assert result.err == "note: 2 variants of 4\n"
 
 
-def test_table_counts_alternatives(variants):
+def test_table_names_all_alternatives(variants):
     """One of eleven is not what a variant needs."""
     path = FOLDER / "torch-2.9.0-rocm.toml"
     row, *_ = variants("matrix", path).out.splitlines()
-    assert row.endswith("ROCm 6.4, GPU gfx900, gfx906, gfx908, gfx90a, … (11 values)")
-    row, *_ = variants("matrix", path, "-v").out.splitlines()
     assert row.endswith(
-        "GPU gfx900, gfx906, gfx908, gfx90a, gfx942, gfx1030, gfx1100, gfx1101, gfx1102, gfx1200, "
-        "gfx1201"
+        "ROCm 6.4, AMD GPU gfx900, gfx906, gfx908, gfx90a, gfx942, gfx1030, gfx1100, gfx1101, "
+        "gfx1102, gfx1200, gfx1201"
     )
     found = variants("matrix", path, "--format", "json").json
     assert sum("gfx_arch" in text for text in found[0]["properties"]) == 11
@@ -456,23 +455,11 @@ def test_gitlab(write, variants):
     ]
 
 
-def test_more_jobs_than_the_service_makes(write, variants):
-    numbers = range(LIMITS["github"][1] + 1)
-    values = "".join(
-        f'[axes.n.n{n}]\nproperties = ["nvidia :: sm_arch :: {n}_real"]\n' for n in numbers
-    )
-    result = variants("matrix", write(values), "--format", "github")
-    assert (
-        "warning: GitHub Actions runs at most 256 jobs per matrix, this one has 257" in result.err
-    )
-
-
 @pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
-@pytest.mark.parametrize("only", [["--only", "cu129_sm90_v3"], []])
 @pytest.mark.parametrize(("before", "after"), [("", "-mavx2"), ("-g -O1", "-g -O1 -mavx2")])
-def test_shell(write, variants, only, before, after):
-    script = variants("matrix", write(), "--format", "shell", *only).out
-    environ = {"PATH": os.environ["PATH"], "VARIANT": "cu129_sm90_v3"}
+def test_shell(write, variants, before, after):
+    script = variants("matrix", write(), "--format", "shell", "--only", "cu129_sm90_v3").out
+    environ = {"PATH": os.environ["PATH"]}
     done = subprocess.run(
         ["sh", "-euc", script + '\nprintf "%s\\n" "$CFLAGS" "$CXXFLAGS" "$USE_CUDA"'],
         env={**environ, "CFLAGS": before} if before else environ,
@@ -597,13 +584,10 @@ def test_what_is_ruled_out_does_not_grow(combined):
     assert labels(combined("".join(axes + rules))) == "_".join(["v0"] * 9)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
-@pytest.mark.parametrize("label", ["", "nonsense"])
-def test_shell_wants_a_label(write, variants, label):
-    script = variants("matrix", write(), "--format", "shell").out
-    environ = {"PATH": os.environ["PATH"], "VARIANT": label}
-    done = subprocess.run(["sh", "-ec", script], env=environ, capture_output=True)
-    assert done.returncode
+def test_shell_wants_one_variant(write, variants):
+    result = variants("matrix", write(), "--format", "shell")
+    assert (result.code, result.out) == (1, "")
+    assert "these are 4 (cpu_v3, cpu_v4, …): select one with --only" in result.err
 
 
 def test_metadata(write, variants):
@@ -694,10 +678,6 @@ def test_documentation(variants, tmp_path, monkeypatch):
         ("8.0;sm_120a+PTX", "PyTorch does not take 'sm_120a+PTX': write 12.0a+PTX"),
         ("compute_75", "PyTorch does not take 'compute_75': write 7.5"),
         ("86", "PyTorch does not take '86': write 8.6"),
-        ("8.0,8.6", "PyTorch does not take '8.0,8.6': write compute capabilities such as"),
-        ("hopper", "PyTorch does not take 'hopper': write compute capabilities such as"),
-        ("9.0 PTX", "PyTorch does not take 'PTX': write compute capabilities such as"),
-        ("", "PyTorch does not take ''"),
     ],
 )
 def test_architectures_as_pytorch_takes_them(write, text, problem):

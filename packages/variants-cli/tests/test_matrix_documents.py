@@ -24,8 +24,8 @@ from pep_variants.detect.machines import load_machine
 from pep_variants.detect.providers.cpu import known_cpus
 from pep_variants.formats.reader import read_metadata
 from variants_cli import matrices
+from variants_cli.matrix.backends import additions
 from variants_cli.matrix.combination import combine
-from variants_cli.matrix.flags import additions
 from variants_cli.matrix.output import metadata
 from variants_cli.matrix.reading import read_matrix
 

@@ -1,14 +1,18 @@
 """Several projects in one run: their order, which variants go together, what is built on what."""
 
 import json
+import shutil
 import zipfile
+from pathlib import Path
 
 import pytest
 from wheel_files import check_record, contents
 
 from pep_variants.wheelfile.core_metadata import requirements_of
+from variants_cli import matrices
 from variants_cli.matrix.building import _plain
-from variants_cli.matrix.projects import read_projects
+from variants_cli.matrix.combination import built_against, combine
+from variants_cli.matrix.reading import read_matrix
 
 BACKEND = '''
 """Puts what it is built against into the wheel."""
@@ -77,6 +81,7 @@ properties = ["x86_64 :: level :: v3"]
 environment.CPU = "v3"
 """
 ALL = ["null", "v3", "cu129_v3"]
+AFTER = 'after.base.matrix = "../base/matrix.toml"'
 
 
 @pytest.fixture
@@ -106,7 +111,7 @@ def base(project):
 
 @pytest.fixture
 def on_top(project):
-    return project("ontop", "0.24.0", ["base"], 'after = ["base"]')
+    return project("ontop", "0.24.0", ["base"], AFTER)
 
 
 @pytest.fixture
@@ -114,7 +119,7 @@ def build(variants, tmp_path):
     """Build matrices into one folder."""
 
     def build(*args):
-        options = ("--build", "-o", tmp_path / "dist", "-j", "2")
+        options = ("--build", "-o", tmp_path / "dist")
         return variants("matrix", *args, *options)
 
     return build
@@ -133,9 +138,8 @@ def told(path, project):
         return names["TOLD"], json.loads(archive.read(document))["variants"]
 
 
-@pytest.mark.parametrize("options", [[], ["--no-isolation"]])
-def test_each_variant_is_built_against_the_one_that_agrees(base, on_top, build, tmp_path, options):
-    result = build(on_top, base, *options)
+def test_each_variant_is_built_against_the_one_that_agrees(base, on_top, build, tmp_path):
+    result = build(base, on_top)
     assert result.code == 0, result.err
     dist = tmp_path / "dist"
     for label, cuda, cpu in (
@@ -147,16 +151,11 @@ def test_each_variant_is_built_against_the_one_that_agrees(base, on_top, build, 
         assert found["base"] == {"cuda": cuda, "cpu": cpu, "base": None}
         own = variant[label].get("abi_dependency") if variant else None
         assert own == (None if label == "null" else {"base": ["2.9"]})
-    assert result.err.index("note: base: 3 variants") < result.err.index("note: ontop: 3 variants")
-    assert not (tmp_path / "dist-build" / "ontop" / "against").exists()
     document = json.loads((dist / "ontop-0.24.0-variants.json").read_text())
     assert document["variants"]["v3"]["abi_dependency"] == {"base": ["2.9"]}
 
 
-@pytest.mark.parametrize("options", [[], ["--no-isolation"]])
-def test_variant_markers_in_what_is_built_against(
-    project, on_top, build, variants, tmp_path, options
-):
+def test_variant_markers_in_what_is_built_against(project, on_top, build, tmp_path):
     """Installers without variants refuse them."""
     marked = [
         "not-there-1; 'amd' in variant_namespaces",
@@ -164,7 +163,7 @@ def test_variant_markers_in_what_is_built_against(
         "pluggy>=0.1; python_version >= '3' and 'x86_64' not in variant_namespaces",
     ]
     base = project("base", dependencies=marked)
-    result = build(on_top, base, "--only", "v3", *options)
+    result = build(base, on_top, "--only", "v3")
     assert result.code == 0, result.err
     found, _ = told(wheel_of(tmp_path / "dist", "ontop", "v3"), "ontop")
     assert found["base"]["cpu"] == "v3"
@@ -200,42 +199,36 @@ def test_plain_wheels(build_wheel, tmp_path, filename, expected):
     assert list(requirements_of(files["base-1.dist-info/METADATA"])) == expected
 
 
-def test_what_is_needed_is_built_and_kept(base, on_top, build, tmp_path):
-    first = build(on_top, base, "--only", "cu129_v3")
+def test_what_is_built_is_kept(base, on_top, build, tmp_path):
+    first = build(base, on_top, "--only", "cu129_v3")
     assert first.code == 0, first.err
-    assert sorted(path.name.split("-")[0] for path in (tmp_path / "dist").glob("*.whl")) == [
-        "base", "ontop",
-    ]  # fmt: skip
-    again = build(on_top, base, "--only", "cu129_v3")
+    again = build(base, on_top, "--only", "cu129_v3")
     assert again.err.count("cu129_v3 is up to date") == 2
     # Another base is another build of what is on top of it.
     text = base.read_text().replace('CUDA = "12.9"', 'CUDA = "12.9.1"')
     base.write_text(text)
-    changed = build(on_top, base, "--only", "cu129_v3")
+    changed = build(base, on_top, "--only", "cu129_v3")
     assert changed.err.count("cu129_v3 built in") == 2
     found, _ = told(wheel_of(tmp_path / "dist", "ontop", "cu129_v3"), "ontop")
     assert found["base"]["cuda"] == "12.9.1"
 
 
-def test_matrix_that_is_named_by_the_other_one(base, project, build, tmp_path):
-    top = project("ontop", "1", ["base"], 'after.base = { matrix = "../base/matrix.toml" }')
-    result = build(top, "--only", "v3")
-    assert result.code == 0, result.err
-    assert told(wheel_of(tmp_path / "dist", "ontop", "v3"), "ontop")[0]["base"]["cpu"] == "v3"
-    assert len(list((tmp_path / "dist").glob("*.whl"))) == 2
-
-
-def test_wheels_that_are_there(base, project, build, variants, tmp_path):
+def test_wheels_that_are_there(base, on_top, build, variants, tmp_path):
     """As a job of a CI service has them, from the artifacts of an earlier job."""
-    there = tmp_path / "artifacts"
-    made = variants(
-        "matrix", base, "--only", "v3", "--build", "--no-index", "-o", there / "v3",
-    )  # fmt: skip
+    dist = tmp_path / "dist"
+    missing = build(on_top, "--only", "v3")
+    assert missing.code == 1
+    assert missing.err.endswith(
+        f"error: {dist} has no wheel of base v3 to build against: put it there, or build it: "
+        f"variants matrix {on_top.parent / '../base/matrix.toml'} --only v3 --build -o {dist}\n"
+    )
+    made = variants("matrix", base, "--only", "v3", "--build", "-o", dist / "artifacts" / "v3")
     assert made.code == 0, made.err
-    top = project("ontop", "1", ["base"], 'after.base = { matrix = "../base/matrix.toml" }')
-    result = build(top, "--only", "v3", "--against", there)
+    result = build(on_top, "--only", "v3")
     assert result.code == 0, result.err
-    assert [path.name.split("-")[0] for path in (tmp_path / "dist").glob("*.whl")] == ["ontop"]
+    assert [path.name.split("-")[0] for path in dist.glob("*.whl")] == ["ontop"]
+    shutil.copy(wheel_of(dist / "artifacts" / "v3", "base", "v3"), dist)
+    assert "there are several wheels of base v3" in build(on_top, "--only", "v3").err
 
 
 @pytest.mark.parametrize(
@@ -244,15 +237,14 @@ def test_wheels_that_are_there(base, project, build, variants, tmp_path):
 )
 def test_abi_dependency(base, project, build, tmp_path, abi, wanted):
     after = f'after.base = {{ matrix = "../base/matrix.toml", abi = "{abi}" }}'
-    result = build(project("ontop", "1", ["base"], after), "--only", "v3", "--no-index")
+    result = build(base, project("ontop", "1", ["base"], after), "--only", "v3")
     assert result.code == 0, result.err
     _, variant = told(wheel_of(tmp_path / "dist", "ontop", "v3"), "ontop")
     assert variant["v3"].get("abi_dependency", {}).get("base") == wanted
 
 
 def test_isolated_builds_have_to_ask_for_it(base, project, build):
-    top = project("ontop", "1", [], 'after = ["base"]')
-    result = build(base, top)
+    result = build(base, project("ontop", "1", [], AFTER), "--only", "v3")
     assert result.code == 1
     assert "build-system.requires in pyproject.toml does not list base" in result.err
 
@@ -280,20 +272,21 @@ properties = ["nvidia :: cuda_version_lower_bound :: 12.0"]
 """
 
 
-def needs(*files):
-    *_, last = read_projects(files)
-    (found,) = last.needs.values()
+def needs(file):
+    matrix = read_matrix(file)
+    (after,) = matrix.build.after
+    found = built_against(matrix, combine(matrix), after)
     return {name: variant.name for name, variant in found.items()}
 
 
 def test_all_common_axes_agree(base, on_top):
-    assert needs(on_top, base) == {label: label for label in ALL}
+    assert needs(on_top) == {label: label for label in ALL}
 
 
 def test_more_axes_above(project):
-    smaller = project("base", matrix=SMALLER)
-    top = project("ontop", after='after = ["base"]')
-    assert needs(top, smaller) == {"null": "null", "v3": "null", "cu129_v3": "cu129"}
+    project("base", matrix=SMALLER)
+    top = project("ontop", after=AFTER)
+    assert needs(top) == {"null": "null", "v3": "null", "cu129_v3": "cu129"}
 
 
 def test_pythons_and_platforms_agree(project):
@@ -303,11 +296,9 @@ python = "3.12"
 [axes.python."3.13"]
 python = "3.13"
 """
-    below = project("base", matrix=MATRIX + targets)
-    above = project(
-        "ontop", after='after = ["base"]', matrix=MATRIX + targets.replace("axes.python", "axes.py")
-    )
-    found = needs(above, below)
+    project("base", matrix=MATRIX + targets)
+    above = project("ontop", after=AFTER, matrix=MATRIX + targets.replace("axes.python", "axes.py"))
+    found = needs(above)
     assert found["v3-cp313"] == "v3-cp313"
     assert len(found) == 6
 
@@ -329,106 +320,82 @@ def test_best_where_fewer_axes_have_to_agree(base, project):
     ("after", "matrix", "message"),
     [
         (
-            'after = ["torch"]',
-            MATRIX,
-            "build.after: 'torch' is the project of none of the files: name its matrix file, too",
-        ),
-        (
-            'after = ["base", "ontop"]',
-            MATRIX,
-            "build.after: the projects need each other in a circle: ontop after ontop",
-        ),
-        (
-            'after = ["base"]',
+            AFTER,
             MATRIX + '[axes.cpu.v4]\nproperties = ["x86_64 :: level :: v4"]',
             "build.after.base: no variant of base agrees with v4 in cuda, cpu: exclude it, or let",
         ),
         (
-            'after = ["base"]',
-            SMALLER,
-            "build.after.base: 2 variants of base agree with null in cuda (null, v3): give both",
+            "after.base = {}",
+            MATRIX,
+            "build.after.base.matrix: is missing: name the project's matrix file",
         ),
         (
-            'after.base.axes = ["gpu"]',
+            AFTER + '\nafter.base.axes = ["gpu"]',
             MATRIX,
             "build.after.base.axes: 'gpu' is not an axis of both; those are cuda, cpu",
         ),
-        ("after.base.abi = 'x'", MATRIX, "build.after.base.abi: 'x' is none of none, major"),
+        (
+            AFTER + "\nafter.base.abi = 'x'",
+            MATRIX,
+            "build.after.base.abi: 'x' is none of none, major",
+        ),
         ("after.base.version = 1", MATRIX, "build.after.base: unknown key 'version'"),
-        ("after = 1", MATRIX, "build.after: expected a table of projects, or a list of strings"),
-        ("after = ['-']", MATRIX, "build.after: '-' is not a valid project name"),
+        ("after = ['base']", MATRIX, "build.after: expected a table, found ['base']"),
+        ("after.'-'.matrix = 'x'", MATRIX, "build.after: '-' is not a valid project name"),
         ("after.base = 'x'", MATRIX, "build.after.base: expected a table, found 'x'"),
     ],
 )
 def test_errors(base, project, variants, after, matrix, message):
     path = project("ontop", "1", ["base"], after, matrix)
-    result = variants("matrix", path, base)
+    result = variants("matrix", path)
     assert (result.code, result.out) == (1, "")
     assert result.err.startswith(f"error: {path}: {message}"), result.err
 
 
-def test_circle_of_two(project, variants):
-    one = project("one", after='after.two.matrix = "../two/matrix.toml"')
-    two = project("two", after='after = ["one"]')
-    result = variants("matrix", one)
-    assert "the projects need each other in a circle: " in result.err
-    assert str(two) in result.err or str(one) in result.err
-
-
-def test_names_of_projects(project, tmp_path, variants):
-    path = project("base")
-    (path.parent / "pyproject.toml").unlink()
-    other = project("ontop")
-    result = variants("matrix", path, other)
-    assert f"error: {path}: project: the name of the project is not known" in result.err
-    path.write_text('project = "Base_"\n' + path.read_text())
-    assert "project: 'Base_' is not a valid project name" in variants("matrix", path).err
-    path.write_text(path.read_text().replace("Base_", "Base.Name"))
-    assert [project.name for project in read_projects([path, other])] == ["base-name", "ontop"]
-    assert "is that of" in variants("matrix", path, path).err
+def test_best_of_several(project):
+    """The one that agrees in most axes, and of these the first."""
+    more = '\n[axes.blas.one]\nlabel = ""\n[axes.blas.two]\n'
+    project("base", matrix=MATRIX + more)
+    top = project("ontop", after=AFTER)
+    assert needs(top) == {label: label for label in ALL}
 
 
 # What is printed
 
 
-def test_table_of_several(base, on_top, variants):
-    result = variants("matrix", on_top, base)
-    assert [line.split()[:2] for line in result.out.splitlines()] == [
-        [project, label] for project in ("base", "ontop") for label in ALL
-    ]
-    assert result.err == "note: base: 3 variants\nnote: ontop: 3 variants, built after base\n"
+def test_matrix_of_another_project(base, on_top, variants):
+    base.write_text(f'project = "Basis"\n{base.read_text()}')
+    message = "build.after.base.matrix: "
+    result = variants("matrix", on_top)
+    assert result.err.startswith(f"error: {on_top}: {message}"), result.err
+    assert result.err.endswith(" is the matrix of basis\n")
 
 
-@pytest.mark.parametrize("form", ["json", "github", "shell", "metadata", "cibuildwheel"])
+@pytest.mark.parametrize("form", ["table", "json", "github", "shell", "metadata", "cibuildwheel"])
 def test_formats_for_one_project(base, on_top, variants, form):
     result = variants("matrix", on_top, base, "--format", form)
     assert result.code == 2
     assert f"--format {form} is for one project: name one FILE" in result.err
 
 
-def test_shipped_torchvision_is_built_against_torch():
-    from variants_cli import matrices
-
-    folder = next(iter(matrices.__path__))
-    from pathlib import Path
-
-    for name, count in (("0.23.0-cuda12.8", 44), ("0.24.0-cuda12.9", 57)):
-        torch, vision = read_projects([Path(folder, f"torchvision-{name}.toml")])
-        assert [torch.name, vision.name] == ["torch", "torchvision"]
-        assert (torch.is_target, vision.is_target) == (False, True)
-        (found,) = vision.needs.values()
-        assert len(found) == count
-        same = {variant.label for variant in torch.variants}
-        for label, needed in found.items():
-            assert needed.label == label or label not in same
-            (gpu,) = (v.values["cuda"].name for v in vision.variants if v.name == label)
-            assert needed.values["cuda"].name == gpu
+@pytest.mark.parametrize(("name", "count"), [("0.23.0-cuda12.8", 44), ("0.24.0-cuda12.9", 57)])
+def test_shipped_torchvision_is_built_against_torch(name, count):
+    vision = read_matrix(Path(matrices.__path__[0], f"torchvision-{name}.toml"))
+    (after,) = vision.build.after
+    assert after.project == "torch"
+    variants = combine(vision)
+    found = built_against(vision, variants, after)
+    assert len(found) == count
+    same = {variant.label for variant in combine(read_matrix(after.matrix))}
+    for variant in variants:
+        needed = found[variant.name]
+        assert needed.label == variant.label or variant.label not in same
+        assert needed.values["cuda"].name == variant.values["cuda"].name
 
 
-def test_matrix_beside_the_file_that_is_extended(base, project, tmp_path):
-    top = project("ontop", after='after.base = { matrix = "../base/matrix.toml" }')
+def test_matrix_beside_the_file_that_is_extended(base, on_top, tmp_path):
     folder = tmp_path / "else" / "where"
     folder.mkdir(parents=True)
     own = folder / "own.toml"
-    own.write_text(f'extends = "../../ontop/{top.name}"\nproject = "ontop"\n')
-    assert [item.name for item in read_projects([own])] == ["base", "ontop"]
+    own.write_text('extends = "../../ontop/matrix.toml"\nproject = "ontop"\n')
+    assert needs(own) == {label: label for label in ALL}

@@ -5,8 +5,8 @@ import sys
 import pytest
 from packaging.tags import Tag
 
+from variants_cli.matrix.building import find_interpreter
 from variants_cli.matrix.combination import combine, distinct, select
-from variants_cli.matrix.frontends import _found, find_interpreter
 from variants_cli.matrix.reading import read_matrix
 from variants_cli.matrix.targets import is_built_for, read_platform, read_python
 
@@ -55,12 +55,11 @@ def write(tmp_path):
         ("cp312", "cp312", "cpython@3.12"),
         ("3.13t", "cp313t", "cpython@3.13+freethreaded"),
         ("cp3.14", "cp314", "cpython@3.14"),
-        ("pp311", "pp311", "pypy@3.11"),
     ],
 )
 def test_pythons(text, tag, request_):
     python = read_python(text)
-    assert (python.tag, python.request) == (tag, request_)
+    assert (str(python), python.request) == (tag, request_)
 
 
 @pytest.mark.parametrize(
@@ -96,8 +95,6 @@ def test_platforms(text, tag, shown, system):
         ("3.12", "py3-none-any", True),
         ("3.12", "py2-none-any", False),
         ("3.12", "cp312-none-any", True),
-        ("pp311", "pp311-pypy311_pp73-any", True),
-        ("pp311", "cp311-cp311-any", False),
     ],
 )
 def test_wheels_of_pythons(python, tags, fits):
@@ -151,7 +148,7 @@ def test_one_label_for_all_pythons_and_platforms(write):
 def test_table_and_metadata_know_labels_only(write, variants):
     result = variants("matrix", write())
     assert [line.split()[0] for line in result.out.splitlines()] == ["null", "v3"]
-    assert result.err == "note: 10 wheels: 2 variants, 2 Pythons, 3 platforms\n"
+    assert result.err == "note: 2 variants, 10 wheels\n"
     found = variants("matrix", write(), "--format", "metadata").json
     assert sorted(found["variants"]) == ["null", "v3"]
 
@@ -185,6 +182,10 @@ def test_exports_have_all_axes(write, variants):
     ("body", "message"),
     [
         ('[axes.python.x]\npython = "3"', "axes.python.x.python: '3' is not a Python such as"),
+        (
+            '[axes.python.x]\npython = "pp311"',
+            "axes.python.x.python: 'pp311' is not a Python such as",
+        ),
         ('[axes.python.x]\npython = ""', "axes.python.x.python: '' is not a Python such as"),
         (
             '[axes.platform.x]\nplatform = "linux32"',
@@ -221,43 +222,18 @@ def test_errors(write, variants, body, message):
     assert result.err.startswith(f"error: {path}: {message}"), result.err
 
 
-def _large():
-    """A matrix of 500 variants, 5 Pythons and 3 platforms."""
-    values = [
-        f'[axes.cpu.v{number}]\nproperties = ["x86_64 :: level :: v{number}"]\n'
-        for number in range(500)
-    ]
-    values += [f'[axes.python."3.{n}"]\npython = "3.{n}"\n' for n in range(10, 15)]
-    platforms = ("manylinux_x86_64", "macosx_arm64", "win_amd64")
-    values += [f'[axes.platform.{name}]\nplatform = "{name}"\n' for name in platforms]
-    return "".join(values)
-
-
-def test_large_matrix_is_selected_in_lists_that_services_take(write, variants):
-    path = write(_large())
-    assert len(combine(read_matrix(path))) == 7500
-    some = ["--only", "python=3.10", "--only", "platform=manylinux_x86_64"]
-    jobs = variants("matrix", path, *some, "--format", "github")
-    assert len(jobs.json["include"]) == 500
-    assert "runs at most 256 jobs per matrix, this one has 500" in jobs.err
-    assert "--only" in jobs.err
-    jobs = variants("matrix", path, *some, "--only", "v1*", "--format", "github")
-    assert len(jobs.json["include"]) == 111
-    assert "runs at most" not in jobs.err
-
-
 # Interpreters
 
 
-def test_the_running_interpreter_is_preferred():
+def test_interpreters():
     found = find_interpreter(None)
     assert found.executable == sys.executable
     assert found.version.startswith(sys.version)
-    assert find_interpreter(read_python(HERE)) == found
+    assert find_interpreter(read_python(HERE)).version.startswith(f"{HERE}.")
 
 
 def test_missing_interpreter(write, variants, tmp_path, monkeypatch):
-    _found.cache_clear()
+    find_interpreter.cache_clear()
     monkeypatch.setenv("UV_PYTHON_DOWNLOADS", "never")
     monkeypatch.setenv("UV_OFFLINE", "1")
     (tmp_path / "pyproject.toml").write_text(
@@ -271,7 +247,7 @@ def test_missing_interpreter(write, variants, tmp_path, monkeypatch):
         "    return 'a-1.tar.gz'\n"
     )
     path = write('[axes.cpu.null]\n[axes.python.x]\npython = "3.99"\n')
-    result = variants("matrix", path, "--build", "-o", tmp_path / "dist", "--no-isolation")
+    result = variants("matrix", path, "--build", "-o", tmp_path / "dist")
     assert result.code == 1
-    assert "error: CPython 3.99 is not on this machine, and uv could not fetch it (" in result.err
-    _found.cache_clear()
+    assert "error: cp399 is not on this machine, and uv could not fetch it (" in result.err
+    find_interpreter.cache_clear()

@@ -18,8 +18,8 @@ from variants_cli import matrices
 from variants_cli.matrix.combination import combine, metadata_of
 from variants_cli.matrix.reading import read_matrix
 from variants_cli.pages import coverage, decision_tree
+from variants_cli.pages.coverage import read_machines
 from variants_cli.pages.decision_tree import NO_VARIANT, Grower, TreeTooLarge
-from variants_cli.pages.machines import read_machines
 from variants_cli.pages.release_page import examine
 
 FOLDER = Path(matrices.__path__[0])
@@ -76,7 +76,7 @@ def run(variants):
 
 class TestCoverage:
     def test_outcomes_of_machines(self):
-        choices = {c.machine.name: c for c in released(TORCH).workloads[0].choices}
+        choices = {c.machine.name: c for c in released(TORCH).choices}
         assert choices["cpu-x86-64-v1"].outcome == coverage.NOTHING
         assert choices["cpu-x86-64-v1"].remark.startswith("cpu_avx2 needs x86-64-v3")
         assert choices["h100-zen4"].outcome == coverage.IDLE
@@ -88,21 +88,21 @@ class TestCoverage:
         assert grace.label == "cuda13_0_sm90_armv9"
         assert grace.why_fits("cuda13_0_sm90_armv8_2").startswith("CUDA driver 13.0 or newer")
         assert grace.why_fits("cpu_avx2") == ""
-        choices = {c.machine.name: c for c in released(ROCM).workloads[0].choices}
+        choices = {c.machine.name: c for c in released(ROCM).choices}
         assert choices["cpu-zen"].outcome == coverage.NULL
         assert choices["mi300x-rocm7.0"].outcome == coverage.IDLE
         assert choices["rx-7900-zen4-rocm6.4"].outcome == coverage.FITS
 
-    def test_workloads_are_what_optional_namespaces_choose(self):
-        release = released(TORCH)
-        added = [workload.added for workload in release.workloads]
-        assert added == ["", "bf16_training", "int8_inference"]
-        labels = release.workloads[2].labels
-        assert labels["h100-sapphirerapids"] == "cuda13_0_sm90_avx512vnni"
-        enabled = released(TORCH, "int8_inference")
-        assert [workload.added for workload in enabled.workloads] == ["", "bf16_training"]
-        labels = enabled.workloads[0].labels
-        assert labels["h100-sapphirerapids"] == "cuda13_0_sm90_avx512vnni"
+    def test_what_optional_namespaces_choose(self):
+        choices = {c.machine.name: c for c in released(TORCH).choices}
+        assert choices["h100-sapphirerapids"].enabled == {
+            "bf16_training": "cuda13_0_sm90_avx512bf16",
+            "int8_inference": "cuda13_0_sm90_avx512vnni",
+        }
+        assert choices["gh200-grace"].enabled == {}
+        choices = {c.machine.name: c for c in released(TORCH, "int8_inference").choices}
+        found = choices["h100-sapphirerapids"]
+        assert (found.label, *found.others) == ("cuda13_0_sm90_avx512vnni", "bf16_training")
 
     def test_variants_of_no_machine_with_the_nearest_one(self):
         why = released(TORCH).unchosen
@@ -120,10 +120,13 @@ def best(metadata, platform):
 class TestDecisionTree:
     @pytest.mark.parametrize("name", FILES)
     def test_every_known_machine_gets_what_the_engine_chooses(self, name):
-        for workload in released(FOLDER / name).workloads:
-            assert workload.problem == ""
-            for choice in workload.choices:
-                end = workload.tree.end(choice.ranking.platform)
+        matrix = read_matrix(FOLDER / name)
+        enabled = [name for name, each in matrix.project.providers.items() if each.optional]
+        for more in ([], *([each] for each in enabled)):
+            release = released(FOLDER / name, *more)
+            assert release.problem == ""
+            for choice in release.choices:
+                end = release.tree.end(choice.ranking.platform)
                 assert end == (choice.label or NO_VARIANT), choice.machine.name
 
     @pytest.mark.parametrize("name", FILES)
@@ -140,7 +143,7 @@ class TestDecisionTree:
             assert tree.end(platform) == best(metadata, platform), namespaces
 
     def test_questions_are_in_the_order_of_the_ranking(self):
-        first = released(TORCH).workloads[0].tree
+        first = released(TORCH).tree
         texts = [branch.text for branch in first.branches]
         assert (first.text, texts) == ("CUDA driver", ["13.0 or newer", "older, or none"])
         second = first.branches[0].to
@@ -187,7 +190,7 @@ class TestDecisionTree:
         with pytest.raises(TreeTooLarge, match="select variants with --only"):
             Grower(metadata_of(matrix, combine(matrix)), PLATFORMS).grow()
         release = examine(matrix, combine(matrix), MACHINES, MACHINES)
-        assert "more than 20 questions" in release.workloads[0].problem
+        assert "more than 20 questions" in release.problem
 
     def test_tree_that_mermaid_does_not_draw(self, monkeypatch, run):
         monkeypatch.setattr(decision_tree, "MAXIMUM_ARROWS", 20)
@@ -217,7 +220,7 @@ class TestMarkdown:
                 assert found == columns, line
             else:
                 columns = 0
-        assert text.count("```mermaid") == len(release.workloads)
+        assert text.count("```mermaid") == 1
         for heading in ("## Gaps", "## Variants", "## Machines", "## Axes", "## Decision tree"):
             assert text.count(f"\n{heading}\n") == 1
 
@@ -247,12 +250,6 @@ class TestMachines:
         assert "| `h100-zen4` |" in text
         assert "| `own` | Our build server |" in text
         assert "`dgx-spark`" not in text
-
-    def test_two_of_one_name(self, tmp_path, run):
-        own = tmp_path / "h100-zen4.toml"
-        own.write_text("[metadata]\nversion = '0.1'\n")
-        wrong = run(TORCH, "--format", "markdown", "--platform", "*", "--platform", own, code=1)
-        assert "have one name, 'h100-zen4': rename one of the files" in wrong.err
 
     def test_enabled_namespace_that_does_not_exist(self, run):
         wrong = run(TORCH, "--format", "markdown", "--variant-enable", "nvidia", code=1)
@@ -309,8 +306,8 @@ class TestHtml:
     def test_grid_is_what_was_chosen(self, run):
         text = run(TORCH, "--format", "html").out
         gets = re.findall(r'<td class="chosen" title="(\S+) gets ([^ :]+):', text)
-        labels = released(TORCH).workloads[0].labels
-        assert dict(gets) == {name: label for name, label in labels.items() if label}
+        choices = released(TORCH).choices
+        assert dict(gets) == {c.machine.name: c.label for c in choices if c.label}
         assert 'title="h100-zen4 gets cpu_avx512bf16 with bf16_training enabled"' in text
         assert "h100-zen4 could use cpu_avx2: x86-64-v3; cpu_avx512 comes first" in text
 

@@ -74,13 +74,6 @@ def plant_before_indexing(site):
     site.plant("record-incomplete", signed)
     site.plant("record-missing", site.wheel("recordless", record=lambda text: None))
     site.plant("record-invalid", site.wheel("columns", record=lambda text: f"{text}a,b\n"))
-    tree = site.variant_json("a", V3)
-    tree["$schema"] = f"{SCHEMAS}v0.2.0.json"
-    tree["providers"] = {"x86_64": {"static-properties": {"level": ["v4", "v3"]}}}
-    twin = {**tree, "variants": {"b": V4}}
-    site.wheel("outranked", "a", tree=tree)
-    site.wheel("outranked", "b", tree=twin)
-    site.plant("unreachable", metadata_of(site, "outranked"))
     site.wheel("equal", "a", V3)
     site.wheel("equal", "b", V3)
     site.plant("same-properties", metadata_of(site, "equal"))

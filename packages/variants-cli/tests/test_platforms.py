@@ -1,7 +1,6 @@
 """`variants platforms`, the platform files that it writes, and commands that take a machine."""
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -92,35 +91,6 @@ class TestCommand:
         assert result.out == ""
         assert message in result.err
         assert len(result.err.splitlines()) == 1
-
-
-@pytest.mark.parametrize(
-    ("words", "wanted"),
-    [
-        ("platforms mi30", {"mi300x-rocm6.4", "mi300x-rocm7.0", "mi300x-rocm7.1"}),
-        ("rank --platform apple-", {"apple-m1", "apple-m4"}),
-        ("rank --variant-platform apple-", {"apple-m1", "apple-m4"}),
-        ("resolve --target gb", {"gb200-grace"}),
-        ("explain --variant-platform gb", {"gb200-grace"}),
-        ("matrix --platform gb", {"gb200-grace"}),
-    ],
-)
-def test_completion(words, wanted):
-    typed = words.split()
-    done = subprocess.run(
-        [sys.executable, "-c", "from variants_cli.main import cli; cli(prog_name='variants')"],
-        env={
-            **os.environ,
-            "_VARIANTS_COMPLETE": "bash_complete",
-            "COMP_WORDS": f"variants {words}",
-            "COMP_CWORD": str(len(typed)),
-        },
-        capture_output=True,
-        text=True,
-    )
-    lines = done.stdout.splitlines()
-    assert {line.removeprefix("plain,") for line in lines if line.startswith("plain,")} == wanted
-    assert f"file,{typed[-1]}" in lines  # paths, where no name fits
 
 
 def test_every_namespace_is_told_of(platform):

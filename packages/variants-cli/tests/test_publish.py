@@ -6,11 +6,11 @@ import shutil
 from functools import partial
 
 import pytest
+from rich.filesize import decimal as in_bytes
 
 from support.upload_server import RECEIVED, RECEIVING, STORED, Fault, upload_index
 from variants_cli.publishing import transaction, upload_api
 from variants_cli.publishing.release import Kind, kind_of
-from variants_cli.publishing.transaction import in_bytes
 
 V3 = {"x86_64": {"level": ["v3"]}}
 V4 = {"x86_64": {"level": ["v4"]}}
@@ -164,11 +164,12 @@ class TestOneRelease:
         result = publish(dist, "--dry-run")
         assert result.code == 0, result.err
         assert index.sent == []
+        sizes = {path.name: in_bytes(path.stat().st_size) for path in dist.glob("*.whl")}
         assert result.out.splitlines() == [
-            "variant wheels:", f"  {WHEEL3}  to be uploaded",
-            "index-level metadata:", f"  {DOCUMENT}  merged with what is there",
-            "null variants:", f"  {NULL}  to be uploaded",
-            "non-variant wheels:", f"  {PLAIN}  to be uploaded",
+            "[1/4] variant wheels: 1 file", f"  {WHEEL3}: {sizes[WHEEL3]}, to be uploaded",
+            "[2/4] index-level metadata: 1 file",
+            "[3/4] null variants: 1 file", f"  {NULL}: {sizes[NULL]}, to be uploaded",
+            "[4/4] non-variant wheels: 1 file", f"  {PLAIN}: {sizes[PLAIN]}, to be uploaded",
         ]  # fmt: skip
         assert publish(dist).code == 0
         states = {file["state"] for file in publish(dist, "--dry-run", "--json").json["files"]}
@@ -294,24 +295,30 @@ class TestMerging:
     def test_other_contents(self, dist, index, publish, build_wheel, variants):
         assert publish(dist).code == 0
         old = index.read(PLAIN)
+        shutil.rmtree(dist / "simple")
         build_wheel(PLAIN, folder=dist, files={"more.py": "1"})
         index.uploads.clear()
-        result = publish(dist, "--skip-existing")
+        result = publish(dist)
         assert result.code == 1
+        assert "has other contents under this name" in result.err
         assert len(set(re.findall("[0-9a-f]{64}", result.err))) == 2
         assert index.sent == []
         assert index.read(PLAIN) == old
 
-    def test_no_hashes(self, dist, index, publish, tmp_path):
+    def test_no_hashes(self, dist, index, publish, build_wheel):
+        """What the index has is downloaded and compared."""
         assert publish(dist).code == 0
         index.hashes = False
         index.uploads.clear()
-        fresh = ("--journal", tmp_path / "elsewhere")
-        result = publish(dist, *fresh)
-        assert result.code == 1
-        assert "--skip-existing" in result.err
-        result = publish(dist, "--skip-existing", *fresh)
+        result = publish(dist)
         assert result.code == 0, result.err
+        assert f"{PLAIN}: its page has no hash" in result.err
+        assert index.sent == []
+        shutil.rmtree(dist / "simple")
+        build_wheel(PLAIN, folder=dist, files={"more.py": "1"})
+        result = publish(dist)
+        assert result.code == 1
+        assert f"{PLAIN} (no hash there, sha256 " in result.err
         assert index.sent == []
 
     def test_overwritten_by_another_publisher(self, dist, second, index, publish):
@@ -362,19 +369,20 @@ class TestFaults:
         assert set(index.files) == {DOCUMENT, WHEEL3, NULL, PLAIN}
         assert "again in" in result.err
 
-    def test_no_retries(self, dist, index, publish):
+    def test_no_retries(self, dist, index, publish, monkeypatch):
         """P5: and the same command finishes it."""
+        monkeypatch.setattr(upload_api, "RETRIES", 0)
         index.faults[NULL] = [Fault(503)]
-        result = publish(dist, "--retries", "0")
+        result = publish(dist)
         assert result.code == 1
-        assert f"{NULL}: status 503; tried once: run the command again later" in result.err
+        assert f"{NULL}: status 503: run the command again later" in result.err
         assert set(index.files) == {DOCUMENT, WHEEL3}
         index.uploads.clear()
         result = publish(dist)
         assert result.code == 0, result.err
         assert index.sent == [NULL, PLAIN]
         assert (
-            f"  {WHEEL3}: {in_bytes((dist / WHEEL3).stat().st_size)}, uploaded before" in result.out
+            f"  {WHEEL3}: {in_bytes((dist / WHEEL3).stat().st_size)}, already there" in result.out
         )
 
     def test_server_asks_for_too_long(self, dist, index, publish):
@@ -418,57 +426,9 @@ class TestFaults:
         result = publish(dist)
         assert result.code == 1
         assert f"accepted everything, but its page of example-pkg shows no {PLAIN}" in result.err
-        assert publish(dist, "--no-verify").code == 0
 
     def test_redirect(self, dist, index, variants):
         without_slash = index.url.rstrip("/")
         result = variants("publish", dist, "--repository-url", without_slash)
         assert result.code == 1
         assert "takes no uploads" in result.err
-
-
-class TestJournal:
-    def test_changed_since(self, dist, index, publish, build_wheel):
-        index.faults[NULL] = [Fault(400)]
-        assert publish(dist).code == 1
-        shutil.rmtree(dist / "simple")
-        build_wheel(
-            WHEEL3, folder=dist, files={"more.py": "1"},
-            variant={**json.loads((dist / DOCUMENT).read_text()), "variants": {"x86_64_v3": V3}},
-        )  # fmt: skip
-        index.uploads.clear()
-        result = publish(dist)
-        assert result.code == 1
-        assert "was changed since its upload began" in result.err
-        assert "dist-publish" in result.err
-        assert index.sent == []
-
-    def test_contents(self, dist, index, publish):
-        assert publish(dist).code == 0
-        (path,) = (dist.parent / "dist-publish").glob("*.jsonl")
-        entries = [json.loads(line) for line in path.read_text().splitlines()]
-        assert "hunter2" not in path.read_text()
-        assert entries[0]["target"] == index.url
-        assert [one["file"] for one in entries if one.get("state") == "accepted"] == [
-            WHEEL3, NULL, PLAIN
-        ]  # fmt: skip
-        assert entries[-1]["finished"]
-
-    def test_cut_off_line(self, dist, index, publish):
-        index.faults[NULL] = [Fault(400)]
-        assert publish(dist).code == 1
-        (path,) = (dist.parent / "dist-publish").glob("*.jsonl")
-        with path.open("ab") as stream:
-            stream.write(b'{"time": "2026-')
-        index.uploads.clear()
-        assert publish(dist).code == 0
-        assert index.sent == [NULL, PLAIN]
-        assert all(json.loads(line) for line in path.read_text().splitlines())
-
-    def test_not_a_journal(self, dist, index, publish):
-        assert publish(dist).code == 0
-        (path,) = (dist.parent / "dist-publish").glob("*.jsonl")
-        path.write_text("something else\n")
-        result = publish(dist)
-        assert result.code == 1
-        assert "not a journal" in result.err

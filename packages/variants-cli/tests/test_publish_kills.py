@@ -1,7 +1,6 @@
 """`variants publish` is killed at every step, and the same command brings it to its end."""
 
 import contextlib
-import hashlib
 import json
 import os
 import re
@@ -93,21 +92,11 @@ def test_resumed(dist, index, stage, filename):
     assert index.labels(DOCUMENT) == {"null", "x86_64_v3", "x86_64_v4"}
     # Nothing that had arrived is sent again.
     assert not before & set(index.sent)
-    tree = json.loads(out)
-    assert tree["verified"]
-    (journal,) = (dist.parent / "dist-publish").glob("*.jsonl")
-    accepted = [
-        (entry["file"], entry["sha256"])
-        for entry in map(json.loads, journal.read_text().splitlines())
-        if entry.get("state") == "accepted"
-    ]
-    assert sorted(accepted) == sorted(
-        (path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in dist.glob("*.whl")
-    )
+    assert json.loads(out)["verified"]
 
 
 def test_answer_lost_without_hashes(dist, index):
-    """The journal says that the file was sent, the page that one of its name is there."""
+    """The page says that a file of its name is there, and its contents that it is the same."""
     index.hashes = False
     killed_at(index, dist, (STORED, V3_WHEEL))
     index.uploads.clear()
@@ -134,25 +123,11 @@ def test_two_publishers_at_once(tmp_path, index, build_wheel, variant_json):
 
 
 def test_the_same_twice_at_once(dist, index):
-    """The second one ends at once; nothing is sent twice."""
-    entered, go_on = threading.Event(), threading.Event()
-
-    def wait(stage, filename):
-        if (stage, filename) == (RECEIVED, V3_WHEEL):
-            entered.set()
-            go_on.wait(30)
-
-    index.hook = wait
-    first = started(dist, index)
-    assert entered.wait(30)
-    second = started(dist, index)
-    _, err = second.communicate(timeout=60)
-    go_on.set()
-    assert second.returncode == 1
-    assert "another command is publishing this directory" in err
-    _, err = first.communicate(timeout=60)
-    assert first.returncode == 0, err
-    assert sorted(index.sent) == sorted(FILES)
+    processes = [started(dist, index) for _ in range(2)]
+    for process in processes:
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
+    assert set(index.files) == set(FILES)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
@@ -207,7 +182,7 @@ def test_memory_is_constant(tmp_path, index, build_wheel, variant_json):
             peaks.append(int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]))
 
     index.hook = look
-    processes.append(started(folder, index, "--no-verify"))
+    processes.append(started(folder, index))
     _, err = processes[0].communicate(timeout=60)
     assert processes[0].returncode == 0, err
     assert max(peaks) < 120_000  # KiB; about 45,000, whatever the size

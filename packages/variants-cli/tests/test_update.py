@@ -15,8 +15,8 @@ from wheel_files import make_variant_json
 from pep_variants import limits
 from pep_variants.errors import InconsistentMetadata
 from pep_variants.formats.reader import read_metadata
-from variants_cli.indexing.update import UpdateError, unyanked, updated, with_status, yanked
-from variants_cli.indexing.wheelhouse import CoreMetadata, Distribution, VariantFile, identified
+from variants_cli.indexing.update import UpdateError, marked, updated
+from variants_cli.indexing.wheelhouse import Distribution, VariantFile, identified
 from variants_index.pages import Page, PageFile
 
 OLD = "https://variants-schema.wheelnext.dev/"
@@ -41,7 +41,7 @@ def wheel(tag="linux", label=None, *, version="1.0", content="", tree=None):
     variant = tree and VariantFile(json.dumps(tree).encode(), f"dist/{name}: variant.json")
     digest = hashlib.sha256(f"{name}{content}".encode()).hexdigest()
     project, parsed, _ = identified(name)
-    metadata = CoreMetadata("ab" * 32, 10, b"")
+    metadata = "ab" * 32
     path = Path("dist") / name
     return Distribution(path, project, parsed, label, 1000, digest, ">=3.9", metadata, variant)
 
@@ -376,27 +376,25 @@ def test_what_is_removed_leaves_no_trace_in_labels(order, kept):
 def test_yanked_files():
     index = Index().update(wheel(label="v3"), wheel(label="null"), wheel(version="2.0"))
     v3, null, second = (wheel(label="v3"), wheel(label="null"), wheel(version="2.0"))
-    page = yanked(index.page, {"demo-1.0-*": "broken", second.path.name: ""})
+    page = marked(index.page, [("demo-1.0-*", "broken"), (second.path.name, "")])
     state = {file.filename: file.yanked for file in page.files}
     assert state == {
         v3.path.name: "broken", null.path.name: "broken", second.path.name: "", DOCUMENT: None,
     }  # fmt: skip
-    page = unyanked(page, ["*-null.whl"])
+    page = marked(page, [("*-null.whl", None)])
     assert {file.filename: file.yanked for file in page.files} == {**state, null.path.name: None}
-    assert unyanked(page, ["*"]) == index.page
-    for change in (yanked(index.page, {}), unyanked(index.page, ["*"])):
+    assert marked(page, [("*", None)]) == index.page
+    for change in (marked(index.page, []), marked(index.page, [("*", None)])):
         assert change == index.page
     for pattern in ("demo-3.0-*", DOCUMENT, ""):
-        with pytest.raises(UpdateError, match="no file of demo has this name"):
-            yanked(index.page, {pattern: ""})
-        with pytest.raises(UpdateError, match="no file of demo has this name"):
-            unyanked(index.page, [pattern])
+        for reason in ("", None):
+            with pytest.raises(UpdateError, match="no file of demo has this name"):
+                marked(index.page, [(pattern, reason)])
 
 
 def test_status():
     page = Page("demo", ())
-    archived = with_status(page, "archived", "superseded by other")
+    archived = marked(page, [], status=("archived", "superseded by other"))
     assert (archived.status, archived.status_reason) == ("archived", "superseded by other")
-    assert with_status(archived, "active") == page
-    with pytest.raises(UpdateError, match="'gone' is not the status of a project: active, arch"):
-        with_status(page, "gone")
+    assert marked(archived, []) == archived
+    assert marked(archived, [], status=("active", None)) == page

@@ -8,10 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pep_variants.wheelfile.record import digest_of
-from variants_cli.checks import directory
 from variants_cli.checks.document import check_document
 from variants_cli.checks.finding import KINDS
-from variants_cli.processes import mapped
 
 V3 = {"x86_64": {"level": ["v3"]}}
 V4 = {"x86_64": {"level": ["v4"]}}
@@ -271,9 +269,9 @@ PATH = "example_pkg-1.0.dist-info/variant.json"
         (
             edited(f"{PATH},{digest_of(b'other')},10\n"),
             "record-mismatch",
-            f"says {digest_of(b'other')} of variant.json, which is sha256=",
+            f"says {digest_of(b'other')} and size '10' of variant.json, which is sha256=",
         ),
-        (edited(f"{PATH},,\n"), "record-mismatch", "has no hash of variant.json"),
+        (edited(f"{PATH},,\n"), "record-mismatch", "says no hash and size '' of variant.json"),
     ],
 )
 def test_record(build_wheel, variant_json, variants, edit, found, message):
@@ -475,38 +473,6 @@ def test_no_fallback(labels, warned, tmp_path, build_wheel, variant_json, varian
             (finding,) = result.json["findings"]
             assert finding["place"] == "p 1"
             assert "variants make --label null" in finding["remedy"]
-
-
-def test_what_needs_a_preference_is_not_called_useless(tmp_path, variant_json, variants):
-    """P22: users choose it with --variant-prefer."""
-    path = tmp_path / "p-1-variants.json"
-    static = {"acme": {"static-properties": {"speed": ["fast", "slow"]}}}
-    tree = variant_json("fast", {"acme": {"speed": ["fast"]}}, ("acme",), providers=static)
-    tree["variants"]["slow"] = {"acme": {"speed": ["slow"]}}
-    tree["$schema"] = f"{SCHEMAS}v0.2.0.json"
-    path.write_text(json.dumps(tree))
-    (finding,) = variants("validate", path, "--json").json["findings"]
-    assert finding["code"] == "unreachable"
-    assert "not chosen by default" in finding["message"]
-    assert "--variant-prefer" in finding["message"]
-    chosen = variants("rank", path, "--variant-prefer", "acme :: speed :: slow", "--json").json
-    assert chosen["selected"] == "slow"
-
-
-def test_several_processes_find_the_same(dist, variants, monkeypatch, build_wheel, variant_json):
-    (dist / "broken-1-py3-none-any.whl").write_bytes(b"no wheel")
-    build_wheel("wrong-1-py3-none-any-a.whl", folder=dist, variant=variant_json("b", V3))
-    build_wheel("example_pkg-1.0-py3-none-win_amd64-x86_64_v3.whl", folder=dist,
-                variant=variant_json("x86_64_v3", V4))  # fmt: skip
-    next(dist.rglob("*.metadata")).write_bytes(b"changed")
-    alone = variants("validate", dist, "--json", "-j", "1")
-    assert len(alone.json["findings"]) >= 6
-    monkeypatch.setattr(directory, "mapped", several)
-    assert variants("validate", dist, "--json", "-j", "2") == alone
-
-
-def several(function, items, count, *, jobs, **_):
-    return mapped(function, items, count, jobs=jobs, enough=1, chunk=1)
 
 
 def test_every_code_is_documented():

@@ -129,15 +129,3 @@ def upload_time(folder, name):
     page = json.loads((folder / "index.v1_json").read_bytes())
     (found,) = (file["upload-time"] for file in page["files"] if file["filename"] == name)
     return found
-
-
-def test_recipe(tmp_path, variants):
-    path = tmp_path / "repack.toml"
-    path.write_text(
-        "variant.default-priorities.namespace = ['x']\n[[wheel]]\nfiles = ['*']\nlabel = 'null'\n"
-    )
-    assert variants("validate", path).out == "1 file checked: 0 errors, 0 warnings\n"
-    path.write_text(path.read_text() + "oops = 1\n")
-    result = variants("validate", path, "--json")
-    assert codes(result) == ["invalid-recipe"]
-    assert "wheel[0]: unknown key 'oops'" in result.json["findings"][0]["message"]

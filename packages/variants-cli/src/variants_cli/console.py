@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pep_variants.errors import printable as printable
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -19,11 +21,6 @@ _FEW = 20
 def one_line(text: str) -> str:
     """Return *text* on one line and printable; it may contain values from untrusted files."""
     return printable(" ".join(text.split()))
-
-
-def printable(text: str) -> str:
-    """Return *text* without control characters, blanks as they are."""
-    return "".join(char if char.isprintable() else "?" for char in text)
 
 
 def counted(number: int, noun: str) -> str:
@@ -73,6 +70,21 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         click.echo("  ".join(cells).rstrip())
 
 
+def grouped(rows: Iterable[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    """Yield *rows* for a table; a first cell as in the row above is left empty."""
+    before = None
+    for first, *rest in rows:
+        yield "" if first == before else first, *rest
+        before = first
+
+
+def created_by() -> str:
+    """Return what files that are written name as their author."""
+    from importlib.metadata import version
+
+    return f"variants-cli {version('variants-cli')}"
+
+
 def tracked(items: Iterable[T], total: int, what: str) -> Iterator[T]:
     """Yield *items*, and show on stderr how many have come, if that is a terminal.
 
@@ -84,7 +96,5 @@ def tracked(items: Iterable[T], total: int, what: str) -> Iterator[T]:
     if total < _FEW or not sys.stderr.isatty():
         yield from items
         return
-    from rich.console import Console
-    from rich.progress import track
-
-    yield from track(items, what, total, console=Console(stderr=True), transient=True)
+    with click.progressbar(items, total, what, file=sys.stderr) as bar:
+        yield from bar

@@ -1,16 +1,19 @@
-"""``variants doctor``: why a machine gets the builds that it gets, and what to do about it.
+"""What is installed, against what would be chosen now for the same versions, and why.
 
-One part is examined after the other; a part that fails is a problem among others. What clients
-have in common is in `variants_index.doctor`; the packages are compared here.
+What clients have in common is in `variants_index.doctor`; the packages are compared here. A part
+that fails is a problem among others.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from packaging.utils import canonicalize_name
@@ -38,48 +41,173 @@ from variants_index.doctor import (
 )
 
 if TYPE_CHECKING:
+    from pep_variants.choose.advice import Advice
     from pep_variants.wheelfile.installed import Installed
+    from resolvelib_variants.resolution.explanation import Explanation
+    from resolvelib_variants.resolution.resolver import IndexResolver
+    from variants_index.target import Target
 
-    from .installed import Compared, Environment
+_PROBE = (
+    "import json, sys, sysconfig; "
+    "print(json.dumps([sys.version.split()[0], sysconfig.get_path('purelib'), "
+    "sysconfig.get_path('platlib')]))"
+)
 
-Lookup = Callable[[Iterable["Installed"], Collection[str]], Iterable["Compared"]]
+
+class Environment(NamedTuple):
+    """A Python environment.
+
+    Attributes:
+        python: its interpreter.
+        version: of Python.
+        paths: its package folders.
+        pip: the command of its pip.
+        options: of commands that look at the same indexes, and choose the same.
+    """
+
+    python: Path
+    version: str
+    paths: tuple[str, ...]
+    pip: tuple[str, ...] = ("pip",)
+    options: tuple[str, ...] = ()
+
+    def switch_command(self, *projects: str) -> str:
+        """Return the command that installs what fits in place of what is there of *projects*."""
+        words = (*self.pip, "install", "--variant-switch", *self.options, *projects)
+        return shlex.join(words)
+
+
+def find_environment(given: Path | None) -> Environment:
+    """Return the environment of *given*, an interpreter or a virtual environment.
+
+    None stands for the active one.
+
+    Raises:
+        ClickException: it is not a working Python.
+    """
+    python = given or Path(os.environ.get("VIRTUAL_ENV") or sys.executable)
+    if python.is_dir():
+        folders = (python / "bin" / "python", python / "Scripts" / "python.exe")
+        python = next((path for path in folders if path.exists()), python)
+    try:
+        done = subprocess.run(
+            [str(python), "-I", "-c", _PROBE],
+            capture_output=True, text=True, timeout=60, check=True,
+        )  # fmt: skip
+        version, *paths = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        reason = getattr(error, "stderr", None) or str(error)
+        raise click.ClickException(f"{python} is not a working Python: {reason}") from None
+    pip = ("pip", "--python", str(given)) if given else ("pip",)
+    return Environment(python, version, tuple(dict.fromkeys(paths)), pip)
+
+
+class Compared(NamedTuple):
+    """One installed distribution, and what an index has of its version.
+
+    Attributes:
+        item: what is installed.
+        explanation: the decision about its version, None where no index has that version.
+        advice: what would be better, None for nothing.
+        problem: why there is no explanation, empty if there is one.
+    """
+
+    item: Installed
+    explanation: Explanation | None
+    advice: Advice | None = None
+    problem: str = ""
+
+    @property
+    def state(self) -> State:
+        """What doctor shows of it."""
+        item, explanation = self.item, self.explanation
+        if explanation is None:
+            return State(item.project, str(item.version), item.label, None, UNKNOWN, None)
+        now = explanation.chosen.label if explanation.chosen else None
+        verdicts = {
+            redacted(source): [row._asdict() for row in explanation.verdicts(source)]
+            for source in explanation.rankings
+        }
+        label = item.label or explanation.label_of(item.version)
+        return state_of(item.project, str(item.version), label, self.advice, now, verdicts)
+
+
+def compare(
+    resolver: IndexResolver,
+    target: Target,
+    found: Iterable[Installed],
+    *,
+    every: bool = False,
+    named: Collection[str] = (),
+    progress: Callable[[str], None] | None = None,
+) -> Iterator[Compared]:
+    """Yield the comparison of every distribution that has or could have variants.
+
+    Args:
+        resolver: of the indexes.
+        target: the machine.
+        found: what is installed.
+        every: also look at those without a variant, which takes one page for each.
+        named: normalized names of projects to look at in any case.
+        progress: called with what is looked at.
+
+    Raises:
+        PackageIndexError: an index does not answer.
+    """
+    from pep_variants.choose.advice import advise
+    from resolvelib_variants.resolution.errors import NoSolution
+    from resolvelib_variants.resolution.explanation import explain
+    from resolvelib_variants.resolution.requirements import parse_requirement
+
+    for item in found:
+        entry = resolver.finder.entry(item.project)
+        if item.label is None and entry is None and not every and item.project not in named:
+            continue
+        # The catalogue knows builds with another local version.
+        version = item.version if entry is None else item.version.public
+        wanted = parse_requirement(f"{item.project}=={version}")
+        try:
+            explanation = explain(resolver, wanted, target, pre=True, progress=progress)
+        except NoSolution as error:  # from elsewhere, or of one's own
+            yield Compared(item, None, problem=str(error))
+            continue
+        advice = None
+        if explanation.selection is not None:
+            installed = item.label or explanation.label_of(item.version)
+            advice = advise(explanation.selection, installed)
+            if advice is not None and explanation.is_extra(advice.better):
+                advice = None
+        yield Compared(item, explanation, advice)
+
+
+Lookup = Callable[[Iterable["Installed"], Collection[str]], Iterable[Compared]]
 """Compares what is installed with indexes, also without a variant for the projects named."""
 
 
-@dataclass(frozen=True)
-class Inquiry:
-    """What is asked.
+def examine(
+    environment: Environment,
+    environ: Mapping[str, str],
+    *,
+    sources: Sources | None = None,
+    options: Mapping[str, Any] | None = None,
+    projects: Collection[str] = (),
+    lookup: Lookup | None = None,
+    root: Path = Path("/"),
+) -> Findings:
+    """Return everything that is found.
 
-    Attributes:
+    Args:
         environment: to look at.
+        environ: environment variables.
         sources: the indexes.
         options: values by the names of `OPTIONS`.
         projects: to look at even if installed without a variant.
         lookup: asks the indexes, None to ask none.
-        switch: gives the command that installs what fits in place of a distribution.
-        repeated: options, for commands that look at the same indexes.
-    """
-
-    environment: Environment
-    sources: Sources = field(default_factory=Sources)
-    options: Mapping[str, Any] = field(default_factory=dict)
-    projects: tuple[str, ...] = ()
-    lookup: Lookup | None = None
-    switch: Callable[[Installed], str] = lambda item: f"pip install --variant-switch {item.project}"
-    repeated: tuple[str, ...] = ()
-
-
-def examine(inquiry: Inquiry, environ: Mapping[str, str], root: Path = Path("/")) -> Findings:
-    """Return everything that is found.
-
-    Args:
-        inquiry: what is asked.
-        environ: environment variables.
         root: of the file system in which drivers and device files are looked for.
     """
-    settings, problems = settings_of(inquiry.options, environ)
+    sources = sources or Sources()
+    settings, problems = settings_of(options or {}, environ)
     machine, drivers = machine_part(environ, root)
-    sources = inquiry.sources
     parts = {
         "machine": machine,
         "surroundings": surroundings_part(
@@ -88,69 +216,76 @@ def examine(inquiry: Inquiry, environ: Mapping[str, str], root: Path = Path("/")
         "configuration": configuration_part(
             settings, problems, environ, sources, start=Path.cwd(), drivers=drivers
         ),
-        "installers": installers_part(
-            environ, inquiry.environment.python, sources.indexes, drivers
-        ),
+        "installers": installers_part(environ, environment.python, sources.indexes, drivers),
     }
-    unreadable = any(problem.code == "configuration" for problem in problems)
-    if inquiry.lookup is not None and not unreadable:
-        without_catalog = settings.preferences.catalog is None
-        parts["packages"] = _packages_part(inquiry, inquiry.lookup, hints=without_catalog)
+    if lookup is not None and all(problem.code != "configuration" for problem in problems):
+        indexes = ", ".join(map(redacted, sources.indexes)) or "PyPI"
+        named = {str(canonicalize_name(name)) for name in projects}
+        hints = settings.preferences.catalog is None
+        parts["packages"] = _packages_part(environment, indexes, named, lookup, hints=hints)
     return Findings(parts)
 
 
-def _packages_part(inquiry: Inquiry, lookup: Lookup, *, hints: bool) -> Part:
+def _packages_part(
+    environment: Environment, indexes: str, named: Collection[str], lookup: Lookup, *, hints: bool
+) -> Part:
     """Return the state of every distribution that is compared.
 
     Args:
-        inquiry: what is asked.
+        environment: where they are installed.
+        indexes: that are asked, in words.
+        named: normalized names of projects to look at in any case.
         lookup: compares what is installed with indexes.
         hints: name installed projects whose builds the catalogue would know, if it was enabled.
     """
-    python = inquiry.environment.python
-    found = list(find_installed(inquiry.environment.paths))
-    named = {str(canonicalize_name(name)) for name in inquiry.projects}
+    found = list(find_installed(environment.paths))
     compared: list[Compared] = []
     failed = []
     try:
         compared.extend(lookup(found, named))
-    except (VariantError, click.ClickException) as error:
-        message = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        failed.append(Problem("lookup", message))
-    indexes = ", ".join(map(redacted, inquiry.sources.indexes)) or "PyPI"
-    rows: list[tuple[str, str]] = []
-    problems: list[Problem] = []
-    tree: list[dict[str, Any]] = []
-    for each in compared:
-        state = _state(each)
-        tree.append(state.as_tree())
-        rows += state.rows()
-        problems += _problems(each, state, inquiry, indexes)
-    for name in sorted(named - {item.project for item in found}):
-        problems.append(
-            Problem("not-installed", f"{name} is not installed in {python}", fails=False)
-        )
+    except VariantError as error:
+        failed.append(Problem("lookup", str(error)))
+    except click.ClickException as error:
+        failed.append(Problem("lookup", error.format_message()))
+    states = [each.state for each in compared]
+    problems = [
+        problem
+        for each, state in zip(compared, states, strict=True)
+        for problem in _problems(each, state, environment, indexes)
+    ]
+    for name in sorted({*named} - {item.project for item in found}):
+        text = f"{name} is not installed in {environment.python}"
+        problems.append(Problem("not-installed", text, fails=False))
     problems += failed
-    if hints:
-        problems += _catalog_hints(found, compared, inquiry.repeated)
-    if not rows:
-        rows.append(("variants", f"none to compare in {python}"))
-    return Part(tuple(rows), tuple(problems), tree)
+    seen = {each.item.project for each in compared}
+    for item in found if hints else ():
+        if item.label is None and item.project not in seen and is_in_catalog(item.project):
+            text = (
+                f"{item.project} {item.version} is installed without a variant, and the catalogue "
+                "describes its builds for GPUs and CPUs as variants, once it is asked"
+            )
+            words = (*environment.options, f"--variant-catalog={DEFAULT_CATALOG}", item.project)
+            command = shlex.join(("variants", "doctor", *words))
+            problems.append(Problem("catalog-off", text, command, fails=False))
+    rows = [row for state in states for row in state.rows()]
+    rows = rows or [("variants", f"none to compare in {environment.python}")]
+    return Part(tuple(rows), tuple(problems), [state.as_tree() for state in states])
 
 
-def _problems(each: Compared, state: State, inquiry: Inquiry, indexes: str) -> Iterator[Problem]:
-    name = state.name
-    switch = inquiry.switch(each.item)
-    if each.item.problem:
-        yield Problem("metadata", each.item.problem, switch)
-    explanation = each.explanation
+def _problems(
+    each: Compared, state: State, environment: Environment, indexes: str
+) -> Iterator[Problem]:
+    item, explanation = each.item, each.explanation
+    switch = environment.switch_command(item.project)
+    if item.problem:
+        yield Problem("metadata", item.problem, switch)
     if explanation is None:
         yield Problem(
             "wrong-index",
-            f"{name} is not on {indexes}, so nothing is known of its variants: "
+            f"{state.name} is not on {indexes}, so nothing is known of its variants: "
             f"{redacted(each.problem)}. Name the index that it is from",
             "variants doctor --index-url URL",
-            fails=each.item.label is not None,
+            fails=item.label is not None,
         )
         return
     plugins = {
@@ -161,18 +296,18 @@ def _problems(each: Compared, state: State, inquiry: Inquiry, indexes: str) -> I
     }
     for requirement, notice in plugins.items():
         command = f"export VARIANTS_ALLOW_PROVIDER={shlex.quote(requirement)}"
-        yield Problem("plugin", f"{name}: {notice}", command)
+        yield Problem("plugin", f"{state.name}: {notice}", command)
     for text in explanation.warnings:
         if not any(notice in text for notice in plugins.values()):
             yield Problem("choice", text, fails=False)
     if not explanation.rankings:
-        catalog = explanation.entry is None and is_in_catalog(each.item.project)
-        words = [f"--variant-catalog={DEFAULT_CATALOG}"] if catalog else ["--index-url=URL"]
+        catalog = explanation.entry is None and is_in_catalog(item.project)
+        option = f"--variant-catalog={DEFAULT_CATALOG}" if catalog else "--index-url=URL"
         yield Problem(
             "no-variants",
-            (explanation.lack or f"{name} has no variants on {indexes}")
-            + ("; a variant is installed" if each.item.label else ""),
-            shlex.join(["variants", "doctor", *words, each.item.project]),
+            (explanation.lack or f"{state.name} has no variants on {indexes}")
+            + ("; a variant is installed" if item.label else ""),
+            shlex.join(("variants", "doctor", option, item.project)),
             fails=False,
         )
     if problem := switch_problem(state, switch):
@@ -182,38 +317,6 @@ def _problems(each: Compared, state: State, inquiry: Inquiry, indexes: str) -> I
     if selection is None or selection.chosen is None:
         return
     if missed := why_not_better(selection, selection.chosen):
-        wanted = f"{each.item.project}=={explanation.version}"
-        command = shlex.join(["variants", "explain", *inquiry.repeated, wanted])
+        wanted = f"{item.project}=={explanation.version}"
+        command = shlex.join(("variants", "explain", *environment.options, wanted))
         yield missed_problem(state, missed, command)
-
-
-def _catalog_hints(
-    found: Iterable[Installed], compared: Iterable[Compared], options: Collection[str]
-) -> Iterator[Problem]:
-    """Yield hints at builds that the catalogue would know, if it was enabled."""
-    seen = {each.item.project for each in compared}
-    for item in found:
-        if item.label is None and item.project not in seen and is_in_catalog(item.project):
-            yield Problem(
-                "catalog-off",
-                f"{item.project} {item.version} is installed without a variant, and the catalogue "
-                "describes its builds for GPUs and CPUs as variants, once it is asked",
-                shlex.join(
-                    ["variants", "doctor", *options, f"--variant-catalog={DEFAULT_CATALOG}",
-                     item.project]
-                ),
-                fails=False,
-            )  # fmt: skip
-
-
-def _state(each: Compared) -> State:
-    project, version, explanation = each.item.project, str(each.item.version), each.explanation
-    if explanation is None:
-        return State(project, version, each.item.label, None, UNKNOWN, None)
-    now = explanation.chosen.label if explanation.chosen else None
-    verdicts = {
-        redacted(source): [row._asdict() for row in explanation.verdicts(source)]
-        for source in explanation.rankings
-    }
-    label = each.item.label or explanation.label_of(each.item.version)
-    return state_of(project, version, label, each.advice, now, verdicts)

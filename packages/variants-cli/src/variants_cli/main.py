@@ -35,7 +35,7 @@ COMMANDS = {
     "unmake": "Turn variant wheels back into plain ones.",
     "matrix": "Show, plan or build the variants of a build matrix.",
     "index": "Turn a directory of wheels into a package index.",
-    "validate": "Check wheels, metadata, directories, recipes and live indexes.",
+    "validate": "Check wheels, metadata, directories and live indexes.",
     "publish": "Upload wheels and metadata.",
     "storage": "Show and change what is published on storage.",
     "catalog": "List, show, check and enable builds that exist as variants.",

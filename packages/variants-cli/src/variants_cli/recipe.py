@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from pep_variants.model.generation import Generation
     from pep_variants.model.metadata import Metadata
 
 
@@ -92,22 +91,19 @@ def target_name(filename: str, label: str | None, edits: Edits) -> str:
     return "-".join((name, version, rest, *([label] if label is not None else []))) + ".whl"
 
 
-def plan(recipe: Recipe, wheels: Sequence[Path], generation: Generation | None) -> list[Job]:
+def plan(recipe: Recipe, wheels: Sequence[Path]) -> list[Job]:
     """Return the wheels to write for *recipe* and *wheels*.
 
     Args:
         recipe: a wheel that several of its tables match becomes several wheels.
         wheels: plain wheels.
-        generation: format to write, None for the newest that is sufficient.
 
     Raises:
         TableError: no table matches a wheel, or two new wheels have the same name.
         VariantError: labels, properties or dependencies are not valid.
     """
     documents = {
-        item.place: write_description(
-            add_variant(recipe.metadata, item.label, item.properties), generation
-        )
+        item.place: write_description(add_variant(recipe.metadata, item.label, item.properties))
         for item in recipe.wheels
         if item.label is not None
     }

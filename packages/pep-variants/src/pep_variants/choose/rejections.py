@@ -96,14 +96,20 @@ def why_not_better(selection: Selection[Any], file: File[Any]) -> str:
         if file.label is not None and selection.rankings.get(file.source) is not ranking:
             continue
         chosen = None if file.label is None else ranking.metadata.label_of(file.label)
-        found = _missed(ranking, chosen, labels_with_files(selection, source))
+        found = missed_clause(ranking, chosen, labels_with_files(selection, source))
         if found:
             return found
     return ""
 
 
-def _missed(ranking: Ranking, chosen: str | None, there: Collection[str]) -> str:
-    """Return the clause about the rejected variant that is missed most, empty for none."""
+def missed_clause(ranking: Ranking, chosen: str | None, there: Collection[str]) -> str:
+    """Return the clause about the rejected variant that is missed most, empty for none.
+
+    Args:
+        ranking: the judged variants.
+        chosen: label that was taken, None for a non-variant file.
+        there: labels that have a file.
+    """
     rejected = rejected_labels(ranking, there)
     own = ranking.supported(chosen) if chosen is not None else {}
     accelerated = bool(own.keys() - _CPU - {ABI_DEPENDENCY})

@@ -1,13 +1,10 @@
-"""Checks of one document: ``*-variants.json``, ``variant.json`` or pyproject.toml.
-
-Among them: which of its variants no machine chooses by default (`unreachable`).
-"""
+"""Checks of one document: ``*-variants.json``, ``variant.json`` or pyproject.toml."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,18 +14,25 @@ from packaging.utils import canonicalize_name
 
 from pep_variants.choose.abi import is_release
 from pep_variants.detect.registry import BUILTIN_NAMESPACES, KnownProvider, find_known
-from pep_variants.errors import MetadataError, UnsupportedSchema, redacted, shortened
+from pep_variants.errors import (
+    MetadataError,
+    UnsupportedSchema,
+    VariantError,
+    redacted,
+    shortened,
+)
 from pep_variants.formats.reader import read_metadata, read_pyproject
+from pep_variants.formats.toml import loads
 from pep_variants.limits import DOCUMENT_BYTES
 from pep_variants.model.filename import metadata_filename, parse_metadata_filename
 from pep_variants.model.generation import GENERATIONS, Generation, schema_version
-from pep_variants.model.label import METADATA_SUFFIX, NULL_LABEL
+from pep_variants.model.label import METADATA_SUFFIX
 from pep_variants.model.property import ABI_DEPENDENCY
 
 from .finding import Report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pep_variants.model.metadata import Metadata
@@ -60,17 +64,25 @@ def check_name(filename: str, file: str) -> list[Finding]:
 
 
 def check_pyproject(path: Path) -> list[Finding]:
-    """Check the ``[variant]`` table of a pyproject.toml."""
+    """Check the ``[variant]`` table of a pyproject.toml.
+
+    Raises:
+        VariantError: it is a build matrix or a recipe, which have the same table.
+    """
     report = Report(str(path))
+    data = _read(path)
     try:
-        metadata = read_pyproject(_read(path), str(path))
+        metadata = read_pyproject(data, str(path))
     except MetadataError as problem:
         _unreadable(report, problem)
         return report.findings
+    if {"axes", "extends", "wheel"} & loads(data.decode()).keys():
+        raise VariantError(
+            f"{path}: is no pyproject.toml: variants matrix FILE checks a build matrix, and "
+            "variants make --config FILE a recipe"
+        )
     report.prefix = "variant."
-    _check_namespaces(report, metadata)
-    _check_providers(report, metadata)
-    _check_abi_dependencies(report, metadata)
+    _check_metadata(report, metadata)
     return report.findings
 
 
@@ -119,11 +131,8 @@ def _check(data: bytes) -> tuple[Metadata | None, list[Finding]]:
         if generation is None:
             text = shortened(metadata.schema, 120)
             report.add("schema-unknown", "$schema", f"{text} is not a known format version")
-    _check_namespaces(report, metadata)
-    _check_providers(report, metadata)
-    _check_abi_dependencies(report, metadata)
+    _check_metadata(report, metadata)
     _check_values(report, metadata, tree)
-    _check_reachable(report, metadata)
     if generation is not None:
         _check_keys(report, tree, generation)
         for namespace in metadata.namespaces if generation.providers else ():
@@ -155,12 +164,10 @@ def _unreadable(report: Report, problem: MetadataError) -> None:
     report.add(code, problem.path, problem.problem)
 
 
-def _check_namespaces(report: Report, metadata: Metadata) -> None:
+def _check_metadata(report: Report, metadata: Metadata) -> None:
+    """Check what a document and a pyproject.toml have in common."""
     if not metadata.namespaces:
         report.add("namespaces-missing", "default-priorities.namespace", "is empty")
-
-
-def _check_providers(report: Report, metadata: Metadata) -> None:
     for namespace, provider in metadata.providers.items():
         place = f"providers.{namespace}"
         for requirement in (*provider.requires, *provider.build_requires):
@@ -175,10 +182,7 @@ def _check_providers(report: Report, metadata: Metadata) -> None:
         except InvalidMarker as problem:
             message = f"{shortened(provider.enable_if)}: {str(problem).splitlines()[0]}"
             report.add("invalid-marker", f"{place}.enable-if", message)
-
-
-def _check_abi_dependencies(report: Report, metadata: Metadata) -> None:
-    """Check the reserved namespace (PEP 817, "ABI dependency"), which only variants may use."""
+    # The reserved namespace (PEP 817, "ABI dependency"), which only variants may use.
     for place, names in (
         ("default-priorities.namespace", metadata.namespaces),
         (f"providers.{ABI_DEPENDENCY}", metadata.providers),
@@ -217,8 +221,14 @@ def _check_values(report: Report, metadata: Metadata, tree: dict[str, Any]) -> N
                     continue
                 judged.add((namespace, feature, values))
                 if not set(values) & set(known):
+                    provider = metadata.providers.get(namespace)
+                    static = provider is not None and provider.static is not None
+                    found = f"{', '.join(known[:6])}{', …' * (len(known) > 6)}" or "nothing"
+                    message = f"{', '.join(values)} is not supported on any machine: "
+                    message += "static-properties list " if static else "the known values are "
+                    code = "never-compatible" if static else "unknown-value"
                     place = f"variants.{label}.{namespace}.{feature}"
-                    _add_unsupported(report, place, values, known, metadata, namespace)
+                    report.add(code, place, message + found)
     for label, properties in tree.get("variants", {}).items():
         for namespace, features in properties.items():
             for feature, values in features.items():
@@ -227,22 +237,6 @@ def _check_values(report: Report, metadata: Metadata, tree: dict[str, Any]) -> N
                     place = f"variants.{label}.{namespace}.{feature}"
                     message = f"{shortened(values)} is not sorted or lists a value twice"
                     report.add("values-unsorted", place, message)
-
-
-def _add_unsupported(
-    report: Report,
-    place: str,
-    values: tuple[str, ...],
-    known: tuple[str, ...],
-    metadata: Metadata,
-    namespace: str,
-) -> None:
-    found = f"{', '.join(known[:6])}{', …' * (len(known) > 6)}" or "nothing"
-    provider = metadata.providers.get(namespace)
-    static = provider is not None and provider.static is not None
-    message = f"{', '.join(values)} is not supported on any machine: "
-    message += f"static-properties list {found}" if static else f"the known values are {found}"
-    report.add("never-compatible" if static else "unknown-value", place, message)
 
 
 def _offered(metadata: Metadata) -> dict[str, Features]:
@@ -269,173 +263,27 @@ def _known_values(provider: KnownProvider) -> Features:
     return provider.factory().known()
 
 
-def _check_reachable(report: Report, metadata: Metadata) -> None:
-    offers = {}
-    for namespace, features in _offered(metadata).items():
-        provider = metadata.providers.get(namespace)
-        always = provider is not None and provider.static and provider.enable_if is None
-        certain = always and provider is not None and not provider.optional
-        offers[namespace] = Offer(tuple(features), features if certain else None)
-    for label, other in unreachable(metadata, offers):
-        # The null variant exists without being listed.
-        if label in metadata.variants:
-            message = f"is not chosen by default: wherever it is compatible, {other!r} is too and "
-            message += "comes first; users get it with --variant-prefer or --variant only"
-            report.add("unreachable", f"variants.{label}", message)
-
-
 def _check_keys(report: Report, tree: dict[str, Any], generation: Generation) -> None:
-    def check(table: Mapping[str, Any], known: dict[str, bool], place: str) -> None:
-        names = {key for key, there in known.items() if there}
-        for key in table:
-            if key not in names:
-                shown = f"{place}{key if key.isprintable() else '?'}"
-                version = ".".join(map(str, generation.version))
-                message = f"format {version} has no such key: it is ignored"
-                report.add("unknown-key", shown, message, known=", ".join(sorted(names)))
+    """Check that the generation has all keys of the document."""
+    version = ".".join(map(str, generation.version))
 
-    top = {
-        "$schema": True,
-        "default-priorities": True,
-        "variants": True,
-        "providers": generation.providers,
-        "static-properties": generation.install_time,
-    }
-    own, added = generation.priorities, generation.own_static
+    def check(table: Mapping[str, Any], known: tuple[str, ...], place: str) -> None:
+        for key in table:
+            if key not in known:
+                shown = f"{place}{key if key.isprintable() else '?'}"
+                message = f"format {version} has no such key: it is ignored"
+                report.add("unknown-key", shown, message, known=", ".join(sorted(known)))
+
+    top: tuple[str, ...] = ("$schema", "default-priorities", "variants")
+    top += ("providers",) * generation.providers
+    top += ("static-properties",) * generation.install_time
     check(tree, top, "")
-    priorities = {"namespace": True, "feature": own, "property": own}
+    priorities = ("namespace", *("feature", "property") * generation.priorities)
     check(tree.get("default-priorities", {}), priorities, "default-priorities.")
-    provider = {
-        "requires": True,
-        "plugin-api": True,
-        "optional": True,
-        "builtin": added,
-        "static-properties": added,
-        "feature-order": added,
-        "enable-if": generation.enable_if,
-        "plugin-use": generation.plugin_use,
-        "install-time": generation.install_time,
-    }
+    provider: tuple[str, ...] = ("requires", "plugin-api", "optional")
+    provider += ("builtin", "static-properties", "feature-order") * generation.own_static
+    provider += ("enable-if",) * generation.enable_if
+    provider += ("plugin-use",) * generation.plugin_use
+    provider += ("install-time",) * generation.install_time
     for namespace, table in tree.get("providers", {}).items() if generation.providers else ():
         check(table, provider, f"providers.{namespace}.")
-
-
-@dataclass(frozen=True)
-class Offer:
-    """What is known of the provider of a namespace on every machine.
-
-    Attributes:
-        order: its features, most preferred first; empty if unknown.
-        always: values by feature that every machine supports, in preference order: static
-            properties. None for a provider whose answer depends on the machine.
-    """
-
-    order: tuple[str, ...] = ()
-    always: Features | None = None
-
-
-def unreachable(metadata: Metadata, offers: Mapping[str, Offer]) -> Iterator[tuple[str, str]]:
-    """Yield each label that another label outranks on every compatible machine, and that label.
-
-    This holds without preferences of the user, and if both have a wheel for the same platform tags.
-    Only certain results are returned. Variants that no machine supports are skipped.
-
-    Args:
-        metadata: of one version.
-        offers: by namespace; for others nothing is certain.
-    """
-    variants = dict(metadata.variants)
-    variants.setdefault(NULL_LABEL, {})
-    judge = _Judge(metadata, offers)
-    for label in [label for label in variants if judge.never_fits(variants[label])]:
-        del variants[label]
-    outranked: dict[str, str] = {}
-    for label, properties in sorted(variants.items()):
-        for other, others in sorted(variants.items()):
-            # Name a variant that can be chosen itself.
-            if other == label or other in outranked or properties == others:
-                continue
-            if judge.always_before((other, others), (label, properties)):
-                outranked[label] = other
-                yield label, other
-                break
-
-
-class _Judge:
-    def __init__(self, metadata: Metadata, offers: Mapping[str, Offer]) -> None:
-        self._metadata = metadata
-        self._offers = offers
-
-    def never_fits(self, properties: Mapping[str, Features]) -> bool:
-        """Return whether static properties exclude every machine for *properties*."""
-        for namespace, features in properties.items():
-            always = self._offers.get(namespace, Offer()).always
-            if always is not None and any(
-                not set(values) & set(always.get(feature, ()))
-                for feature, values in features.items()
-            ):
-                return True
-        return False
-
-    def always_before(
-        self,
-        first: tuple[str, Mapping[str, Features]],
-        second: tuple[str, Mapping[str, Features]],
-    ) -> bool:
-        """Return whether *first* is compatible and comes first wherever *second* is compatible.
-
-        Walks along both keys as the ranking would compare them (PEP 825, "Variant ordering").
-        """
-        if not self._fits_wherever(first[1], second[1]):
-            return False
-        for namespace in self._metadata.namespaces:
-            if namespace == ABI_DEPENDENCY:
-                continue  # not part of the order
-            ours, theirs = first[1].get(namespace, {}), second[1].get(namespace, {})
-            if not ours and not theirs:
-                continue
-            order = self._feature_order(namespace, ours.keys() | theirs.keys())
-            if order is None:
-                if ours.keys() != theirs.keys():
-                    return False
-                order = sorted(ours)
-            offer = self._offers.get(namespace, Offer())
-            for feature in order:
-                if feature not in ours:
-                    return False  # the variant with more features comes first
-                if feature not in theirs:
-                    return True
-                if offer.always is not None:
-                    places = [
-                        self._place(namespace, feature, offer.always, features[feature])
-                        for features in (ours, theirs)
-                    ]
-                    if places[0] != places[1]:
-                        return places[0] < places[1]
-                # Otherwise ours has every value of theirs: it comes first, or both are equal.
-        return first[0] < second[0]
-
-    def _fits_wherever(self, first: Mapping[str, Features], second: Mapping[str, Features]) -> bool:
-        for namespace, features in first.items():
-            always = self._offers.get(namespace, Offer()).always or {}
-            for feature, values in features.items():
-                if set(values) & set(always.get(feature, ())):
-                    continue
-                theirs = second.get(namespace, {}).get(feature)
-                if theirs is None or not set(theirs) <= set(values):
-                    return False
-        return True
-
-    def _feature_order(self, namespace: str, features: set[str]) -> Sequence[str] | None:
-        offer = self._offers.get(namespace, Offer())
-        known = (*self._metadata.feature_priorities.get(namespace, ()), *offer.order)
-        order = [feature for feature in dict.fromkeys(known) if feature in features]
-        return order if len(order) == len(features) else None
-
-    def _place(self, namespace: str, feature: str, always: Features, values: Sequence[str]) -> int:
-        """Return the place of the best of *values* that every machine supports."""
-        supported = always.get(feature, ())
-        first = self._metadata.property_priorities.get(namespace, {}).get(feature, ())
-        order = dict.fromkeys((*(value for value in first if value in supported), *supported))
-        places = {value: place for place, value in enumerate(order)}
-        return min((places[value] for value in values if value in places), default=len(places))

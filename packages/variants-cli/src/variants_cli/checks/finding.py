@@ -83,12 +83,7 @@ KINDS = {
     "same-properties": Kind(
         WARNING, "give different builds different properties, or equal builds one label"
     ),
-    "unreachable": Kind(
-        WARNING,
-        "remove it, or give it a property that distinguishes it, unless that is meant",
-    ),
     "index-filename": Kind(ERROR, "name it {expected}"),
-    "lost-flags": Kind(WARNING, "use 'flags', which adds to them"),
     # One wheel.
     "invalid-filename": Kind(ERROR, "correct the name of the file"),
     "invalid-wheel": _REBUILD,

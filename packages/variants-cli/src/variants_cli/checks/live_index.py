@@ -69,7 +69,7 @@ def check_live(
     if releases is not None:
         files = [(file, found) for file, found in files if found and found[0] in releases]
     _check_entries(report, [file for file, _ in files])
-    documents: dict[Release, list[tuple[str, Metadata]]] = {}
+    documents: dict[Release, list[Metadata]] = {}
     listed: dict[Release, set[str | None]] = {}
     wheels: list[CheckedWheel] = []
     checked = 1
@@ -88,7 +88,7 @@ def check_live(
             metadata = _check_document(report, session, file)
             release = parse_metadata_filename(file.filename)
             if metadata is not None and release is not None:
-                documents[release] = [(redacted(file.url), metadata)]
+                documents[release] = [metadata]
         else:
             wheels.append(_check_wheel(report, session, file))
     check_releases(report, wheels, documents, listed)

@@ -29,7 +29,6 @@ from pep_variants.errors import (
 from pep_variants.formats.merging import merge
 from pep_variants.limits import RECORD_BYTES
 from pep_variants.model.filename import (
-    WheelFilename,
     metadata_filename,
     parse_filename,
     read_version,
@@ -62,9 +61,10 @@ class CheckedWheel:
 
     Attributes:
         path: of the file.
-        filename: its parsed name, None if that is not a wheel filename.
+        release: project and version, None if its name is not a wheel filename.
+        label: variant label of its filename, None without one.
         metadata: its variant metadata, None if missing or not readable.
-        requirements: its dependencies.
+        requirements: its dependencies with variant markers.
         core_metadata: its METADATA, None if missing.
         variant_digest: SHA-256 of its ``variant.json``: wheels with the same one say the same of
             variants. None if missing.
@@ -72,22 +72,13 @@ class CheckedWheel:
     """
 
     path: Path
-    filename: WheelFilename | None = None
+    release: Release | None = None
+    label: str | None = None
     metadata: Metadata | None = None
     requirements: tuple[str, ...] = ()
     core_metadata: bytes | None = None
     variant_digest: bytes | None = None
     findings: list[Finding] = field(default_factory=list)
-
-    @property
-    def release(self) -> Release | None:
-        """Project and version, None if its name is not a wheel filename."""
-        return None if self.filename is None else (self.filename.name, self.filename.version)
-
-    @property
-    def label(self) -> str | None:
-        """Variant label of its filename, None without one."""
-        return None if self.filename is None else self.filename.label
 
 
 def check_wheel(
@@ -107,7 +98,8 @@ def check_wheel(
     report = Report(file)
     checked = CheckedWheel(path, findings=report.findings)
     try:
-        checked.filename = parse_filename(path.name)
+        parsed = parse_filename(path.name)
+        checked.release, checked.label = (parsed.name, parsed.version), parsed.label
     except InvalidWheelFilename as problem:
         report.add("invalid-filename", "", str(problem))
     try:
@@ -133,8 +125,9 @@ def _check_core_metadata(report: Report, checked: CheckedWheel, place: str) -> N
         report.add("metadata-file-missing", place, "the wheel has no METADATA")
         return
     fields = read_fields(checked.core_metadata)
-    checked.requirements = tuple(fields.get("requires-dist", ()))
-    for requirement in checked.requirements:
+    requirements = fields.get("requires-dist", ())
+    checked.requirements = tuple(text for text in requirements if variant_terms(text))
+    for requirement in requirements:
         try:
             plain = reduce_requirement(requirement, NON_VARIANT, publishing=True)
             if plain is not None:
@@ -150,17 +143,15 @@ def _check_core_metadata(report: Report, checked: CheckedWheel, place: str) -> N
 
 
 def _check_label(report: Report, checked: CheckedWheel, *, has_metadata: bool) -> None:
-    if checked.filename is None or (has_metadata and checked.metadata is None):
+    if checked.release is None or (has_metadata and checked.metadata is None):
         return
     problem = label_problem(checked.label, checked.metadata)
     if problem is None:
         return
-    if not has_metadata:
-        report.add("metadata-missing", "", problem)
-    elif checked.label is None:
-        report.add("label-missing", "", problem)
-    else:
+    if has_metadata and checked.label is not None:
         report.add("label-mismatch", f"{VARIANT_FILE}: variants", problem)
+    else:
+        report.add("label-missing" if has_metadata else "metadata-missing", "", problem)
 
 
 def _check_record(report: Report, contents: WheelContents, variant: bytes | None) -> None:
@@ -184,15 +175,11 @@ def _check_record(report: Report, contents: WheelContents, variant: bytes | None
     row = rows.get(f"{contents.dist_info}/{VARIANT_FILE}")
     if variant is None or row is None:
         return
-    if row.digest.startswith("sha256=") and row.digest != digest_of(variant):
-        mismatch = f"says {row.digest} of {VARIANT_FILE}, which is {digest_of(variant)}"
-    elif not row.digest:
-        mismatch = f"has no hash of {VARIANT_FILE}"
-    elif row.size != str(len(variant)):
-        mismatch = f"says size {row.size!r} of {VARIANT_FILE}, which has {len(variant)} bytes"
-    else:
-        return
-    report.add("record-mismatch", place, mismatch)
+    is_sha256 = not row.digest or row.digest.startswith("sha256=")
+    found = digest_of(variant) if is_sha256 else row.digest
+    if (row.digest, row.size) != (found, str(len(variant))):
+        message = f"says {row.digest or 'no hash'} and size {row.size!r} of {VARIANT_FILE}, which "
+        report.add("record-mismatch", place, f"{message}is {found} and has {len(variant)} bytes")
 
 
 def _some(names: list[str]) -> str:
@@ -220,7 +207,7 @@ def _check_markers(
     ]
     seen: set[str] = set()
     for wheel in wheels:
-        new = [text for text in wheel.requirements if text not in seen and variant_terms(text)]
+        new = [text for text in wheel.requirements if text not in seen]
         seen.update(new)
         for requirement in new:
             # On a machine that supports some of the properties only, "not in" may hold, too.
@@ -242,7 +229,7 @@ def _check_markers(
 def check_releases(
     report: Report,
     wheels: Sequence[CheckedWheel],
-    documents: Mapping[Release, Sequence[tuple[str, Metadata]]],
+    documents: Mapping[Release, Sequence[Metadata]],
     listed: Mapping[Release, set[str | None]],
 ) -> None:
     """Report contradictions between the files of each version.
@@ -250,7 +237,7 @@ def check_releases(
     Args:
         report: of the directory or page; gets the findings.
         wheels: those that were looked into.
-        documents: the readable ``*-variants.json`` of each version, with path or URL.
+        documents: the readable ``*-variants.json`` of each version.
         listed: labels of all wheels of each version, None for a non-variant wheel.
     """
     groups: dict[Release, list[CheckedWheel]] = {}
@@ -266,8 +253,8 @@ def check_releases(
             message = f"no {metadata_filename(*release)} for the variant wheels of {release[0]} "
             message += f"{release[1]}: installers that do not read wheels ignore them"
             report.add("index-metadata-missing", "", message)
-        for file, metadata in held:
-            _check_index(report, file, metadata, group, labels)
+        for metadata in held:
+            _check_index(report, metadata, group, labels)
             variants.update(metadata.variants)
         for wheel in group:
             variants.update(wheel.metadata.variants if wheel.metadata is not None else {})
@@ -300,20 +287,16 @@ def _check_each_other(report: Report, wheels: Sequence[CheckedWheel]) -> None:
 
 
 def _check_index(
-    report: Report,
-    file: str,
-    index: Metadata,
-    wheels: Sequence[CheckedWheel],
-    labels: set[str | None],
+    report: Report, index: Metadata, wheels: Sequence[CheckedWheel], labels: set[str | None]
 ) -> None:
-    """Report where the ``*-variants.json`` *file* contradicts the wheels of its version."""
+    """Report where the ``*-variants.json`` *index* contradicts the wheels of its version."""
     names = {wheel.label: wheel.path.name for wheel in wheels}
     variant_labels = {label for label in labels if label is not None}
     for label in sorted(variant_labels):
         if index.label_of(label) not in {*index.variants, NULL_LABEL}:
             message = f"does not list label {label!r} of {names.get(label, 'a wheel')}: "
             message += "installers treat it as incompatible"
-            report.add("label-not-indexed", "variants", message, file=file)
+            report.add("label-not-indexed", "variants", message, file=index.source)
     agreed: set[bytes | None] = set()
     for wheel in wheels:
         if wheel.label is None or wheel.metadata is None or wheel.variant_digest in agreed:
@@ -328,10 +311,10 @@ def _check_index(
             merge(first, second)
             agreed.add(wheel.variant_digest)
         except InconsistentMetadata as problem:
-            _contradiction(report, "index-mismatch", file, problem)
+            _contradiction(report, "index-mismatch", index.source, problem)
     for label in sorted(index.variants.keys() - set(map(index.label_of, variant_labels))):
         message = "no wheel here has this label"
-        report.add("label-without-wheel", f"variants.{label}", message, file=file)
+        report.add("label-without-wheel", f"variants.{label}", message, file=index.source)
 
 
 def _without_providers(metadata: Metadata) -> Metadata:

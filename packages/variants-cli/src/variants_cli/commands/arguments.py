@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from pep_variants.choose.options import OPTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 NEW_FILE = click.Path(dir_okay=False, path_type=Path)
@@ -28,14 +27,6 @@ output_option = click.option(
 
 force_option = click.option("--force", is_flag=True, help="Replace files that exist.")
 
-jobs_option = click.option(
-    "-j",
-    "--jobs",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Number of processes. Default: one per core.",
-)
-
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
 PLUGIN_OPTIONS = (
@@ -50,8 +41,8 @@ PLUGIN_OPTIONS = (
 class PathOrURL(click.Path):
     """Parameter type: an existing path, or a URL."""
 
-    def __init__(self, *, file_okay: bool = True) -> None:
-        super().__init__(exists=True, file_okay=file_okay, path_type=Path)
+    def __init__(self) -> None:
+        super().__init__(exists=True, path_type=Path)
 
     def convert(
         self,
@@ -63,16 +54,6 @@ class PathOrURL(click.Path):
         if str(value).startswith(("http://", "https://", "file://")):
             return value
         return super().convert(value, param, ctx)
-
-
-def complete_machines(
-    _context: click.Context, _parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Return the known machines whose names begin with *incomplete*, and files where none does."""
-    from pep_variants.detect.known_machines import names_beginning
-
-    names = map(CompletionItem, names_beginning(incomplete))
-    return [CompletionItem(incomplete, type="file"), *names]
 
 
 def platform_option(
@@ -96,7 +77,6 @@ def platform_option(
         "--target",
         metavar="MACHINE",
         multiple=several,
-        shell_complete=complete_machines,
         help=f"{help}{'; repeatable' if several else ''}.",
     )
 
@@ -128,21 +108,3 @@ def preference_options(*names: str) -> Callable[[Callable[..., Any]], Callable[.
 def option_values(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return keyword arguments of a command by the names of `OPTIONS`."""
     return {name.replace("_", "-"): value for name, value in arguments.items()}
-
-
-def check_targets(targets: Iterable[tuple[Path, Path]], *, force: bool) -> None:
-    """Refuse to write two wheels to one path, or, without *force*, over a file.
-
-    Args:
-        targets: path to read and path to write, of each.
-        force: allow replacing existing files.
-    """
-    sources: dict[Path, Path] = {}
-    for source, target in targets:
-        if target in sources:
-            raise click.ClickException(
-                f"{sources[target]} and {source} would both be written to {target}"
-            )
-        sources[target] = source
-        if target.exists() and not force:
-            raise click.ClickException(f"{target} exists: use --force to replace it")

@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
+from packaging.utils import canonicalize_name
 
-from pep_variants.choose.preferences import DEFAULT_CATALOG, is_catalog_path
-from pep_variants.errors import redacted
+from pep_variants.choose.preferences import (
+    DEFAULT_CATALOG,
+    configuration_tree,
+    is_catalog_path,
+)
+from pep_variants.errors import PreferenceError, redacted
+from pep_variants.files import read_regular, replacing, write_if_changed
 from pep_variants.formats import toml
+from pep_variants.limits import CATALOG_BYTES, SETTINGS_BYTES
+from pep_variants.ownership import make_private
 from pep_variants.settings.loader import load_preferences
+from pep_variants.settings.places import Role, places
 from variants_catalog.opening import preferred_catalog
 from variants_catalog.store import open_catalog, write_catalog
 
 from ..console import counted, print_json, print_table, warn
-from ..user_settings import set_user_setting
-from .arguments import json_option, option_values, preference_options
+from .arguments import NEW_FILE, json_option, option_values, preference_options
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
 
+    from pep_variants.sources import Sources
     from variants_catalog.model import CatalogProject, CatalogVariant
     from variants_catalog.store import Catalog
-    from variants_index.catalog_checks import CatalogFinding
+    from variants_index.http.session import Session
 
 _OPTIONS = ("variant-catalog", "variant-catalog-mirror")
 _KEY = "catalog"
@@ -64,15 +74,11 @@ def list_projects(as_json: bool, **options: Any) -> None:  # noqa: ANN401
 @catalog.command()
 @click.argument("name", metavar="PROJECT")
 @preference_options(*_OPTIONS)
-@json_option
-def show(name: str, as_json: bool, **options: Any) -> None:  # noqa: ANN401
+def show(name: str, **options: Any) -> None:  # noqa: ANN401
     """Show which builds of PROJECT there are, where, and what each needs."""
     found = _opened(options)
-    entry = found.project(_known(name, list(found.names())))
+    entry = found.project(_known(found, name))
     assert entry is not None
-    if as_json:
-        print_json(_tree(entry))
-        return
     click.echo(f"{entry.name}: {entry.source}")
     click.echo(f"documentation: {entry.documentation}")
     for url in entry.sources:
@@ -108,20 +114,23 @@ def check(
     warning. Projects that an entry names are looked up on your own indexes. Exits with 1 if there
     are errors.
     """
-    from variants_index.catalog_checks import check_entries, check_file
+    from variants_index.catalog_checks import LiveCheck, check_entries, check_file
 
     from ..checks.finding import Finding, report
+    from .index_options import progress
 
     paths = [Path(name) for name in names if _is_path(name)]
     projects = [name for name in names if not _is_path(name)]
     checks = [check_file(path) for path in paths]
     if projects or not paths:
         found = _opened(options)
-        known = list(found.names())
-        checks.append(check_entries(found, [_known(name, known) for name in projects] or known))
+        known = [_known(found, name) for name in projects]
+        checks.append(check_entries(found, known or list(found.names())))
     findings = [finding for check in checks for finding in check.findings]
     if live:
-        findings += _visit([entry for check in checks for entry in check.entries])
+        entries = [entry for check in checks for entry in check.entries]
+        with _session() as (session, user), progress() as show:
+            findings += LiveCheck(session, user).check(entries, show)
     checked = sum(check.number for check in checks)
     shown = [Finding(*finding) for finding in findings]
     context.exit(report(shown, checked, noun="project", as_json=as_json))
@@ -132,17 +141,10 @@ def check(
     "folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path)
 )
 @click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    required=True,
-    help="JSON file to write.",
+    "-o", "--output", metavar="FILE", type=NEW_FILE, required=True, help="JSON file to write."
 )
 def bundle(folder: Path, output: Path) -> None:
     """Write the entries in DIR into one file, for a server: enable takes its URL."""
-    from pep_variants.files import write_if_changed
-
     found = open_catalog(folder)
     trees = {}
     for name in found.names():
@@ -164,7 +166,7 @@ def enable(name: str) -> None:
     """
     value = str(Path(name).expanduser().absolute()) if is_catalog_path(name) else name
     number = len(list(_opened({"variant_catalog": value}).names()))
-    path = set_user_setting(_KEY, value)
+    path = _set(value)
     click.echo(f"{path}: {_KEY} = {value!r}, {counted(number, 'project')}", err=True)
     _say_what_counts(value)
 
@@ -172,9 +174,45 @@ def enable(name: str) -> None:
 @catalog.command()
 def disable() -> None:
     """Use no catalogue from now on: removes the setting from your own variants.toml."""
-    path = set_user_setting(_KEY, None)
+    path = _set(None)
     click.echo(f"{path}: no {_KEY}", err=True)
     _say_what_counts(None)
+
+
+def _set(value: str | None) -> Path:
+    """Set the catalogue in the user's own ``variants.toml``, the rest stays; return its path.
+
+    Args:
+        value: None removes it.
+
+    Raises:
+        PreferenceError: the file is not TOML.
+        NotPrivate: others can change its directory.
+        OSError: it cannot be read or written.
+    """
+    import tomlkit
+
+    path = next(place.path for place in places() if place.role is Role.USER)
+    try:
+        data = read_regular(path, SETTINGS_BYTES).data
+    except FileNotFoundError:
+        data = b""
+    configuration_tree(data, str(path))  # what this project reads, tomlkit can edit
+    try:
+        document = tomlkit.parse(data.decode("utf-8"))
+    except ValueError as error:
+        raise PreferenceError(f"{path}: cannot be edited: {error}") from None
+    if value is None:
+        document.pop(_KEY, None)
+    else:
+        document[_KEY] = value
+    text = tomlkit.dumps(document).encode()
+    if text != data:
+        make_private(path.parent)
+        # Dotfiles are often symbolic links, which stay.
+        with replacing(path.resolve(), mode=0o600) as stream:
+            stream.write(text)
+    return path
 
 
 def _say_what_counts(value: str | None) -> None:
@@ -201,45 +239,39 @@ def _opened(options: dict[str, Any]) -> Catalog:
     return found
 
 
-def _fetch(url: str) -> bytes:
-    from pep_variants.limits import CATALOG_BYTES
+@contextmanager
+def _session() -> Iterator[tuple[Session, Sources]]:
+    """Yield a session of HTTP, and where the user's packages are from."""
     from pep_variants.sources import Sources
-    from variants_index.errors import PackageIndexError
     from variants_index.http.session import Session
 
+    user = Sources.from_environ(os.environ)
+    with Session(user, retries=_RETRIES) as session:
+        yield session, user
+
+
+def _fetch(url: str) -> bytes:
+    from variants_index.errors import PackageIndexError
+
     try:
-        with Session(Sources.from_environ(os.environ)) as session:
+        with _session() as (session, _):
             return session.fetch(session.add_index(url), limit=CATALOG_BYTES).body
     except PackageIndexError as problem:
         raise click.ClickException(str(problem)) from None
 
 
-def _known(name: str, known: list[str]) -> str:
-    from packaging.utils import canonicalize_name
-
-    found = canonicalize_name(name)
-    if found not in known:
+def _known(found: Catalog, name: str) -> str:
+    project = canonicalize_name(name)
+    if project not in found.names():
         raise click.ClickException(
             f"{name}: the catalogue has no such project (variants catalog list shows them)"
         )
-    return found
+    return project
 
 
 def _is_path(name: str) -> bool:
     path = Path(name)
     return path.is_dir() or (path.suffix in (".toml", ".json") and path.exists())
-
-
-def _visit(entries: Sequence[CatalogProject]) -> list[CatalogFinding]:
-    from pep_variants.sources import Sources
-    from variants_index.catalog_checks import LiveCheck
-    from variants_index.http.session import Session
-
-    from .index_options import progress
-
-    user = Sources.from_environ(os.environ)
-    with Session(user, retries=_RETRIES) as session, progress() as show:
-        return LiveCheck(session, user).check(entries, show)
 
 
 def _tree(entry: CatalogProject) -> dict[str, Any]:
@@ -250,18 +282,7 @@ def _tree(entry: CatalogProject) -> dict[str, Any]:
         "coherent": list(entry.coherent),
         "variants-index": entry.variants_index,
         "file": entry.source,
-        "variants": [
-            {
-                "label": item.label,
-                "index": item.index,
-                "links": item.links,
-                "local": None if item.local is None else list(item.local),
-                "requires": list(item.requires),
-                "versions": str(item.versions),
-                "properties": list(item.properties),
-            }
-            for item in entry.variants
-        ],
+        "variants": [{**asdict(item), "versions": str(item.versions)} for item in entry.variants],
     }
 
 

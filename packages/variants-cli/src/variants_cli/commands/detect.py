@@ -16,7 +16,7 @@ from pep_variants.formats.platform_file import write_platform
 from pep_variants.model.platform import Platform
 from pep_variants.settings.loader import load_settings
 
-from ..console import note, print_json, print_table, warn
+from ..console import created_by, grouped, note, print_json, print_table, warn
 from ..detection import detector_for, platform_tree, plugin_runner, read_metadata_file
 from .arguments import (
     FILE,
@@ -82,18 +82,15 @@ def detect(
         found = platform.namespaces.items()
         platform = Platform({name: support for name, support in found if name in namespaces})
     if output is not None:
-        from importlib.metadata import version
-
-        text = write_platform(platform, f"variants-cli {version('variants-cli')}")
         with replacing(output) as stream:
-            stream.write(text.encode())
+            stream.write(write_platform(platform, created_by()).encode())
     if as_json:
         print_json({"namespaces": platform_tree(platform)})
         return
-    print_table(("namespace", "feature", "supported"), list(_rows(platform)))
+    print_table(("namespace", "feature", "supported"), list(grouped(_rows(platform))))
     if not verbose:
         return
-    if facts := list(_facts(platform)):
+    if facts := list(grouped(_facts(platform))):
         click.echo()
         print_table(("namespace", "fact", "value", "source"), facts)
     if not namespaces:
@@ -131,21 +128,17 @@ def confinement(measures: Mapping[str, str], setting: str) -> dict[str, str]:
 
 
 def _facts(platform: Platform) -> Iterator[tuple[str, str, str, str]]:
-    for namespace, support in platform.namespaces.items():
-        shown = namespace
+    for name, support in platform.namespaces.items():
         for fact in support.facts:
-            yield shown, fact.what, fact.value, fact.source + (" (forced)" if fact.forced else "")
-            shown = ""
+            yield name, fact.what, fact.value, fact.source + (" (forced)" if fact.forced else "")
         if support.features and support.resolved and not support.facts:
-            yield shown, "plugin", ", ".join(support.resolved), support.plugin_api or ""
+            yield name, "plugin", ", ".join(support.resolved), support.plugin_api or ""
 
 
 def _rows(platform: Platform) -> Iterator[tuple[str, str, str]]:
-    for namespace, support in platform.namespaces.items():
-        shown = namespace
+    for name, support in platform.namespaces.items():
         for feature, values in _described(support):
-            yield shown, feature, values
-            shown = ""
+            yield name, feature, values
 
 
 def _described(support: Support) -> Iterator[tuple[str, str]]:

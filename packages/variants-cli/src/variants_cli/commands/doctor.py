@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import shlex
-from functools import partial
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,18 +13,13 @@ import click
 from pep_variants.wheelfile.installed import find_installed
 
 from ..console import counted, print_json, print_table, warn
-from ..installed import compare, find_environment
 from .arguments import json_option, option_values
 from .index_options import index_options, places, progress, repeated_options, resolving
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-
-    from pep_variants.choose.advice import Advice
     from pep_variants.wheelfile.installed import Installed
 
-    from ..installed import Compared, Environment
-    from .index_options import Places
+    from ..doctor import Compared, Environment
 
 python_option = click.option(
     "--python", "python", metavar="PATH", type=click.Path(exists=True, path_type=Path),
@@ -54,31 +49,29 @@ def doctor(
     """
     from variants_index.doctor import lines
 
-    from ..doctor import Inquiry, examine
+    from ..doctor import compare, examine
 
-    environment, repeated = _environment(python, options)
+    environment = _environment(python, options)
     machine = next(iter(options["targets"]), None)
     where = places(options)
     values = option_values(options)
-    lookup = partial(_compared, where, dict(values))
+
+    def lookup(found: Iterable[Installed], named: Collection[str]) -> Iterator[Compared]:
+        with resolving(where, option_values(options)) as resolver, progress() as tell:
+            yield from compare(resolver, where.targets[0], found, named=named, progress=tell)
+
     if where.targets[0].platform is not None:
         values["variant-platform"] = machine
-    inquiry = Inquiry(
-        environment,
-        where.sources,
-        values,
-        projects,
-        None if offline else lookup,
-        lambda item: _switch_command(python, repeated, [item]),
-        tuple(repeated),
-    )
-    found = examine(inquiry, os.environ)
+    findings = examine(
+        environment, os.environ, sources=where.sources, options=values, projects=projects,
+        lookup=None if offline else lookup,
+    )  # fmt: skip
     if as_json:
-        print_json(found.as_tree())
+        print_json(findings.as_tree())
     else:
-        for line in lines(found):
+        for line in lines(findings):
             click.echo(line)
-    click.get_current_context().exit(0 if found.is_well else 1)
+    click.get_current_context().exit(0 if findings.is_well else 1)
 
 
 @click.command()
@@ -95,80 +88,55 @@ def check(python: Path | None, every: bool, as_json: bool, **options: Any) -> No
     Compares variants of the installed version for this machine; newer versions do not matter.
     Includes packages that the catalogue describes. Changes nothing. Exits with 1 if there are any.
     """
-    environment, repeated = _environment(python, options)
+    from ..doctor import compare
+
+    environment = _environment(python, options)
     found = list(find_installed(environment.paths))
     for item in found:
         if item.problem:
             warn(item.problem)
     where = places(options)
-    compared = list(_compared(where, option_values(options), found, every=every))
+    with resolving(where, option_values(options)) as resolver, progress() as tell:
+        compared = list(compare(resolver, where.targets[0], found, every=every, progress=tell))
     for each in compared:
         for text in each.explanation.warnings if each.explanation else ():
             warn(text)
     better = [(each.item, each.advice) for each in compared if each.advice is not None]
     if as_json:
-        trees = [_tree(item, advice) for item, advice in better]
+        trees = [
+            {"project": item.project, "version": str(item.version), **asdict(advice)}
+            for item, advice in better
+        ]
         print_json({"checked": len(compared), "better": trees})
     elif not better:
         click.echo(f"{counted(len(compared), 'package')} checked, none has a better variant")
     else:
-        print_table(
-            ("package", "installed", "better", "why"),
-            [
-                (
-                    f"{item.project} {item.version}",
-                    item.label or advice.installed or "(none)",
-                    advice.better or "(none)",
-                    f"does not fit: {'; '.join(advice.unfit)}" if advice.unfit else advice.why,
-                )
-                for item, advice in better
-            ],
-        )
-        click.echo(f"To switch: {_switch_command(python, repeated, [item for item, _ in better])}")
+        rows = [
+            (
+                f"{item.project} {item.version}",
+                item.label or advice.installed or "(none)",
+                advice.better or "(none)",
+                f"does not fit: {'; '.join(advice.unfit)}" if advice.unfit else advice.why,
+            )
+            for item, advice in better
+        ]
+        print_table(("package", "installed", "better", "why"), rows)
+        command = environment.switch_command(*(item.project for item, _ in better))
+        click.echo(f"To switch: {command}")
     click.get_current_context().exit(1 if better else 0)
 
 
-def _environment(python: Path | None, options: dict[str, Any]) -> tuple[Environment, list[str]]:
-    """Return the environment, whose Python is the default in *options*, and options to repeat.
+def _environment(python: Path | None, options: dict[str, Any]) -> Environment:
+    """Return the environment, whose Python is the default in *options*.
 
     Raises:
         UsageError: *options* name several machines, and an environment is on one.
     """
+    from ..doctor import find_environment
+
     if len(options["targets"]) > 1:
         raise click.UsageError("--platform can be given once: an environment is on one machine")
     environment = find_environment(python)
     if options["python_version"] is None:
         options["python_version"] = environment.version
-    return environment, repeated_options(options)
-
-
-def _compared(
-    where: Places,
-    values: Mapping[str, Any],
-    found: Iterable[Installed],
-    named: Collection[str] = (),
-    *,
-    every: bool = False,
-) -> Iterator[Compared]:
-    with resolving(where, values) as resolver, progress() as tell:
-        yield from compare(
-            resolver, where.targets[0], found, every=every, named=named, progress=tell
-        )
-
-
-def _switch_command(python: Path | None, options: list[str], items: list[Installed]) -> str:
-    """Return the command of pip that switches *items* of the environment of *python*."""
-    words = ["pip", *(["--python", str(python)] if python is not None else [])]
-    words += ["install", "--variant-switch", *options, *(item.project for item in items)]
-    return " ".join(map(shlex.quote, words))
-
-
-def _tree(item: Installed, advice: Advice) -> dict[str, Any]:
-    return {
-        "project": item.project,
-        "version": str(item.version),
-        "installed": advice.installed,
-        "better": advice.better,
-        "why": advice.why,
-        "unfit": list(advice.unfit),
-    }
+    return environment._replace(options=tuple(repeated_options(options)))

@@ -6,35 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from packaging.utils import canonicalize_name
 
-from ..console import counted, fail, note, print_json
-from ..indexing.update import STATUSES
-from .arguments import jobs_option, json_option
+from ..console import counted, fail, print_json
+from .arguments import json_option
 
 if TYPE_CHECKING:
     from ..indexing.static_index import WrittenIndex
-
-
-def _yanked(
-    _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
-) -> dict[str, str]:
-    return {name: reason for name, _, reason in (value.partition("=") for value in values)}
-
-
-def _statuses(
-    _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
-) -> dict[str, tuple[str, str | None]]:
-    found: dict[str, tuple[str, str | None]] = {}
-    for value in values:
-        name, _, said = value.partition("=")
-        status, _, reason = said.partition(":")
-        if not name or status not in STATUSES:
-            raise click.BadParameter(
-                f"{value!r} is not PROJECT=STATUS, with one of {', '.join(STATUSES)}"
-            )
-        found[canonicalize_name(name)] = (status, reason or None)
-    return found
 
 
 @click.command(short_help="Turn a directory of wheels into a package index.")
@@ -54,31 +31,13 @@ def _statuses(
     help="URL at which the directory will be served. Default: relative links.",
 )
 @click.option("--fresh", is_flag=True, help="Read all files again, including unchanged ones.")
-@click.option(
-    "--yank",
-    metavar="FILE[=REASON]",
-    multiple=True,
-    callback=_yanked,
-    help="Mark files as yanked (PEP 592): a filename or a pattern; repeatable. Later runs keep it.",
-)
-@click.option(
-    "--unyank", metavar="FILE", multiple=True, help="Mark files as not yanked; repeatable."
-)
-@click.option(
-    "--status",
-    "statuses",
-    metavar="PROJECT=STATUS[:REASON]",
-    multiple=True,
-    callback=_statuses,
-    help=f"Set the status of a project (PEP 792): {', '.join(STATUSES)}. Later runs keep it.",
-)
-@jobs_option
 @json_option
 def index(
     directory: Path,
     output: Path | None,
+    base_url: str | None,
+    fresh: bool,
     as_json: bool,
-    **options: Any,  # noqa: ANN401
 ) -> None:
     """Turn a directory of wheels into a package index.
 
@@ -86,11 +45,11 @@ def index(
     file beside every wheel; and pages for any static file server: HTML (index.html) and JSON
     (index.v1_json), one per project and one that lists them. Source distributions are listed,
     too. Files that do not change are not touched, and distributions that did not change since
-    the last run are not read again. If the wheels contradict each other, nothing is written.
+    the last run are not hashed again. If the wheels contradict each other, nothing is written.
 
     Example: variants index dist && python -m http.server --directory dist
     """
-    from ..indexing.static_index import DirectoryProblems, IndexSettings, write_index
+    from ..indexing.static_index import DirectoryProblems, write_index
     from ..publishing.storage import is_published
 
     if is_published(directory):
@@ -100,16 +59,11 @@ def index(
         )
     output = output or directory / "simple"
     try:
-        written = write_index(directory, output, IndexSettings(**options))
+        written = write_index(directory, output, base_url=base_url, fresh=fresh)
     except DirectoryProblems as error:
         for problem in error.problems[:-1]:
             fail(problem)
         raise click.ClickException(error.problems[-1]) from None
-    for path in written.strays:
-        note(
-            f"{path}: no wheel here has its variants, so it is not listed: delete it, or add its "
-            "wheels"
-        )
     if as_json:
         print_json(_tree(output, written))
         return

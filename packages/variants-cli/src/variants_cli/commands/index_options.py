@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -89,22 +90,20 @@ def places(options: dict[str, Any], requirement_set: RequirementSet | None = Non
 
     requirement_set = requirement_set or RequirementSet()
     environment = Sources.from_environ(os.environ)
-    no_index = options.pop("no_index") or environment.no_index or requirement_set.no_index
-    index_url = options.pop("index_url") or environment.index_url or requirement_set.index_url
+
+    def first(name: str) -> Any:  # noqa: ANN401
+        return options.pop(name) or getattr(environment, name) or getattr(requirement_set, name)
+
+    def together(name: str) -> tuple[str, ...]:
+        found = (getattr(environment, name), getattr(requirement_set, name))
+        return tuple(chain(options.pop(name), *found))
+
     sources = replace(
         environment,
-        index_url=index_url,
-        extra_index_urls=(
-            *options.pop("extra_index_urls"),
-            *environment.extra_index_urls,
-            *requirement_set.extra_index_urls,
-        ),
-        find_links=(
-            *options.pop("find_links"),
-            *environment.find_links,
-            *requirement_set.find_links,
-        ),
-        no_index=no_index,
+        index_url=first("index_url"),
+        extra_index_urls=together("extra_index_urls"),
+        find_links=together("find_links"),
+        no_index=first("no_index"),
         index_strategy=options.pop("index_strategy"),
     )
     return Places(

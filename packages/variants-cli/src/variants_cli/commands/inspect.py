@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from pep_variants.errors import in_words
 from pep_variants.model.filename import parse_filename
 from pep_variants.model.metadata import Metadata
-from pep_variants.model.property import iter_properties, properties_tree
+from pep_variants.model.property import properties_tree
 from pep_variants.wheelfile.wheel import read_wheel_metadata
 
-from ..console import print_json, print_table
+from ..console import grouped, print_json, print_table
 from ..indexing.wheelhouse import label_problem
 from .arguments import FILE, json_option
 
 if TYPE_CHECKING:
-    from pep_variants.model.filename import WheelFilename
     from pep_variants.model.metadata import ProviderInfo
+
+_WIDEST = 10_000
+"""Characters that are shown of one variant or provider."""
 
 
 @click.command()
@@ -31,19 +35,10 @@ def inspect(wheel: Path, as_json: bool) -> None:
     """
     filename = parse_filename(wheel.name)
     metadata = read_wheel_metadata(wheel, str(wheel))
-    problems = [problem] if (problem := label_problem(filename.label, metadata)) else []
-    if as_json:
-        print_json(_tree(wheel.name, filename, metadata, problems))
-    else:
-        print_table(("", ""), _rows(filename, metadata, problems))
-
-
-def _tree(
-    name: str, filename: WheelFilename, metadata: Metadata | None, problems: list[str]
-) -> dict[str, Any]:
+    problem = label_problem(filename.label, metadata)
     metadata = metadata or Metadata(())
-    return {
-        "filename": name,
+    tree = {
+        "filename": wheel.name,
         "name": filename.name,
         "version": str(filename.version),
         "build": "".join(map(str, filename.build)) or None,
@@ -59,8 +54,12 @@ def _tree(
             label: properties_tree(dict(sorted(properties.items())))
             for label, properties in sorted(metadata.variants.items())
         },
-        "problems": problems,
+        "problems": [problem] if problem else [],
     }
+    if as_json:
+        print_json(tree)
+        return
+    print_table(("", ""), list(grouped(_rows(tree))))
 
 
 def _provider_tree(provider: ProviderInfo) -> dict[str, Any]:
@@ -79,46 +78,14 @@ def _provider_tree(provider: ProviderInfo) -> dict[str, Any]:
     return tree
 
 
-def _rows(
-    filename: WheelFilename, metadata: Metadata | None, problems: list[str]
-) -> list[tuple[str, str]]:
-    rows = [("project", f"{filename.name} {filename.version}")]
-    if filename.build:
-        rows.append(("build", "".join(map(str, filename.build))))
-    rows += _repeated("tags", sorted(map(str, filename.tags)))
-    rows.append(("label", filename.label or "none (not a variant wheel)"))
-    if metadata is not None:
-        for label, properties in sorted(metadata.variants.items()):
-            texts = [str(item) for item in iter_properties(dict(sorted(properties.items())))]
-            name = "properties" if label == filename.label else f"properties of {label}"
-            rows += _repeated(name, texts or ["none (fits everywhere)"])
-        rows.append(("priorities", ", ".join(metadata.namespaces) or "none"))
-        providers = [
-            f"{name}: {_described(each)}" for name, each in sorted(metadata.providers.items())
-        ]
-        rows += _repeated("providers", providers or ["none named (left to the installer)"])
-        rows.append(("schema", metadata.schema or "none"))
-    rows += _repeated("problem", problems)
-    return rows
-
-
-def _described(provider: ProviderInfo) -> str:
-    """Return a description of where a provider gets its supported values from."""
-    if provider.static is not None:
-        text = "the values in the metadata: " + (
-            "; ".join(f"{feature} {', '.join(v)}" for feature, v in provider.static.items())
-            or "all that are used"
-        )
-    elif provider.builtin is not None:
-        text = f"built into the installer as {provider.builtin}"
-    else:
-        text = ", ".join(provider.requires) or "nothing"
-        if provider.plugin_api:
-            text += f" ({provider.plugin_api})"
-    if provider.enable_if:
-        text += f", only if {provider.enable_if}"
-    return f"{text}, optional" if provider.optional else text
-
-
-def _repeated(name: str, texts: list[str]) -> list[tuple[str, str]]:
-    return [(name if number == 0 else "", text) for number, text in enumerate(texts)]
+def _rows(tree: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what is shown to people, each item of a key by itself."""
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from ((key, f"{name}: {in_words(each, _WIDEST)}") for name, each in value.items())
+        elif isinstance(value, list):
+            yield from ((key, text) for text in value)
+        elif value is not None:
+            yield key, value
+        elif key == "label":
+            yield key, "none (not a variant wheel)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,6 @@ import click
 from pep_variants.errors import InvalidProperty
 from pep_variants.files import replacing
 from pep_variants.model.filename import parse_filename
-from pep_variants.model.generation import V0_1_1, V0_2_0
 from pep_variants.model.label import split_label
 from pep_variants.model.property import Property
 from pep_variants.wheelfile.metadata_edits import Edits
@@ -20,7 +20,7 @@ from pep_variants.wheelfile.rewriting import open_source
 from ..build_providers import with_build_providers
 from ..checks.document import check_document
 from ..checks.finding import ERROR
-from ..console import note, print_json, warn
+from ..console import note, warn
 from ..description import (
     add_variant,
     from_options,
@@ -29,15 +29,12 @@ from ..description import (
     write_description,
 )
 from ..detection import plugin_runner_of
-from ..matrix.building import file_digest
 from ..matrix.combination import combine, label_wheels, metadata_of, select
 from ..matrix.reading import read_matrix
 from ..recipe import Job, plan, read_recipe, target_name, unused
 from .arguments import (
     FILE,
-    check_targets,
     force_option,
-    json_option,
     output_option,
     preference_options,
     wheels_argument,
@@ -46,22 +43,12 @@ from .arguments import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pep_variants.model.generation import Generation
     from pep_variants.model.metadata import Metadata
 
     Asked = Callable[[Metadata], Metadata]
 
-_ATTESTATION_SUFFIXES = (
-    ".asc",
-    ".provenance",
-    ".publish.attestation",
-    ".sigstore",
-    ".sigstore.json",
-    ".slsa.attestation",
-)
-"""Of files beside a wheel that attest to its bytes (PEP 740, Sigstore, OpenPGP)."""
-
-GENERATIONS = {"0.1.1": V0_1_1, "0.2.0": V0_2_0}
+_ATTESTATIONS = (".asc", ".provenance", ".attestation", ".sigstore", ".sigstore.json")
+"""Ends of names of files beside a wheel that attest to it (PEP 740, Sigstore, OpenPGP)."""
 
 
 def _parsed(
@@ -87,10 +74,6 @@ def _parsed(
     "--property are appended.",
 )  # fmt: skip
 @click.option(
-    "--provider", "providers", metavar="NAMESPACE=REQUIREMENT", multiple=True,
-    help="The provider plugin package of a namespace. Repeatable.",
-)  # fmt: skip
-@click.option(
     "--pyproject", type=FILE,
     help="Take namespaces and providers from the [variant] table of this pyproject.toml.",
 )  # fmt: skip
@@ -109,29 +92,21 @@ def _parsed(
     help="With --matrix: which variant the wheels are: a label, a pattern or AXIS=VALUE. "
     "Repeatable.",
 )  # fmt: skip
-@click.option(
-    "--generation", type=click.Choice(list(GENERATIONS)),
-    help="Format version of the metadata. Default: 0.2.0 if there are providers, else 0.1.1.",
-)  # fmt: skip
 @preference_options("variant-allow-provider")
 @output_option
 @force_option
-@json_option
 def make(
     wheels: tuple[Path, ...],
     label: str | None,
     properties: tuple[Property, ...],
     namespaces: tuple[str, ...],
-    providers: tuple[str, ...],
     pyproject: Path | None,
     config: Path | None,
     matrix_file: Path | None,
     only: tuple[str, ...],
-    generation: str | None,
     variant_allow_provider: tuple[str, ...],
     output: Path | None,
     force: bool,
-    as_json: bool,
 ) -> None:
     """Turn plain wheels into variant wheels.
 
@@ -142,49 +117,58 @@ def make(
     Example: variants make six-1.17-py3-none-any.whl --label x86_64_v3 --property
     'x86_64 :: level :: v3'
     """
-    wanted = GENERATIONS[generation] if generation else None
+    if only and matrix_file is None:
+        raise click.UsageError("--only needs --matrix")
+    described = bool(label or properties or namespaces or pyproject)
+    if described + bool(config) + bool(matrix_file) > 1:
+        one, other = ("matrix", "config") if matrix_file else ("config", "property")
+        raise click.UsageError(
+            f"--{one} cannot be combined with --label, --{other} and other options of variants"
+        )
+    if label is None and config is None and matrix_file is None:
+        raise click.UsageError("Missing option '--label' (or '--config').")
+    if pyproject is not None and namespaces:
+        raise click.UsageError("--pyproject cannot be combined with --namespace")
+    if not wheels and config is None:
+        raise click.UsageError("Missing argument 'WHEEL...'.")
 
     def asked(project: Metadata) -> Metadata:
+        for lost in lost_priorities(project):
+            warn(
+                f"{project.source}: {lost} does not exist in the current format and is not written"
+            )
         return with_build_providers(
             project, lambda: plugin_runner_of({"variant-allow-provider": variant_allow_provider})
         )
 
-    if only and matrix_file is None:
-        raise click.UsageError("--only needs --matrix")
-    described = bool(label or properties or namespaces or providers or pyproject)
-    if (described and (matrix_file or config)) or (matrix_file and config):
-        raise click.UsageError(
-            f"{'--matrix' if matrix_file else '--config'} cannot be combined with --label, "
-            f"{'--config' if matrix_file else '--property'} and other options of variants"
-        )
-    if label is None and config is None and matrix_file is None:
-        raise click.UsageError("Missing option '--label' (or '--config').")
-    if not wheels and config is None:
-        raise click.UsageError("Missing argument 'WHEEL...'.")
     if matrix_file is not None:
-        jobs = _from_matrix(matrix_file, only, wheels, wanted, asked)
+        jobs = _from_matrix(matrix_file, only, wheels, asked)
     elif config is not None:
-        jobs = _from_recipe(config, wheels, wanted, asked)
+        jobs = _from_recipe(config, wheels, asked)
     else:
         assert label is not None
         if pyproject is None:
-            project = from_options(namespaces, properties, providers)
-        elif namespaces or providers:
-            raise click.UsageError("--pyproject cannot be combined with --namespace or --provider")
+            project = from_options(namespaces, properties)
         else:
             project = from_pyproject(pyproject.read_bytes(), str(pyproject))
-        metadata = add_variant(asked(project), label, properties)
-        jobs = _labelled(wheels, metadata, label, wanted)
+        variant_json = write_description(add_variant(asked(project), label, properties))
+        for wheel in wheels:
+            if parse_filename(wheel.name).label is not None:
+                raise click.ClickException(f"{wheel} is a variant wheel: unmake it first")
+        edits = Edits()
+        jobs = [
+            Job(wheel, target_name(wheel.name, label, edits), variant_json, edits)
+            for wheel in wheels
+        ]
     _check_documents(jobs)
-    _write(jobs, output, force=force, as_json=as_json)
+    _write(jobs, output, force=force)
 
 
 @click.command()
 @wheels_argument
 @output_option
 @force_option
-@json_option
-def unmake(wheels: tuple[Path, ...], output: Path | None, force: bool, as_json: bool) -> None:
+def unmake(wheels: tuple[Path, ...], output: Path | None, force: bool) -> None:
     """Turn variant wheels back into plain ones.
 
     The inverse of make: removes the label from the name and variant.json from dist-info; everything
@@ -194,27 +178,10 @@ def unmake(wheels: tuple[Path, ...], output: Path | None, force: bool, as_json: 
     for wheel in wheels:
         parse_filename(wheel.name)
         jobs.append(Job(wheel, split_label(wheel.name)[0], None, Edits()))
-    _write(jobs, output, force=force, as_json=as_json, undo=True)
+    _write(jobs, output, force=force, undo=True)
 
 
-def _labelled(
-    wheels: Sequence[Path], metadata: Metadata, label: str, generation: Generation | None
-) -> list[Job]:
-    """Return the wheels to write to give all *wheels* one label."""
-    variant_json = write_description(metadata, generation)
-    _warn_of_lost(metadata)
-    for wheel in wheels:
-        if parse_filename(wheel.name).label is not None:
-            raise click.ClickException(f"{wheel} is a variant wheel: unmake it first")
-    edits = Edits()
-    return [
-        Job(wheel, target_name(wheel.name, label, edits), variant_json, edits) for wheel in wheels
-    ]
-
-
-def _from_recipe(
-    config: Path, wheels: Sequence[Path], generation: Generation | None, asked: Asked
-) -> list[Job]:
+def _from_recipe(config: Path, wheels: Sequence[Path], asked: Asked) -> list[Job]:
     """Return the wheels to write for the recipe *config*."""
     recipe = read_recipe(config)
     recipe = replace(recipe, metadata=asked(recipe.metadata))
@@ -231,16 +198,11 @@ def _from_recipe(
             )
     for item in unused(recipe, wheels):
         warn(f"{config}: {item.place}: no wheel matches {', '.join(item.patterns)}")
-    _warn_of_lost(recipe.metadata)
-    return plan(recipe, wheels, generation)
+    return plan(recipe, wheels)
 
 
 def _from_matrix(
-    file: Path,
-    only: Sequence[str],
-    wheels: Sequence[Path],
-    generation: Generation | None,
-    asked: Asked,
+    file: Path, only: Sequence[str], wheels: Sequence[Path], asked: Asked
 ) -> list[Job]:
     """Return the wheels to write to give *wheels* the labels of the matrix *file*."""
     matrix = read_matrix(file)
@@ -255,15 +217,9 @@ def _from_matrix(
     jobs: list[Job] = []
     edits = Edits()
     for wheel, variant in label_wheels(variants, select(variants, only), wheels):
-        document = write_description(metadata_of(matrix, [variant]), generation)
+        document = write_description(metadata_of(matrix, [variant]))
         jobs.append(Job(wheel, target_name(wheel.name, variant.label, edits), document, edits))
-    _warn_of_lost(matrix.project)
     return jobs
-
-
-def _warn_of_lost(metadata: Metadata) -> None:
-    for lost in lost_priorities(metadata):
-        warn(f"{metadata.source}: {lost} does not exist in the current format and is not written")
 
 
 def _check_documents(jobs: Sequence[Job]) -> None:
@@ -276,13 +232,19 @@ def _check_documents(jobs: Sequence[Job]) -> None:
             warn(f"{finding.place}: {finding.message}")
 
 
-def _write(
-    jobs: Sequence[Job], output: Path | None, *, force: bool, as_json: bool, undo: bool = False
-) -> None:
+def _write(jobs: Sequence[Job], output: Path | None, *, force: bool, undo: bool = False) -> None:
     """Write the new wheels, and print their paths."""
-    targets = [(job.wheel, (output or job.wheel.parent) / job.name) for job in jobs]
-    check_targets(targets, force=force)
-    for job, (wheel, target) in zip(jobs, targets, strict=True):
+    targets: dict[Path, Job] = {}
+    for job in jobs:
+        target = (output or job.wheel.parent) / job.name
+        if (other := targets.setdefault(target, job)) is not job:
+            raise click.ClickException(
+                f"{other.wheel} and {job.wheel} would both be written to {target}"
+            )
+        if target.exists() and not force:
+            raise click.ClickException(f"{target} exists: use --force to replace it")
+    for target, job in targets.items():
+        wheel = job.wheel
         with open_source(wheel) as source:
             if undo and not source.is_variant:
                 raise click.ClickException(f"{wheel}: not a variant wheel: it has no variant.json")
@@ -293,28 +255,14 @@ def _write(
                 )
             for signature in source.signatures:
                 note(f"{wheel}: {signature} is not copied: it does not sign the new RECORD")
-            for suffix in () if undo else _ATTESTATION_SUFFIXES:
-                attestation = wheel.with_name(wheel.name + suffix)
-                if attestation.exists():
+            for beside in () if undo else sorted(wheel.parent.glob(f"{escape(wheel.name)}.*")):
+                if beside.name.endswith(_ATTESTATIONS):
                     note(
-                        f"{attestation.name} attests to {wheel.name} only: sign the new wheel "
+                        f"{beside.name} attests to {wheel.name} only: sign the new wheel "
                         "before you publish it"
                     )
             target.parent.mkdir(parents=True, exist_ok=True)
             with replacing(target) as stream:
                 source.write(stream, job.variant_json, job.edits)
-    written = [
-        {
-            "path": str(target),
-            "source": str(wheel),
-            "label": split_label(target.name)[1],
-            "size": target.stat().st_size,
-            "sha256": file_digest(target),
-        }
-        for wheel, target in targets
-    ]
-    if as_json:
-        print_json(written)
-        return
-    for each in written:
-        click.echo(each["path"])
+    for target in targets:
+        click.echo(target)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,9 +14,9 @@ from pep_variants.detect.machines import load_machine, machine_text
 from pep_variants.errors import shortened
 from pep_variants.files import replacing
 
-from ..console import print_json, print_table
+from ..console import created_by, print_json, print_table
 from ..detection import platform_tree
-from .arguments import NEW_FILE, complete_machines, json_option
+from .arguments import NEW_FILE, json_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +27,7 @@ _PATTERN = "*?["
 
 
 @click.command()
-@click.argument("machine", required=False, shell_complete=complete_machines)
+@click.argument("machine", required=False)
 @json_option
 @click.option(
     "-o", "--output", metavar="FILE", type=NEW_FILE,
@@ -64,7 +63,7 @@ def platforms(machine: str | None, as_json: bool, output: Path | None) -> None:
             )
         _list(found, as_json=as_json)
         return
-    text = machine_text(machine, f"variants-cli {version('variants-cli')}")
+    text = machine_text(machine, created_by())
     if output is not None:
         with replacing(output) as stream:
             stream.write(text.encode())

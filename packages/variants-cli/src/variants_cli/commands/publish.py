@@ -13,7 +13,6 @@ import click
 from ..checks.finding import ERROR
 from ..console import counted, fail, note, one_line, print_json, printable, warn
 from .arguments import json_option
-from .index_options import progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     help="Upload URL of the index; also TWINE_REPOSITORY_URL or UV_PUBLISH_URL.",
 )  # fmt: skip
 @click.option(
-    "-r", "--repository", metavar="NAME", envvar="TWINE_REPOSITORY",
+    "-r", "--repository", "repository_name", metavar="NAME", envvar="TWINE_REPOSITORY",
     help="Name of the index: pypi, testpypi, or one of .pypirc; also TWINE_REPOSITORY.",
 )  # fmt: skip
 @click.option(
@@ -53,41 +52,23 @@ if TYPE_CHECKING:
     help="User name; also TWINE_USERNAME or UV_PUBLISH_USERNAME.",
 )  # fmt: skip
 @click.option(
-    "-p", "--password", metavar="TEXT", envvar=["TWINE_PASSWORD", "UV_PUBLISH_PASSWORD"],
-    help="Password. Better in TWINE_PASSWORD, .pypirc, netrc or keyring.",
+    "-p", "--password", metavar="TEXT",
+    envvar=["TWINE_PASSWORD", "UV_PUBLISH_PASSWORD", "UV_PUBLISH_TOKEN"],
+    help="Password or API token. Better in TWINE_PASSWORD, UV_PUBLISH_TOKEN, .pypirc, netrc or "
+    "keyring.",
 )  # fmt: skip
 @click.option(
-    "--token", metavar="TOKEN", envvar="UV_PUBLISH_TOKEN",
-    help="API token. Better in UV_PUBLISH_TOKEN.",
-)  # fmt: skip
-@click.option(
-    "--cert", metavar="FILE", envvar="TWINE_CERT",
+    "--cert", "cacert", metavar="FILE", envvar="TWINE_CERT",
     help="Bundle of certificate authorities; also TWINE_CERT.",
 )  # fmt: skip
 @click.option("--client-cert", metavar="FILE", help="Client certificate with its key.")
-@click.option(
-    "--retries", type=click.IntRange(0, 100), default=6, show_default=True,
-    help="How often a request is sent again after a failure that may pass.",
-)  # fmt: skip
 @click.option(
     "--without-metadata", is_flag=True,
     help="Do not upload *-variants.json: the index creates it, or installers read the wheels.",
 )  # fmt: skip
 @click.option(
-    "--attestations/--no-attestations", default=None,
-    help="Require an attestation beside every file, or upload none. Default: those there are.",
-)  # fmt: skip
-@click.option(
-    "--skip-existing", is_flag=True,
-    help="Also skip files of which the index has the name and gives no hash to compare.",
-)  # fmt: skip
-@click.option(
-    "--verify/--no-verify", default=True,
-    help="Validate the live pages of the index afterwards. Default: --verify.",
-)  # fmt: skip
-@click.option(
-    "--journal", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
-    help="Where to keep what was uploaded. Default: DIRECTORY-publish.",
+    "--attestations/--no-attestations", default=True,
+    help="Upload the attestations beside the files. Default: --attestations.",
 )  # fmt: skip
 @click.option(
     "--dry-run", is_flag=True,
@@ -97,10 +78,7 @@ if TYPE_CHECKING:
 def publish(
     directory: Path,
     without_metadata: bool,
-    attestations: bool | None,
-    skip_existing: bool,
-    verify: bool,
-    journal: Path | None,
+    attestations: bool,
     dry_run: bool,
     as_json: bool,
     **options: Any,  # noqa: ANN401 - where to, and how
@@ -114,94 +92,82 @@ def publish(
     visible at once.
 
     The directory is validated and compared with the index first. After a failure or a kill, the
-    same command goes on from where it was. Files that the index has already, with the same hash,
-    are not uploaded again.
+    same command goes on from where it was: files that the index has already are not uploaded
+    again. The pages of the index are validated afterwards.
 
     Example: variants publish dist --repository-url https://index.example/legacy/
 
     Example: variants publish dist --to s3://wheels.example.org/nightly
     """
     from ..publishing import transaction
-    from ..publishing.journal import journal_path, open_journal
     from ..publishing.release import read_releases
 
     _refuse_faults(directory)
-    with progress() as show:
-        releases = read_releases(
-            directory, metadata=not without_metadata, attestations=attestations, progress=show
-        )
+    releases = read_releases(directory, metadata=not without_metadata, attestations=attestations)
     if not releases:
         raise click.ClickException(f"{directory}: no distributions to publish")
-    with closing(_target(directory, options)) as target:
-        if dry_run:
-            states = transaction.compare(target, releases, skip_existing=skip_existing)
-            target.probe(releases, dry=True)
-            _show_plan(target, releases, states, as_json=as_json)
-            return
-        path = journal_path(directory, target.place, journal)
-        with open_journal(path, target.place) as record:
-            done = transaction.publish(
-                target,
-                releases,
-                record,
-                lambda text: None if as_json else click.echo(printable(text)),
-                skip_existing=skip_existing,
-            )
-            findings = None
-            if verify:
-                findings = transaction.verify(target, releases, done, note)
-            record.finish()
-    _show(target, releases, done, findings, as_json=as_json)
-    if any(finding.severity == ERROR for finding in findings or ()):
+    with closing(_target(directory, **options)) as target:
+        done = transaction.publish(
+            target,
+            releases,
+            lambda text: None if as_json else click.echo(printable(text)),
+            dry=dry_run,
+        )
+        findings = [] if dry_run else transaction.verify(target, releases, done, note)
+    if as_json:
+        print_json(_tree(target, releases, done, None if dry_run else findings))
+    elif not dry_run:
+        _show(target, done, findings)
+    if any(finding.severity == ERROR for finding in findings):
         sys.exit(1)
 
 
-def _target(directory: Path, options: dict[str, Any]) -> Target:
+def _target(
+    directory: Path,
+    to: str | None,
+    index_url: str | None,
+    **options: Any,  # noqa: ANN401 - of twine
+) -> Target:
     from dataclasses import replace
 
     from pep_variants.sources import Sources
 
-    def is_typed(name: str) -> bool:
-        source = click.get_current_context().get_parameter_source(name)
-        return source is click.core.ParameterSource.COMMANDLINE
-
-    to, index_url, retries, token = (
-        options.pop(name) for name in ("to", "index_url", "retries", "token")
-    )
-    typed = [name for name in ("repository", "repository_url") if is_typed(name)]
-    if len(typed) + (to is not None) > 1:
-        raise click.UsageError("--to, --repository and --repository-url exclude each other")
-    sources = Sources.from_environ(os.environ)
+    source = click.get_current_context().get_parameter_source
+    typed = {
+        name
+        for name in ("to", "index_url", "repository_name", "repository_url")
+        if source(name) is click.core.ParameterSource.COMMANDLINE
+    }
+    if (to is not None and len(typed) > 1) or {"repository_name", "repository_url"} <= typed:
+        raise click.UsageError(
+            "--to, --repository and --repository-url exclude each other; --index-url is of an "
+            "upload API"
+        )
     if to is not None:
-        return _storage(directory, to, index_url, sources)
-    if typed == ["repository"]:
+        return _storage(directory, to)
+    if "repository_name" in typed:
         options["repository_url"] = None
-    if options["repository"] is None and options["repository_url"] is None:
+    if options["repository_name"] is None and options["repository_url"] is None:
         raise click.UsageError(
             "where to? Give --repository-url URL, or --repository NAME (pypi, testpypi, or a "
             "section of .pypirc), or --to PLACE"
         )
-    if token and (options["password"] is None or is_typed("token")):
-        options |= {"username": "__token__", "password": token}
-
     try:
-        from ..publishing.upload_api import UploadApi, UploadClient, open_settings
+        from ..publishing.upload_api import UploadApi, open_settings
     except ModuleNotFoundError as error:
         raise click.ClickException(
             f"uploads need {error.name}: pip install 'variants-cli[publish]'"
         ) from None
 
-    options["cert"] = options["cert"] or sources.cert
+    sources = Sources.from_environ(os.environ)
+    options["cacert"] = options["cacert"] or sources.cert or os.environ.get("SSL_CERT_FILE")
     options["client_cert"] = options["client_cert"] or sources.client_cert
     settings = open_settings(**options)
     sources = replace(sources, cert=settings.cacert, client_cert=settings.client_cert)
-    client = UploadClient(settings, retries=retries, note=note)
-    return UploadApi(client, sources, index_url=_with_slash(index_url), note=note)
+    return UploadApi(settings, sources, index_url=index_url, note=note)
 
 
-def _storage(directory: Path, to: str, index_url: str | None, sources: Any) -> Target:  # noqa: ANN401
-    from variants_index.http.session import Session
-
+def _storage(directory: Path, to: str) -> Target:
     from ..publishing.storage import StorageTarget
     from ..publishing.stores import open_store
 
@@ -211,84 +177,62 @@ def _storage(directory: Path, to: str, index_url: str | None, sources: Any) -> T
             f"{to}: is in {directory}: give a directory beside it; to make an index of the "
             "directory itself, see variants index"
         )
-    session = None if index_url is None else Session(sources)
-    return StorageTarget(open_store(to), index_url=_with_slash(index_url), session=session)
+    return StorageTarget(open_store(to))
 
 
-def _with_slash(url: str | None) -> str | None:
-    return f"{url.rstrip('/')}/" if url else None
-
-
-def _show_plan(
-    target: Target, releases: Sequence[Release], states: dict[str, str], *, as_json: bool
-) -> None:
-    from ..publishing.release import parts_of
-
-    if as_json:
-        print_json({"target": target.place, "dry-run": True, "files": _files(releases, states)})
-        return
-    documents = [release.document_name for release in releases if release.document is not None]
-    for part in parts_of(releases, commits_last=target.commits_last):
-        click.echo(f"{part.kind.value}:")
-        for name in [file.filename for file in part.files] or documents:
-            click.echo(f"  {name}  {states.get(name, 'merged with what is there')}")
-
-
-def _files(releases: Sequence[Release], states: dict[str, str]) -> list[dict[str, Any]]:
-    return [
+def _tree(
+    target: Target,
+    releases: Sequence[Release],
+    done: Published,
+    findings: Sequence[Finding] | None,
+) -> dict[str, Any]:
+    """Return what ``--json`` prints; *findings* are None in a dry run."""
+    files = [
         {
             "filename": file.filename,
             "sha256": file.distribution.sha256,
             "size": file.distribution.size,
             "attestations": len(file.attestations),
-            "state": states[file.filename],
+            "state": done.states[file.filename],
         }
         for release in releases
         for file in release.files
     ]
+    tree = {"target": target.place, "dry-run": findings is None, "files": files}
+    if findings is None:
+        return tree
+    return {
+        **tree,
+        "metadata": [
+            {"filename": name, "sha256": digest, "merged": name in done.merged}
+            for name, digest in sorted(done.documents.items())
+        ],
+        "verified": not any(finding.severity == ERROR for finding in findings),
+        "findings": [finding.tree() for finding in findings],
+    }
 
 
-def _show(
-    target: Target,
-    releases: Sequence[Release],
-    done: Published,
-    findings: Sequence[Finding] | None,
-    *,
-    as_json: bool,
-) -> None:
-    errors = [finding for finding in findings or () if finding.severity == ERROR]
-    if as_json:
-        print_json(
-            {
-                "target": target.place,
-                "dry-run": False,
-                "files": _files(releases, done.states),
-                "metadata": [
-                    {"filename": name, "sha256": digest, "merged": name in done.merged}
-                    for name, digest in sorted(done.documents.items())
-                ],
-                "verified": None if findings is None else not errors,
-                "findings": [finding.tree() for finding in findings or ()],
-            }
-        )
-        return
-    for finding in findings or ():
-        text = one_line(f"{finding.file}: {finding.message} [{finding.code}]")
-        (fail if finding.severity == ERROR else warn)(text)
+def _show(target: Target, done: Published, findings: Sequence[Finding]) -> None:
+    _show_findings(findings)
     uploaded = sum(state == "uploaded" for state in done.states.values())
-    checked = "" if findings is None else ", verified" if not errors else ", not as published"
+    is_verified = not any(finding.severity == ERROR for finding in findings)
     click.echo(
-        f"{counted(uploaded, 'file')} uploaded, {len(done.states) - uploaded} there before"
-        f"{checked}: {target.place}"
+        f"{counted(uploaded, 'file')} uploaded, {len(done.states) - uploaded} there before, "
+        f"{'verified' if is_verified else 'not as published'}: {target.place}"
     )
+
+
+def _show_findings(findings: Sequence[Finding]) -> None:
+    for finding in findings:
+        show = fail if finding.severity == ERROR else warn
+        show(one_line(f"{finding.file}: {finding.message} [{finding.code}]"))
 
 
 def _refuse_faults(directory: Path) -> None:
     from ..checks.directory import check_directory
 
     errors = [finding for finding in check_directory(directory)[1] if finding.severity == ERROR]
-    for finding in errors[:10]:
-        fail(one_line(f"{finding.file}: {finding.message} [{finding.code}]"))
+    _show_findings(errors[:10])
     if errors:
         raise click.ClickException(
             f"{counted(len(errors), 'error')}: nothing was uploaded; see variants validate "

@@ -18,19 +18,22 @@ from resolvelib_variants.resolution.requirements import (
     read_file,
 )
 from variants_index.downloads import Download, download_files
+from variants_index.lock.reading import Locked
 
-from ..console import note, print_json, print_table, warn
+from ..console import created_by, note, print_json, print_table, warn
 from .arguments import FILE, NEW_FILE, json_option, option_values
 from .index_options import index_options, places, progress, resolving
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from resolvelib_variants.resolution.resolver import IndexResolver
     from resolvelib_variants.resolution.result import Package, Resolution
     from variants_index.http.session import Session
-    from variants_index.lock.reading import Locked
     from variants_index.target import Target
+
+    Found = tuple[str, Sequence[Package | Locked], dict[str, Any]]
+    """What was chosen for a target: its name, the packages, and both as JSON data."""
 
 
 @click.command()
@@ -89,9 +92,7 @@ def resolve(
     if lock_file is not None:
         if requirements or files or directories or constraints or output or all_variants:
             raise click.UsageError("--from cannot be combined with requirements")
-        _from_lock(lock_file, folder, as_json, options)
-        return
-    if not wanted.requirements:
+    elif not wanted.requirements:
         raise click.UsageError(
             "no requirements: give a requirement, or a requirements file with -r"
         )
@@ -103,72 +104,63 @@ def resolve(
         raise click.UsageError("--all-variants needs a lock file: add -o")
     where = places(options, wanted)
     with resolving(where, option_values(options)) as resolver, progress() as tell:
-        found = [
-            resolver.resolve(wanted, target, tell, every_variant=all_variants)
-            for target in where.targets
-        ]
-        if output is not None:
-            _write_lock(output, found, resolver)
+        if lock_file is not None:
+            found, warnings = _from_lock(lock_file, where.targets, resolver)
+        else:
+            resolutions = [
+                resolver.resolve(wanted, target, tell, every_variant=all_variants)
+                for target in where.targets
+            ]
+            if output is not None:
+                _write_lock(output, resolutions, resolver)
+            found = [(each.target.name, each.packages, each.to_tree()) for each in resolutions]
+            warnings = [text for each in resolutions for text in each.warnings]
+            given = [f"--{name}" for name, value in option_values(options).items() if value]
+            projects = {package.name for each in resolutions for package in each.packages}
+            seen = [metadata for each in resolutions for metadata in each.seen]
+            warnings += unmatched(resolver.preferences, given, projects, seen)
         if folder is not None:
-            packages = [package for resolution in found for package in resolution.packages]
-            _download(resolver.session, map(_download_of, packages), folder, tell)
-            for name in sorted({each.name for each in packages if each.candidate.is_directory}):
-                note(f"{name} is a local directory, which is not downloaded")
-    _show([(each.target, each.packages, each.to_tree()) for each in found], as_json=as_json)
-    for text in dict.fromkeys(text for resolution in found for text in resolution.warnings):
-        warn(text)
-    given = [f"--{name}" for name, value in option_values(options).items() if value]
-    projects = {package.name for resolution in found for package in resolution.packages}
-    seen = [metadata for resolution in found for metadata in resolution.seen]
-    for text in unmatched(resolver.preferences, given, projects, seen):
+            _download(resolver.session, [item for _, items, _ in found for item in items], folder)
+    if as_json:
+        print_json({"resolutions": [tree for _, _, tree in found]})
+    else:
+        _show(found)
+    for text in dict.fromkeys(warnings):
         warn(text)
 
 
-def _from_lock(path: Path, folder: Path | None, as_json: bool, options: dict[str, Any]) -> None:
-    """Select from the lock file *path* for every target; see `resolve`."""
+def _from_lock(
+    path: Path, targets: Iterable[Target], resolver: IndexResolver
+) -> tuple[list[Found], list[str]]:
+    """Select from the lock file *path* for every target; return warnings as well."""
     from resolvelib_variants.resolution.reporting import Notes
     from variants_index.lock.reading import read_lock, select_locked
 
-    where = places(options)
-    found = []
+    found: list[Found] = []
     notes = Notes()
-    with resolving(where, option_values(options)) as resolver, progress() as tell:
-        lock = read_lock(path)
-        for target in where.targets:
-            chosen = select_locked(
-                lock,
-                target,
-                resolver.detector(target).platform,
-                resolver.preferences,
-                decided=lambda choice: notes.selected(
-                    choice.name, choice.version, choice.selection
-                ),
-            )
-            tree = {"target": target.name, "packages": [item.to_tree() for item in chosen]}
-            found.append((target, chosen, tree))
-        if folder is not None:
-            downloads = [
-                Download(item.filename, item.url, item.hashes, item.size, item.metadata)
-                for _, items, _ in found
-                for item in items
-                if item.url is not None
-            ]
-            for each in downloads:
+    lock = read_lock(path)
+    for target in targets:
+        chosen = select_locked(
+            lock,
+            target,
+            resolver.detector(target).platform,
+            resolver.preferences,
+            decided=lambda choice: notes.selected(choice.name, choice.version, choice.selection),
+        )
+        for each in chosen:
+            if each.url is not None:
                 resolver.session.add_index(each.url)  # the user named the lock file
-            _download(resolver.session, downloads, folder, tell)
-    _show(found, as_json=as_json)
-    for text in notes.warnings:
-        warn(text)
+        tree = {"target": target.name, "packages": [item.to_tree() for item in chosen]}
+        found.append((target.name, chosen, tree))
+    return found, [*notes.warnings]
 
 
 def _write_lock(output: Path, resolutions: Sequence[Resolution], resolver: IndexResolver) -> None:
-    from importlib.metadata import version
-
     from variants_index.lock.writing import write_lock
 
     data = write_lock(
         resolutions,
-        created_by=f"variants-cli {version('variants-cli')}",
+        created_by=created_by(),
         folder=output.absolute().parent,
         documents=resolver.variant_documents,
         digests=lambda candidate: resolver.digests(candidate, ("sha256",)),
@@ -177,31 +169,25 @@ def _write_lock(output: Path, resolutions: Sequence[Resolution], resolver: Index
         stream.write(data)
 
 
-def _download_of(package: Package) -> Download | None:
-    """Return the download of *package*, None for a local directory."""
-    if package.candidate.is_directory:
-        return None
-    file, redirect = package.file, package.candidate.redirect
-    return Download(
-        package.filename,
-        file.url,
-        file.hashes,
-        file.size,
-        package.metadata,
-        None if redirect is None else redirect.wheel(),
-    )
-
-
-def _download(
-    session: Session,
-    downloads: Iterable[Download | None],
-    folder: Path,
-    tell: Callable[[str], None] | None,
-) -> None:
-    for each in {item.filename: item for item in downloads if item is not None}.values():
-        if tell is not None:
-            tell(f"downloading {each.filename}")
-        download_files(session, [each], folder)
+def _download(session: Session, packages: Iterable[Package | Locked], folder: Path) -> None:
+    downloads, local = {}, set()
+    for each in packages:
+        if isinstance(each, Locked):
+            if each.url is not None:
+                downloads[each.filename] = Download(
+                    each.filename, each.url, each.hashes, each.size, each.metadata
+                )
+        elif each.candidate.is_directory:
+            local.add(each.name)
+        else:
+            file, redirect = each.file, each.candidate.redirect
+            content = None if redirect is None else redirect.wheel()
+            downloads[each.filename] = Download(
+                each.filename, file.url, file.hashes, file.size, each.metadata, content
+            )
+    download_files(session, downloads.values(), folder)
+    for name in sorted(local):
+        note(f"{name} is a local directory, which is not downloaded")
 
 
 def _requirement_set(
@@ -226,16 +212,10 @@ def _requirement_set(
     return found
 
 
-def _show(
-    found: Sequence[tuple[Target, Sequence[Package | Locked], dict[str, Any]]], *, as_json: bool
-) -> None:
-    """Print what was chosen for each target: people get the packages, programs the tree."""
-    if as_json:
-        print_json({"resolutions": [tree for _, _, tree in found]})
-        return
+def _show(found: Sequence[Found]) -> None:
     for number, (target, packages, _) in enumerate(found):
         if len(found) > 1:
-            click.echo(f"{chr(10) if number else ''}{target.name}")
+            click.echo(f"{chr(10) if number else ''}{target}")
         columns = ["project", "version"]
         if any(package.why or package.label is not None for package in packages):
             columns += ["variant", "why"]

@@ -17,8 +17,7 @@ from pep_variants.limits import SETTINGS_BYTES
 from pep_variants.settings.approvals import Approvals, covered_files, digest_of
 from pep_variants.settings.places import FILENAME
 
-from ..console import one_line, print_json, print_table
-from .arguments import json_option
+from ..console import one_line, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,8 +32,7 @@ if TYPE_CHECKING:
 @click.option("--yes", is_flag=True, help="Approve without asking.")
 @click.option("--revoke", is_flag=True, help="Revoke the approval of DIR.")
 @click.option("--list", "listed", is_flag=True, help="List all approvals.")
-@json_option
-def trust(folder: Path | None, yes: bool, revoke: bool, listed: bool, as_json: bool) -> None:
+def trust(folder: Path | None, yes: bool, revoke: bool, listed: bool) -> None:
     """Approve the variants.toml in DIR, by default the working directory.
 
     Such a file may be part of a checkout, so it can only reorder and narrow the variants of an
@@ -46,11 +44,11 @@ def trust(folder: Path | None, yes: bool, revoke: bool, listed: bool, as_json: b
         raise click.UsageError("--list, --revoke and --yes exclude each other")
     if listed and folder is not None:
         raise click.UsageError("--list takes no DIR")
-    if as_json and not listed:
-        raise click.UsageError("--json needs --list")
     approvals = Approvals()
     if listed:
-        _list(approvals, as_json)
+        rows = [(approval.path, _state(approvals, approval)) for approval in approvals]
+        if rows:
+            print_table(("file", "state"), rows)
         return
     path = (folder or Path()) / FILENAME
     if revoke:
@@ -120,14 +118,6 @@ def _escaped(line: str) -> str:
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode() for char in line
     )
-
-
-def _list(approvals: Approvals, as_json: bool) -> None:
-    found = [(approval, _state(approvals, approval)) for approval in approvals]
-    if as_json:
-        print_json([{"path": approval.path, "state": state} for approval, state in found])
-    elif found:
-        print_table(("file", "state"), [(approval.path, state) for approval, state in found])
 
 
 def _state(approvals: Approvals, approval: Approval) -> str:

@@ -9,43 +9,38 @@ from typing import TYPE_CHECKING
 import click
 
 from ..checks.finding import report
-from .arguments import PathOrURL, jobs_option, json_option, preference_options
+from .arguments import PathOrURL, json_option
 
 if TYPE_CHECKING:
     from ..checks.finding import Finding
 
 
-@click.command(short_help="Check wheels, metadata, directories, recipes and live indexes.")
+@click.command(short_help="Check wheels, metadata, directories and live indexes.")
 @click.argument("files", metavar="FILE...", type=PathOrURL(), nargs=-1, required=True)
 @click.option(
     "--every-wheel",
     is_flag=True,
     help="Check all variant wheels of a live index, not only one of each label.",
 )
-@preference_options("variant-allow-provider")
-@jobs_option
 @json_option
 @click.pass_context
 def validate(
     context: click.Context,
     files: tuple[Path | str, ...],
     every_wheel: bool,
-    jobs: int | None,
-    variant_allow_provider: list[str],
     as_json: bool,
 ) -> None:
     """Check wheels, metadata, directories of both, and live indexes.
 
-    A FILE is a wheel, a *-variants.json or variant.json, a pyproject.toml, a recipe, a build
-    matrix, a directory, whose wheels and metadata must also fit each other, or the URL of a
-    project's page on an index. Every finding names a remedy. Exits with 1 if there are errors;
-    warnings alone are none.
+    A FILE is a wheel, a *-variants.json or variant.json, a pyproject.toml, a directory, whose
+    wheels and metadata must also fit each other, or the URL of a project's page on an index.
+    Every finding names a remedy. Exits with 1 if there are errors; warnings alone are none.
     """
     checked = 0
     findings: list[Finding] = []
     for target in files:
         count, found = (
-            _check(target, variant_allow_provider, jobs=jobs)
+            _check(target)
             if isinstance(target, Path)
             else _check_url(target, every_wheel=every_wheel)
         )
@@ -69,30 +64,22 @@ def _check_url(url: str, *, every_wheel: bool) -> tuple[int, list[Finding]]:
         raise click.ClickException(str(problem)) from None
 
 
-def _check(path: Path, allowed: list[str], *, jobs: int | None) -> tuple[int, list[Finding]]:
+def _check(path: Path) -> tuple[int, list[Finding]]:
     # Each kind of file needs what the others do not.
     if path.is_dir():
         from ..checks.directory import check_directory
+        from ..publishing.storage import is_published
 
-        return check_directory(path, jobs=jobs, leave_out=_left_over(path))
+        if is_published(path):
+            raise click.ClickException(
+                f"{path} was published with variants publish --to, and has files for clients of "
+                "older pages: validate the URLs of the pages that it is served at"
+            )
+        return check_directory(path)
     if path.suffix == ".whl":
         from ..checks.release import check_wheel
 
         return 1, check_wheel(path).findings
-    if path.suffix == ".toml":
-        from ..checks.toml_file import check_toml
-        from ..detection import plugin_runner_of
+    from ..checks.document import check_index_metadata, check_pyproject
 
-        return 1, check_toml(path, lambda: plugin_runner_of({"variant-allow-provider": allowed}))
-    from ..checks.document import check_index_metadata
-
-    return 1, check_index_metadata(path)[1]
-
-
-def _left_over(directory: Path) -> frozenset[Path]:
-    """Return what `variants publish --to` has left in *directory* for clients of older pages."""
-    if not (directory / "files").is_dir():
-        return frozenset()
-    from ..publishing.maintenance import left_over  # loads more than most checks need
-
-    return left_over(directory)
+    return 1, check_pyproject(path) if path.suffix == ".toml" else check_index_metadata(path)[1]

@@ -1,8 +1,8 @@
 """The index of a directory: static pages and metadata files, written and brought up to date.
 
-The state of a project on the index is its JSON page (PEP 691) and the ``*-variants.json`` that the
-page lists. A run reads the distributions that it does not know, and those of a version that lost
-one; `update.updated` gives the next state, which is then written.
+The state of a project on the index is its JSON page (PEP 691). A run reads the distributions that
+are new to it, takes hashes and upload times of the others from the page, and merges the metadata
+of every version from its wheels; `update.updated` gives the next state, which is then written.
 
 ``.inventory.json`` is a cache: sizes and times of the files that the last run read and wrote. It
 is safe to delete; what has to be kept, such as upload times, is on the pages.
@@ -10,12 +10,11 @@ is safe to delete; what has to be kept, such as upload times, is on the pages.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import time
 from collections import defaultdict
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,9 +23,8 @@ from urllib.parse import quote
 from filelock import FileLock, Timeout
 
 from pep_variants.errors import VariantError
-from pep_variants.files import read_regular, write_if_changed
-from pep_variants.limits import DOCUMENT_BYTES
-from pep_variants.model.label import METADATA_SUFFIX, split_label
+from pep_variants.files import write_if_changed
+from pep_variants.model.label import METADATA_SUFFIX
 from variants_index.errors import InvalidPage
 from variants_index.pages import (
     GENERATOR,
@@ -39,8 +37,7 @@ from variants_index.pages import (
 
 from ..console import tracked
 from ..pages.project_page import design, render
-from ..processes import CHUNK, ENOUGH, mapped
-from .update import Update, matches, release_of, unyanked, updated, with_status, yanked
+from .update import updated
 from .wheelhouse import (
     CORE_METADATA_SUFFIX,
     Distribution,
@@ -49,37 +46,28 @@ from .wheelhouse import (
     is_distribution,
     read_core_metadata,
     read_distribution,
-    relisted,
     scan,
     state_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from variants_index.pages import Page, PageFile
+    from variants_index.pages import Page
+
+    from .update import Update
 
 HTML_PAGE = "index.html"
 JSON_PAGE = "index.v1_json"
 INVENTORY = ".inventory.json"
 
-_FORMAT = 4
+_FORMAT = 5
 _GENERATED = f'content="{GENERATOR}"'.encode()
 """Marks generated pages; others are not removed."""
-
-_MUCH = 200_000_000
-"""Bytes that are worth starting processes for, of however few files."""
-
-_KEPT = 64 * 1024 * 1024
-"""Bytes of METADATA that are kept until they are written; more of it is read again."""
 
 _SETTLED = 2_000_000_000
 """Nanoseconds: a file that changed this shortly before it was read may change again without
 another modification time, on file systems with a resolution of seconds."""
-
-
-class UnreadablePage(VariantError):
-    """A page of an earlier run that cannot be read, so that its upload times are not known."""
 
 
 class DirectoryProblems(VariantError):
@@ -95,27 +83,6 @@ class DirectoryProblems(VariantError):
 
 
 @dataclass(frozen=True)
-class IndexSettings:
-    """How an index is written.
-
-    Attributes:
-        base_url: URL where the directory is served, None for relative links.
-        fresh: read all files again.
-        jobs: number of processes, None for one per core.
-        yank: reasons by filename or pattern (PEP 592).
-        unyank: filenames or patterns.
-        statuses: status and reason of projects by normalized name (PEP 792).
-    """
-
-    base_url: str | None = None
-    fresh: bool = False
-    jobs: int | None = None
-    yank: Mapping[str, str] = field(default_factory=dict)
-    unyank: Sequence[str] = ()
-    statuses: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class WrittenIndex:
     """An index that was written.
 
@@ -125,7 +92,6 @@ class WrittenIndex:
         sdists: number of source distributions.
         releases: number of versions with variants.
         changed: the files that were written or removed, in this order.
-        strays: ``*-variants.json`` in the directory that are of none of its wheels.
     """
 
     projects: int
@@ -133,27 +99,20 @@ class WrittenIndex:
     sdists: int
     releases: int
     changed: tuple[Path, ...]
-    strays: tuple[Path, ...]
 
 
-@dataclass
-class KnownProject:
-    """A project in the inventory.
-
-    Attributes:
-        files: states of its distributions and of all that was written for it, by path relative
-            to the directory.
-        counts: numbers of wheels, source distributions, and versions with variants.
-    """
-
-    files: dict[str, FileState] = field(default_factory=dict)
-    counts: tuple[int, int, int] = (0, 0, 0)
-
-
-def write_index(directory: Path, output: Path, settings: IndexSettings) -> WrittenIndex:
+def write_index(
+    directory: Path, output: Path, *, base_url: str | None = None, fresh: bool = False
+) -> WrittenIndex:
     """Write the index of the distributions in *directory*, or bring it up to date.
 
     Nothing is written before everything that changed was read and fits together.
+
+    Args:
+        directory: of distributions.
+        output: for the pages.
+        base_url: URL where the directory is served, None for relative links.
+        fresh: read all files again.
 
     Raises:
         DirectoryProblems: files are not usable, or contradict each other.
@@ -167,7 +126,9 @@ def write_index(directory: Path, output: Path, settings: IndexSettings) -> Writt
     output.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(output / f"{INVENTORY}.lock", timeout=0):
-            return _Run(directory, output, settings, found).write()
+            if fresh:
+                (output / INVENTORY).unlink(missing_ok=True)
+            return _Run(directory, output, found, base_url).write()
     except Timeout:
         raise VariantError(
             f"{output}: another variants index is writing it: wait for its end"
@@ -178,79 +139,64 @@ class _Run:
     """One run of the command, from what was found to what is written."""
 
     def __init__(
-        self, directory: Path, output: Path, settings: IndexSettings, found: Mapping[str, FileState]
+        self, directory: Path, output: Path, found: Mapping[str, FileState], base_url: str | None
     ) -> None:
-        self._directory = directory
-        self._output = output
-        self._settings = settings
-        self._found = found
+        self._directory, self._output = directory, output
+        self._found, self._base_url = found, base_url
         self._problems: list[str] = []
         self._changed: list[Path] = []
         self._is_redesigned = False
-        self._before = {} if settings.fresh else self._read_inventory()
+        # States of the files of each project, of those that were read and those that were written.
+        self._known = self._read_inventory()
         self._paths = self._grouped()
 
     def write(self) -> WrittenIndex:
-        stale = sorted(self._stale())
+        stale = [n for n in sorted(self._paths) if self._is_redesigned or not self._is_current(n)]
         pages = {name: read_own_page(self._output / name, name) for name in stale}
-        read = self._read([(name, path) for name in stale for path in self._unknown(name)])
+        items = self._read(pages)
         updates, now = {}, datetime.now(timezone.utc)
-        for name in stale:
-            if pages[name] is None and not read[name]:
-                continue  # nothing of it could be read
+        for name, found in items.items():
             try:
-                updates[name] = self._update(name, pages[name], read[name], now)
+                updates[name] = self._update(name, pages[name], found, now)
             except VariantError as error:
                 self._problems.append(str(error))
         if self._problems:
             raise DirectoryProblems(self._problems)
-        projects = {name: self._before[name] for name in self._paths.keys() - updates.keys()}
-        self._write_core_metadata([item for items in read.values() for item in items.values()])
-        for name, update in sorted(updates.items()):
-            projects[name] = self._write_project(update)
-        self._write(self._output / JSON_PAGE, json_projects(sorted(projects)))
-        self._write(self._output / HTML_PAGE, html_projects(sorted(projects)))
+        known = {name: self._known[name] for name in self._paths.keys() - updates.keys()}
+        for name, update in tracked(updates.items(), len(updates), "writing pages"):
+            known[name] = self._write_project(update, items[name])
+        self._write(self._output / JSON_PAGE, json_projects(sorted(known)))
+        self._write(self._output / HTML_PAGE, html_projects(sorted(known)))
         self._remove_old(pages, updates)
-        self._write_inventory(projects)
-        counts = [project.counts for project in projects.values()]
-        return WrittenIndex(
-            len(projects),
-            wheels=sum(count[0] for count in counts),
-            sdists=sum(count[1] for count in counts),
-            releases=sum(count[2] for count in counts),
-            changed=tuple(self._changed),
-            strays=self._strays(projects),
-        )
+        self._write_inventory(known)
+        names = [name for paths in self._paths.values() for name in paths]
+        wheels = sum(name.endswith(".whl") for name in names)
+        releases = sum(_is_document(path) for files in known.values() for path in files)
+        sdists = len(names) - wheels
+        return WrittenIndex(len(known), wheels, sdists, releases, tuple(self._changed))
 
-    def _read_inventory(self) -> dict[str, KnownProject]:
-        """Return what the last run with these settings knew; nothing if it is not to be used."""
+    def _read_inventory(self) -> dict[str, dict[str, FileState]]:
+        """Return what the last run knew; nothing if it cannot be used."""
         try:
             tree = json.loads((self._output / INVENTORY).read_bytes())
-            if (tree["format"], tree["base-url"]) != (_FORMAT, self._settings.base_url):
+            if tree["format"] != _FORMAT:
                 return {}
-            self._is_redesigned = tree["design"] != design()
+            self._is_redesigned = tree["pages"] != [self._base_url, design()]
             return {
-                name: KnownProject(
-                    {path: (state[0], state[1]) for path, state in project["files"].items()},
-                    tuple(project["counts"]),
-                )
-                for name, project in tree["projects"].items()
+                name: {path: (size, time) for path, (size, time) in files.items()}
+                for name, files in tree["projects"].items()
             }
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return {}  # missing, or not written by us
 
-    def _write_inventory(self, projects: Mapping[str, KnownProject]) -> None:
-        tree = {
-            "format": _FORMAT,
-            "base-url": self._settings.base_url,
-            "design": design(),
-            "projects": {name: asdict(project) for name, project in sorted(projects.items())},
-        }
+    def _write_inventory(self, known: Mapping[str, Mapping[str, FileState]]) -> None:
+        pages = [self._base_url, design()]
+        tree = {"format": _FORMAT, "pages": pages, "projects": dict(sorted(known.items()))}
         write_if_changed(self._output / INVENTORY, json.dumps(tree, separators=(",", ":")).encode())
 
     def _grouped(self) -> dict[str, dict[str, str]]:
         """Return by project the paths of its distributions, by filename."""
-        owners = {path: name for name, project in self._before.items() for path in project.files}
+        owners = {path: name for name, files in self._known.items() for path in files}
         groups: dict[str, dict[str, str]] = defaultdict(dict)
         seen: dict[str, str] = {}
         for path in sorted(self._found):
@@ -272,178 +218,95 @@ class _Run:
 
     def _is_same(self, project: str, path: str) -> bool:
         """Return whether the file at *path* is as the last run left it."""
-        known = self._before[project].files if project in self._before else {}
-        return known.get(path) == (self._found.get(path) or state_of(self._directory / path))
-
-    def _stale(self) -> set[str]:
-        """Return the projects that are to be written, because of files or of options."""
-        settings = self._settings
-        stale = set(settings.statuses)
-        for pattern in (*settings.yank, *settings.unyank):
-            owners = {
-                project
-                for project, paths in self._paths.items()
-                if any(matches(name, pattern) for name in paths)
-            }
-            if not owners:
-                self._problems.append(f"{pattern}: no file here has this name")
-            stale |= owners
-        for name in settings.statuses:
-            if name not in self._paths:
-                self._problems.append(f"{self._directory}: has no files of {name}")
-        stale.update(
-            name for name in self._paths if self._is_redesigned or not self._is_current(name)
-        )
-        return stale & self._paths.keys()
+        known = self._known.get(project, {}).get(path)
+        return known == (self._found.get(path) or state_of(self._directory / path))
 
     def _is_current(self, project: str) -> bool:
         """Return whether files, pages and documents of *project* are those of the last run."""
-        known = self._before[project].files if project in self._before else {}
+        known = self._known.get(project, {})
         return known.keys() >= set(self._paths[project].values()) and all(
             self._is_same(project, path) for path in known
         )
 
-    def _unknown(self, project: str) -> list[str]:
-        """Return the paths of distributions that the last run did not read as they are now."""
-        page = _relative(self._output / project / JSON_PAGE, self._directory)
-        known = self._is_same(project, page)
-        return [
-            path
-            for path in self._paths[project].values()
-            if not (known and self._is_same(project, path))
-            or (path.endswith(".whl") and not self._is_same(project, path + CORE_METADATA_SUFFIX))
-        ]
+    def _read(self, pages: Mapping[str, Page | None]) -> dict[str, list[Distribution]]:
+        """Return the distributions of the projects with these *pages*.
 
-    def _read(self, files: Sequence[tuple[str, str]]) -> dict[str, dict[str, Distribution]]:
-        """Return distributions by project and filename.
-
-        Args:
-            files: project and path of each.
+        Of files that are as the last run left them, the page has the hash.
         """
-        paths = [self._directory / path for _, path in files]
-        much = sum(self._found[path][0] for _, path in files) > _MUCH
-        enough, chunk = (2, 1) if much else (ENOUGH, CHUNK)
-        jobs = self._settings.jobs
-        results = mapped(_read_one, paths, len(paths), jobs=jobs, enough=enough, chunk=chunk)
-        read: dict[str, dict[str, Distribution]] = defaultdict(dict)
-        room = _KEPT
-        shown = tracked(results, len(paths), "reading wheels")
-        for (project, _), result in zip(files, shown, strict=True):
-            if isinstance(result, str):
-                self._problems.append(result)
-                continue
-            if (known := result.core_metadata) is not None:
-                room -= known.size
-                if room < 0:
-                    result = replace(result, core_metadata=replace(known, data=None))
-            read[project][result.path.name] = result
-        return read
+        wanted = []
+        for project, page in pages.items():
+            page_path = _relative(self._output / project / JSON_PAGE, self._directory)
+            is_own = self._is_same(project, page_path)
+            listed = {file.filename: file for file in page.files} if page and is_own else {}
+            for name, path in self._paths[project].items():
+                is_known = name in listed and self._is_same(project, path)
+                sha256 = listed[name].hashes.get("sha256") if is_known else None
+                wanted.append((project, self._directory / path, sha256))
+        items: dict[str, list[Distribution]] = defaultdict(list)
+        for project, file, sha256 in tracked(wanted, len(wanted), "reading wheels"):
+            try:
+                item = read_distribution(file, sha256)
+            except VariantError as error:
+                self._problems.append(str(error))
+            except OSError as error:
+                self._problems.append(f"{error.filename or file}: {error.strerror or error}")
+            else:
+                items[project].append(item)
+        return items
 
     def _update(
-        self, project: str, page: Page | None, read: Mapping[str, Distribution], now: datetime
+        self, project: str, page: Page | None, items: Sequence[Distribution], now: datetime
     ) -> Update:
         """Return the next state of *project*.
 
         Args:
             project: normalized name.
             page: the state that the last run left, None without one.
-            read: its distributions that were read, by filename.
+            items: all its distributions.
             now: the time.
         """
-        listed = {file.filename: file for file in page.files} if page else {}
         # A file with other contents replaces the one that was listed: in a directory, builds are
         # repeated until they are published.
-        same = {
-            name
-            for name, file in listed.items()
-            if name in read and file.hashes.get("sha256") == read[name].sha256
-        }
+        here = {item.path.name: item.sha256 for item in items}
         lost = [
-            name
-            for name in listed
-            if not name.endswith(METADATA_SUFFIX)
-            and name not in same
-            and (name in read or name not in self._paths[project])
+            file.filename
+            for file in (page.files if page else ())
+            if not _is_document(file.filename)
+            and here.get(file.filename) != file.hashes.get("sha256")
         ]
-        documents = self._documents(listed.values())
-        damaged = [
-            name for name in listed if name.endswith(METADATA_SUFFIX) and name not in documents
-        ]
-        # The metadata of a version that changes is merged from all its wheels, again.
-        changed = {_release(name) for name in (*lost, *damaged, *(read.keys() - same))}
-        again = [
-            relisted(self._directory / path, listed[name])
-            for name, path in self._paths[project].items()
-            if name not in read and split_label(name)[1] is not None and _release(name) in changed
-        ]
-        update = updated(
-            page,
-            {name: data for name, data in documents.items() if _release(name) not in changed},
-            [*read.values(), *again],
-            url_of=lambda filename, _sha256: filename,
-            now=now,
-            removed=lost,
-        )
-        return replace(update, page=self._stated(update.page))
-
-    def _documents(self, listed: Iterable[PageFile]) -> dict[str, bytes]:
-        """Return the documents that a page lists, those that are as it lists them."""
-        documents = {}
-        for file in listed:
-            if file.filename.endswith(METADATA_SUFFIX):
-                try:
-                    data = read_regular(self._directory / file.filename, DOCUMENT_BYTES).data
-                except OSError:
-                    continue
-                if file.hashes.get("sha256") == hashlib.sha256(data).hexdigest():
-                    documents[file.filename] = data
-        return documents
-
-    def _urls(self, project: str) -> Callable[[str], str]:
-        """Return the function that gives the URLs of files for the page of *project*."""
-        if self._settings.base_url is not None:
-            base = f"{self._settings.base_url.rstrip('/')}/"
+        if self._base_url is not None:
+            base = f"{self._base_url.rstrip('/')}/"
         else:
             relative = _relative(self._directory, self._output / project)
             base = f"{quote(Path(relative).as_posix())}/"
         paths = self._paths[project]
-        return lambda filename: base + quote(paths.get(filename, filename))
 
-    def _stated(self, page: Page) -> Page:
-        """Return *page* with the URLs of this run, and what options say of it."""
-        url_of = self._urls(page.project)
-        files = (replace(file, url=url_of(file.filename), provenance=None) for file in page.files)
-        page = replace(page, files=tuple(files))
-        names = [file.filename for file in page.files]
+        def url_of(filename: str, _sha256: str) -> str:
+            return base + quote(paths.get(filename, filename))
 
-        def here(pattern: str) -> bool:
-            return any(matches(name, pattern) for name in names)
+        return updated(page, {}, items, url_of=url_of, now=now, removed=lost)
 
-        page = unyanked(page, list(filter(here, self._settings.unyank)))
-        page = yanked(page, {key: why for key, why in self._settings.yank.items() if here(key)})
-        if page.project in self._settings.statuses:
-            page = with_status(page, *self._settings.statuses[page.project])
-        return page
+    def _write_project(self, update: Update, items: Iterable[Distribution]) -> dict[str, FileState]:
+        """Write METADATA (PEP 658), documents and pages of a project, in this order.
 
-    def _write_core_metadata(self, items: Iterable[Distribution]) -> None:
-        """Write METADATA of wheels beside them (PEP 658)."""
-        wheels = [item for item in items if item.is_wheel]
-        for wheel in tracked(wheels, len(wheels), "writing metadata"):
-            path = wheel.path.with_name(wheel.path.name + CORE_METADATA_SUFFIX)
-            self._write(path, read_core_metadata(wheel))
-
-    def _write_project(self, update: Update) -> KnownProject:
-        """Write documents and pages of a project, files before those that link to them."""
+        Returns:
+            The states of its files, for the inventory.
+        """
         name = update.page.project
+        for item in items:
+            path = self._paths[name][item.path.name]
+            both = (path, path + CORE_METADATA_SUFFIX)
+            if item.is_wheel and not all(self._is_same(name, each) for each in both):
+                self._write(self._directory / both[1], read_core_metadata(item))
         folder = self._output / name
         outputs = {
             **{self._directory / key: data for key, data in sorted(update.documents.items())},
             folder / JSON_PAGE: json_page(update.page),
             folder / HTML_PAGE: render(update.page, update.documents),
         }
-        for path, data in outputs.items():
-            self._write(path, data)
-        files = {_relative(path, self._directory): state_of(path) for path in outputs}
+        for file, data in outputs.items():
+            self._write(file, data)
+        files = {_relative(file, self._directory): state_of(file) for file in outputs}
         settled = time.time_ns() - _SETTLED
         for relative in self._paths[name].values():
             if self._found[relative][1] <= settled:
@@ -451,28 +314,18 @@ class _Run:
                 if relative.endswith(".whl"):
                     beside = relative + CORE_METADATA_SUFFIX
                     files[beside] = state_of(self._directory / beside)
-        wheels = sum(filename.endswith(".whl") for filename in self._paths[name])
-        sdists = len(self._paths[name]) - wheels
-        return KnownProject(files, (wheels, sdists, len(update.documents)))
+        return files
 
     def _remove_old(self, pages: Mapping[str, Page | None], updates: Mapping[str, Update]) -> None:
         """Remove what earlier runs wrote for files that are gone, after all links to them."""
-        before = dict(pages)
         gone = [
             page.parent.name
             for page in sorted(self._output.glob(f"*/{HTML_PAGE}"))
             if page.parent.name not in self._paths and _GENERATED in page.read_bytes()
         ]
-        before.update((name, read_own_page(self._output / name, name)) for name in gone)
-        listed: set[str] = set()
-        for name, page in before.items():
-            names = {file.filename for file in page.files} if page else set()
-            if name in updates:
-                names -= {file.filename for file in updates[name].page.files}
-            listed |= names
-        for filename in sorted(listed):
-            if filename.endswith(METADATA_SUFFIX):
-                self._remove(self._directory / filename)
+        before = [*pages.values(), *(read_own_page(self._output / name, name) for name in gone)]
+        lost = {file.filename for page in before if page for file in page.files}
+        lost -= {file.filename for update in updates.values() for file in update.page.files}
         for name in gone:
             self._remove(self._output / name / HTML_PAGE)
             self._remove(self._output / name / JSON_PAGE)
@@ -480,17 +333,9 @@ class _Run:
                 (self._output / name).rmdir()
         for path in sorted(self._found):
             owner = path.removesuffix(CORE_METADATA_SUFFIX)
-            if owner != path and owner not in self._found and owner.rpartition("/")[2] in listed:
+            is_left = owner not in self._found and owner.rpartition("/")[2] in lost
+            if (path in lost and _is_document(path)) or (owner != path and is_left):
                 self._remove(self._directory / path)
-
-    def _strays(self, projects: Mapping[str, KnownProject]) -> tuple[Path, ...]:
-        own = {path for project in projects.values() for path in project.files}
-        return tuple(
-            self._directory / name
-            for name in sorted(self._found)
-            if "/" not in name and name.endswith(METADATA_SUFFIX) and name not in own
-            if (self._directory / name).exists()
-        )
 
     def _write(self, path: Path, data: bytes) -> None:
         if write_if_changed(path, data):
@@ -506,7 +351,7 @@ def read_own_page(folder: Path, project: str) -> Page | None:
     """Return the page that an earlier run wrote into *folder*, None if there is none.
 
     Raises:
-        UnreadablePage: it is damaged.
+        VariantError: it is damaged, so that upload times are not known.
     """
     path = folder / JSON_PAGE
     try:
@@ -514,26 +359,14 @@ def read_own_page(folder: Path, project: str) -> Page | None:
     except FileNotFoundError:
         return None
     except InvalidPage as error:
-        raise UnreadablePage(
-            f"{error}: upload times and what was yanked are kept in it: restore it, or delete it "
-            "to start again"
+        raise VariantError(
+            f"{error}: upload times are kept in it: restore it, or delete it to start again"
         ) from None
 
 
-def _read_one(path: Path) -> Distribution | str:
-    """Return a distribution, or what is wrong with it."""
-    try:
-        return read_distribution(path)
-    except VariantError as error:
-        return str(error)
-    except OSError as error:
-        return f"{error.filename or path}: {error.strerror or error}"
-
-
-def _release(filename: str) -> object:
-    """Return project and version of a listed file, None for one that has neither."""
-    found = release_of(filename)
-    return None if found is None else found[0]
+def _is_document(path: str) -> bool:
+    """Return whether *path*, relative to the directory, is of a metadata document of an index."""
+    return "/" not in path and path.endswith(METADATA_SUFFIX)
 
 
 def _relative(path: Path, start: Path) -> str:

@@ -46,9 +46,6 @@ if TYPE_CHECKING:
     Release = tuple[NormalizedName, Version]
     UrlOf = Callable[[str, str], str]
 
-_SMALL_PAGE = 5_000
-"""A page of this many files is never too large: no entry takes 5 kB."""
-
 STATUSES = ("active", "archived", "deprecated", "quarantined")
 """Statuses that a project can have (PEP 792)."""
 
@@ -179,7 +176,7 @@ def _entry(item: Distribution, old: PageFile | None, url_of: UrlOf, now: str) ->
     if old is not None and old.hashes.get("sha256") != item.sha256:
         raise _conflict(redacted(old.url), old.hashes.get("sha256"), item)
     name = item.path.name
-    known = item.core_metadata
+    metadata = item.metadata_sha256
     return PageFile(
         name,
         url_of(name, item.sha256),
@@ -188,7 +185,7 @@ def _entry(item: Distribution, old: PageFile | None, url_of: UrlOf, now: str) ->
         yanked=old.yanked if old else None,
         size=item.size,
         upload_time=(old.upload_time if old else None) or now,
-        core_metadata=None if known is None else {"sha256": known.sha256},
+        core_metadata=None if metadata is None else {"sha256": metadata},
         provenance=old.provenance if old else None,
         gpg_sig=old.gpg_sig if old else None,
     )
@@ -197,9 +194,7 @@ def _entry(item: Distribution, old: PageFile | None, url_of: UrlOf, now: str) ->
 def _check_size(page: Page) -> None:
     """Raise `UpdateError` for a page that clients, and the next update, refuse to read."""
     count = len(page.files)
-    if count > limits.PAGE_FILES or (
-        count > _SMALL_PAGE and len(json_page(page)) > limits.PAGE_BYTES
-    ):
+    if count > limits.PAGE_FILES or len(json_page(page)) > limits.PAGE_BYTES:
         raise UpdateError(
             f"{page.project}: its page would list {count:,} files, more than clients read "
             f"({limits.PAGE_FILES:,} files, {limits.PAGE_BYTES:,} bytes): remove old versions, or "
@@ -260,69 +255,44 @@ def _place(
     return found is not None, None if found is None else found[0][1], is_document, filename
 
 
-def yanked(page: Page, reasons: Mapping[str, str]) -> Page:
-    """Return *page* with files yanked (PEP 592): they are chosen only where pinned.
+def marked(
+    page: Page,
+    marks: Iterable[tuple[str, str | None]],
+    status: tuple[str, str | None] | None = None,
+) -> Page:
+    """Return *page* with files yanked (PEP 592), and the status of the project (PEP 792).
+
+    Yanked files are chosen only where pinned.
 
     Args:
         page: of a project.
-        reasons: the reason, which may be empty, by filename or shell-style pattern.
+        marks: filenames or shell-style patterns, each with the reason, which may be empty; with
+            None, the files are not yanked any more.
+        status: one of `STATUSES`, and the reason; None to leave it as it is.
 
     Raises:
         UpdateError: a name or pattern matches no distribution of the project.
     """
     files = {file.filename: file for file in page.files}
-    for pattern, reason in reasons.items():
+    for pattern, reason in marks:
         for name in matching(page, pattern):
             files[name] = replace(files[name], yanked=reason)
-    return replace(page, files=tuple(files.values()))
-
-
-def unyanked(page: Page, patterns: Iterable[str]) -> Page:
-    """Return *page* with files that are not yanked any more.
-
-    Args:
-        page: of a project.
-        patterns: filenames or shell-style patterns.
-
-    Raises:
-        UpdateError: one of them matches no distribution of the project.
-    """
-    names = {name for pattern in patterns for name in matching(page, pattern)}
-    return replace(
-        page,
-        files=tuple(
-            replace(file, yanked=None) if file.filename in names else file for file in page.files
-        ),
-    )
-
-
-def with_status(page: Page, status: str, reason: str | None = None) -> Page:
-    """Return *page* with the status of the project (PEP 792).
-
-    Raises:
-        UpdateError: it is none of `STATUSES`.
-    """
-    if status not in STATUSES:
-        raise UpdateError(
-            f"{shortened(status)} is not the status of a project: {', '.join(STATUSES)}"
-        )
-    return replace(page, status=status, status_reason=reason or None)
-
-
-def matches(filename: str, pattern: str) -> bool:
-    """Return whether *pattern* is about this distribution: its name, or a shell-style pattern."""
-    return not filename.endswith(METADATA_SUFFIX) and (
-        filename == pattern or fnmatchcase(filename, pattern)
-    )
+    page = replace(page, files=tuple(files.values()))
+    return page if status is None else replace(page, status=status[0], status_reason=status[1])
 
 
 def matching(page: Page, pattern: str) -> list[str]:
     """Return the names of the distributions on *page* that *pattern* is about.
 
+    Args:
+        page: of a project.
+        pattern: a filename, or a shell-style pattern.
+
     Raises:
         UpdateError: there are none.
     """
-    found = [file.filename for file in page.files if matches(file.filename, pattern)]
+    names = [file.filename for file in page.files if not file.filename.endswith(METADATA_SUFFIX)]
+    found = [name for name in names if name == pattern or fnmatchcase(name, pattern)]
     if not found:
         raise UpdateError(f"{shortened(pattern, 200)}: no file of {page.project} has this name")
     return found
@@ -403,7 +373,8 @@ def without_labels(file: VariantFile, labels: Collection[str]) -> VariantFile | 
 def _joined(files: Sequence[VariantFile], merged: Metadata) -> bytes:
     """Return the JSON trees of *files* as one, the same in whatever order they are joined."""
     tree: dict[str, Any] = {}
-    for file in files:
+    # Of the lists of namespaces, which begin alike, the longest is the last.
+    for file in sorted(files, key=lambda file: (len(file.metadata.namespaces), file.data)):
         tree = _union(tree, json.loads(file.data))
     joined = VariantFile((json.dumps(_sorted(tree), indent=2) + "\n").encode(), merged.source)
     if not same_meaning(joined.metadata, merged):
@@ -426,16 +397,7 @@ def _sorted(value: Any, path: tuple[str, ...] = ()) -> Any:  # noqa: ANN401 - JS
 
 
 def _union(first: object, second: object) -> Any:  # noqa: ANN401 - JSON data
-    """Return the union of two trees that do not contradict each other, whichever comes first."""
+    """Return *second*, and in its objects what only *first* has."""
     if isinstance(first, dict) and isinstance(second, dict):
-        longer, shorter = sorted((first, second), key=_rank, reverse=True)
-        return {
-            key: _union(longer[key], shorter[key]) if key in shorter and key in longer else value
-            for key, value in (*longer.items(), *shorter.items())
-        }
-    # One list of namespaces goes on where the other ends. Equal values may have two spellings.
-    return max(first, second, key=_rank)
-
-
-def _rank(value: object) -> tuple[int, str]:
-    return len(value) if isinstance(value, (dict, list)) else 0, json.dumps(value)
+        return {**first, **{key: _union(first.get(key), value) for key, value in second.items()}}
+    return second

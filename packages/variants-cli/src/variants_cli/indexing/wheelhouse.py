@@ -18,7 +18,7 @@ from pep_variants.wheelfile.sdist import read_pkg_info
 from pep_variants.wheelfile.wheel import VARIANT_FILE, open_wheel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from pathlib import Path
 
     from packaging.utils import NormalizedName
@@ -71,21 +71,6 @@ def _parsed(data: bytes) -> Metadata:
 
 
 @dataclass(frozen=True)
-class CoreMetadata:
-    """The METADATA file of a wheel.
-
-    Attributes:
-        sha256: hexadecimal.
-        size: in bytes.
-        data: the file; None if it was not kept, see `read_core_metadata`.
-    """
-
-    sha256: str
-    size: int
-    data: bytes | None
-
-
-@dataclass(frozen=True)
 class Distribution:
     """One wheel or source distribution of the directory.
 
@@ -97,7 +82,7 @@ class Distribution:
         size: in bytes.
         sha256: hexadecimal.
         requires_python: from its metadata, None if missing.
-        core_metadata: METADATA of a wheel, None for a source distribution.
+        metadata_sha256: of METADATA in a wheel (hexadecimal), None for a source distribution.
         variant: variant metadata in a wheel, None without it.
     """
 
@@ -108,13 +93,13 @@ class Distribution:
     size: int
     sha256: str
     requires_python: str | None
-    core_metadata: CoreMetadata | None
+    metadata_sha256: str | None
     variant: VariantFile | None
 
     @property
     def is_wheel(self) -> bool:
         """Whether it is a wheel."""
-        return self.core_metadata is not None
+        return self.metadata_sha256 is not None
 
 
 def sdist_name(filename: str) -> tuple[NormalizedName, Version] | None:
@@ -137,8 +122,12 @@ def identified(filename: str) -> tuple[NormalizedName, Version, str | None]:
     return parsed.name, parsed.version, parsed.label
 
 
-def read_distribution(path: Path) -> Distribution:
-    """Read the distribution *path* completely, to hash it.
+def read_distribution(path: Path, sha256: str | None = None) -> Distribution:
+    """Read the distribution *path*.
+
+    Args:
+        path: of the file.
+        sha256: of the file, if it is known (hexadecimal); otherwise all of it is read.
 
     Raises:
         InvalidWheelFilename: its name is not a wheel filename.
@@ -148,7 +137,7 @@ def read_distribution(path: Path) -> Distribution:
         OSError: it cannot be read.
     """
     project, version, label = identified(path.name)
-    core_metadata = variant = None
+    metadata_sha256 = variant = None
     with path.open("rb") as stream:
         if path.name.endswith(".whl"):
             with open_wheel(stream, str(path)) as contents:
@@ -161,40 +150,14 @@ def read_distribution(path: Path) -> Distribution:
             problem = label_problem(label, variant.metadata if variant else None)
             if problem is not None:
                 raise InvalidWheel(f"{path}: {problem}")
-            digest = hashlib.sha256(metadata).hexdigest()
-            core_metadata = CoreMetadata(digest, len(metadata), metadata)
+            metadata_sha256 = hashlib.sha256(metadata).hexdigest()
         else:
             metadata = read_pkg_info(stream, path.name, str(path)) or b""
-        size, sha256 = digest_of(stream)
+        sha256 = sha256 or digest_of(stream)[1]
+        size = os.fstat(stream.fileno()).st_size
     requires_python = first_field(metadata, "requires-python")
     return Distribution(
-        path, project, version, label, size, sha256, requires_python, core_metadata, variant
-    )
-
-
-def relisted(path: Path, listed: PageFile) -> Distribution:
-    """Return the variant wheel *path* as its page lists it; only its metadata is read again.
-
-    Raises:
-        InvalidWheel: it is not usable.
-        OSError: it cannot be read.
-    """
-    project, version, label = identified(path.name)
-    with open_wheel(path, str(path)) as contents:
-        data = contents.read(VARIANT_FILE) or b""
-        variant = VariantFile(data, f"{path}: {contents.dist_info}/{VARIANT_FILE}")
-    sha256, size = listed.hashes["sha256"], listed.size or 0
-    core_metadata = CoreMetadata((listed.core_metadata or {})["sha256"], 0, None)
-    return Distribution(
-        path,
-        project,
-        version,
-        label,
-        size,
-        sha256,
-        listed.requires_python,
-        core_metadata,
-        variant,
+        path, project, version, label, size, sha256, requires_python, metadata_sha256, variant
     )
 
 
@@ -237,15 +200,12 @@ def read_core_metadata(wheel: Distribution) -> bytes:
     """Return METADATA of *wheel*.
 
     Raises:
-        InvalidWheel: it is not that of `Distribution.core_metadata`: the file was changed.
+        InvalidWheel: it is not the one that was read before: the file was changed.
         OSError: the file cannot be read.
     """
-    known = wheel.core_metadata
-    if known is not None and known.data is not None:
-        return known.data
     with open_wheel(wheel.path, str(wheel.path)) as contents:
         data = contents.read(METADATA_FILE) or b""
-    if known is None or hashlib.sha256(data).hexdigest() != known.sha256:
+    if hashlib.sha256(data).hexdigest() != wheel.metadata_sha256:
         raise InvalidWheel(f"{wheel.path}: was changed meanwhile: run this command again")
     return data
 
@@ -295,18 +255,16 @@ def scan(directory: Path, leave_out: Path) -> dict[str, FileState]:
         OSError: a folder cannot be read.
     """
     left_out = os.fspath(leave_out.resolve())
-
-    def files(folder: str, prefix: str) -> Iterator[tuple[str, FileState]]:
-        if folder == left_out:
-            return
+    folders = [(os.fspath(directory.resolve()), "")]
+    found = {}
+    for folder, prefix in folders:  # grows meanwhile
         with os.scandir(folder) as entries:
             for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    yield from files(entry.path, f"{prefix}{entry.name}/")
-                else:
-                    yield f"{prefix}{entry.name}", state_of(entry)
-
-    return dict(files(os.fspath(directory.resolve()), ""))
+                if not entry.is_dir(follow_symlinks=False):
+                    found[prefix + entry.name] = state_of(entry)
+                elif entry.path != left_out:
+                    folders.append((entry.path, f"{prefix}{entry.name}/"))
+    return found
 
 
 def state_of(entry: os.DirEntry[str] | Path) -> FileState:

@@ -1,8 +1,8 @@
 """Building the variants of a matrix on this machine, from one source distribution.
 
-Each variant is built in a source tree of its own: backends leave objects in the tree, and those of
-one variant must not end up in another. Results are kept beside the wheels, so that the next run
-continues where this one ended.
+uv unpacks it for each variant: backends leave objects in the tree, and those of one variant must
+not end up in another. Builds run one after the other, as each has all cores. Results are kept
+beside the wheels, so that the next run continues where this one ended.
 """
 
 from __future__ import annotations
@@ -10,29 +10,28 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import platform
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
-import threading
 import time
-import zipfile
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from pep_variants.choose.explanation import why_not
 from pep_variants.choose.markers import VariantContext, reduce_requirement
-from pep_variants.choose.preferences import Preferences
 from pep_variants.choose.ranking import rank
-from pep_variants.errors import VariantError
+from pep_variants.errors import InvalidWheelFilename, VariantError
 from pep_variants.files import replacing
 from pep_variants.formats.reader import read_metadata
 from pep_variants.model.filename import parse_filename
 from pep_variants.model.label import NULL_LABEL, split_label
+from pep_variants.model.property import ABI_DEPENDENCY, Property
 from pep_variants.settings.loader import load_preferences
 from pep_variants.wheelfile.core_metadata import METADATA_FILE, requirements_of
 from pep_variants.wheelfile.metadata_edits import Edits
@@ -41,50 +40,46 @@ from pep_variants.wheelfile.wheel import VARIANT_FILE
 
 from ..description import write_description
 from ..detection import detector_for
-from .combination import metadata_of
-from .flags import additions
-from .frontends import Runner, command, find_interpreter, make_environment
-from .model import BuildError, Matrix, Test, Variant
-from .source import members, read_pyproject, unpack
-from .targets import is_built_for
+from .backends import additions, build_requires, members, read_pyproject
+from .combination import built_against, metadata_of
+from .model import After, BuildError, Matrix, Test, Variant
+from .targets import Python, is_built_for
+
+_SHOWN_LINES = 12
+_QUERY = """
+import json, platform, sys, sysconfig
+version = f"{sys.version} {sysconfig.get_platform()} {platform.machine()}"
+print(json.dumps([sys.executable, version, sysconfig.get_config_var("CFLAGS") or ""]))
+"""
+_HIDDEN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
+"""Variables that tests do not get: they would show them other packages than those installed."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Options of a build.
+    """What is built, and how.
 
     Attributes:
         matrix: the matrix.
+        variants: those of its variants that are built.
         output: folder for the wheels.
-        isolated: build in isolated environments.
-        jobs: number of parallel builds.
-        fresh: rebuild wheels that are up to date.
         against: wheels of other projects that variants are built against, by name of the variant.
-        subfolder: folder below `folder` for what belongs to this project alone; empty for none.
     """
 
     matrix: Matrix
+    variants: tuple[Variant, ...]
     output: Path
-    isolated: bool = True
-    jobs: int = 1
-    fresh: bool = False
     against: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
-    subfolder: str = ""
 
     @property
     def folder(self) -> Path:
-        """Folder for logs, results and source trees, beside the one for wheels."""
+        """Folder for logs, results and wheels that did not pass their test yet."""
         output = self.output.absolute()
-        return output.with_name(f"{output.name}-build") / self.subfolder
-
-    @property
-    def unchecked(self) -> Path:
-        """Folder for wheels that were not tested yet, or failed."""
-        return self.folder / "unchecked"
+        return output.with_name(f"{output.name}-build")
 
     def path_of(self, wheel: str) -> Path:
-        """Return the path of the wheel with this name, which may be unchecked."""
-        path = self.unchecked / wheel
+        """Return the path of the wheel with this name, which may not have passed its test yet."""
+        path = self.folder / wheel
         return path if path.exists() else self.output / wheel
 
 
@@ -99,9 +94,7 @@ class Built:
         sha256: of the file, hexadecimal.
         inputs: digest of everything that it was built from.
         contents: digest of the files that it installs, without dist-info.
-        seconds: duration of the build.
-        tested: digest of the tests that it passed, empty for none.
-        kept: whether this run found it up to date, and built nothing.
+        how: what was done, such as ``built in 2.0 s, tested``.
         untested: why this machine cannot test it, empty if it was tested or has no tests.
     """
 
@@ -111,55 +104,26 @@ class Built:
     sha256: str
     inputs: str
     contents: str
-    seconds: float = 0.0
-    tested: str = ""
-    kept: bool = False
+    how: str = ""
     untested: str = ""
-
-
-@dataclass(frozen=True)
-class Failed:
-    """A variant whose build failed: its name, and the error."""
-
-    name: str
-    error: VariantError
 
 
 def for_this_machine(
     variants: Sequence[Variant],
 ) -> tuple[tuple[Variant, ...], tuple[Variant, ...]]:
     """Return the *variants* that this machine can build, and the others."""
-
-    def fits(variant: Variant) -> bool:
-        target = variant.platform
-        return all(host.evaluate() for host in variant.hosts) and (
-            target is None or target.can_build(sys.platform, platform.machine())
-        )
-
-    here = tuple(filter(fits, variants))
+    here = tuple(
+        variant
+        for variant in variants
+        if all(host.evaluate() for host in variant.hosts)
+        and (variant.platform is None or variant.platform.is_here())
+    )
     return here, tuple(variant for variant in variants if variant not in here)
-
-
-def parallel_builds(jobs: int, memory: int) -> int:
-    """Return how many of *jobs* builds that take *memory* bytes run at a time, at least one."""
-    available = _machine_memory() if memory else 0
-    return max(1, min(jobs, available // memory)) if available else jobs
-
-
-def _machine_memory() -> int:
-    """Return the memory of this machine, or of its container, in bytes; 0 if it does not tell."""
-    try:
-        limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    except (AttributeError, ValueError, OSError):  # Windows, for example
-        return 0
-    with suppress(OSError, ValueError):  # missing, or "max"
-        limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    return min(limits)
 
 
 @contextmanager
 def locked(plan: Plan) -> Iterator[None]:
-    """Lock the folder of *plan* against other runs, and remove source trees of killed ones.
+    """Lock the folder of *plan* against other runs, and remove what killed ones left.
 
     Raises:
         BuildError: another run has the lock.
@@ -179,33 +143,15 @@ def locked(plan: Plan) -> Iterator[None]:
         ) from None
 
 
-def build_all(
-    plan: Plan, variants: Sequence[Variant], every: Sequence[Variant], sdist: Path
-) -> Generator[Built | Failed, None, None]:
-    """Build and test *variants*; yield each result as soon as it is there.
+def build_all(plan: Plan) -> Iterator[tuple[Variant, Built | VariantError]]:
+    """Build and test the variants of *plan*, one after the other; a failure stops no other.
 
-    A failure does not stop other builds. Closing the iterator stops those that are running.
-
-    Args:
-        plan: options.
-        variants: what to build.
-        every: all variants of the matrix.
-        sdist: the source distribution.
+    Raises:
+        BuildError: the source is missing, or building the source distribution failed.
     """
-    stop = threading.Event()
-    untested = _reasons_not_here(plan.matrix, every) if plan.matrix.build.tests else {}
-    build = _Build(plan, sdist, untested, Runner(stop))
-    with ThreadPoolExecutor(parallel_builds(plan.jobs, plan.matrix.build.memory)) as executor:
-        running: set[Future[Built | Failed]] = set()
-        try:
-            running.update(executor.submit(build.result, variant) for variant in variants)
-            while running:
-                # With a timeout: some systems deliver signals only between waits.
-                done, running = wait(running, timeout=0.5, return_when=FIRST_COMPLETED)
-                yield from (future.result() for future in done)
-        finally:
-            stop.set()
-            executor.shutdown(cancel_futures=True)
+    build = _Build(plan, make_sdist(plan))
+    for variant in plan.variants:
+        yield variant, build.result(variant)
 
 
 def make_sdist(plan: Plan) -> Path:
@@ -224,32 +170,34 @@ def make_sdist(plan: Plan) -> Path:
     # One for all variants, made beside what the first of them is built against.
     wheels = next(iter(plan.against.values()), ())
     with tempfile.TemporaryDirectory(prefix="tree-", dir=plan.folder) as folder:
-        constraints, environment = _foundation(plan, wheels, Path(folder), os.environ)
-        line = command(
-            "sdist", source.resolve(), target, {},
-            isolated=plan.isolated, constraints=constraints,
-        )  # fmt: skip
-        log = plan.folder / "sdist.log"
-        Runner(threading.Event()).run(line, log, environment, "the source distribution")
-    found = sorted((*target.glob("*.tar.gz"), *target.glob("*.zip")))
+        line = [
+            *(find_uv(), "build", "--sdist", "--python", sys.executable, "--out-dir", str(target)),
+            *_constraints(wheels, Path(folder)),
+            str(source.resolve()),
+        ]
+        run(line, plan.folder / "sdist.log", os.environ, "the source distribution")
+    return _only_file(target, "*.tar.gz", "the source distribution")
+
+
+def _only_file(folder: Path, pattern: str, what: str) -> Path:
+    found = sorted(folder.glob(pattern))
     if len(found) != 1:
-        raise BuildError(f"{target}: expected one source distribution, found {len(found)}")
+        raise BuildError(f"{what}: expected one {pattern} in {folder}, found {len(found)}")
     return found[0].resolve()
 
 
 class _Build:
-    """The build of one source distribution, shared by the threads that build its variants."""
+    """The build of one source distribution."""
 
-    def __init__(
-        self, plan: Plan, sdist: Path, untested: Mapping[str, str], runner: Runner
-    ) -> None:
-        self._plan, self._sdist, self._untested, self._runner = plan, sdist, untested, runner
+    def __init__(self, plan: Plan, sdist: Path) -> None:
+        self._plan, self._sdist = plan, sdist
+        self._untested = _reasons_not_here(plan) if plan.matrix.build.tests else {}
         self._pyproject = read_pyproject(sdist)
         self._source = fingerprint(
             sorted((name, mode, _digest(stream)) for name, mode, stream in members(sdist))
         )
 
-    def result(self, variant: Variant) -> Built | Failed:
+    def result(self, variant: Variant) -> Built | VariantError:
         """Build and test *variant*, unless its wheel is up to date."""
         try:
             with tempfile.TemporaryDirectory(
@@ -258,14 +206,14 @@ class _Build:
                 built = self._built(variant, Path(folder))
                 return self._tested(variant, built, Path(folder))
         except VariantError as error:
-            return Failed(variant.name, error)
+            return error
         except OSError as error:
             place = f"{error.filename}: " if error.filename is not None else ""
-            return Failed(variant.name, BuildError(f"{place}{error.strerror or error}"))
+            return BuildError(f"{place}{error.strerror or error}")
 
     def _built(self, variant: Variant, folder: Path) -> Built:
         plan, settings = self._plan, variant.settings
-        variant_json = write_description(metadata_of(plan.matrix, [variant]), None)
+        variant_json = write_description(metadata_of(plan.matrix, [variant]))
         interpreter = find_interpreter(variant.python)
         own = dict(settings.environment)
         for name, words in settings.flags.items():
@@ -276,42 +224,39 @@ class _Build:
         )  # fmt: skip
         against = plan.against.get(variant.name, ())
         inputs = fingerprint(
-            [self._source, own, settings.config_settings, plan.isolated,
-             interpreter.version, variant_json.decode(),
-             [file_digest(wheel) for wheel in against]]
+            [self._source, own, settings.config_settings, interpreter.version,
+             variant_json.decode(), [file_digest(wheel) for wheel in against]]
         )  # fmt: skip
-        former = _read_result(plan, plan.folder / f"{variant.name}.json")
-        if former is not None and former.inputs == inputs and not plan.fresh:
-            return replace(former, kept=True)
-        start, log = time.monotonic(), plan.folder / f"{variant.name}.log"
-        constraints, environment = _foundation(plan, against, folder, {**os.environ, **own})
-        tree, target = unpack(self._sdist, folder / "source"), folder / "wheel"
-        line = command(
-            "wheel", tree, target, settings.config_settings,
-            isolated=plan.isolated, python=interpreter.executable, constraints=constraints,
-        )  # fmt: skip
-        self._runner.run(line, log, environment, variant.name)
-        wheels = list(target.glob("*.whl"))
-        if len(wheels) != 1:
-            raise BuildError(f"{variant.name}: expected one wheel, found {len(wheels)}: see {log}")
-        _check_target(variant, wheels[0])
-        target = plan.unchecked if plan.matrix.build.tests else plan.output
-        target.mkdir(exist_ok=True)
-        wheel, contents = _pack(wheels[0], target, variant, variant_json)
+        project = self._sdist.name.partition("-")[0]
+        note = plan.folder / f"{project}-{variant.name}.json"
+        former = _read_result(plan, note)
+        if former is not None and former.inputs == inputs:
+            return replace(former, how="is up to date")
+        start, made = time.monotonic(), folder / "wheel"
+        line = [
+            *(find_uv(), "build", "--wheel", "--python", interpreter.executable),
+            *("--out-dir", str(made), *_constraints(against, folder)),
+            *(f"-C{key}={text}" for key, texts in settings.config_settings.items()
+              for text in texts),
+            str(self._sdist),
+        ]  # fmt: skip
+        log = plan.folder / f"{variant.name}.log"
+        run(line, log, {**os.environ, **own}, variant.name)
+        plain = _only_file(made, "*.whl", variant.name)
+        if not is_built_for(plain.name, variant.python, variant.platform):
+            raise BuildError(
+                f"{variant.name}: the build made {plain.name}, which is not for {variant.target}: "
+                "correct the axes or, if a repair adds the tag, build it with cibuildwheel"
+            )
+        target = plan.folder if plan.matrix.build.tests else plan.output
+        wheel, contents = _pack(plain, target, variant, variant_json)
         if target != plan.output:
             (plan.output / wheel.name).unlink(missing_ok=True)  # a former one
-        if former is not None and former.wheel != wheel.name:
-            old, new = parse_filename(former.wheel), parse_filename(wheel.name)
-            if (old.name, old.version) == (new.name, new.version):  # of other tags
-                plan.path_of(former.wheel).unlink()
-        return self._written(
-            Built(variant.name, variant.label, wheel.name, file_digest(wheel), inputs, contents,
-                  round(time.monotonic() - start, 1))
+        built = Built(
+            variant.name, variant.label, wheel.name, file_digest(wheel), inputs, contents,
+            f"built in {time.monotonic() - start:.1f} s",
         )  # fmt: skip
-
-    def _written(self, built: Built) -> Built:
-        """Write *built* where the next run reads it."""
-        with replacing(self._plan.folder / f"{built.name}.json") as stream:
+        with replacing(note) as stream:
             stream.write(json.dumps(asdict(built), indent=2).encode())
         return built
 
@@ -321,72 +266,56 @@ class _Build:
         Raises:
             BuildError: one fails, or something cannot be installed.
         """
-        plan, wheel = self._plan, self._plan.path_of(built.wheel)
-        tests = [test for test in plan.matrix.build.tests if test.is_for(built.label)]
-        digest = fingerprint([asdict(test) for test in tests])
-        target = plan.unchecked
+        wheel = self._plan.path_of(built.wheel)
+        tests = [test for test in self._plan.matrix.build.tests if test.is_for(built.label)]
+        target = self._plan.folder
         try:
             if tests and built.label in self._untested:
                 built = replace(built, untested=self._untested[built.label])
-            elif tests and digest != built.tested:
+            elif tests:
                 self._run_tests(variant, tests, wheel, folder)
-                built = self._written(replace(built, tested=digest))
-            target = plan.output
+                built = replace(built, how=f"{built.how}, tested")
+            target = self._plan.output
         finally:
             if wheel.parent != target:
-                target.mkdir(exist_ok=True)
                 shutil.move(wheel, target / wheel.name)
         return built
 
     def _run_tests(
         self, variant: Variant, tests: Sequence[Test], wheel: Path, folder: Path
     ) -> None:
-        what = f"{variant.name}: the environment of its test"
-        source = self._plan.matrix.build.source
-        project = source.resolve() if source.is_dir() else unpack(self._sdist, folder / "project")
-        against = self._plan.against.get(variant.name, ())
-        constraints, _ = _foundation(self._plan, against, folder, {})
-        requires = dict.fromkeys(text for test in tests for text in test.requires)
-        environment = make_environment(
-            folder / "environment",
-            find_interpreter(variant.python).executable,
-            [str(_plain(wheel, folder)), *requires],
-            constraints,
-            self._runner,
-            self._plan.folder / f"{variant.name}-install.log",
-            what,
-        )
-        values = {"project": str(project), "label": variant.label, "wheel": str(wheel)}
-        empty = folder / "empty"
+        source, empty = self._plan.matrix.build.source, folder / "empty"
         empty.mkdir()
+        project = source.resolve() if source.is_dir() else source.resolve().parent
+        values = {"{project}": str(project), "{label}": variant.label, "{wheel}": str(wheel)}
+        wheels = [_plain(one, folder) for one in (wheel, *self._plan.against.get(variant.name, ()))]
+        installed = [*map(str, wheels), *(text for test in tests for text in test.requires)]
+        python = find_interpreter(variant.python).executable
+        line = [find_uv(), "run", "-q", "--isolated", "--no-project", "--python", python]
+        line += [word for text in dict.fromkeys(installed) for word in ("--with", text)]
+        variables = {name: text for name, text in os.environ.items() if name not in _HIDDEN}
         for test in tests:
-            program, *words = _filled(test.words, values)
-            program = shutil.which(program, path=environment["PATH"]) or program
-            self._runner.run(
-                [program, *words], self._plan.folder / f"{variant.name}-test.log",
-                {**environment, "VARIANT": variant.label}, f"{variant.name}: the test",
-                "correct build.test", empty,
-            )  # fmt: skip
+            words = [*test.words]
+            for placeholder, text in values.items():
+                words = [word.replace(placeholder, text) for word in words]
+            log = self._plan.folder / f"{variant.name}-test.log"
+            what = f"{variant.name}: the test"
+            run([*line, "--", *words], log, {**variables, "VARIANT": variant.label}, what, empty)
 
 
-def _reasons_not_here(matrix: Matrix, variants: Iterable[Variant]) -> dict[str, str]:
+def _reasons_not_here(plan: Plan) -> dict[str, str]:
     """Return by label why a variant does not run here; labels of those that do are left out.
 
-    The machine is what the providers detect, as for an installer; the user's preferences and
-    platform files do not count. Optional namespaces are asked, too.
+    The machine is what the providers detect, as for an installer, and no platform file. Optional
+    namespaces are asked, too.
 
     Raises:
         PluginFailed: an allowed provider plugin fails.
     """
-    metadata = metadata_of(matrix, variants)
+    metadata = metadata_of(plan.matrix, plan.variants)
+    optional = frozenset(name for name, item in metadata.providers.items() if item.optional)
     own = load_preferences({}, os.environ, warn=lambda _: None)
-    preferences = Preferences(
-        enable=frozenset(name for name, item in metadata.providers.items() if item.optional),
-        allow_providers=own.allow_providers,
-        on_plugin_error=own.on_plugin_error,
-        plugin_variables=own.plugin_variables,
-        plugin_sandbox=own.plugin_sandbox,
-    )
+    preferences = replace(own, enable=optional, platform_file=None)
     ranking = rank(metadata, detector_for(preferences).platform(metadata), preferences)
     return {
         label: "; ".join(why_not(ranking, label)) or "it does not fit this machine"
@@ -394,39 +323,82 @@ def _reasons_not_here(matrix: Matrix, variants: Iterable[Variant]) -> dict[str, 
     }
 
 
-# What is built against: installers that know nothing of variants install it in the build
-# environment, so they get plain wheels, named by a constraint with the URL of the file, which no
-# other wheel of an index meets. Without isolation nothing is installed: there it is unpacked, and
-# first on PYTHONPATH.
+# What is built against: wheels of other projects. Installers that know nothing of variants install
+# them in build environments, so they get plain wheels, named by a constraint with the URL of the
+# file, which no other wheel of an index meets.
 
 
-def _foundation(
-    plan: Plan, wheels: Sequence[Path], folder: Path, environ: Mapping[str, str]
-) -> tuple[Path | None, dict[str, str]]:
-    """Return the constraints for a build against *wheels*, and its variables, *environ* included.
+def with_other_projects(plan: Plan) -> Plan:
+    """Return *plan* with the wheels that its variants are built against, from its output folder.
 
-    Args:
-        plan: options.
-        wheels: variant wheels, or plain ones.
-        folder: for the plain wheels and the constraints.
-        environ: environment of the build without them.
+    Raises:
+        TableError: a variant agrees with none of the other project.
+        BuildError: a wheel is missing, or builds would not install it.
     """
-    environment, target = dict(environ), folder / "against"
+    build, variants, against = plan.matrix.build, list(plan.variants), dict(plan.against)
+    for after in build.after if variants else ():
+        if after.project not in build_requires(read_pyproject(build.source)):
+            raise BuildError(
+                f"{build.source}: build-system.requires in pyproject.toml does not list "
+                f"{after.project}, so that builds do not get it: add it there"
+            )
+        needed = built_against(plan.matrix, variants, after)
+        for place, variant in enumerate(variants):
+            wheel = _find_wheel(plan.output, after, needed[variant.name])
+            against[variant.name] = (*against.get(variant.name, ()), wheel)
+            variants[place] = _with_abi_dependency(variant, after, wheel)
+    return replace(plan, variants=tuple(variants), against=against)
+
+
+def _find_wheel(folder: Path, after: After, variant: Variant) -> Path:
+    """Return the wheel of *variant* of another project in *folder* or its subfolders."""
+    found = []
+    for path in sorted(folder.rglob("*.whl")):
+        try:
+            name = parse_filename(path.name)
+        except InvalidWheelFilename:
+            continue
+        if (name.name, name.label) == (after.project, variant.label):
+            found += [path] if is_built_for(path.name, variant.python, variant.platform) else []
+    if len(found) > 1:
+        raise BuildError(
+            f"{folder}: there are several wheels of {after.project} {variant.name}: "
+            f"{', '.join(path.name for path in found[:4])}: leave one"
+        )
+    if not found:
+        raise BuildError(
+            f"{folder} has no wheel of {after.project} {variant.name} to build against: put it "
+            f"there, or build it: variants matrix {after.matrix} --only {variant.name} --build "
+            f"-o {folder}"
+        )
+    return found[0]
+
+
+def _with_abi_dependency(variant: Variant, after: After, wheel: Path) -> Variant:
+    """Return *variant* with the ``abi_dependency`` on the release of *wheel*, if it gets one.
+
+    The null variant has no properties.
+    """
+    if not after.abi or variant.label == NULL_LABEL:
+        return variant
+    release = parse_filename(wheel.name).version.release
+    value = ".".join(map(str, (*release, 0, 0)[: after.abi]))
+    feature = after.project.replace("-", "_")
+    settings = variant.settings
+    own = [p for p in settings.properties if (p.namespace, p.feature) != (ABI_DEPENDENCY, feature)]
+    properties = (*own, Property(ABI_DEPENDENCY, feature, value))
+    return replace(variant, settings=replace(settings, properties=properties))
+
+
+def _constraints(wheels: Sequence[Path], folder: Path) -> list[str]:
+    """Return the option of uv, with a file in *folder*, by which builds get these *wheels*."""
     if not wheels:
-        return None, environment
-    target.mkdir(exist_ok=True)
-    plain = [_plain(wheel, target) for wheel in wheels]
-    if not plan.isolated:
-        for wheel in plain:
-            with zipfile.ZipFile(wheel) as archive:
-                archive.extractall(target / "unpacked")
-        before = filter(None, [environ.get("PYTHONPATH", "")])
-        environment["PYTHONPATH"] = os.pathsep.join([str(target / "unpacked"), *before])
-        return None, environment
-    path = target / "constraints.txt"
+        return []
+    path = folder / "constraints.txt"
+    plain = [_plain(wheel, folder) for wheel in wheels]
     lines = [f"{parse_filename(wheel.name).name} @ {wheel.absolute().as_uri()}" for wheel in plain]
     path.write_text("\n".join([*lines, ""]), encoding="utf-8")
-    return path, environment
+    return ["--build-constraints", str(path)]
 
 
 def _plain(wheel: Path, folder: Path) -> Path:
@@ -449,22 +421,7 @@ def _plain(wheel: Path, folder: Path) -> Path:
     return path
 
 
-# Wheels.
-
-
-def _check_target(variant: Variant, wheel: Path) -> None:
-    """Check that *wheel* is for the Python and the platform of *variant*.
-
-    Raises:
-        BuildError: it is not.
-    """
-    if is_built_for(wheel.name, variant.python, variant.platform):
-        return
-    wanted = " on ".join(str(part) for part in (variant.python, variant.platform) if part)
-    raise BuildError(
-        f"{variant.name}: the build made {wheel.name}, which is not for {wanted}: "
-        "correct the axes or, if a repair adds the tag, build it with cibuildwheel"
-    )
+# Wheels and results.
 
 
 def _pack(wheel: Path, output: Path, variant: Variant, variant_json: bytes) -> tuple[Path, str]:
@@ -494,26 +451,6 @@ def _pack(wheel: Path, output: Path, variant: Variant, variant_json: bytes) -> t
     return target, contents
 
 
-def _only_wheel(folder: Path, what: str, log: Path) -> Path:
-    wheels = sorted(folder.glob("*.whl"))
-    if len(wheels) != 1:
-        raise BuildError(f"{what}: expected one wheel, found {len(wheels)}: see {log}")
-    return wheels[0]
-
-
-def _filled(words: Iterable[str], values: Mapping[str, str]) -> list[str]:
-    """Return *words* with ``{name}`` replaced by *values*; other braces are left alone."""
-    found = []
-    for word in words:
-        for name, value in values.items():
-            word = word.replace(f"{{{name}}}", value)
-        found.append(word)
-    return found
-
-
-# Results.
-
-
 def _read_result(plan: Plan, path: Path) -> Built | None:
     """Return the result in *path*, None if it is missing or the wheel has changed since."""
     try:
@@ -524,24 +461,13 @@ def _read_result(plan: Plan, path: Path) -> Built | None:
     return built if unchanged else None
 
 
-def same_contents(built: Sequence[Built]) -> list[tuple[str, ...]]:
+def same_contents(built: Iterable[Built]) -> list[tuple[str, ...]]:
     """Return the groups of labels whose wheels for one Python and platform install the same."""
-    return _several((f"{b.contents} {b.name.removeprefix(b.label)}", b.label) for b in built)
-
-
-def same_wheels(built: Sequence[Built]) -> list[tuple[str, ...]]:
-    """Return the groups of names whose wheels have one filename, so that the last one remains."""
-    return _several((item.wheel, item.name) for item in built)
-
-
-def _several(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, ...]]:
-    groups: dict[str, list[str]] = {}
-    for key, name in pairs:
-        groups.setdefault(key, []).append(name)
+    groups: dict[tuple[str, str], list[str]] = {}
+    for item in built:
+        target = item.name.removeprefix(item.label)
+        groups.setdefault((item.contents, target), []).append(item.label)
     return list(dict.fromkeys(tuple(group) for group in groups.values() if len(group) > 1))
-
-
-# Digests.
 
 
 def file_digest(path: Path) -> str:
@@ -560,3 +486,114 @@ def _digest(stream: IO[bytes] | None) -> str:
     while chunk := stream.read(1024 * 1024) if stream is not None else b"":
         found.update(chunk)
     return found.hexdigest()
+
+
+# Programs: uv, and interpreters.
+
+
+class Interpreter(NamedTuple):
+    """A Python interpreter of this machine.
+
+    Attributes:
+        executable: path of its program.
+        version: its `sys.version`, and what it builds for.
+        flags: what it compiles extensions with: ``CFLAGS`` of its configuration.
+    """
+
+    executable: str
+    version: str
+    flags: str
+
+
+def find_uv() -> str:
+    """Return the path of uv, its name if it is not installed."""
+    # Prefer the one in the current environment.
+    own = shutil.which("uv", path=str(Path(sys.executable).parent))
+    return own or shutil.which("uv") or "uv"
+
+
+@lru_cache(maxsize=64)
+def find_interpreter(python: Python | None) -> Interpreter:
+    """Return the interpreter for *python* that uv finds or fetches, the running one for None.
+
+    Raises:
+        BuildError: there is none.
+    """
+    line = [sys.executable]
+    if python is not None:
+        line = [find_uv(), "run", "--no-project", "--python", python.request, "python"]
+    try:
+        done = subprocess.run(
+            [*line, "-c", _QUERY], capture_output=True, text=True, check=True, timeout=1800
+        )
+        return Interpreter(*json.loads(done.stdout))
+    except subprocess.CalledProcessError as error:
+        problem = (error.stderr.strip().splitlines() or [f"exit code {error.returncode}"])[-1]
+    except (OSError, subprocess.TimeoutExpired, ValueError, TypeError) as error:
+        problem = str(error)
+    raise BuildError(
+        f"{python or 'Python'} is not on this machine, and uv could not fetch it "
+        f"({problem.strip()}): install it"
+    )
+
+
+def run(
+    line: Sequence[str],
+    log: Path,
+    environment: Mapping[str, str],
+    what: str,
+    folder: Path | None = None,
+) -> None:
+    """Run a command with its output in a log; end it, and its compilers, if that is interrupted.
+
+    Args:
+        line: the command and its arguments.
+        log: file for its output.
+        environment: its environment variables.
+        what: what the command makes, for messages.
+        folder: working directory, by default that of this process.
+
+    Raises:
+        BuildError: the command failed, or cannot be started.
+    """
+    with log.open("wb") as stream:
+        stream.write(f"$ {' '.join(line)}\n".encode())
+        stream.flush()
+        try:
+            process = subprocess.Popen(
+                line,
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                env=dict(environment),
+                cwd=folder,
+                # Compilers are grandchildren: terminate the whole process group.
+                start_new_session=os.name == "posix",
+            )
+        except FileNotFoundError:
+            raise BuildError(
+                f"{what}: {line[0]} not found: install it, or name its folder in PATH"
+            ) from None
+        try:
+            process.wait()
+        finally:
+            if process.poll() is None:
+                _terminate(process)
+    if process.returncode:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+        killed = " (killed, perhaps for lack of memory)" * (process.returncode == -9)
+        raise BuildError(
+            f"{what}: exit code {process.returncode}{killed}: see {log}", lines[-_SHOWN_LINES:]
+        )
+
+
+def _terminate(process: subprocess.Popen[bytes]) -> None:
+    for name in ("SIGTERM", "SIGKILL"):
+        with suppress(ProcessLookupError):
+            if os.name == "posix":
+                os.killpg(process.pid, getattr(signal, name))
+            else:
+                process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(5)
+            return

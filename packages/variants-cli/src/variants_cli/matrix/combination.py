@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 from pep_variants.errors import VariantError, shortened
 from pep_variants.model.filename import parse_filename
@@ -15,11 +15,9 @@ from pep_variants.model.metadata import Metadata
 from pep_variants.model.property import Properties, Property
 
 from ..description import add_variant
-from .model import Matrix, Override, Settings, Value, Variant, Where
+from .model import After, Matrix, Override, Settings, Value, Variant, holds
+from .reading import read_matrix
 from .targets import is_built_for
-
-T = TypeVar("T")
-Words = dict[str, tuple[str, ...]]
 
 
 def combine(matrix: Matrix) -> tuple[Variant, ...]:
@@ -33,7 +31,15 @@ def combine(matrix: Matrix) -> tuple[Variant, ...]:
     first: dict[str, Variant] = {}
     for chosen in _combinations(matrix):
         variant = _variant(matrix, chosen)
-        _check_same_properties(matrix, variant, first.setdefault(variant.label, variant))
+        same = first.setdefault(variant.label, variant)
+        differing = set(variant.settings.properties) ^ set(same.settings.properties)
+        if differing and variant.name != same.name:
+            raise matrix.error(
+                "properties",
+                f"{_named(same.values)} and {_named(chosen)} both have the label "
+                f"{variant.label!r}, but differ in {', '.join(sorted(map(str, differing)))}: "
+                "a label has the same properties for every Python and platform",
+            )
         other = variants.setdefault(variant.name, variant)
         if other is not variant:
             raise matrix.error(
@@ -54,7 +60,7 @@ def distinct(variants: Iterable[Variant]) -> tuple[Variant, ...]:
     return tuple(found.values())
 
 
-def select(variants: Sequence[Variant], wanted: Iterable[str]) -> tuple[Variant, ...]:
+def select(variants: Sequence[Variant], wanted: Sequence[str]) -> tuple[Variant, ...]:
     """Return those of *variants* that are *wanted*.
 
     Args:
@@ -66,31 +72,33 @@ def select(variants: Sequence[Variant], wanted: Iterable[str]) -> tuple[Variant,
     Raises:
         VariantError: something that matches nothing, or all together do.
     """
-    patterns: list[str] = []
-    by_axis: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for text in wanted:
-        axis, equals, name = text.partition("=")
-        if equals:
-            by_axis.setdefault(axis, []).append(name)
-            found = any(axis in v.values and v.values[axis].name == name for v in variants)
-        else:
-            patterns.append(text)
-            found = any(_named_by(variant, text) for variant in variants)
-        if not found:
+        axis, _, name = text.rpartition("=")
+        if not any(_is_named(variant, axis, name) for variant in variants):
             names = list(dict.fromkeys(variant.label for variant in variants))
             raise VariantError(
                 f"{shortened(text)} matches no variant: {', '.join(names[:8])}"
                 + (", …" if len(names) > 8 else "")
             )
+        groups.setdefault(axis, []).append(name)
     selected = tuple(
         variant
         for variant in variants
-        if (not patterns or any(_named_by(variant, pattern) for pattern in patterns))
-        and all(variant.values[axis].name in names for axis, names in by_axis.items())
+        if all(
+            any(_is_named(variant, axis, name) for name in names) for axis, names in groups.items()
+        )
     )
     if not selected:
-        raise VariantError(f"no variant matches all of {', '.join([*patterns, *by_axis])}")
+        raise VariantError(f"no variant matches all of {', '.join(wanted)}")
     return selected
+
+
+def _is_named(variant: Variant, axis: str, name: str) -> bool:
+    """Return whether *name* is that of the value of *axis*, or without one a pattern of labels."""
+    if axis:
+        return axis in variant.values and variant.values[axis].name == name
+    return fnmatchcase(variant.label, name) or fnmatchcase(variant.name, name)
 
 
 def metadata_of(matrix: Matrix, variants: Iterable[Variant]) -> Metadata:
@@ -109,24 +117,6 @@ def metadata_of(matrix: Matrix, variants: Iterable[Variant]) -> Metadata:
     return replace(matrix.project, variants=listed)
 
 
-def _named_by(variant: Variant, pattern: str) -> bool:
-    return fnmatchcase(variant.label, pattern) or fnmatchcase(variant.name, pattern)
-
-
-def _check_same_properties(matrix: Matrix, variant: Variant, first: Variant) -> None:
-    if variant.name == first.name:
-        return  # the same one, or one of the same label, which another message is about
-    if set(variant.settings.properties) == set(first.settings.properties):
-        return
-    differing = set(variant.settings.properties) ^ set(first.settings.properties)
-    raise matrix.error(
-        "properties",
-        f"{_named(first.values)} and {_named(variant.values)} both have the label "
-        f"{variant.label!r}, but differ in {', '.join(sorted(map(str, differing)))}: "
-        "a label has the same properties for every Python and platform",
-    )
-
-
 def _combinations(matrix: Matrix) -> list[dict[str, Value]]:
     """Return the combinations of the axes, pruned as soon as a condition excludes them."""
     combinations: list[dict[str, Value]] = [{}]
@@ -139,21 +129,12 @@ def _combinations(matrix: Matrix) -> list[dict[str, Value]]:
 def _possible(matrix: Matrix, values: Mapping[str, Value]) -> bool:
     """Return whether no condition excludes *values*, which may be of some axes only."""
     return all(
-        condition.matches(values[axis].name)
-        for value in values.values()
-        for axis, condition in value.requires.items()
-        if axis in values
-    ) and not any(_holds(where, values) for where in matrix.exclude)
-
-
-def _holds(where: Where, values: Mapping[str, Value]) -> bool:
-    return all(
-        axis in values and condition.matches(values[axis].name) for axis, condition in where.items()
-    )
+        holds(value.requires, values, missing=True) for value in values.values()
+    ) and not any(holds(where, values) for where in matrix.exclude)
 
 
 def _variant(matrix: Matrix, values: Mapping[str, Value]) -> Variant:
-    overrides = [item for item in matrix.override if _holds(item.where, values)]
+    overrides = [item for item in matrix.override if holds(item.where, values)]
     label = "_".join(part for axis in matrix.label if (part := values[axis].label))
     for override in overrides:
         label = override.label or label
@@ -167,34 +148,33 @@ def _variant(matrix: Matrix, values: Mapping[str, Value]) -> Variant:
 def _settings(
     matrix: Matrix, values: Mapping[str, Value], overrides: Sequence[Override]
 ) -> Settings:
-    given = {axis: value.settings for axis, value in values.items()}
+    given = [(axis, value.settings) for axis, value in values.items()]
     last = [override.settings for override in overrides]
 
-    def joined(what: str, get: Callable[[Settings], Mapping[str, T]]) -> dict[str, T]:
-        """Return what *get* gives of all values; overrides settle contradictions."""
-        settled = {name: item for settings in last for name, item in get(settings).items()}
-        found: dict[str, T] = {}
+    def joined(kind: str) -> dict[str, Any]:
+        """Return the settings of one kind of all values; overrides settle contradictions."""
+        settled = {name: item for settings in last for name, item in _named_of(settings, kind)}
+        found: dict[str, Any] = {}
         giver: dict[str, str] = {}
-        for axis, settings in given.items():
-            for name, item in get(settings).items():
-                if name in found and name not in settled and found[name] != item:
+        for axis, settings in given:
+            for name, item in _named_of(settings, kind):
+                if found.setdefault(name, item) != item and name not in settled:
                     raise matrix.error(
                         _named(values),
-                        f"{what}: axes {giver[name]!r} and {axis!r} both set {name!r}: "
-                        "set it in one of them, or add an [[override]]",
+                        f"{kind.replace('_', '-')}: axes {giver[name]!r} and {axis!r} both set "
+                        f"{name!r}: set it in one of them, or add an [[override]]",
                     )
-                found[name], giver[name] = item, axis
+                giver[name] = axis
         return {**found, **settled}
 
-    def appended(get: Callable[[Settings], Mapping[str, tuple[str, ...]]]) -> Words:
-        found: Words = {}
-        for settings in (*given.values(), *last):
-            for name, words in get(settings).items():
+    def appended(kind: str) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {}
+        for settings in (*(settings for _, settings in given), *last):
+            for name, words in _named_of(settings, kind):
                 found[name] = (*found.get(name, ()), *words)
         return found
 
-    environment = joined("environment", lambda settings: settings.environment)
-    flags = appended(lambda settings: settings.flags)
+    environment, flags = joined("environment"), appended("flags")
     for name in {name for settings in last for name in settings.environment}:
         flags.pop(name, None)  # replaced as a whole
     if both := sorted(environment.keys() & flags.keys()):
@@ -202,27 +182,85 @@ def _settings(
             _named(values),
             f"{both[0]} is set by one value and appended to by another: use lists in both",
         )
-    by_feature = joined("properties", lambda settings: _by_feature(settings.properties))
     return Settings(
-        tuple(itertools.chain.from_iterable(by_feature.values())),
+        tuple(itertools.chain.from_iterable(joined("properties").values())),
         environment,
         flags,
-        joined("config-settings", lambda settings: settings.config_settings),
-        joined("ci", lambda settings: settings.ci),
-        appended(lambda settings: settings.compiler_flags),
+        joined("config_settings"),
+        joined("ci"),
+        appended("compiler_flags"),
     )
 
 
-def _by_feature(properties: Iterable[Property]) -> dict[str, tuple[Property, ...]]:
+def _named_of(settings: Settings, kind: str) -> Iterable[tuple[str, Any]]:
+    """Return the settings of one kind with their names; those of properties are the features."""
+    if kind != "properties":
+        found: Mapping[str, Any] = getattr(settings, kind)
+        return found.items()
     features: dict[str, tuple[Property, ...]] = {}
-    for item in properties:
+    for item in settings.properties:
         feature = f"{item.namespace} :: {item.feature}"
         features[feature] = (*features.get(feature, ()), item)
-    return features
+    return features.items()
 
 
 def _named(values: Mapping[str, Value]) -> str:
     return ", ".join(f"{axis}={value.name}" for axis, value in values.items())
+
+
+# Two projects: torchvision is built against torch, and each of its variants against the one of
+# torch that is for the same CUDA version, Python and platform: the variants whose axes agree.
+
+
+def built_against(matrix: Matrix, variants: Sequence[Variant], after: After) -> dict[str, Variant]:
+    """Return the variant of another project that each of *variants* is built against, by name.
+
+    The axes that both have agree, or those of *after*; and Python and platform. Of several
+    variants, the first one is taken that agrees in most axes.
+
+    Args:
+        matrix: of *variants*.
+        variants: some of its variants.
+        after: the other project.
+
+    Raises:
+        TableError: the matrix of the other project is not valid, or a variant agrees with none.
+        OSError: it cannot be read.
+    """
+    path, other = f"build.after.{after.project}", read_matrix(after.matrix)
+    if other.name not in ("", after.project):
+        raise matrix.error(f"{path}.matrix", f"{other.source} is the matrix of {other.name}")
+    others = combine(other)
+    common = [
+        axis
+        for axis, value in variants[0].values.items()
+        if axis in others[0].values and not value.is_target
+    ]
+    axes = common if after.axes is None else after.axes
+    for axis in axes:
+        if axis not in common:
+            problem = f"{axis!r} is not an axis of both; those are {', '.join(common) or 'none'}"
+            raise matrix.error(f"{path}.axes", problem)
+    found = {}
+    for variant in variants:
+
+        def agreement(other: Variant, own: Variant = variant) -> int:
+            """Return the number of axes that agree, -1 if those do not that have to."""
+            same = {axis for axis in common if own.values[axis].name == other.values[axis].name}
+            targets = ((own.python, other.python), (own.platform, other.platform))
+            fits = same.issuperset(axes) and all(a == b for a, b in targets if a and b)
+            return len(same) if fits else -1
+
+        best = max(others, key=agreement)
+        if agreement(best) < 0:
+            raise matrix.error(
+                path,
+                f"no variant of {after.project} agrees with {variant.name} in "
+                f"{', '.join(axes) or 'anything'}: exclude it, or let fewer axes agree with "
+                f"{path}.axes",
+            )
+        found[variant.name] = best
+    return found
 
 
 # Wheels that something else built.
@@ -259,7 +297,7 @@ def label_wheels(
             )
         fitting = [v for v in builds if is_built_for(wheel.name, v.python, v.platform)]
         if not fitting:
-            targets = [" on ".join(map(str, filter(None, (v.python, v.platform)))) for v in builds]
+            targets = [variant.target for variant in builds]
             raise VariantError(
                 f"{wheel.name}: {builds[0].label} is not built for the Python or the platform of "
                 f"this wheel, but for {', '.join(targets[:8])}{', …' * (len(targets) > 8)}: "

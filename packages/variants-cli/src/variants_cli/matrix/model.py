@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import NamedTuple
 
 from packaging.markers import Marker
-from packaging.specifiers import SpecifierSet
-from packaging.version import InvalidVersion, Version
 
 from pep_variants.errors import VariantError
 from pep_variants.model.metadata import Metadata
@@ -31,30 +30,34 @@ class BuildError(VariantError):
         self.tail = tuple(tail)
 
 
-@dataclass(frozen=True)
-class Condition:
+class Condition(NamedTuple):
     """A condition on the value of an axis.
 
     Attributes:
-        names: matching values; empty if `versions` is used.
-        versions: matches values whose name is a version in this set.
+        names: the names of the values that match.
+        text: the condition in words: the names, or the versions that match.
     """
 
-    names: tuple[str, ...] = ()
-    versions: SpecifierSet | None = None
-
-    def matches(self, name: str) -> bool:
-        """Return whether the value *name* matches. A set of versions contains only versions."""
-        if self.versions is None:
-            return name in self.names
-        try:
-            return self.versions.contains(Version(name), prereleases=True)
-        except InvalidVersion:
-            return False
+    names: tuple[str, ...]
+    text: str
 
 
 Where = Mapping[str, Condition]
 """Conditions by axis, all of which have to hold."""
+
+
+def holds(where: Where, values: Mapping[str, Value], *, missing: bool = False) -> bool:
+    """Return whether all conditions of *where* hold for *values*, by axis.
+
+    Args:
+        where: conditions.
+        values: the value of each axis, perhaps of some axes only.
+        missing: whether a condition on an axis without a value counts as met.
+    """
+    return all(
+        values[axis].name in condition.names if axis in values else missing
+        for axis, condition in where.items()
+    )
 
 
 @dataclass(frozen=True)
@@ -131,13 +134,13 @@ class After:
 
     Attributes:
         project: its normalized name.
-        matrix: its matrix file, None if that is among the files of the command.
+        matrix: its matrix file.
         axes: axes whose values have to agree, None for all that both have.
         abi: components of its release that ``abi_dependency`` has, 0 for no such property.
     """
 
     project: str
-    matrix: Path | None = None
+    matrix: Path
     axes: tuple[str, ...] | None = None
     abi: int = 2
 
@@ -167,15 +170,13 @@ class Build:
 
     Attributes:
         source: source tree or source distribution to build.
-        after: projects that are built first.
+        after: projects that it is built against.
         tests: what tests built wheels.
-        memory: bytes that one build takes, 0 if that is not known.
     """
 
     source: Path
     after: tuple[After, ...] = ()
     tests: tuple[Test, ...] = ()
-    memory: int = 0
 
 
 @dataclass(frozen=True)
@@ -231,14 +232,17 @@ class Variant:
     @property
     def python(self) -> Python | None:
         """The Python that it is built with, None for the running one."""
-        found = (value.python for value in self.values.values() if value.python is not None)
-        return next(found, None)
+        return next((value.python for value in self.values.values() if value.python), None)
 
     @property
     def platform(self) -> Platform | None:
         """The platform that it is built for, None for that of the machine that builds it."""
-        found = (value.platform for value in self.values.values() if value.platform is not None)
-        return next(found, None)
+        return next((value.platform for value in self.values.values() if value.platform), None)
+
+    @property
+    def target(self) -> str:
+        """The Python and the platform in words, empty where the matrix has no axes for them."""
+        return " on ".join(str(part) for part in (self.python, self.platform) if part)
 
     @property
     def name(self) -> str:
@@ -246,9 +250,7 @@ class Variant:
 
         Unique in the matrix, and a valid filename: ``cu129_sm90-cp312-manylinux_x86_64``.
         """
-        python = [self.python.tag] if self.python is not None else []
-        platform = [str(self.platform)] if self.platform is not None else []
-        return "-".join((self.label, *python, *platform))
+        return "-".join(str(part) for part in (self.label, self.python, self.platform) if part)
 
     @property
     def title(self) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+from packaging.version import InvalidVersion, Version
 
 from pep_variants.errors import shortened
 from pep_variants.formats.reader import metadata_from_tree
@@ -18,12 +19,12 @@ from pep_variants.model.metadata import Metadata
 from pep_variants.model.property import Property
 
 from ..tables import Table, project_name, read_toml
-from .flags import LANGUAGES, problem_of
+from .backends import LANGUAGES, problem_of
 from .model import After, Build, Condition, Matrix, Override, Settings, Test, Value, Where
 from .targets import read_platform, read_python
 
-ABI = {"none": 0, "major": 1, "minor": 2, "patch": 3}
-"""Components of a release that an ``abi_dependency`` names."""
+ABI = ("none", "major", "minor", "patch")
+"""Names for the number of components of a release that an ``abi_dependency`` has."""
 
 _KEYS = (
     "extends", "project", "title", "details", "label", "variant", "axes", "exclude", "override",
@@ -37,7 +38,6 @@ _AXIS = re.compile(r"[a-z][a-z0-9_-]*")
 _PART = re.compile(r"[0-9a-z_.]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SPECIFIER = re.compile(r"\s*(===|~=|==|!=|<=|>=|<|>)")
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
 _NO_MARKER = "is not a valid environment marker such as \"platform_machine == 'aarch64'\""
 
 Names = Mapping[str, tuple[str, ...]]
@@ -91,12 +91,12 @@ def _load(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
     """Return the tree of *path*, put over the trees of what it extends."""
     file = Table(str(path), "", read_toml(path))
     file.check(path.resolve() not in seen, "extends itself in a circle", "extends")
-    build = file.tree.get("build")
-    after = build.get("after") if isinstance(build, dict) else None
-    for table in after.values() if isinstance(after, dict) else ():
+    build = file.table("build")
+    for project in build.table("after").tree:
         # Relative to the file that names it, not to the one that extends that file.
-        if isinstance(table, dict) and isinstance(table.get("matrix"), str) and table["matrix"]:
-            table["matrix"] = str(path.parent.absolute() / table["matrix"])
+        after = build.table("after").table(project)
+        if matrix := after.string("matrix"):
+            after.tree["matrix"] = str(path.parent.absolute() / matrix)
     if "extends" not in file.tree:
         return file.tree
     base = path.parent / file.string("extends")
@@ -172,16 +172,16 @@ def _value(values: Table, name: str, axis: str, names: Names) -> Value:
 def _check_targets(axes: Mapping[str, tuple[Value, ...]], tables: Table) -> None:
     """Check that one axis at most has Pythons, for all its values, and one platforms."""
     for key in ("python", "platform"):
-        giving: list[str] = []
-        for axis, values in axes.items():
-            missing = [value.name for value in values if getattr(value, key) is None]
-            if len(missing) == len(values):
-                continue
+        found = {
+            axis: [value.name for value in values if getattr(value, key) is None]
+            for axis, values in axes.items()
+            if any(getattr(value, key) for value in values)
+        }
+        for axis, missing in found.items():
             problem = f"has no {key}, which other values of this axis have: add it"
             tables.check(not missing, problem, ".".join([axis, *missing[:1]]))
-            giving.append(axis)
-            problem = f"axis {giving[0]!r} has the key {key!r}, too: keep one"
-            tables.check(len(giving) == 1, problem, axis)
+        problem = f"axis {next(iter(found), '')!r} has the key {key!r}, too: keep one"
+        tables.check(len(found) < 2, problem, [*found, ""][1] if found else "")
 
 
 def _override(table: Table, names: Names) -> Override:
@@ -199,15 +199,24 @@ def _condition(table: Table, axis: str, names: Names) -> Condition:
     value = table.tree[axis]
     if isinstance(value, str) and _SPECIFIER.match(value):
         what = "is not a version specifier such as '>=12.9,<14'"
-        return Condition(versions=table.read(axis, SpecifierSet, what))
-    wanted = [value] if isinstance(value, str) else value
-    if not isinstance(wanted, list) or not wanted or not all(isinstance(n, str) for n in wanted):
-        expected = "expected a name, a list of names or versions such as '>=12.9'"
-        raise table.error(f"{expected}, found {shortened(value)}", axis)
+        (found,) = table.parsed(axis, SpecifierSet, [value], what)
+        versions = found.filter(filter(_is_version, names[axis]), prereleases=True)
+        return Condition(tuple(versions), ", ".join(sorted(map(str, found))))
+    expected = "a name, versions such as '>=12.9', or a list"
+    wanted = (value,) if isinstance(value, str) else table.strings(axis, expected)
+    table.check(wanted, f"expected {expected}, found {shortened(value)}", axis)
     for name in wanted:
         problem = f"{shortened(name)} is not a value of axis {axis!r}; there are"
         table.check(name in names[axis], f"{problem} {', '.join(names[axis])}", axis)
-    return Condition(names=tuple(wanted))
+    return Condition(wanted, " or ".join(wanted))
+
+
+def _is_version(name: str) -> bool:
+    try:
+        Version(name)
+    except InvalidVersion:
+        return False
+    return True
 
 
 def _check_axis(axis: str, names: Names, table: Table, key: str = "") -> None:
@@ -256,23 +265,13 @@ def _properties(table: Table) -> tuple[Property, ...]:
 
 
 def _build(table: Table, folder: Path) -> Build:
-    table.check_keys("source", "test", "memory", "after")
-    size = "is not a size such as '16GB' or '512MiB'"
+    table.check_keys("source", "test", "after")
+    after = table.table("after")
     return Build(
         source=folder / table.string("source", "."),
-        after=_after(table, folder),
+        after=tuple(_after(after, name) for name in after.tree),
         tests=_tests(table),
-        memory=table.read("memory", _size, size) or 0,
     )
-
-
-def _size(text: str) -> int:
-    """Return the bytes of a size such as ``16GB``, ``512 MiB`` or ``1.5g``."""
-    match = _SIZE.fullmatch(text)
-    if match is None or not float(match[1]):
-        raise ValueError(text)
-    unit = (1024 if match[3] else 1000) ** " kmgt".index(match[2].lower() or " ")
-    return int(float(match[1]) * unit)
 
 
 def _tests(build: Table) -> tuple[Test, ...]:
@@ -293,22 +292,12 @@ def _tests(build: Table) -> tuple[Test, ...]:
     return tuple(found)
 
 
-def _after(build: Table, folder: Path) -> tuple[After, ...]:
-    """Return ``build.after``: a list of projects, or a table of tables."""
-    no_name = "is not a valid project name"
-    if not isinstance(build.tree.get("after", []), dict):
-        names = build.strings("after", "a table of projects, or a list")
-        projects = build.parsed("after", project_name, names, no_name)
-        return tuple(map(After, dict.fromkeys(projects)))
-    tables = build.table("after")
-    found = []
-    for name, project in zip(
-        tables.tree, build.parsed("after", project_name, tables.tree, no_name), strict=True
-    ):
-        table = tables.table(name)
-        table.check_keys("matrix", "axes", "abi")
-        abi, matrix = table.string("abi", "minor"), table.string("matrix")
-        table.check(abi in ABI, f"{shortened(abi)} is none of {', '.join(ABI)}", "abi")
-        axes = table.strings("axes") if "axes" in table.tree else None
-        found.append(After(project, folder / matrix if matrix else None, axes, ABI[abi]))
-    return tuple(found)
+def _after(tables: Table, name: str) -> After:
+    (project,) = tables.parsed("", project_name, [name], "is not a valid project name")
+    table = tables.table(name)
+    table.check_keys("matrix", "axes", "abi")
+    table.check(table.tree.get("matrix"), "is missing: name the project's matrix file", "matrix")
+    abi = table.string("abi", "minor")
+    table.check(abi in ABI, f"{shortened(abi)} is none of {', '.join(ABI)}", "abi")
+    axes = table.strings("axes") if "axes" in table.tree else None
+    return After(project, Path(table.string("matrix")), axes, ABI.index(abi))

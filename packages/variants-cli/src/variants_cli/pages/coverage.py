@@ -1,27 +1,31 @@
 """Which variant each machine gets, why, and which variants no machine gets.
 
-Nothing is decided here: every machine is judged as installers do it, by `choose.selection`.
+Nothing is decided here: every machine is judged as installers do it, by `choose.ranking`. No
+settings of the user count, and only variants are compared, not the wheel tags of their files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from functools import cached_property
+from pathlib import Path
 
 from pep_variants.choose.abi import supporting
 from pep_variants.choose.comparison import joined_labels, nearest_labels, unsupported_namespaces
 from pep_variants.choose.explanation import why_not
 from pep_variants.choose.phrases import DEVICES, why_chosen
 from pep_variants.choose.preferences import Preferences
-from pep_variants.choose.ranking import Ranking
-from pep_variants.choose.rejections import why_not_better
-from pep_variants.choose.selection import File, select
+from pep_variants.choose.ranking import Ranking, rank
+from pep_variants.choose.rejections import missed_clause
 from pep_variants.detect.detector import Detector
+from pep_variants.detect.known_machines import BY_NAME
+from pep_variants.detect.machines import load_machine, machine_title, names_file
 from pep_variants.model.label import NULL_LABEL
 from pep_variants.model.metadata import Metadata
-
-from .machines import Machine
+from pep_variants.model.platform import Platform
+from variants_index.platforms import environment_of
 
 NOTHING, IDLE, OTHER, NULL, FITS = "nothing", "idle", "other", "null", "fits"
 """What a machine gets.
@@ -33,30 +37,112 @@ a machine without accelerator. `FITS`: a variant for what the machine has.
 
 
 @dataclass(frozen=True)
+class Machine:
+    """A machine that variants are chosen for.
+
+    Attributes:
+        name: its name or facts, or the name of its platform file without ``.toml``.
+        title: what it is, see `machine_title`; may be empty.
+        platform: everything it supports.
+    """
+
+    name: str
+    title: str
+    platform: Platform
+
+    @property
+    def system(self) -> str:
+        """What it most likely runs, as in `variants_index.platforms`: ``linux-x86_64``."""
+        if self.name.startswith("apple-"):
+            return "macosx-aarch64"
+        has_arm = self.platform.support("aarch64").features
+        return "linux-aarch64" if has_arm else "linux-x86_64"
+
+    @cached_property
+    def accelerators(self) -> tuple[str, ...]:
+        """Namespaces of GPUs and the like of which it supports something, ascending."""
+        return tuple(
+            namespace
+            for namespace, support in sorted(self.platform.namespaces.items())
+            if support.features and namespace in DEVICES
+        )
+
+    def rank(self, metadata: Metadata, enabled: Sequence[str] = ()) -> Ranking:
+        """Judge the variants of *metadata* for this machine.
+
+        What variants say in ``abi_dependency`` is taken for met: a resolver decides it.
+
+        Args:
+            metadata: of the release.
+            enabled: optional namespaces that are enabled, as by ``--variant-enable``.
+        """
+        preferences = Preferences(enable=frozenset(enabled))
+        detector = Detector.of(
+            preferences, environment=environment_of(self.system), platform=self.platform
+        )
+        return rank(metadata, supporting(detector.platform(metadata), metadata), preferences)
+
+
+def read_machines(wanted: Sequence[str] = ()) -> tuple[Machine, ...]:
+    """Return machines.
+
+    Args:
+        wanted: machines as in `load_machine`, and patterns of names (``h100-*``). All known
+            machines if there are none.
+
+    Raises:
+        PlatformFileError: a platform file that cannot be read, or no such machine.
+    """
+    found: dict[str, None] = {}
+    for text in wanted or ("*",):
+        found |= dict.fromkeys([name for name in BY_NAME if fnmatchcase(name, text)] or [text])
+    return tuple(
+        Machine(
+            Path(text).stem if names_file(text) else text,
+            machine_title(text),
+            # Without a source: messages are to name what the machine lacks, not the file.
+            replace(load_machine(text), source=""),
+        )
+        for text in found
+    )
+
+
+@dataclass(frozen=True)
 class Choice:
     """What one machine gets of a release.
 
     Attributes:
         machine: the machine.
         ranking: the judgement of every variant for it.
-        label: of the variant that is chosen; None if none is compatible.
-        why: in a few words why it fits, empty for the null variant.
-        better: the reason against the variant that is missed most; empty if none is.
+        others: the same with one more optional namespace enabled, by that namespace.
     """
 
     machine: Machine
     ranking: Ranking
-    label: str | None
-    why: str
-    better: str
+    others: Mapping[str, Ranking] = field(default_factory=dict)
+
+    @cached_property
+    def label(self) -> str | None:
+        """The label of the variant that is chosen; None if none is compatible."""
+        return next(iter(self.ranking.labels), None)
+
+    @cached_property
+    def enabled(self) -> Mapping[str, str]:
+        """The label that is chosen instead, by the optional namespace that has to be enabled."""
+        labels = {name: next(iter(ranking.labels), "") for name, ranking in self.others.items()}
+        return {name: label for name, label in labels.items() if label != (self.label or "")}
+
+    @property
+    def why(self) -> str:
+        """In a few words why the chosen variant fits, empty for the null variant."""
+        return why_chosen(self.ranking.supported(self.label)) if self.label else ""
 
     @cached_property
     def idle(self) -> tuple[str, ...]:
         """Namespaces of the machine's accelerators that the chosen variant makes no use of."""
-        used = self.ranking.metadata.properties_of(self.label) if self.label is not None else None
-        if used is not None and any(namespace in used for namespace in self.machine.accelerators):
-            return ()  # one of several is enough
-        return self.machine.accelerators
+        accelerators = self.machine.accelerators
+        used = self.ranking.metadata.variants[self.label] if self.label else {}
+        return () if used.keys() & accelerators else accelerators  # one of several is enough
 
     @cached_property
     def outcome(self) -> str:
@@ -73,12 +159,13 @@ class Choice:
 
         For a gap, what the machine lacks for the variant that comes nearest.
         """
+        variants = self.ranking.metadata.variants
         if self.outcome == OTHER:
             devices = " or ".join(DEVICES[namespace] for namespace in self.idle)
             return f"no variant is for its {devices}"
         if self.outcome not in (NOTHING, IDLE):
-            return self.better
-        meant = [v for v in self.ranking.metadata.variants if not self.label or self._uses_idle(v)]
+            return missed_clause(self.ranking, self.label, variants)
+        meant = [label for label in variants if not self.label or self._uses_idle(label)]
         nearest = nearest_labels(self.ranking, meant)
         return f"{nearest[0]} {'; '.join(why_not(self.ranking, nearest[0]))}" if nearest else ""
 
@@ -92,52 +179,6 @@ class Choice:
         return why_chosen(self.ranking.supported(label)) or "always fits"
 
 
-def cover(
-    metadata: Metadata, machines: Sequence[Machine], enabled: Sequence[str] = ()
-) -> tuple[Choice, ...]:
-    """Choose for every machine among the variants of *metadata*.
-
-    Only variants are compared, not the wheel tags of their files, and no settings of the user
-    count. What variants say in ``abi_dependency`` is taken for met: a resolver decides it.
-
-    Args:
-        metadata: of the release.
-        machines: to choose for.
-        enabled: optional namespaces that are enabled, as by ``--variant-enable``.
-    """
-    preferences = Preferences(enable=frozenset(enabled))
-    files = [File(f"release-1-py3-none-any-{label}.whl", "", label) for label in metadata.variants]
-    choices = []
-    for machine in machines:
-        detector = Detector.of(
-            preferences, environment=machine.environment, platform=machine.platform
-        )
-        platform = supporting(detector.platform(metadata), metadata)
-        selection = select(
-            files,
-            metadata=lambda _: metadata,
-            platform=lambda _, platform=platform: platform,  # type: ignore[misc]
-            preferences=preferences,
-            project="release",
-        )
-        chosen = selection.chosen
-        label, why, better = None, "", ""
-        if chosen is not None:
-            label, why = chosen.item, selection.why(chosen)
-            better = why_not_better(selection, chosen)
-        choices.append(Choice(machine, selection.rankings[""], label, why, better))
-    return tuple(choices)
-
-
-def optional_namespaces(metadata: Metadata) -> tuple[str, ...]:
-    """Return the namespaces that count only where the user enables them, in order."""
-    return tuple(
-        namespace
-        for namespace in metadata.namespaces
-        if namespace in metadata.providers and metadata.providers[namespace].optional
-    )
-
-
 def why_unchosen(
     label: str, choices: Sequence[Choice], ladders: Collection[tuple[str, str]]
 ) -> str:
@@ -149,15 +190,14 @@ def why_unchosen(
         ladders: namespace and feature of which machines may get a higher value, as with a newer
             driver: machines that lack nothing else are nearest.
     """
-    instead = {c.label: None for c in choices if c.label and label in c.ranking.labels}
-    if instead:
+    judged = [(c.machine, each) for c in choices for each in (c.ranking, *c.others.values())]
+    if instead := {each.labels[0]: None for _, each in judged if label in each.labels}:
         return f"where it fits, machines get {joined_labels([*instead])}"
 
-    def distance(choice: Choice) -> tuple[int, int, int]:
-        reasons = choice.ranking.reasons(label)
-        lacking = unsupported_namespaces(choice.ranking, label)
-        fixed = [r for r in reasons if (r.namespace, r.feature) not in ladders]
-        return len(lacking), len(reasons), len(fixed)
+    def distance(found: tuple[Machine, Ranking]) -> tuple[int, int, int]:
+        reasons = found[1].reasons(label)
+        fixed = sum((reason.namespace, reason.feature) not in ladders for reason in reasons)
+        return len(unsupported_namespaces(found[1], label)), len(reasons), fixed
 
-    nearest = min(choices, key=distance)
-    return f"fits none; {nearest.machine.name}: {'; '.join(why_not(nearest.ranking, label))}"
+    machine, ranking = min(judged, key=distance)
+    return f"fits none; {machine.name}: {'; '.join(why_not(ranking, label))}"

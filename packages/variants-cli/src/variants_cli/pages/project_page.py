@@ -20,7 +20,6 @@ from pep_variants.choose.abi import supporting
 from pep_variants.choose.comparison import order_if_supported
 from pep_variants.choose.phrases import needs, why_chosen
 from pep_variants.choose.ranking import Reason, rank
-from pep_variants.detect.detector import Detector
 from pep_variants.errors import MetadataError
 from pep_variants.formats.reader import read_metadata
 from pep_variants.model.label import NULL_LABEL, split_label
@@ -31,8 +30,8 @@ from variants_index.file_groups import by_version
 from variants_index.pages import Page, PageFile, html_link, html_metas, html_page
 from variants_index.platforms import is_for_platform
 
+from .coverage import Machine, read_machines
 from .decision_tree import NO_VARIANT
-from .machines import Machine, read_machines
 from .rendering import rendered, template_text
 
 PLACEHOLDER = "INDEX-URL"
@@ -243,8 +242,7 @@ def machine_rows(release: Release) -> Iterator[MachineRow]:
         for system in {machine.system for machine in machines}
     }
     for machine in machines:
-        detector = Detector(environment=machine.environment, platform=machine.platform)
-        ranking = rank(metadata, supporting(detector.platform(metadata), metadata))
+        ranking = machine.rank(metadata)
         wanted = (*ranking.labels, NULL_LABEL, NO_VARIANT)
         label = next((name for name in wanted if name in offered[machine.system]), "nothing")
         yield MachineRow(machine, label, why_chosen(ranking.supported(label)))

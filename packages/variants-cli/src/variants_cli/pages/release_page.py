@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from pep_variants.choose.phrases import answered, asked, why_chosen
 from pep_variants.errors import VariantError, shortened
 
 from ..matrix.combination import distinct, metadata_of
 from ..matrix.model import Matrix, Value, Variant
+from ..matrix.output import needs
 from .coverage import (
     FITS,
     IDLE,
@@ -19,8 +19,7 @@ from .coverage import (
     NULL,
     OTHER,
     Choice,
-    cover,
-    optional_namespaces,
+    Machine,
     why_unchosen,
 )
 from .decision_tree import (
@@ -33,7 +32,6 @@ from .decision_tree import (
     flowchart,
     is_drawn,
 )
-from .machines import Machine
 from .rendering import rendered
 
 DOCUMENTS = ("html", "markdown", "mermaid")
@@ -60,55 +58,26 @@ SCOPE = (
 
 
 @dataclass(frozen=True)
-class Workload:
-    """What is chosen where some optional namespaces are enabled.
-
-    Attributes:
-        added: the namespace that this adds to those that are enabled anyway; empty for none.
-        choices: what each machine gets.
-        tree: the first question; None if there are too many.
-        problem: why there is no tree, or for which machines it does not hold; mostly empty.
-    """
-
-    added: str
-    choices: tuple[Choice, ...]
-    tree: Node | None
-    problem: str
-
-    @cached_property
-    def labels(self) -> Mapping[str, str | None]:
-        """What machines get, by their names."""
-        return {choice.machine.name: choice.label for choice in self.choices}
-
-    @property
-    def title(self) -> str:
-        """What it is called on pages."""
-        return f"With {self.added} enabled" if self.added else "By default"
-
-    def machines_of(self, label: str) -> str:
-        """Return the machines that get *label*: the first ones, and the number of the others."""
-        names = [name for name, chosen in self.labels.items() if chosen == label]
-        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-        return ", ".join(names[:_MOST_NAMES]) + more
-
-
-@dataclass(frozen=True)
 class Release:
     """A matrix, or a part of one, before the eyes of people.
 
     Attributes:
         matrix: the file.
         variants: those that are shown, one for each label.
-        workloads: without further optional namespaces, then with each of those that there are.
+        choices: what each machine gets.
         unchosen: the variants that no machine gets, whatever is enabled, and why.
         optional: the namespaces that users have to enable.
+        tree: the first question; None if there are too many.
+        problem: why there is no tree, or for which machines it does not hold; mostly empty.
     """
 
     matrix: Matrix
     variants: tuple[Variant, ...]
-    workloads: tuple[Workload, ...]
+    choices: tuple[Choice, ...]
     unchosen: Mapping[str, str]
     optional: tuple[str, ...]
+    tree: Node | None
+    problem: str
 
     @property
     def title(self) -> str:
@@ -129,7 +98,7 @@ class Release:
     def by_outcome(self) -> Mapping[str, Sequence[Choice]]:
         """What machines get by default: by `OUTCOMES`, in the order of the variants."""
         places = {variant.label: place for place, variant in enumerate(self.variants)}
-        choices = sorted(self.workloads[0].choices, key=lambda c: places.get(c.label or "", -1))
+        choices = sorted(self.choices, key=lambda c: places.get(c.label or "", -1))
         found = {name: [c for c in choices if c.outcome == name] for name in OUTCOMES}
         return {name: choices for name, choices in found.items() if choices}
 
@@ -145,36 +114,30 @@ class Release:
 
     def machines_of(self, label: str) -> str:
         """Return the machines that get *label*, by default or with which namespace enabled."""
-        default, *others = ((each.added, each.machines_of(label)) for each in self.workloads)
-        return default[1] or "; ".join(f"{added}: {found}" for added, found in others if found)
-
-    def added_for(self, machine: str, label: str) -> list[str]:
-        """Return the optional namespaces each of which gives *machine* the variant *label*."""
-        return [each.added for each in self.workloads[1:] if each.labels[machine] == label]
+        found = {"": [c.machine.name for c in self.choices if c.label == label]}
+        if not found[""]:
+            found = {
+                f"{added}: ": [
+                    c.machine.name for c in self.choices if c.enabled.get(added) == label
+                ]
+                for added in self.optional
+            }
+        return "; ".join(
+            added
+            + ", ".join(names[:_MOST_NAMES])
+            + (f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else "")
+            for added, names in found.items()
+            if names
+        )
 
     def needs(self, of: Value | Variant) -> str:
         """Return in a few words what machines need; several values are alternatives."""
-        grouped: dict[tuple[str, str], list[str]] = {}
-        for item in of.settings.properties:
-            grouped.setdefault((item.namespace, item.feature), []).append(item.value)
-        parts = []
-        for (namespace, feature), values in grouped.items():
-            texts = dict.fromkeys(answered(namespace, feature, value) for value in values)
-            if namespace in self.optional:
-                parts.append(f"{namespace} enabled")
-            elif len(texts) > 1:
-                parts.append(f"{asked(namespace, feature)} {', '.join(texts)}")
-            else:
-                parts.append(why_chosen({namespace: {feature: tuple(values)}}))
-        return ", ".join(dict.fromkeys(parts))
+        return needs(of.settings.properties, self.optional)
 
 
 def requires_of(value: Value) -> str:
     """Return in which combinations a value of an axis is built."""
-    return "; ".join(
-        f"{axis} {', '.join(sorted(map(str, where.versions or ()))) or ' or '.join(where.names)}"
-        for axis, where in value.requires.items()
-    )
+    return "; ".join(f"{axis} {condition.text}" for axis, condition in value.requires.items())
 
 
 def build_of(value: Value) -> str:
@@ -207,39 +170,42 @@ def examine(
         MatrixError: a label or property that the matrix itself rules out.
     """
     metadata = metadata_of(matrix, variants)
-    optional = optional_namespaces(metadata)
-    for namespace in enabled:
-        if namespace not in optional:
-            raise VariantError(
-                f"{shortened(namespace)} is not an optional namespace of {matrix.source}; "
-                f"there are: {', '.join(optional) or 'none'}"
-            )
+    providers = metadata.providers
+    optional = tuple(n for n in metadata.namespaces if n in providers and providers[n].optional)
+    if unknown := [namespace for namespace in enabled if namespace not in optional]:
+        raise VariantError(
+            f"{shortened(unknown[0])} is not an optional namespace of {matrix.source}; "
+            f"there are: {', '.join(optional) or 'none'}"
+        )
+    further = [namespace for namespace in optional if namespace not in enabled]
+    choices = tuple(
+        Choice(
+            machine,
+            machine.rank(metadata, enabled),
+            {added: machine.rank(metadata, (*enabled, added)) for added in further},
+        )
+        for machine in machines
+    )
     grower = Grower(metadata, [machine.platform for machine in (*known, *machines)])
-    workloads = []
-    for added in ("", *(namespace for namespace in optional if namespace not in enabled)):
-        counting = tuple(filter(None, (*enabled, added)))
-        choices = cover(metadata, machines, counting)
-        tree, problem = None, ""
-        try:
-            tree = grower.grow(counting)
-        except TreeTooLarge as error:
-            problem = str(error)
-        else:
-            ends = ((c, tree.end(c.ranking.platform)) for c in choices)
-            if unlike := [c.machine.name for c, end in ends if end != (c.label or NO_VARIANT)]:
-                problem = (
-                    f"Does not hold for {', '.join(unlike)}, which list what they support in "
-                    "another order than other machines."
-                )
-        workloads.append(Workload(added, choices, tree, problem))
-    every = [choice for workload in workloads for choice in workload.choices]
-    never = metadata.variants.keys() - {choice.label for choice in every}
+    tree, problem = None, ""
+    try:
+        tree = grower.grow(enabled)
+    except TreeTooLarge as error:
+        problem = str(error)
+    else:
+        ends = ((c, tree.end(c.ranking.platform)) for c in choices)
+        if unlike := [c.machine.name for c, end in ends if end != (c.label or NO_VARIANT)]:
+            problem = (
+                f"Does not hold for {', '.join(unlike)}, which list what they support in "
+                "another order than other machines."
+            )
+    some = {label for choice in choices for label in (choice.label, *choice.enabled.values())}
     unchosen = {
-        variant.label: why_unchosen(variant.label, every, grower.ladders)
+        variant.label: why_unchosen(variant.label, choices, grower.ladders)
         for variant in variants
-        if variant.label in never
+        if variant.label not in some
     }
-    return Release(matrix, distinct(variants), tuple(workloads), unchosen, optional)
+    return Release(matrix, distinct(variants), choices, unchosen, optional, tree, problem)
 
 
 def document(form: str, releases: Sequence[Release]) -> str:
@@ -252,16 +218,15 @@ def document(form: str, releases: Sequence[Release]) -> str:
     Raises:
         VariantError: the release cannot be shown in this format.
     """
+    release = releases[0]
     if form == "mermaid":
-        workload = releases[0].workloads[0]
-        if workload.tree is None:
-            raise VariantError(f"{releases[0].matrix.source}: {workload.problem}")
-        return flowchart(workload.tree)
-    name = "release.html" if form == "html" else "release.md"
+        if release.tree is None:
+            raise VariantError(f"{release.matrix.source}: {release.problem}")
+        return flowchart(release.tree)
     return rendered(
-        name,
+        "release.html" if form == "html" else "release.md",
         releases=releases,
-        release=releases[0],
+        release=release,
         new_values=new_values,
         requires_of=requires_of,
         build_of=build_of,

@@ -10,28 +10,8 @@ from pep_variants.errors import VariantError
 
 
 class PublishError(VariantError):
-    """An upload that failed or is not possible."""
-
-
-class Refused(PublishError):
-    """The target refuses a file, metadata or the credentials: trying again does not help."""
+    """An upload that failed, was refused, or is not possible."""
 
 
 class Conflict(PublishError):
     """The target has a file of that name with other contents, or contradicting metadata."""
-
-
-class Exists(PublishError):
-    """The target has a file of that name, and gives no hash to compare it by."""
-
-
-class Unavailable(PublishError):
-    """The target could not be reached, or could not answer, after all retries."""
-
-
-class Changed(PublishError):
-    """A file was changed after a part of its release was uploaded."""
-
-
-class Unfinished(PublishError):
-    """The release is uploaded, but the index does not show it as it was published."""

@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 from pep_variants.errors import shortened
 from pep_variants.model.filename import metadata_filename
-from pep_variants.model.label import METADATA_SUFFIX
 
 from ..indexing.static_index import JSON_PAGE
-from ..indexing.update import (
-    UpdateError,
-    matching,
-    release_of,
-    unyanked,
-    updated,
-    with_status,
-    yanked,
-)
+from ..indexing.update import UpdateError, marked, matching, release_of, updated
 from ..indexing.wheelhouse import CORE_METADATA_SUFFIX
 from .errors import PublishError
 from .storage import FILES, PAGES, PROBES, StoredIndex, is_file_path, page_path, path_at
-from .stores import DirectoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+    from collections.abc import Mapping, Sequence
 
     from variants_index.pages import Page
 
@@ -45,48 +33,32 @@ HELD = timedelta(hours=1)
 _TEMPORARY = re.compile(r"(?:.*/)?\.[^/]+\.[0-9a-f]{12}\.tmp")
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """Changes of one project; patterns are filenames or shell-style patterns.
-
-    Attributes:
-        yank: patterns of files to yank (PEP 592).
-        unyank: patterns of files that are not yanked any more.
-        remove: patterns of files to take away.
-        status: of the project (PEP 792), None for the one that it has.
-        reason: of what is yanked, and of the status.
-    """
-
-    yank: tuple[str, ...] = ()
-    unyank: tuple[str, ...] = ()
-    remove: tuple[str, ...] = ()
-    status: str | None = None
-    reason: str = ""
-
-
-@dataclass(frozen=True)
-class Unlisted:
-    """Objects that no page lists.
-
-    Attributes:
-        old: may be removed.
-        young: too young for that.
-    """
-
-    old: tuple[Entry, ...]
-    young: tuple[Entry, ...]
-
-
-def change_project(index: StoredIndex, project: str, wanted: Wanted) -> Update:
+def change_project(
+    index: StoredIndex,
+    project: str,
+    *,
+    yank: Mapping[str, str],
+    unyank: Sequence[str] = (),
+    remove: Sequence[str] = (),
+    status: tuple[str, str | None] | None = None,
+) -> Update:
     """Make the changes; labels whose last wheel is removed leave the metadata.
+
+    Args:
+        index: with the project.
+        project: normalized name.
+        yank: the reason, which may be empty, by filename or shell-style pattern (PEP 592).
+        unyank: filenames and patterns of files that are not yanked any more.
+        remove: filenames and patterns of files to take away.
+        status: of the project (PEP 792), with its reason; None for what it has.
 
     Raises:
         PublishError: the project, or a file, is not there; nothing was changed.
     """
-    before = index.read(project).page
+    before, _ = index.read(project)
     if before is None:
         raise PublishError(f"{index.store.name}: there is no project {shortened(project)}")
-    removed = {name for pattern in wanted.remove for name in matching(before, pattern)}
+    removed = {name for pattern in remove for name in matching(before, pattern)}
     releases = [found[0] for name in removed if (found := release_of(name)) is not None]
 
     def change(page: Page | None, known: Mapping[str, bytes]) -> Update:
@@ -95,65 +67,42 @@ def change_project(index: StoredIndex, project: str, wanted: Wanted) -> Update:
         now = datetime.now(timezone.utc)
         update = updated(page, known, [], url_of=index.url_of(project), now=now, removed=removed)
         files = {file.filename: file for file in update.page.files}
-        after = yanked(update.page, dict.fromkeys(wanted.yank, wanted.reason))
-        after = unyanked(after, wanted.unyank)
-        if wanted.status is not None:
-            after = with_status(after, wanted.status, wanted.reason or None)
+        after = marked(update.page, [*yank.items(), *((name, None) for name in unyank)], status)
         changed = {file.filename for file in after.files if files[file.filename] != file}
         return replace(update, page=after, changed=update.changed | changed)
 
     return index.change(project, {metadata_filename(*release) for release in releases}, change)
 
 
-def unlisted(index: StoredIndex, now: datetime, kept: timedelta = KEPT) -> Unlisted:
+def unlisted(index: StoredIndex, now: datetime) -> tuple[list[Entry], list[Entry]]:
     """Return what publishers wrote and no page lists: replaced metadata, removed files, leftovers.
 
-    Only what has a name that publishers give is among it.
+    Only what has a name that publishers give is among it. The first list may be removed, the
+    second is too young for that.
     """
-    entries = [entry for folder in (FILES, PROBES, PAGES) for entry in index.store.entries(folder)]
-    pages = {entry.path: entry for entry in entries}
-    groups: dict[str, list[Entry]] = defaultdict(list)
+    entries = {
+        entry.path: entry
+        for folder in (FILES, PROBES, PAGES)
+        for entry in index.store.entries(folder)
+    }
+    listed: dict[str, set[str]] = {}
     old: list[Entry] = []
     young: list[Entry] = []
-    for entry in entries:
-        is_temporary = _TEMPORARY.fullmatch(entry.path) is not None
-        if is_file_path(entry.path) and not is_temporary:
-            groups[entry.path.split("/")[1]].append(entry)
-        elif is_temporary or entry.path.startswith(f"{PROBES}/"):
-            (old if now - entry.modified > kept else young).append(entry)
-    for project, group in sorted(groups.items()):
-        # After the listing: what a publisher lists meanwhile is not taken for unlisted.
-        listed = _paths(index.read(project).page)
-        written = pages.get(page_path(project, JSON_PAGE))
-        is_held = written is not None and now - written.modified < min(HELD, kept)
-        for entry in group:
-            if entry.path not in listed:
-                is_old = now - entry.modified > kept and not is_held
-                (old if is_old else young).append(entry)
-    return Unlisted(tuple(old), tuple(young))
-
-
-def left_over(directory: Path) -> frozenset[Path]:
-    """Return the files of a published directory that only clients with an older page still need.
-
-    Those are what no page lists (`unlisted`), and copies of what a page lists in its layout: the
-    metadata before the last change, and files of the index that was there before. None for a
-    directory that nothing was published to, or with a page that cannot be read.
-    """
-    if not (directory / FILES).is_dir() or not (directory / PAGES).is_dir():
-        return frozenset()
-    index = StoredIndex(DirectoryStore(directory))
-    try:
-        found = unlisted(index, datetime.now(timezone.utc))
-        listed = {path for name in index.projects() for path in _paths(index.read(name).page)}
-    except PublishError:
-        return frozenset()
-    left = {directory / entry.path for entry in (*found.old, *found.young)}
-    copies = {directory / path.rpartition("/")[2] for path in listed if is_file_path(path)}
-    kinds = (".whl", METADATA_SUFFIX)
-    return frozenset(
-        left | {path for path in copies if path.name.endswith(kinds) and path.is_file()}
-    )
+    for path, entry in entries.items():
+        is_held = False
+        if is_file_path(path) and not _TEMPORARY.fullmatch(path):
+            project = path.split("/")[1]
+            if project not in listed:
+                # After the listing: what a publisher lists meanwhile is not taken for unlisted.
+                listed[project] = _paths(index.read(project)[0])
+            if path in listed[project]:
+                continue
+            page = entries.get(page_path(project, JSON_PAGE))
+            is_held = page is not None and now - page.modified < HELD
+        elif not _TEMPORARY.fullmatch(path) and not path.startswith(f"{PROBES}/"):
+            continue
+        (old if now - entry.modified > KEPT and not is_held else young).append(entry)
+    return old, young
 
 
 def _paths(page: Page | None) -> set[str]:

@@ -14,7 +14,6 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -35,22 +34,18 @@ from pep_variants.wheelfile.core_metadata import read_fields
 from pep_variants.wheelfile.sdist import read_pkg_info
 
 from ..indexing.update import same_meaning, write_merged
-from ..indexing.wheelhouse import (
-    SDIST_SUFFIXES,
-    VariantFile,
-    by_version,
-    read_distribution,
-    sdist_name,
-)
+from ..indexing.wheelhouse import VariantFile, by_version, is_distribution, read_distribution
 from ..indexing.wheelhouse import read_core_metadata as read_wheel_metadata
 from .errors import Conflict, PublishError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
+
+    from variants_index.pages import Page, PageFile
 
     from ..indexing.wheelhouse import Distribution
 
@@ -111,26 +106,6 @@ class Release:
         """The filename of its ``*-variants.json``."""
         return metadata_filename(self.project, self.version)
 
-    @property
-    def labels(self) -> set[str]:
-        """The labels of its document and its wheels."""
-        found = [file.distribution.variant for file in self.files]
-        data = [one.data for one in found if one is not None]
-        return {label for one in (self.document, *data) if one for label in labels_of(one)}
-
-
-@dataclass(frozen=True)
-class Part:
-    """Files of one step.
-
-    Attributes:
-        kind: of the files, `Kind.METADATA` for the commit, which has none.
-        files: in the order of their uploads.
-    """
-
-    kind: Kind
-    files: tuple[ReleaseFile, ...] = ()
-
 
 def kind_of(filename: str) -> Kind | None:
     """Return what is published under *filename*, None for any other file."""
@@ -141,41 +116,47 @@ def kind_of(filename: str) -> Kind | None:
         if label is None:
             return Kind.WHEELS
         return Kind.NULL if label in (NULL_LABEL, ZERO_LABEL) else Kind.VARIANTS
-    if filename.endswith(SDIST_SUFFIXES) and sdist_name(filename) is not None:
-        return Kind.SOURCES
-    return None
+    return Kind.SOURCES if is_distribution(filename) else None
 
 
-def parts_of(releases: Sequence[Release], *, commits_last: bool) -> list[Part]:
-    """Return the steps of publishing *releases*.
+def parts_of(
+    releases: Sequence[Release], *, commits_last: bool
+) -> list[tuple[Kind, list[ReleaseFile]]]:
+    """Return the steps of publishing *releases*: what is uploaded, in order.
+
+    `Kind.METADATA` stands for the commit, which has no files.
 
     Args:
         releases: what is published.
         commits_last: nothing is visible before the commit, so it is the last step.
     """
-    ranks: dict[str, int] = {}
     groups: dict[Kind, list[ReleaseFile]] = {kind: [] for kind in Kind}
     for release in releases:
-        ranks |= {} if commits_last else _upload_ranks(release)
-        for file in release.files:
+        for file in release.files if commits_last else _best_first(release):
             kind = kind_of(file.filename)
             assert kind is not None, "read_releases takes no others"
             groups[kind].append(file)
     has_commit = commits_last or any(release.document is not None for release in releases)
     parts = [
-        Part(
-            kind,
-            tuple(sorted(files, key=lambda file: (ranks.get(file.filename, 0), file.filename))),
-        )
+        (kind, files)
         for kind, files in groups.items()
         if files or (kind is Kind.METADATA and has_commit)
     ]
-    return sorted(parts, key=lambda part: part.kind is Kind.METADATA) if commits_last else parts
+    return sorted(parts, key=lambda part: part[0] is Kind.METADATA) if commits_last else parts
 
 
-def labels_of(data: bytes) -> set[str]:
-    """Return the labels that a ``*-variants.json`` describes."""
-    return set(VariantFile(data, METADATA_SUFFIX).metadata.variants)
+def by_project(releases: Iterable[Release]) -> dict[NormalizedName, list[Release]]:
+    """Return *releases* grouped by project."""
+    found: dict[NormalizedName, list[Release]] = {}
+    for release in releases:
+        found.setdefault(release.project, []).append(release)
+    return found
+
+
+def entry_of(page: Page | None, filename: str) -> PageFile | None:
+    """Return the entry of *filename* on *page*, None without one."""
+    files = page.files if page is not None else ()
+    return next((file for file in files if file.filename == filename), None)
 
 
 def best_first(document: bytes) -> tuple[str, ...]:
@@ -228,20 +209,21 @@ def same_contents(file: ReleaseFile, hashes: Mapping[str, str]) -> bool | None:
     """
     if "sha256" in hashes:
         return hashes["sha256"].lower() == file.distribution.sha256
-    check = Digests.of(hashes)
+    check = Digests(hashes)
     if not check.found:
         return None
     with file.distribution.path.open("rb") as stream:
         while chunk := stream.read(_CHUNK):
             check.update(chunk)
-    return all(hashes[name].lower() == digest for name, digest in check.found.items())
+    return check.problem() is None
 
 
-def conflict(place: str, differences: Sequence[tuple[ReleaseFile, Mapping[str, str]]]) -> Conflict:
-    """Return the error of a target that has files with other contents, by their hashes there."""
+def conflict(place: str, differences: Sequence[tuple[ReleaseFile, PageFile]]) -> Conflict:
+    """Return the error of a target that has files with other contents."""
     shown = []
-    for file, hashes in differences:
-        there = ", ".join(f"{name} {digest}" for name, digest in sorted(hashes.items()))
+    for file, listed in differences:
+        hashes = (f"{name} {digest}" for name, digest in sorted(listed.hashes.items()))
+        there = ", ".join(hashes) or "no hash"
         shown.append(f"{file.filename} ({there} there, sha256 {file.distribution.sha256} here)")
     return Conflict(
         f"{place} has other contents under {'this name' if len(shown) == 1 else 'these names'}: "
@@ -257,11 +239,7 @@ def some(names: Sequence[str]) -> str:
 
 
 def read_releases(
-    directory: Path,
-    *,
-    metadata: bool = True,
-    attestations: bool | None = None,
-    progress: Callable[[str], None] | None = None,
+    directory: Path, *, metadata: bool = True, attestations: bool = True
 ) -> list[Release]:
     """Return the releases in *directory* and below, ascending.
 
@@ -270,78 +248,61 @@ def read_releases(
     Args:
         directory: with distributions, and at will with ``*-variants.json`` and attestations.
         metadata: publish index-level metadata.
-        attestations: True to require them, False to ignore them, None to take those that are there.
-        progress: called with the name of each file.
+        attestations: publish the attestations that are there.
 
     Raises:
-        PublishError: two files of one name differ, metadata of another name, attestations that are
-            missing or of another file, or PKG-INFO that disagrees with the filename.
+        PublishError: two files of one name differ, attestations of another file, or PKG-INFO that
+            disagrees with the filename.
         VariantError: a file is not usable.
         OSError: it cannot be read.
     """
-
-    def read(path: Path) -> Distribution:
-        if progress is not None:
-            progress(path.name)
-        found = read_distribution(path)
-        if not found.is_wheel:
-            _check_name(found)
-        return found
-
-    paths = sorted(path for path in directory.rglob("*") if path.is_file())
-    kinds = {path: kind_of(path.name) for path in paths}
+    kinds = {path: kind_of(path.name) for path in sorted(directory.rglob("*")) if path.is_file()}
     wanted = [path for path, kind in kinds.items() if kind not in (None, Kind.METADATA)]
     with ThreadPoolExecutor(_THREADS) as pool:
-        distributions = list(pool.map(read, wanted))
-    names: dict[str, Distribution] = {}
+        distributions = list(pool.map(read_distribution, wanted))
+    files: dict[str, ReleaseFile] = {}
     for item in distributions:
-        other = names.setdefault(item.path.name, item)
+        if not item.is_wheel:
+            _check_name(item)
+        found = ReleaseFile(item, _attestations(item) if attestations else ())
+        other = files.setdefault(item.path.name, found).distribution
         if other.sha256 != item.sha256:
             raise PublishError(
                 f"{other.path} and {item.path} have one name and different contents (sha256 "
                 f"{other.sha256} and {item.sha256}): remove one of them"
             )
-    files = {
-        name: ReleaseFile(item, _attestations(item, attestations)) for name, item in names.items()
-    }
-    missing = [name for name, file in files.items() if not file.attestations]
-    if attestations and missing:
-        raise PublishError(
-            f"no attestations of {', '.join(missing[:10])}: make FILE.publish.attestation beside "
-            "each, or publish with --no-attestations"
-        )
-    documents = _documents(
-        path for path, kind in kinds.items() if metadata and kind is Kind.METADATA
-    )
-    groups = by_version(names.values())
+    documents: dict[tuple[NormalizedName, Version], list[VariantFile]] = {}
+    for path, kind in kinds.items():
+        key = parse_metadata_filename(path.name) if metadata and kind is Kind.METADATA else None
+        if key is not None:
+            data = read_regular(path, DOCUMENT_BYTES).data
+            documents.setdefault(key, []).append(VariantFile(data, str(path)))
+    groups = by_version(file.distribution for file in files.values())
     return [
         Release(
             *key,
             tuple(files[item.path.name] for item in groups.get(key, ())),
-            _document(groups.get(key, ()), documents.get(key)) if metadata else None,
+            _document(groups.get(key, ()), documents.get(key, [])) if metadata else None,
         )
         for key in sorted(groups.keys() | documents.keys())
     ]
 
 
-def _upload_ranks(release: Release) -> dict[str, int]:
-    """Return the rank of each variant wheel in the order of uploads; those of a label have one."""
-    variants = {
-        file.filename: file.distribution.variant
-        for file in release.files
-        if file.distribution.variant is not None
-    }
-    if not variants:
-        return {}
-    document = release.document or write_merged(list(variants.values()))
-    ranks = {label: number for number, label in enumerate(_best_first(document))}
-    return {
-        name: min((ranks.get(label, 0) for label in variant.metadata.variants), default=0)
-        for name, variant in variants.items()
-    }
+def _best_first(release: Release) -> list[ReleaseFile]:
+    """Return the files of *release*, of variant wheels first those that machines prefer."""
+    variants = [file.distribution.variant for file in release.files]
+    found = [variant for variant in variants if variant is not None]
+    if not found:
+        return list(release.files)
+    labels = best_first(release.document or write_merged(found))
+    ranks = {label: number for number, label in enumerate(labels)}
 
+    def rank_of(file: ReleaseFile) -> tuple[int, str]:
+        variant = file.distribution.variant
+        described = variant.metadata.variants if variant is not None else ()
+        return min((ranks.get(label, 0) for label in described), default=0), file.filename
 
-_best_first = lru_cache(maxsize=16)(best_first)
+    return sorted(release.files, key=rank_of)
 
 
 def _check_name(sdist: Distribution) -> None:
@@ -354,10 +315,8 @@ def _check_name(sdist: Distribution) -> None:
         )
 
 
-def _attestations(item: Distribution, wanted: bool | None) -> tuple[Path, ...]:
+def _attestations(item: Distribution) -> tuple[Path, ...]:
     """Return the attestation files beside *item*, each of which is of its contents."""
-    if wanted is False:
-        return ()
     path = item.path
     names = (f"{path.name}{ATTESTATION_SUFFIX}", f"{path.name}.*{ATTESTATION_SUFFIX}")
     found = tuple(file for name in names for file in sorted(path.parent.glob(name)))
@@ -378,26 +337,12 @@ def _attestations(item: Distribution, wanted: bool | None) -> tuple[Path, ...]:
     return found
 
 
-def _documents(paths: Iterable[Path]) -> dict[tuple[NormalizedName, Version], VariantFile]:
-    found: dict[tuple[NormalizedName, Version], VariantFile] = {}
-    for path in paths:
-        key = parse_metadata_filename(path.name)
-        if key is None or path.name != metadata_filename(*key):
-            expected = metadata_filename(*key) if key else "{name}-{version}-variants.json"
-            raise PublishError(
-                f"{path}: installers do not look for metadata under this name: name it {expected}"
-            )
-        document = VariantFile(read_regular(path, DOCUMENT_BYTES).data, str(path))
-        other = found.setdefault(key, document)
-        if other.data != document.data:
-            raise PublishError(f"{other.source} and {path} differ: remove one of them")
-    return found
-
-
-def _document(distributions: Sequence[Distribution], local: VariantFile | None) -> bytes | None:
+def _document(distributions: Sequence[Distribution], local: Sequence[VariantFile]) -> bytes | None:
     """Return the metadata of a release: the local file, with what wheels have and it has not."""
-    wheels = [item.variant for item in distributions if item.variant is not None]
-    if local is None:
-        return write_merged(wheels) if wheels else None
-    merged = VariantFile(write_merged([local, *wheels]), local.source)
-    return local.data if same_meaning(merged.metadata, local.metadata) else merged.data
+    files = [*local, *(item.variant for item in distributions if item.variant is not None)]
+    if not files:
+        return None
+    merged = write_merged(files)
+    if local and same_meaning(VariantFile(merged, local[0].source).metadata, local[0].metadata):
+        return local[0].data
+    return merged

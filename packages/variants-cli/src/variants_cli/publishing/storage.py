@@ -29,7 +29,7 @@ import re
 import secrets
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 from posixpath import relpath
 from typing import TYPE_CHECKING, TypeVar
@@ -39,16 +39,15 @@ from pep_variants import limits
 from pep_variants.errors import VariantError
 from pep_variants.model.label import METADATA_SUFFIX
 from variants_index.errors import PackageIndexError
-from variants_index.pages import HTML, JSON, html_projects, json_page, json_projects
-from variants_index.pages import read_page as page_of
-from variants_index.pages import read_projects as projects_of
+from variants_index.pages import HTML, JSON, html_projects, json_page, json_projects, read_page
 
 from ..indexing.static_index import HTML_PAGE, JSON_PAGE
 from ..indexing.update import updated, write_merged
 from ..indexing.wheelhouse import CORE_METADATA_SUFFIX, VariantFile, read_core_metadata
 from ..pages.project_page import render
-from .errors import Conflict, PublishError, Refused, Unfinished
-from .stores import ObjectStore, PreconditionFailed, StoreError
+from .errors import Conflict, PublishError
+from .release import by_project, same_contents
+from .stores import CHUNK, PreconditionFailed, file_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -56,12 +55,12 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from variants_index.http.session import Session
     from variants_index.pages import Page, PageFile
 
+    from ..checks.finding import Finding
     from ..indexing.update import Update
     from .release import Release, ReleaseFile
-    from .stores import Content, Store, Version
+    from .stores import Content, Store
 
     Change = Callable[[Page | None, Mapping[str, bytes]], Update]
 
@@ -81,8 +80,6 @@ ROUNDS = 60
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 3.0
 _READERS = 16
-_PARALLEL = 4
-"""Uploads at a time to object storage, each of several parts."""
 
 _DIGEST_CHARACTERS = 32
 """128 bits; a whole SHA-256 makes paths too long for Windows."""
@@ -116,19 +113,6 @@ def path_at(url: str) -> str | None:
     return unquote(url.removeprefix(BASE)) if url.startswith(BASE) else None
 
 
-@dataclass(frozen=True)
-class StoredPage:
-    """The page of a project as it was read.
-
-    Attributes:
-        page: with URLs below `BASE`, None if there is none.
-        content: the JSON page, None if there is none.
-    """
-
-    page: Page | None
-    content: Content | None
-
-
 class StoredIndex:
     """The pages and documents of an index in a store.
 
@@ -138,18 +122,23 @@ class StoredIndex:
     def __init__(self, store: Store) -> None:
         """Use the index in *store*; nothing is read yet."""
         self.store = store
-        self._documents: dict[str, bytes] = {}
 
-    def read(self, project: str) -> StoredPage:
-        """Return the page of *project* that is there now.
+    def read(self, project: str) -> tuple[Page | None, Content | None]:
+        """Return the page of *project* that is there now, and its JSON page; None for neither.
 
-        Of an index that has HTML pages only, that is the state.
+        Of an index that has HTML pages only, that is the state. URLs are below `BASE`.
         """
-
-        def parse(data: bytes, kind: str, url: str) -> Page:
-            return page_of(data, kind, url, project)
-
-        return StoredPage(*self._state(project, limits.PAGE_BYTES, parse))
+        content = None
+        for name, kind in ((JSON_PAGE, JSON), (HTML_PAGE, HTML)):
+            path = page_path(project, name)
+            found = self.store.get(path, limits.PAGE_BYTES)
+            content = found if kind == JSON else None
+            if found is not None:
+                try:
+                    return read_page(found.data, kind, BASE + quote(path), project), content
+                except PackageIndexError as error:
+                    raise PublishError(self._shown(error)) from None
+        return None, None
 
     def documents(self, page: Page | None, names: Iterable[str] | None = None) -> dict[str, bytes]:
         """Return the ``*-variants.json`` that *page* lists, by filename; or those of *names*.
@@ -186,15 +175,16 @@ class StoredIndex:
 
         Raises:
             Conflict: *change* refuses: nothing was changed.
-            Unfinished: others kept changing the page.
+            PublishError: others kept changing the page.
         """
         needed = set(documents)
 
         def attempt() -> Update:
-            before = self.read(project)
-            update = self.next(change, before.page, self.documents(before.page, needed))
+            page, content = self.read(project)
+            update = self.next(change, page, self.documents(page, needed))
             self._write_documents(update)
-            self._replace(page_path(project, JSON_PAGE), before.content, _relative(update.page))
+            data = json_page(_relative(update.page))
+            self._replace(page_path(project, JSON_PAGE), content, data)
             return update
 
         update = self._repeated(attempt, project)
@@ -217,46 +207,27 @@ class StoredIndex:
         def attempt() -> None:
             # First the page to replace, then what it follows from: see the module.
             html = self.store.get(path, limits.PAGE_BYTES)
-            page = self.read(project).page
+            page, _ = self.read(project)
             if page is not None:
-                self._replace(path, html, render(_relative_page(page), self.documents(page)))
+                self._replace(path, html, render(_relative(page), self.documents(page)))
 
         self._repeated(attempt, project)
-        self._list_project(project)
+        self._repeated(self._list_projects, "the list of projects")
 
-    def projects(self) -> tuple[str, ...]:
-        """Return the names of all projects."""
-        return self._projects()[0]
+    def projects(self) -> list[str]:
+        """Return the names of all projects: those that have a page."""
+        paths = (entry.path.split("/") for entry in self.store.entries(PAGES))
+        return sorted({parts[1] for parts in paths if parts[2:] in ([JSON_PAGE], [HTML_PAGE])})
 
-    def _list_project(self, project: str) -> None:
-        def attempt() -> None:
-            html = self.store.get(page_path("", HTML_PAGE), limits.PROJECTS_BYTES)
-            names, content = self._projects()
-            names = tuple(sorted({*names, project}))
-            self._replace(page_path("", JSON_PAGE), content, json_projects(names))
-            self._replace(page_path("", HTML_PAGE), html, html_projects(names))
-
-        self._repeated(attempt, "the list of projects")
-
-    def _projects(self) -> tuple[tuple[str, ...], Content | None]:
-        names, content = self._state("", limits.PROJECTS_BYTES, projects_of)
-        return names or (), content
-
-    def _state(
-        self, project: str, limit: int, parse: Callable[[bytes, str, str], _Result]
-    ) -> tuple[_Result | None, Content | None]:
-        """Return what the JSON page says, else the HTML page, and the JSON page as it is."""
-        content = None
-        for name, kind in ((JSON_PAGE, JSON), (HTML_PAGE, HTML)):
-            path = page_path(project, name)
-            found = self.store.get(path, limit)
-            content = found if kind == JSON else None
-            if found is not None:
-                try:
-                    return parse(found.data, kind, BASE + quote(path)), content
-                except PackageIndexError as error:
-                    raise PublishError(self._shown(error)) from None
-        return None, None
+    def _list_projects(self) -> None:
+        # First the pages to replace, then what they follow from: see the module.
+        old = {
+            name: self.store.get(page_path("", name), limits.PROJECTS_BYTES)
+            for name in (JSON_PAGE, HTML_PAGE)
+        }
+        names = self.projects()
+        self._replace(page_path("", JSON_PAGE), old[JSON_PAGE], json_projects(names))
+        self._replace(page_path("", HTML_PAGE), old[HTML_PAGE], html_projects(names))
 
     def _replace(self, path: str, old: Content | None, data: bytes) -> None:
         """Write *data* if it differs from *old*, which must still be there."""
@@ -264,8 +235,6 @@ class StoredIndex:
             self.store.put_if(path, data, old.version if old else None)
 
     def _document(self, path: str, sha256: str | None) -> bytes | None:
-        if path in self._documents:
-            return self._documents[path]
         found = self.store.get(path, limits.DOCUMENT_BYTES)
         if found is None:
             return None
@@ -274,18 +243,14 @@ class StoredIndex:
                 f"{self.store.name}/{path}: is not the file that the page of its project lists "
                 f"(SHA-256 {sha256}): put back that one"
             )
-        if is_file_path(path):
-            self._documents[path] = found.data
         return found.data
 
     def _write_documents(self, update: Update) -> None:
         for file in update.page.files:
             data = update.documents.get(file.filename)
-            path = path_at(file.url)
-            if file.filename in update.changed and data is not None and path is not None:
-                if self.store.size(path) != len(data):
-                    self.store.put(path, data)
-                self._documents[path] = data
+            path = path_at(file.url) if file.filename in update.changed else None
+            if data is not None and path is not None and self.store.size(path) != len(data):
+                self.store.put(path, data)
 
     def _shown(self, error: Exception) -> str:
         return str(error).replace(BASE, f"{self.store.name.rstrip('/')}/")
@@ -299,7 +264,7 @@ class StoredIndex:
             except PreconditionFailed:
                 time.sleep(random.uniform(0, pause))  # noqa: S311 - a pause, not a secret
                 pause = min(2 * pause, _LONGEST_PAUSE)
-        raise Unfinished(
+        raise PublishError(
             f"{self.store.name}: {what} was changed by other publishers {ROUNDS} times: run the "
             "command again when they are done"
         )
@@ -309,42 +274,40 @@ class StorageTarget:
     """An index in a store, to publish to; see `transaction`.
 
     Attributes:
-        place: the store, for messages and the journal.
-        parallel: how many uploads may run at a time.
+        place: the store, for messages.
     """
 
     commits_last = True
 
-    def __init__(
-        self, store: Store, *, index_url: str | None = None, session: Session | None = None
-    ) -> None:
-        """Set up; nothing is read.
-
-        Args:
-            store: of pages and files.
-            index_url: where the pages are served, None if not known.
-            session: reads the pages at *index_url*.
-        """
+    def __init__(self, store: Store) -> None:
+        """Set up an index in *store*; nothing is read."""
         self._store = store
         self._index = StoredIndex(store)
-        self._index_url = index_url
-        self._session = session
         self.place = store.name
-        self.parallel = _PARALLEL if isinstance(store, ObjectStore) else 1
+
+    def close(self) -> None:
+        """Do nothing: no connection is kept."""
+
+    def page(self, project: NormalizedName) -> Page | None:
+        """Return the page of *project*, None without one."""
+        return self._index.read(project)[0]
+
+    def is_same(self, file: ReleaseFile, listed: PageFile) -> bool:
+        """Return whether the page says that *listed* has the contents of *file*."""
+        return bool(same_contents(file, listed.hashes))
+
+    def findings(self, *_: object) -> list[Finding]:
+        """Return nothing: where the pages are served, and when, is not known."""
+        return []
 
     def probe(self, releases: Sequence[Release], *, dry: bool = False) -> None:
         """Check that the store can replace on a condition, and make the change without writing."""
-        for project, group in _by_project(releases).items():
-            page = self._index.read(project).page
+        for project, group in by_project(releases).items():
+            page, _ = self._index.read(project)
             known = self._index.documents(page, _names(group))
             self._index.next(self._change(group), page, known)
         if not dry:
             self._check_conditions()
-
-    def listed(self, project: NormalizedName) -> Mapping[str, Mapping[str, str]]:
-        """Return the hashes of the files on the page of *project*."""
-        page = self._index.read(project).page
-        return {file.filename: file.hashes for file in page.files} if page is not None else {}
 
     def upload(self, file: ReleaseFile) -> None:
         """Put *file*, which no page lists yet, unless it is there: METADATA first."""
@@ -355,38 +318,25 @@ class StorageTarget:
             if self._store.size(path + CORE_METADATA_SUFFIX) != len(data):
                 self._store.put(path + CORE_METADATA_SUFFIX, data)
         if self._store.size(path) != item.size:
-            self._store.put_file(path, item.path, item.sha256)
+            chunks = file_chunks(item.path, item.sha256)
+            # In parts only where it is large: parts take requests of their own.
+            self._store.put(path, chunks if item.size > CHUNK else b"".join(chunks))
 
     def commit(self, releases: Sequence[Release]) -> dict[str, bytes]:
         """Make *releases* visible, project by project; return their metadata by filename."""
         documents: dict[str, bytes] = {}
-        for project, group in _by_project(releases).items():
+        for project, group in by_project(releases).items():
             files = [file for release in group for file in release.files]
             # Before, so that the page lists nothing that is missing; after, as files that no page
             # lists may be removed at any time.
-            self._complete(files)
+            for file in files:
+                self.upload(file)
             update = self._index.change(project, _names(group), self._change(group))
-            self._complete(files)
+            for file in files:
+                self.upload(file)
             for name in update.documents.keys() & set(_names(group)):
                 documents[name] = update.documents[name]
         return documents
-
-    def page_url(self, project: NormalizedName) -> str | None:
-        """Return the URL of the page of *project*, None if it is not known."""
-        return f"{self._index_url.rstrip('/')}/{project}/" if self._index_url else None
-
-    def session(self) -> Session | None:
-        """Return the session that reads the served pages, None if their URL is not known."""
-        return self._session
-
-    def close(self) -> None:
-        """Close all connections."""
-        if self._session is not None:
-            self._session.close()
-
-    def _complete(self, files: Sequence[ReleaseFile]) -> None:
-        with ThreadPoolExecutor(self.parallel) as pool:
-            list(pool.map(self.upload, files))
 
     def _change(self, releases: Sequence[Release]) -> Change:
         """Return the function that gives the state of a project after *releases*."""
@@ -425,31 +375,22 @@ class StorageTarget:
             self._store.put_if(path, b"first", None)
             first = self._store.get(path, 100)
             if first is None:
-                raise Refused(f"{self.place}/{path}: was written, and is not there")
+                raise PublishError(f"{self.place}/{path}: was written, and is not there")
             self._store.put_if(path, b"second", first.version)
-            if self._ignores(path, None) or self._ignores(path, first.version):
-                raise Refused(
-                    f"{self.place}: the storage ignores conditions of writes (If-Match and "
-                    "If-None-Match), which keep two publishers from losing each other's files: "
-                    "use one that supports them"
-                )
+            for version in (None, first.version):
+                with contextlib.suppress(PreconditionFailed):
+                    self._store.put_if(path, b"third", version)
+                    raise PublishError(
+                        f"{self.place}: the storage ignores conditions of writes (If-Match and "
+                        "If-None-Match), which keep two publishers from losing each other's files: "
+                        "use one that supports them"
+                    )
         finally:
-            with contextlib.suppress(StoreError):  # credentials may allow no removal
+            with contextlib.suppress(PublishError):  # credentials may allow no removal
                 self._store.delete([path])
 
-    def _ignores(self, path: str, version: Version | None) -> bool:
-        try:
-            self._store.put_if(path, b"third", version)
-        except PreconditionFailed:
-            return False
-        return True
 
-
-def _relative(page: Page) -> bytes:
-    return json_page(_relative_page(page))
-
-
-def _relative_page(page: Page) -> Page:
+def _relative(page: Page) -> Page:
     """Return *page* with links into the store as seen from where the page is."""
 
     def link(url: str | None) -> str | None:
@@ -461,13 +402,6 @@ def _relative_page(page: Page) -> Page:
         return replace(file, url=link(file.url) or file.url, provenance=link(file.provenance))
 
     return replace(page, files=tuple(map(linked, page.files)))
-
-
-def _by_project(releases: Sequence[Release]) -> dict[NormalizedName, list[Release]]:
-    found: dict[NormalizedName, list[Release]] = {}
-    for release in releases:
-        found.setdefault(release.project, []).append(release)
-    return found
 
 
 def _names(releases: Sequence[Release]) -> list[str]:

@@ -3,7 +3,7 @@
 Objects have paths: relative, with ``/``, without empty, ``.`` and ``..`` segments. Readers see an
 object whole or not at all, and see a write as soon as it returned. Several processes, also on
 other machines, may write at once: `put_if` replaces an object only if it is the one that was read.
-All methods raise `StoreError` if the store cannot be reached or refuses.
+All methods raise `PublishError` if the store cannot be reached or refuses.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ import os
 import re
 import time
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NewType, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from filelock import FileLock, Timeout
 
 from pep_variants.errors import redacted
 from pep_variants.files import read_regular, replacing
+from pep_variants.limits import PROJECTS_BYTES
 from pep_variants.model.label import METADATA_SUFFIX
 from variants_index.pages import JSON
 
@@ -32,15 +33,15 @@ from ..indexing.wheelhouse import CORE_METADATA_SUFFIX
 from .errors import PublishError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
 _T = TypeVar("_T")
 
-Version = NewType("Version", str)
+Version: TypeAlias = Any
 """Identifies the content of one object, as its store spells it."""
 
 CHUNK = 8 * 1024 * 1024
-"""Bytes of a file that are read, or sent as one part, at a time."""
+"""Bytes of a file that are read at a time."""
 
 LOCK = ".publish.lock"
 """Held in a directory while an object is compared and replaced."""
@@ -52,46 +53,26 @@ _BUSY_SECONDS = 5.0
 _IMMUTABLE = "public, max-age=31536000, immutable"
 _CHANGING = "public, max-age=60"
 
-_CONCURRENT_PARTS = 6
-_DELETED_AT_ONCE = 500
-_RETRIES: dict[str, Any] = {
-    "max_retries": 8,
-    "retry_timeout": timedelta(minutes=3),
-    "backoff": {"init_backoff": timedelta(milliseconds=200), "max_backoff": timedelta(seconds=15)},
-}
-_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT")
-_HINTS = {
-    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (of a profile: aws configure "
-    "export-credentials --format env), or a role",
-    "gs": "GOOGLE_APPLICATION_CREDENTIALS, or gcloud auth application-default login",
-    "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_TOKEN",
-}
-# Causes in the texts of errors, which obstore has types for in some requests only.
-_CAUSES = (
-    (r"NoSuchBucket|ContainerNotFound", "there is no such bucket: create it first"),
-    (
-        # Last looked for at addresses that only machines in clouds have.
-        r"169\.254\.|metadata\.google|Account must be specified",
-        "no credentials were found: {hint}",
-    ),
-    (
-        r"status code: 40[13]",
-        "the storage refused: check the permissions of the credentials: {hint}",
-    ),
-    (
-        r"NotImplemented|NotSupported",
-        "the storage does not support conditional writes (If-Match), which keep two publishers "
-        "from losing each other's files",
-    ),
+_CREDENTIALS = (
+    "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (of a profile: aws configure export-credentials "
+    "--format env), a role, or what the tools of Google Cloud and Azure read"
 )
+_NO_BUCKET = "NoSuchBucket|ContainerNotFound"
+# Causes in the texts of errors, which obstore has types for in some requests only.
+_CAUSES = {
+    _NO_BUCKET: "there is no such bucket: create it first",
+    # Last looked for at addresses that only machines in clouds have.
+    r"169\.254\.|metadata\.google|Account must be specified": "no credentials were found: set "
+    + _CREDENTIALS,
+    "status code: 40[13]": "the storage refused: check the permissions of the credentials: "
+    + _CREDENTIALS,
+    "NotImplemented|NotSupported": "the storage does not support conditional writes (If-Match), "
+    "which keep two publishers from losing each other's files",
+}
 _CODE = re.compile(r"<Code>([^<]{1,60})</(?:.*?<Message>([^<]{1,200})</)?", re.DOTALL)
 
 
-class StoreError(PublishError):
-    """A store cannot be read or written."""
-
-
-class PreconditionFailed(StoreError):
+class PreconditionFailed(PublishError):
     """An object is not, or no longer, the version that was to be replaced."""
 
 
@@ -127,7 +108,7 @@ def open_store(place: str) -> Store:
     """Return the store at *place*: a directory, or a URL such as ``s3://bucket/prefix``.
 
     Raises:
-        StoreError: it is neither, or its configuration is not usable.
+        PublishError: it is neither, or its configuration is not usable.
     """
     if "://" in place:
         return ObjectStore(place)
@@ -146,7 +127,7 @@ class DirectoryStore:
         """Return the object at *path* of at most *limit* bytes, None if there is none."""
         with self._errors(path), contextlib.suppress(FileNotFoundError, NotADirectoryError):
             data = _patiently(lambda: read_regular(self._path(path), limit).data)
-            return Content(data, _version_of(data))
+            return Content(data, hashlib.sha256(data).hexdigest())
         return None
 
     def size(self, path: str) -> int | None:
@@ -155,14 +136,14 @@ class DirectoryStore:
             return self._path(path).stat().st_size
         return None
 
-    def put(self, path: str, data: bytes) -> None:
-        """Write an object."""
-        self._write(path, (data,))
-
-    def put_file(self, path: str, source: Path, sha256: str) -> None:
-        """Write the file *source*; nothing if it has another hash."""
-        with _opened(source) as stream:
-            self._write(path, _checked_chunks(stream, source, sha256))
+    def put(self, path: str, data: bytes | Iterable[bytes]) -> None:
+        """Write an object, in one or more chunks; nothing if reading them fails."""
+        target = self._path(path)
+        with self._errors(path):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(target, durable=True) as stream:
+                for chunk in (data,) if isinstance(data, bytes) else data:
+                    stream.write(chunk)
 
     def put_if(self, path: str, data: bytes, version: Version | None) -> None:
         """Write an object if it still has *version*; None if it must not exist yet.
@@ -174,13 +155,14 @@ class DirectoryStore:
             self._root.mkdir(parents=True, exist_ok=True)
             try:
                 with FileLock(self._root / LOCK, timeout=_LOCK_SECONDS):
-                    if self._current(path) != version:
+                    found = self.get(path, PROJECTS_BYTES)
+                    if (found.version if found else None) != version:
                         raise PreconditionFailed(
                             f"{self._path(path)}: was changed by another process"
                         )
                     self.put(path, data)
             except Timeout:
-                raise StoreError(
+                raise PublishError(
                     f"{self._root / LOCK}: another process holds it for {_LOCK_SECONDS:.0f} seconds"
                 ) from None
 
@@ -196,46 +178,20 @@ class DirectoryStore:
                     yield Entry(path, status.st_size, modified)
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Remove objects, and directories that are empty then."""
+        """Remove objects."""
         for path in paths:
-            found = self._path(path)
             with self._errors(path), contextlib.suppress(NotADirectoryError):
-                _patiently(partial(found.unlink, missing_ok=True))
-            with contextlib.suppress(OSError):  # not empty
-                for folder in found.relative_to(self._root).parents[:-1]:
-                    (self._root / folder).rmdir()
+                _patiently(partial(self._path(path).unlink, missing_ok=True))
 
     def _path(self, path: str) -> Path:
         return self._root.joinpath(*_checked(path).split("/"))
-
-    def _current(self, path: str) -> Version | None:
-        try:
-            return _version_of(_patiently(self._path(path).read_bytes))
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-
-    def _write(self, path: str, chunks: Iterable[bytes]) -> None:
-        target = self._path(path)
-        with self._errors(path), contextlib.ExitStack() as stack:
-            for tries in range(10):
-                target.parent.mkdir(parents=True, exist_ok=True)
-                try:
-                    stream = stack.enter_context(replacing(target, durable=True))
-                    break
-                except FileNotFoundError:
-                    # Another process removed the directory, as it was empty.
-                    if tries == 9:
-                        raise
-            for chunk in chunks:
-                stream.write(chunk)
-            stack.close()  # its errors are those of writing
 
     @contextlib.contextmanager
     def _errors(self, path: str) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            raise StoreError(f"{self._path(path)}: {error.strerror or error}") from None
+            raise PublishError(f"{self._path(path)}: {error.strerror or error}") from None
 
 
 class ObjectStore:
@@ -250,44 +206,41 @@ class ObjectStore:
         Credentials come from where the tools of each vendor take them.
 
         Raises:
-            StoreError: it is not such a URL, the extra ``publish`` is not installed, or its
+            PublishError: it is not such a URL, the extra ``publish`` is not installed, or its
                 configuration is not usable.
         """
         parts = urlsplit(url)
         self.name = redacted(url).rstrip("/")
-        self._hint = _HINTS.get(parts.scheme, "")
-        if not self._hint or not parts.hostname or parts.query or parts.fragment:
-            raise StoreError(
+        is_known = parts.scheme in ("s3", "gs", "az") and parts.hostname
+        if not is_known or parts.query or parts.fragment:
+            raise PublishError(
                 f"{self.name}: is neither a directory nor an s3://, gs:// or az:// URL, such as "
                 "s3://bucket/prefix"
             )
         if "@" in parts.netloc:
-            raise StoreError(f"{self.name}: has credentials: set {self._hint}")
+            raise PublishError(f"{self.name}: has credentials: set {_CREDENTIALS}")
         try:
             import obstore
             from obstore.store import from_url
         except ImportError:
-            raise StoreError(
+            raise PublishError(
                 f"{self.name}: needs obstore: pip install 'variants-cli[publish]'"
             ) from None
         self._obstore: Any = obstore
-        endpoint = next(filter(None, map(os.environ.get, _ENDPOINTS)), "")
-        is_plain = endpoint.startswith("http://") or "AZURE_STORAGE_USE_EMULATOR" in os.environ
         connect: Any = from_url  # one overload per vendor
         with self._errors(""):
-            self._store = connect(
-                self.name,
-                client_options={"allow_http": True} if is_plain else None,
-                retry_config=_RETRIES,
-            )
+            # Without TLS only where AWS_ENDPOINT_URL and the like say so.
+            self._store = connect(self.name, client_options={"allow_http": True})
 
     def get(self, path: str, limit: int) -> Content | None:
         """Return the object at *path*."""
         with self._errors(path), self._missing():
             found = self._obstore.get(self._store, _checked(path))
             if found.meta["size"] > limit:
-                raise StoreError(f"{self.name}/{path}: larger than {limit:,} bytes")
-            return Content(bytes(found.bytes()), _version_in(found.meta))
+                raise PublishError(f"{self.name}/{path}: larger than {limit:,} bytes")
+            # What identifies an object differs between vendors.
+            version = {key: found.meta[key] for key in ("e_tag", "version") if found.meta.get(key)}
+            return Content(bytes(found.bytes()), version)
         return None
 
     def size(self, path: str) -> int | None:
@@ -296,45 +249,23 @@ class ObjectStore:
             return int(self._obstore.head(self._store, _checked(path))["size"])
         return None
 
-    def put(self, path: str, data: bytes) -> None:
-        """Write an object."""
+    def put(self, path: str, data: bytes | Iterable[bytes]) -> None:
+        """Write an object; chunks are read while others are sent."""
         with self._errors(path):
-            self._obstore.put(self._store, _checked(path), data, attributes=_attributes(path))
-
-    def put_file(self, path: str, source: Path, sha256: str) -> None:
-        """Write the file *source*."""
-        with _opened(source) as stream, self._errors(path):
-            chunks = _checked_chunks(stream, source, sha256)
-            is_large = os.fstat(stream.fileno()).st_size > CHUNK
-            self._obstore.put(
-                self._store,
-                _checked(path),
-                # Parts are read while others are sent; what raises here aborts the upload.
-                chunks if is_large else b"".join(chunks),
-                attributes=_attributes(path),
-                use_multipart=is_large,
-                chunk_size=CHUNK,
-                max_concurrency=_CONCURRENT_PARTS,
-            )
+            self._put(path, data)
 
     def put_if(self, path: str, data: bytes, version: Version | None) -> None:
         """Write an object if it still has *version*."""
-        mode: Any = "create"
-        if version is not None:
-            e_tag, _, number = version.partition("\n")
-            mode = {key: value for key, value in (("e_tag", e_tag), ("version", number)) if value}
         exceptions = self._obstore.exceptions
         with self._errors(path):
             try:
-                self._obstore.put(
-                    self._store, _checked(path), data, attributes=_attributes(path), mode=mode
-                )
+                self._put(path, data, version or "create")
             except (
                 exceptions.AlreadyExistsError,
                 exceptions.PreconditionError,
                 FileNotFoundError,  # S3 answers so where the object to replace is gone
             ) as error:
-                if "NoSuchBucket" in str(error):
+                if re.search(_NO_BUCKET, str(error)):
                     raise
                 raise PreconditionFailed(
                     f"{self.name}/{path}: was changed by another process"
@@ -350,9 +281,13 @@ class ObjectStore:
     def delete(self, paths: Iterable[str]) -> None:
         """Remove objects."""
         wanted = [_checked(path) for path in paths]
-        for start in range(0, len(wanted), _DELETED_AT_ONCE):
-            with self._errors(wanted[start]), self._missing():
-                self._obstore.delete(self._store, wanted[start : start + _DELETED_AT_ONCE])
+        if wanted:
+            with self._errors(wanted[0]), self._missing():
+                self._obstore.delete(self._store, wanted)
+
+    def _put(self, path: str, data: bytes | Iterable[bytes], mode: Any = None) -> None:  # noqa: ANN401
+        attributes = _attributes(path)
+        self._obstore.put(self._store, _checked(path), data, attributes=attributes, mode=mode)
 
     @contextlib.contextmanager
     def _missing(self) -> Iterator[None]:
@@ -360,7 +295,7 @@ class ObjectStore:
         try:
             yield
         except FileNotFoundError as error:
-            if re.search(_CAUSES[0][0], str(error)):
+            if re.search(_NO_BUCKET, str(error)):
                 raise
 
     @contextlib.contextmanager
@@ -368,12 +303,11 @@ class ObjectStore:
         try:
             yield
         except (self._obstore.exceptions.BaseError, OSError, ValueError) as error:
-            text = str(error)
-            reason = _reason(text)
             where = f"{self.name}/{path}".rstrip("/")
-            found = (words for cause, words in _CAUSES if re.search(cause, text))
-            words = next(found, "").format(hint=self._hint)
-            raise StoreError(
+            reason = _reason(str(error))
+            found = (words for cause, words in _CAUSES.items() if re.search(cause, str(error)))
+            words = next(found, "")
+            raise PublishError(
                 f"{where}: {words} ({reason})" if words else f"{where}: {reason}"
             ) from None
 
@@ -381,34 +315,28 @@ class ObjectStore:
 Store = DirectoryStore | ObjectStore
 
 
-@contextlib.contextmanager
-def _opened(source: Path) -> Iterator[IO[bytes]]:
-    try:
-        stream = source.open("rb")
-    except OSError as error:
-        raise StoreError(f"{source}: {error.strerror or error}") from None
-    with stream:
-        yield stream
-
-
-def _checked_chunks(stream: IO[bytes], source: Path, sha256: str) -> Iterator[bytes]:
+def file_chunks(source: Path, sha256: str) -> Iterator[bytes]:
     """Yield the chunks of a file; the last one only if the file is the one that was expected."""
     digest = hashlib.sha256()
     held = b""
-    while chunk := stream.read(CHUNK):
-        if held:
-            yield held
-        held = chunk
-        digest.update(chunk)
+    try:
+        with source.open("rb") as stream:
+            while chunk := stream.read(CHUNK):
+                if held:
+                    yield held
+                held = chunk
+                digest.update(chunk)
+    except OSError as error:
+        raise PublishError(f"{source}: {error.strerror or error}") from None
     if digest.hexdigest() != sha256:
-        raise StoreError(f"{source}: changed while it was read: run the command again")
+        raise PublishError(f"{source}: changed while it was read: run the command again")
     yield held
 
 
 def _checked(path: str) -> str:
     """Return *path* if it names an object inside a store."""
     if any(segment in ("", ".", "..") for segment in path.split("/")) or "\\" in path:
-        raise StoreError(f"{path!r}: is not the path of an object")
+        raise PublishError(f"{path!r}: is not the path of an object")
     return path
 
 
@@ -425,15 +353,6 @@ def _attributes(path: str) -> dict[str, str]:
     elif name.endswith(CORE_METADATA_SUFFIX):
         kind = "text/plain; charset=utf-8"
     return {"Content-Type": kind, "Cache-Control": cached}
-
-
-def _version_of(data: bytes) -> Version:
-    return Version(hashlib.sha256(data).hexdigest())
-
-
-def _version_in(meta: Mapping[str, Any]) -> Version:
-    """Return the version of an object: what identifies it differs between vendors."""
-    return Version("\n".join((meta.get("e_tag") or "", meta.get("version") or "")))
 
 
 def _reason(text: str) -> str:

@@ -23,6 +23,7 @@ that is read here.
 
 from __future__ import annotations
 
+import hashlib
 import html
 import io
 import logging
@@ -33,45 +34,47 @@ import sys
 import tempfile
 import time
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass
 from functools import partial
-from http import HTTPStatus
+from http.client import responses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import requests
-import twine.auth
-import twine.utils
 from packaging.metadata import parse_email
 from requests.utils import get_netrc_auth
-from twine.exceptions import NonInteractive, TwineException
+from twine.auth import TOKEN_USERNAME, Resolver
+from twine.exceptions import TwineException
 from twine.package import PackageFile
-from twine.repository import Repository
 from twine.settings import Settings
+from twine.utils import EnvironmentFlag
 
 from pep_variants.errors import VariantError, printable, redacted
 from pep_variants.limits import DOCUMENT_BYTES
 from pep_variants.model.filename import parse_filename
 from pep_variants.model.label import METADATA_SUFFIX, NULL_LABEL, split_label
-from pep_variants.sources import Sources
 from variants_index.errors import InvalidUrl, NotFound, PackageIndexError
 from variants_index.http.credentials import split_credentials
 from variants_index.http.failures import BUSY, retry_after
 from variants_index.http.session import Session
 
+from ..checks.live_index import check_live
 from ..indexing.update import same_meaning, write_merged
 from ..indexing.wheelhouse import VariantFile, read_variant_file
-from .errors import Changed, Conflict, Exists, PublishError, Refused, Unavailable, Unfinished
-from .release import conflict, read_core_metadata, same_contents
+from .errors import Conflict, PublishError
+from .release import conflict, entry_of, read_core_metadata, same_contents
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from packaging.utils import NormalizedName
+    from packaging.version import Version
 
-    from variants_index.pages import Page, PageFile
+    from pep_variants.sources import Sources
+    from variants_index.pages import Page
+    from variants_index.pages import PageFile as Listed
 
+    from ..checks.finding import Finding
     from .release import Release, ReleaseFile
 
 ROUNDS = 8
@@ -80,27 +83,21 @@ ROUNDS = 8
 SETTLING = 5
 """How often a page is read again that does not show yet what the index accepted."""
 
-# The simple API beside an upload API, where it is known.
-_PAGES = (
-    (r"https://(?:upload\.)?pypi\.org/.*", "https://pypi.org/simple/"),
-    (r"https://test\.pypi\.org/.*", "https://test.pypi.org/simple/"),
-    (
-        r"https://python\.cloudsmith\.io/(.*?)/?",
-        r"https://dl.cloudsmith.io/basic/\1/python/simple/",
-    ),
-    # Warehouse; Azure Artifacts.
-    (r"(.*)/(?:legacy|upload)/?", r"\1/simple/"),
-    # GitLab; Gitea and Forgejo; Artifactory; Nexus.
-    (r"(.*(?:/packages/pypi|/api/packages/[^/]+/pypi|/api/pypi/[^/]+))/?", r"\1/simple/"),
-    (r"(.*/repository/[^/]+)/?", r"\1/simple/"),
-    # Google Artifact Registry; AWS CodeArtifact.
-    (r"(https://[^/]+(?:-python\.pkg\.dev|\.amazonaws\.com)/.*?)/?", r"\1/simple/"),
-)
+RETRIES = 6
+"""How often a request is sent again after a failure that may pass."""
 
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 60.0
 PATIENCE = 600.0
 """The most seconds that a server may ask to wait with ``Retry-After``."""
+
+# The simple API beside an upload API; for others "simple/" is appended, if there is such a page.
+_PAGES = (
+    (r"https://(?:upload\.)?(test\.)?pypi\.org/.*", r"https://\1pypi.org/simple/"),
+    (r"(.*)/(?:legacy|upload)/?", r"\1/simple/"),
+    # AWS CodeArtifact has pages of projects, and none that lists them.
+    (r"(https://.*\.amazonaws\.com/.*?)/?", r"\1/simple/"),
+)
 
 _TIMEOUTS = (15.0, 600.0)
 """Seconds to connect, and for an answer after the last byte: servers copy gigabytes meanwhile."""
@@ -108,55 +105,27 @@ _TIMEOUTS = (15.0, 600.0)
 _BODY_BYTES = 8 * 1024
 _BEFORE_LICENSE_FILES = ("1.0", "1.1", "1.2", "2.1", "2.2", "2.3")
 _TAGS = re.compile(r"<(style|script|title)\b.*?</\1\s*>|<[^>]*>", re.DOTALL | re.IGNORECASE)
-_EXISTS = re.compile(r"already (?:exists?\b|been taken)|duplicate", re.IGNORECASE)
-_PHRASES = {status.phrase.lower() for status in HTTPStatus}
 
 
-@dataclass(frozen=True)
-class Answer:
-    """An answer that is final.
+class _Credentials(Resolver):
+    """User name and password as twine finds them; empty where there is nobody to ask."""
 
-    Attributes:
-        status: HTTP status.
-        reason: in the server's words, on one line, without credentials; empty if it gave none.
-        is_devpi: the server is a devpi, whose pages are elsewhere than those of others.
-    """
-
-    status: int
-    reason: str
-    is_devpi: bool = False
-
-    @property
-    def is_success(self) -> bool:
-        """Whether the file was accepted, or was there before with the same contents."""
-        return 200 <= self.status < 300
-
-    @property
-    def says_exists(self) -> bool:
-        """Whether it was refused because the index has a file of that name."""
-        exists = _EXISTS.search(self.reason) is not None
-        return self.status == 409 or (400 <= self.status < 500 and exists)
-
-    @property
-    def is_about_access(self) -> bool:
-        """Whether the credentials, the URL or the size of the file are why it was refused."""
-        return self.status in (401, 403, 404, 405, 407, 410, 413, 501)
-
-    def __str__(self) -> str:
-        return f"status {self.status}: {self.reason}" if self.reason else f"status {self.status}"
+    def prompt(self, what: str, how: Callable[..., str]) -> str:
+        """Ask for *what* on a terminal, unless netrc has it, which requests reads."""
+        is_quiet = EnvironmentFlag.bool_from_env(os.environ.get("TWINE_NON_INTERACTIVE"))
+        asks = sys.stdin.isatty() and sys.stderr.isatty() and not is_quiet
+        return how(f"Enter your {what}: ") if asks and not get_netrc_auth(str(self.system)) else ""
 
 
 def open_settings(
     *,
     repository_url: str | None = None,
-    repository: str = "pypi",
-    config_file: str = twine.utils.DEFAULT_CONFIG_FILE,
+    repository_name: str | None = None,
     username: str | None = None,
     password: str | None = None,
-    cert: str | None = None,
-    client_cert: str | None = None,
+    **options: Any,  # noqa: ANN401 - as twine has them
 ) -> Settings:
-    """Return twine's settings for an index; the arguments are as its options.
+    """Return twine's settings for an index; the arguments are as its own.
 
     Raises:
         PublishError: the URL or the name cannot be used.
@@ -164,194 +133,33 @@ def open_settings(
     try:
         if repository_url:
             repository_url, given = split_credentials(repository_url)
-            username = username or (given and given.username) or None
-            password = password or (given and given.password) or None
-            if password and not username:
-                username = twine.auth.TOKEN_USERNAME
+            if given is not None:
+                username, password = username or given.username, password or given.password
+            if password:
+                username = username or TOKEN_USERNAME
         settings = Settings(
             repository_url=repository_url,
-            repository_name=repository,
-            config_file=config_file,
-            username=username,
-            password=password,
-            cacert=cert or os.environ.get("SSL_CERT_FILE"),
-            client_cert=client_cert,
-            non_interactive=True,
+            repository_name=repository_name or "pypi",
+            username=username or None,
+            password=password or None,
+            disable_progress_bar=not sys.stderr.isatty(),
+            **options,
         )
         settings.check_repository_url()
     except KeyError:
-        raise PublishError(f"{config_file}: [{repository}] has no repository, its URL") from None
+        place = options.get("config_file", ".pypirc")
+        raise PublishError(f"{place}: [{repository_name}] has no repository, its URL") from None
     except (TwineException, InvalidUrl) as error:
         raise PublishError(" ".join(str(error).split())) from None
+    settings.auth = _Credentials(settings.repository_config, settings.auth.input)
     return settings
-
-
-class UploadClient:
-    """Sends files to one index.
-
-    Attributes:
-        url: of the upload API, without credentials.
-        place: the same for messages.
-        username: as twine found it, None without credentials.
-        password: never shown.
-    """
-
-    def __init__(
-        self, settings: Settings, *, retries: int = 6, note: Callable[[str], None] = lambda _: None
-    ) -> None:
-        """Look for the credentials; ask for them on a terminal.
-
-        Args:
-            settings: from `open_settings`.
-            retries: how often a request is sent again.
-            note: shows the user what is waited for, and what twine says.
-
-        Raises:
-            PublishError: trusted publishing fails.
-        """
-        self.url = str(settings.repository_config["repository"])
-        self.place = redacted(self.url)
-        self._note, self._retries = note, retries
-        logging.getLogger("twine").setLevel(logging.ERROR)  # `_send` says what fails
-        self._is_terminal = sys.stderr.isatty()
-        asks = self._is_terminal and sys.stdin.isatty()
-        is_quiet = os.environ.get("TWINE_NON_INTERACTIVE", "").lower() in ("1", "true", "yes", "on")
-        if asks and not is_quiet and get_netrc_auth(self.url) is None:
-            settings.auth = twine.auth.Resolver(settings.repository_config, settings.auth.input)
-        self.username = self.password = None
-        try:
-            with redirect_stdout(sys.stderr):
-                self.username, self.password = settings.auth.username, settings.auth.password
-        except NonInteractive:
-            pass  # netrc, or an index that wants no credentials
-        except (TwineException, requests.RequestException) as error:
-            raise PublishError(
-                f"{self.place}: no trusted publishing: {redacted(str(error))}"
-            ) from None
-        self._repository = Repository(
-            self.url, self.username, self.password, disable_progress_bar=not self._is_terminal
-        )
-        session = self._repository.session
-        if self.username and self.password:
-            session.auth = settings.auth.authenticator  # renews the token of trusted publishing
-        session.request = partial(session.request, timeout=_TIMEOUTS)  # type: ignore[method-assign]
-        self._repository.set_certificate_authority(settings.cacert)
-        self._repository.set_client_certificate(settings.client_cert)
-
-    def close(self) -> None:
-        """Close all connections."""
-        self._repository.close()
-
-    def check_access(self) -> Answer:
-        """Send a form without a file, which every server refuses and none keeps.
-
-        Servers check the credentials first: 401 or 403 in place of 400.
-
-        Raises:
-            Refused: the URL takes no uploads, or not with these credentials.
-            Unavailable: see `upload`.
-        """
-        form = {":action": "file_upload", "protocol_version": "1", "filetype": "bdist_wheel"}
-        parts = [(name, (None, value)) for name, value in form.items()]
-        session = self._repository.session
-        answer = self._send("", lambda: session.post(self.url, files=parts, allow_redirects=False))
-        assert answer is not None
-        if answer.is_about_access:
-            raise self.refusal("uploads", answer)
-        return answer
-
-    def upload(
-        self, package: PackageFile, arrived: Callable[[], bool] = lambda: False
-    ) -> Answer | None:
-        """Upload *package*; return the answer, None if an upload without one has arrived.
-
-        Args:
-            package: file, metadata and attestations.
-            arrived: looks whether the index has the file, before it is sent again.
-
-        Raises:
-            Refused: the server redirects to elsewhere, or its certificate is not accepted.
-            Unavailable: no answer after all retries, or one that asks to come back later.
-        """
-        send = partial(self._repository.upload, package, max_redirects=1)
-        return self._send(package.basefilename, send, arrived)
-
-    def refusal(self, what: str, answer: Answer, size: int = 0) -> Refused:
-        """Return the error of an upload that was refused: what it is about, and what to do."""
-        if answer.status == 413:
-            return Refused(
-                f"{self.place} does not take {what}, {size:,} bytes ({answer}): ask its "
-                "administrators for a higher limit, or make the file smaller"
-            )
-        if answer.status in (401, 403, 407):
-            who = f"the user name {self.username!r}" if self.password else "no credentials"
-            return Refused(
-                f"{self.place} refuses {what} ({answer}) with {who}: are these the credentials "
-                "for this index and project?"
-            )
-        if answer.is_about_access:
-            return Refused(
-                f"{self.place} takes no uploads ({answer}): give the upload URL of the index, "
-                "such as https://upload.pypi.org/legacy/, not that of its pages"
-            )
-        return Refused(f"{self.place} refuses {what} ({answer})")
-
-    def _send(
-        self,
-        what: str,
-        post: Callable[[], requests.Response],
-        arrived: Callable[[], bool] = lambda: False,
-    ) -> Answer | None:
-        where = ": ".join(filter(None, (self.place, what)))
-        for number in range(self._retries + 1):
-            if number and arrived():
-                return None
-            asked = 0.0
-            try:
-                # twine prints what it does, and its progress, to stdout.
-                with redirect_stdout(sys.stderr if self._is_terminal else io.StringIO()):
-                    response = post()
-            except (TwineException, requests.exceptions.SSLError) as error:
-                raise Refused(f"{where}: {_words(error)}: see --cert and --client-cert") from None
-            except (requests.ConnectionError, requests.Timeout) as error:
-                problem = _words(error)
-            except (requests.RequestException, UnicodeError) as error:
-                raise Refused(f"{where}: {_words(error)}") from None
-            else:
-                answer = self._answer(response)
-                if answer.status not in BUSY:
-                    return answer
-                problem, asked = str(answer), retry_after(cast("Any", response))
-            if asked > PATIENCE:
-                problem += f": the server asks to wait for {asked:.0f} seconds"
-            if number == self._retries or asked > PATIENCE:
-                tried = f"tried {number + 1} times" if number else "tried once"
-                raise Unavailable(f"{where}: {problem}; {tried}: run the command again later")
-            seconds = max(pause(number), asked)
-            self._note(f"{where}: {problem}: again in {seconds:.1f} s")
-            time.sleep(seconds)
-        raise AssertionError("the last attempt returns or raises")
-
-    def _answer(self, response: requests.Response) -> Answer:
-        if response.is_redirect:
-            target = redacted(str(response.headers["Location"]))
-            raise Refused(
-                f"{self.place}: redirects to {target}: if that is the upload URL of the index, "
-                "publish to it"
-            )
-        reason = _reason(response)
-        if self.password:
-            reason = reason.replace(self.password, "****")
-        reason = printable(" ".join(redacted(reason).split()))
-        reason = reason if len(reason) <= 300 else f"{reason[:299]}…"
-        return Answer(response.status_code, reason, "X-Devpi-Server-Version" in response.headers)
 
 
 def package_of(file: ReleaseFile) -> PackageFile:
     """Return *file* as twine uploads it, with the metadata that it has, whatever that says.
 
     Raises:
-        Changed: it is not the file any more that was checked.
+        PublishError: it is not the file any more that was checked.
         VariantError: it is not usable.
         OSError: it cannot be read.
     """
@@ -367,7 +175,7 @@ def package_of(file: ReleaseFile) -> PackageFile:
         kind, pythons = "bdist_wheel", ".".join(sorted(tags))
     package = PackageFile(str(item.path), None, metadata, pythons, kind)
     if package.sha2_digest != item.sha256:
-        raise Changed(
+        raise PublishError(
             f"{item.path}: was changed while it was published: sha256 was {item.sha256}, is "
             f"{package.sha2_digest}: run the command again"
         )
@@ -391,13 +199,22 @@ def _reason(response: requests.Response) -> str:
     PyPI and devpi: in the reason phrase of the status line; others in the body.
     """
     phrase = response.reason or ""
-    if phrase and phrase.lower() not in _PHRASES:
+    if phrase and phrase.lower() != responses.get(response.status_code, "").lower():
         return phrase
     text = response.content[:_BODY_BYTES].decode("utf-8", "replace")
     if "html" in response.headers.get("Content-Type", ""):
         body = re.search(r"<pre>(.*?)</pre>", text, re.DOTALL)  # of pypiserver
         text = html.unescape(_TAGS.sub(" ", body[1] if body else text))
     return "" if text == "None" else text
+
+
+def status_of(response: requests.Response, password: str = "") -> str:
+    """Return status and reason, in the server's words, on one line and without secrets."""
+    reason = _reason(response)
+    if password:
+        reason = reason.replace(password, "****")
+    reason = printable(" ".join(redacted(reason).split()))[:300]
+    return f"status {response.status_code}{': ' if reason else ''}{reason}"
 
 
 def _words(error: BaseException) -> str:
@@ -431,51 +248,87 @@ class UploadApi:
     """
 
     commits_last = False
-    parallel = 1  # indexes lock the project
 
     def __init__(
         self,
-        client: UploadClient,
+        settings: Settings,
         sources: Sources,
         *,
         index_url: str | None = None,
         note: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Set up; nothing is requested.
+        """Look for the credentials, check the access and find the pages.
 
         Args:
-            client: sends the uploads.
+            settings: from `open_settings`.
             sources: certificates, proxy and trusted hosts for the pages.
             index_url: base URL of the simple API; None to derive it from the upload URL.
             note: shows the user what is waited for.
+
+        Raises:
+            PublishError: trusted publishing fails, the URL takes no uploads, or not with these
+                credentials, or there are no pages.
         """
-        self.place = client.place
-        self._client, self._sources, self._note = client, sources, note
-        self._index_url = index_url
-        self._session: Session | None = None
-        self._pages = ""
+        self._url = str(settings.repository_config["repository"])
+        self.place = redacted(self._url)
+        self._note = note
+        # twine prints what it does, and its progress, to stdout; `_send` says what fails.
+        self._output = io.StringIO() if settings.disable_progress_bar else sys.stderr
+        logging.getLogger("twine").setLevel(logging.ERROR)
+        try:
+            with redirect_stdout(sys.stderr):
+                self._repository = settings.create_repository()
+        except (TwineException, requests.RequestException) as error:
+            raise PublishError(
+                f"{self.place}: no trusted publishing: {redacted(str(error))}"
+            ) from None
+        self._username, self._password = settings.username or "", settings.password or ""
+        posts = self._repository.session
+        if self._username and self._password:
+            posts.auth = settings.auth.authenticator  # renews the token of trusted publishing
+        posts.request = partial(posts.request, timeout=_TIMEOUTS)  # type: ignore[method-assign]
+        url, is_certain = simple_url_of(self._url, is_devpi=self._is_devpi())
+        if index_url:
+            given = f"{index_url.rstrip('/')}/"
+            url, is_certain = given, is_certain and url == given
+        self._session = Session(sources)
+        # The pages of PyPI are public, and an API token is refused there.
+        if self._password and _same_host(url, self._url) and not url.endswith("pypi.org/simple/"):
+            user = f"{quote(self._username, safe='')}:{quote(self._password, safe='')}"
+            parts = urlsplit(url)
+            self._session.add_index(urlunsplit(parts._replace(netloc=f"{user}@{parts.netloc}")))
+        self._pages = self._session.add_index(url)
+        if not is_certain:
+            with _reading(), self._session.stream(self._pages):
+                pass
 
     def close(self) -> None:
         """Close all connections."""
-        self._client.close()
-        if self._session is not None:
-            self._session.close()
+        self._repository.close()
+        self._session.close()
 
-    def session(self) -> Session | None:
-        """Return the session that reads the pages, None before the first request."""
-        return self._session
+    def page(self, project: NormalizedName) -> Page | None:
+        """Return the page of *project*, None if the index does not have the project."""
+        with _reading():
+            try:
+                return self._session.fetch_page(f"{self._pages}{project}/", project, same_host=True)
+            except NotFound:
+                return None
 
-    def page_url(self, project: NormalizedName) -> str | None:
-        """Return the URL of the page of *project*, None before the first request."""
-        return f"{self._pages}{project}/" if self._pages else None
-
-    def listed(self, project: NormalizedName) -> dict[str, Mapping[str, str]]:
-        """Return the hashes of the files on the page of *project*.
-
-        The first call checks that the URL takes uploads, and the credentials.
-        """
-        page = self._page(project)
-        return {file.filename: file.hashes for file in page.files} if page is not None else {}
+    def is_same(self, file: ReleaseFile, listed: Listed) -> bool:
+        """Return whether the index has the contents of *file*, by hash; else read what it has."""
+        same = same_contents(file, listed.hashes)
+        if same is None:
+            self._note(f"{file.filename}: its page has no hash: downloading it to compare")
+            digest, left = hashlib.sha256(), file.distribution.size
+            with _reading(), self._session.stream(listed.url) as chunks:
+                for chunk in chunks:
+                    digest.update(chunk)
+                    left -= len(chunk)
+                    if left < 0:
+                        break
+            same = digest.hexdigest() == file.distribution.sha256
+        return same
 
     def probe(self, releases: Sequence[Release], *, dry: bool = False) -> None:
         """Merge all metadata, and publish it where only that shows whether the index takes it."""
@@ -483,7 +336,7 @@ class UploadApi:
         for release in releases:
             if release.document is None:
                 continue
-            page = self._page(release.project)
+            page = self.page(release.project)
             there, data = self._merged(release, page)
             if dry or (there is not None and there.data == data):
                 continue
@@ -495,14 +348,11 @@ class UploadApi:
                 accepted.add(release.project)
 
     def upload(self, file: ReleaseFile) -> None:
-        """Upload *file*; after an answer that was lost, look whether it has arrived."""
-        answer = self._client.upload(package_of(file), lambda: self._has(file))
-        if answer is None or answer.is_success:
-            return
-        if not answer.says_exists:
-            raise self._client.refusal(file.filename, answer, file.distribution.size)
-        if not self._has(file, SETTLING):
-            raise Exists(f"{self.place} has {file.filename} already ({answer})")
+        """Upload *file*; after an answer that was lost, or a refusal, look whether it is there."""
+        answer = self._upload(package_of(file), lambda: self._has(file))
+        if answer is not None and not answer.ok and not self._has(file):
+            status = status_of(answer, self._password)
+            raise PublishError(f"{self.place} refuses {file.filename} ({status})")
 
     def commit(self, releases: Sequence[Release]) -> dict[str, bytes]:
         """Publish the merged metadata of *releases* where it is not yet as it should be."""
@@ -512,40 +362,98 @@ class UploadApi:
             if release.document is not None
         }
 
-    def _open(self) -> Session:
-        if self._session is not None:
-            return self._session
-        client = self._client
-        url, is_certain = simple_url_of(client.url, is_devpi=client.check_access().is_devpi)
-        if self._index_url is not None:
-            is_certain = is_certain and url == self._index_url
-            url = self._index_url
-        session = Session(self._sources)
-        # The pages of PyPI are public, and an API token is refused there.
-        if client.password and _same_host(url, client.url) and not url.endswith("pypi.org/simple/"):
-            user = f"{quote(client.username or '', safe='')}:{quote(client.password, safe='')}"
-            parts = urlsplit(url)
-            session.add_index(urlunsplit(parts._replace(netloc=f"{user}@{parts.netloc}")))
-        url = session.add_index(url)
-        if not is_certain:
-            with _reading(), session.stream(url):
-                pass
-        self._session, self._pages = session, url
-        return session
+    def findings(self, project: NormalizedName, versions: Collection[Version]) -> list[Finding]:
+        """Return what is wrong with the live page of *project*, of these versions."""
+        releases = [(project, version) for version in versions]
+        return check_live(f"{self._pages}{project}/", self._session, releases=releases)[1]
 
-    def _page(self, project: NormalizedName) -> Page | None:
-        """Return the page of *project*, None if the index does not have the project."""
-        session = self._open()
-        with _reading():
+    def _is_devpi(self) -> bool:
+        """Check access with a form without a file, which every server refuses and none keeps.
+
+        Servers check the credentials first: 401 or 403 in place of 400. Pages of a devpi are
+        elsewhere than those of others.
+        """
+        form = {":action": "file_upload", "protocol_version": "1", "filetype": "bdist_wheel"}
+        parts = [(name, (None, value)) for name, value in form.items()]
+        session = self._repository.session
+        answer = self._send("", lambda: session.post(self._url, files=parts, allow_redirects=False))
+        assert answer is not None
+        return "X-Devpi-Server-Version" in answer.headers
+
+    def _upload(
+        self, package: PackageFile, arrived: Callable[[], bool] = lambda: False
+    ) -> requests.Response | None:
+        send = partial(self._repository.upload, package, max_redirects=1)
+        return self._send(package.basefilename, send, arrived)
+
+    def _send(
+        self,
+        what: str,
+        post: Callable[[], requests.Response],
+        arrived: Callable[[], bool] = lambda: False,
+    ) -> requests.Response | None:
+        """Return an answer that is final; None if an upload whose answer was lost has *arrived*."""
+        where = f"{self.place}: {what}" if what else self.place
+        for number in range(RETRIES + 1):
+            asked = 0.0
             try:
-                return session.fetch_page(f"{self._pages}{project}/", project, same_host=True)
-            except NotFound:
+                with redirect_stdout(self._output):
+                    response = post()
+            except (requests.ConnectionError, requests.Timeout) as error:
+                problem = _words(error)
+                if isinstance(error, requests.exceptions.SSLError):
+                    raise PublishError(f"{where}: {problem}: see --cert, --client-cert") from None
+            except (TwineException, requests.RequestException, UnicodeError) as error:
+                raise PublishError(f"{where}: {_words(error)}") from None
+            else:
+                if response.is_redirect:
+                    target = redacted(str(response.headers["Location"]))
+                    raise PublishError(
+                        f"{self.place}: redirects to {target}: if that is the upload URL of the "
+                        "index, publish to it"
+                    )
+                if response.status_code not in BUSY:
+                    self._check_access(what, response)
+                    return response
+                problem = status_of(response, self._password)
+                asked = retry_after(cast("Any", response))
+            if asked > PATIENCE:
+                problem += f": the server asks to wait for {asked:.0f} seconds"
+            if number == RETRIES or asked > PATIENCE:
+                raise PublishError(f"{where}: {problem}: run the command again later")
+            seconds = max(pause(number), asked)
+            self._note(f"{where}: {problem}: again in {seconds:.1f} s")
+            time.sleep(seconds)
+            if arrived():
                 return None
+        raise AssertionError("the last attempt returns or raises")
+
+    def _check_access(self, what: str, response: requests.Response) -> None:
+        """Raise `PublishError` if credentials, URL or size are why an upload was refused."""
+        status, answer = response.status_code, status_of(response, self._password)
+        what = what or "uploads"
+        if status == 413:
+            size = int(response.request.headers.get("Content-Length", 0))
+            raise PublishError(
+                f"{self.place} does not take {what}, {size:,} bytes ({answer}): ask its "
+                "administrators for a higher limit, or make the file smaller"
+            )
+        if status in (404, 405, 410, 501):
+            raise PublishError(
+                f"{self.place} takes no uploads ({answer}): give the upload URL of the index, "
+                "such as https://upload.pypi.org/legacy/, not that of its pages"
+            )
+        if status in (401, 403, 407):
+            who = f"the user name {self._username!r}" if self._password else "no credentials"
+            raise PublishError(
+                f"{self.place} refuses {what} ({answer}) with {who}: are these the credentials "
+                "for this index and project?"
+            )
 
     def _publish(self, release: Release) -> bytes:
         """Bring the document of *release* and what the index has together; return the result."""
         for number in range(ROUNDS):
-            page = self._page(release.project)
+            page = self.page(release.project)
             there, data = self._merged(release, page)
             if there is not None and there.data == data:
                 return data
@@ -556,7 +464,7 @@ class UploadApi:
                 return data  # a cache between; verification comes back to it
             if number:
                 time.sleep(pause(number))
-        raise Unfinished(
+        raise PublishError(
             f"{self.place}: {release.document_name} was replaced {ROUNDS} times by other "
             "publishers: run the command again when they are done"
         )
@@ -569,10 +477,10 @@ class UploadApi:
         """
         assert release.document is not None
         own, there = VariantFile(release.document, release.document_name), None
-        entry = _document_entry(release, page)
+        entry = entry_of(page, release.document_name)
         if entry is not None:
             with _reading():
-                answer = self._open().fetch(
+                answer = self._session.fetch(
                     entry.url, limit=DOCUMENT_BYTES, hashes=entry.hashes, revalidate=True
                 )
             there = VariantFile(answer.body, redacted(entry.url))
@@ -604,7 +512,7 @@ class UploadApi:
                 if (name.name, name.version) != (release.project, release.version):
                     continue
                 if own.metadata.label_of(label) != NULL_LABEL:
-                    variant = read_variant_file(file, self._open())
+                    variant = read_variant_file(file, self._session)
                     _ = variant.metadata
                     found[label] = variant
             except (PackageIndexError, VariantError) as problem:
@@ -612,73 +520,49 @@ class UploadApi:
         return list(found.values())
 
     def _put(self, release: Release, data: bytes, there: VariantFile | None) -> None:
-        name = release.document_name
+        name, version = release.document_name, str(release.version)
+        metadata: Any = {"metadata_version": "2.1", "name": release.project, "version": version}
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, name)
             path.write_bytes(data)
-            package = PackageFile(
-                str(path),
-                None,
-                {
-                    "metadata_version": "2.1",
-                    "name": release.project,
-                    "version": str(release.version),
-                },
-                "",
-                "variants_json",
-            )
-            answer = self._client.upload(package)
+            answer = self._upload(PackageFile(str(path), None, metadata, "", "variants_json"))
         assert answer is not None
-        if answer.is_success:
+        if answer.ok:
             return
-        if answer.is_about_access:
-            raise self._client.refusal(name, answer, len(data))
-        if there is not None or answer.says_exists:
-            raise Refused(
-                f"{self.place} has {name} already and does not replace it ({answer}), so the "
-                f"variants of this release cannot be added to {release.project} "
-                f"{release.version}: publish all variants of a version together, as a new "
-                "version; or on an index that replaces it; or pages of your own, see variants "
-                "index"
+        status = status_of(answer, self._password)
+        if there is not None:
+            raise PublishError(
+                f"{self.place} has {name} already and does not replace it ({status}), so the "
+                f"variants of this release cannot be added to {release.project} {version}: "
+                "publish all variants of a version together, as a new version; or on an index "
+                "that replaces it; or pages of your own, see variants index"
             )
-        raise Refused(
-            f"{self.place} does not accept {name} ({answer}): where the index makes this file "
+        raise PublishError(
+            f"{self.place} does not accept {name} ({status}): where the index makes this file "
             "itself, or installers are to read the wheels instead, publish with "
             "--without-metadata; or serve the directory as static files, see variants index"
         )
 
     def _settled(self, release: Release, before: Page | None) -> bool:
         """Wait until the page lists another document than *before*; return whether it does."""
-        old = _document_entry(release, before)
+        old = entry_of(before, release.document_name)
         for number in range(SETTLING):
-            entry = _document_entry(release, self._page(release.project))
+            entry = entry_of(self.page(release.project), release.document_name)
             if entry is not None and (old is None or not old.hashes or entry != old):
                 return True
             time.sleep(pause(number))
         return False
 
-    def _has(self, file: ReleaseFile, tries: int = 1) -> bool:
-        """Return whether the page lists *file*; read it so often while it lists none of its name.
+    def _has(self, file: ReleaseFile) -> bool:
+        """Return whether the page lists *file*.
 
         Raises:
             Conflict: the index has another one of that name.
         """
-        for number in range(tries):
-            if number:
-                time.sleep(pause(number))
-            hashes = self.listed(file.distribution.project).get(file.filename)
-            if hashes is not None:
-                same = same_contents(file, hashes)
-                if same is False:
-                    raise conflict(self.place, [(file, hashes)])
-                return bool(same)
-        return False
-
-
-def _document_entry(release: Release, page: Page | None) -> PageFile | None:
-    """Return the entry of the ``*-variants.json`` of *release*, None without one."""
-    files = page.files if page is not None else ()
-    return next((file for file in files if file.filename == release.document_name), None)
+        listed = entry_of(self.page(file.distribution.project), file.filename)
+        if listed is not None and not self.is_same(file, listed):
+            raise conflict(self.place, [(file, listed)])
+        return listed is not None
 
 
 @contextmanager
@@ -686,7 +570,7 @@ def _reading() -> Iterator[None]:
     try:
         yield
     except PackageIndexError as problem:
-        raise Unavailable(
+        raise PublishError(
             f"{problem}: the pages of the index show which files it has: if they are elsewhere, "
             "give the URL of its simple API with --index-url"
         ) from None

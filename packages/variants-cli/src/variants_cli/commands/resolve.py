@@ -21,7 +21,7 @@ from variants_index.downloads import Download, download_files
 
 from ..console import note, print_json, print_table, warn
 from .arguments import FILE, NEW_FILE, json_option, option_values
-from .index_options import index_options, places, progress, resolving
+from .index_options import Unsolved, index_options, places, progress, resolving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -56,6 +56,10 @@ if TYPE_CHECKING:
     help="Lock all variants of each version and their dependencies, not only the chosen variant.",
 )  # fmt: skip
 @click.option(
+    "--allow-missing-sources", is_flag=True,
+    help="Write the lock file even if builds of the catalogue cannot be had for now.",
+)  # fmt: skip
+@click.option(
     "--from", "lock_file", metavar="FILE", type=FILE,
     help="Select from this lock file instead of resolving.",
 )  # fmt: skip
@@ -72,6 +76,7 @@ def resolve(
     constraints: tuple[Path, ...],
     output: Path | None,
     all_variants: bool,
+    allow_missing_sources: bool,
     lock_file: Path | None,
     folder: Path | None,
     as_json: bool,
@@ -108,6 +113,8 @@ def resolve(
             for target in where.targets
         ]
         if output is not None:
+            if not allow_missing_sources:
+                _check_sources(output, found)
             _write_lock(output, found, resolver)
         if folder is not None:
             packages = [package for resolution in found for package in resolution.packages]
@@ -161,6 +168,17 @@ def _from_lock(path: Path, folder: Path | None, as_json: bool, options: dict[str
         warn(text)
 
 
+def _check_sources(output: Path, resolutions: Sequence[Resolution]) -> None:
+    """Refuse to lock what another run, which reaches all sources, would not choose."""
+    lacking = dict.fromkeys(str(item) for each in resolutions for item in each.unavailable)
+    if lacking:
+        raise Unsolved(
+            f"{output} is not written, as builds of the catalogue cannot be had: try again, or add "
+            "--allow-missing-sources to lock without them",
+            tuple(lacking),
+        )
+
+
 def _write_lock(output: Path, resolutions: Sequence[Resolution], resolver: IndexResolver) -> None:
     from importlib.metadata import version
 
@@ -181,15 +199,9 @@ def _download_of(package: Package) -> Download | None:
     """Return the download of *package*, None for a local directory."""
     if package.candidate.is_directory:
         return None
-    file, redirect = package.file, package.candidate.redirect
-    return Download(
-        package.filename,
-        file.url,
-        file.hashes,
-        file.size,
-        package.metadata,
-        None if redirect is None else redirect.wheel(),
-    )
+    file, rewritten = package.file, package.candidate.rewritten
+    name = package.filename if rewritten is None else package.candidate.filename
+    return Download(name, file.url, file.hashes, file.size, package.metadata, rewritten)
 
 
 def _download(

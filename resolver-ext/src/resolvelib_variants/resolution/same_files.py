@@ -1,0 +1,38 @@
+"""Projects that are required beside a build of them under its publisher's name.
+
+Both have the same files: cudf requires ``cupy-cuda13x``, and something else ``cupy``. Whatever is
+installed later would overwrite the other, so the build stands for the project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pep_variants.errors import redacted
+from variants_index.finder import PackageFinder
+
+from .errors import SameFiles
+from .result import Package
+
+
+def same_files(packages: Iterable[Package], finder: PackageFinder) -> dict[str, str]:
+    """Return by project which other one of *packages* is a build of it.
+
+    Raises:
+        SameFiles: several are, or the user names a file of the project.
+        CatalogError: an entry cannot be read.
+    """
+    by_name = {package.name: package for package in packages}
+    found: dict[str, str] = {}
+    for name, package in by_name.items():
+        entry = finder.entry(name)
+        builds = [each for each in entry.targets if each in by_name] if entry is not None else []
+        is_renamed = package.candidate.published_name != name
+        if not builds or (not is_renamed and set(builds) <= {*package.depends}):
+            continue  # it requires its builds itself, so it has no files of its own
+        if len(builds) > 1:
+            raise SameFiles(name, builds, "require one of them alone")
+        if package.candidate.direct:
+            raise SameFiles(name, builds, f"leave out {redacted(package.file.url)}")
+        found[name] = builds[0]
+    return found

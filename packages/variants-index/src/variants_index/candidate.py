@@ -90,6 +90,11 @@ class Candidate:
         return found if found is not None and found.published.is_rewritten else None
 
     @property
+    def installed_filename(self) -> str:
+        """Name of the wheel that is installed: a rewritten one has no label, for any installer."""
+        return self.published if self.rewritten is None else split_label(self.filename)[0]
+
+    @property
     def place(self) -> str:
         """URL of the page or directory that lists it, or of the file itself."""
         return self.source if self.catalog is None else self.catalog.place

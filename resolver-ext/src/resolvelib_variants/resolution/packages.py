@@ -115,4 +115,4 @@ def _why(
     why = why_this(selection, own, candidate.project)
     if candidate.published_as is None:
         return why
-    return f"{why} (published as {candidate.published_name})".lstrip()
+    return "; ".join(filter(None, (why, f"published as {candidate.published_name}")))

@@ -199,9 +199,15 @@ def _download_of(package: Package) -> Download | None:
     """Return the download of *package*, None for a local directory."""
     if package.candidate.is_directory:
         return None
-    file, rewritten = package.file, package.candidate.rewritten
-    name = package.filename if rewritten is None else package.candidate.filename
-    return Download(name, file.url, file.hashes, file.size, package.metadata, rewritten)
+    file, candidate = package.file, package.candidate
+    return Download(
+        candidate.installed_filename,
+        file.url,
+        file.hashes,
+        file.size,
+        package.metadata,
+        candidate.rewritten,
+    )
 
 
 def _download(
@@ -210,7 +216,14 @@ def _download(
     folder: Path,
     tell: Callable[[str], None] | None,
 ) -> None:
-    for each in {item.filename: item for item in downloads if item is not None}.values():
+    wanted: dict[str, Download] = {}
+    for item in filter(None, downloads):
+        if wanted.setdefault(item.filename, item).rewritten != item.rewritten:
+            raise click.ClickException(
+                f"the targets need different builds that are both named {item.filename}: "
+                "use --download for one target at a time"
+            )
+    for each in wanted.values():
         if tell is not None:
             tell(f"downloading {each.filename}")
         download_files(session, [each], folder)

@@ -186,6 +186,12 @@ class TestPlaces:
         assert torches.names("torch", sources=sources) == [f"{wheel('2.9.0')} None"]
         assert torches.server.requests == []
 
+    def test_a_place_that_is_an_index_of_the_user(self, torches):
+        """The user has chosen that build."""
+        index = f"{torches.server.url}/whl/cu126"
+        found = torches.names("torch", sources=Sources(index_url=index))
+        assert found == [f"{wheel('2.9.0+cu126')} None"]
+
     def test_other_projects_are_not_looked_up_there(self, torches):
         torches.torch("2.9.0", requires=("other",))
         torches.world.add(Wheel("other", "1.0"))
@@ -552,6 +558,10 @@ class TestBothNames:
     def test_its_extras_are_those_of_the_project(self, cudf):
         found = self.chosen(cudf, "cupy-cuda13x", "cupy[ctk]")
         assert found == ["cupy-cuda13x 14.2.0", "toolkit 12.9"]
+
+    def test_a_label_of_the_project_says_nothing_of_the_build(self, cudf):
+        found = self.chosen(cudf, "cudf", "cupy", options={"variant": ["cupy=cuda13"]})
+        assert found == ["cudf 25.12", "cupy-cuda12x 14.2.0", "toolkit 12.9"]
 
     def test_no_version_is_both(self, cudf):
         cudf.world.add(Wheel("cupy", "12.0", tag=LINUX))

@@ -131,6 +131,7 @@ class PackageFinder:
         self._indexes = tuple(f"{session.add_index(url).rstrip('/')}/" for url in indexes)
         self._all = sources.index_strategy == BEST_MATCH
         self._catalog = None if sources.no_index else catalog
+        self._entries: dict[str, CatalogProject | None] = {}
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -150,12 +151,22 @@ class PackageFinder:
         return self.prefetcher.result(("project", name), lambda: self._find(name))
 
     def entry(self, name: str) -> CatalogProject | None:
-        """Return the entry of the project *name* (normalized) in the catalogue, None without one.
+        """Return the entry of the project *name* (normalized) in the catalogue.
+
+        None without one, and if the user names one of its places as a source: the build is chosen.
 
         Raises:
             CatalogError: it cannot be read.
         """
-        return None if self._catalog is None else self._catalog.project(name)
+        if self._catalog is None:
+            return None
+        if name not in self._entries:
+            from variants_catalog.places import own_place  # takes a while
+
+            found = self._catalog.project(name)
+            is_chosen = found is not None and own_place(found, self.places) is not None
+            self._entries[name] = None if is_chosen else found
+        return self._entries[name]
 
     @property
     def has_catalog(self) -> bool:

@@ -182,10 +182,12 @@ class IndexResolver:
         notes = Notes()
         kind = AllVariantsProvider if every_variant else PrefetchingProvider
         asked = {item.project for item in requirement_set.requirements}
+        labels = self.preferences.forced.items()
+        forced = {name: label for name, label in labels if name not in provided}
         provider = kind(
             plain,
             platform=self.detector(target).platform,
-            preferences=self.preferences,
+            preferences=replace(self.preferences, forced=forced),
             listener=notes,
             together=Relatives(self.finder, asked) if self.finder.has_catalog else None,
         )
@@ -202,8 +204,10 @@ class IndexResolver:
                 torn = [text for name in sorted(parents) for text in provider.contradictions(name)]
                 if torn:
                     failure = NoSolution(f"{torn[0]}: {APART}", tuple(torn[1:]))
+            guilty = {plain.project(provider.identify(item.requirement)) for item in error.causes}
             for name, build in provided.items():
-                failure = SameFiles(name, [build], str(failure), failure.details)
+                if not guilty.isdisjoint((name, build)):
+                    raise SameFiles(name, [build], str(failure), failure.details) from error
             raise failure from error
         except ResolutionTooDeep:
             raise NoSolution(

@@ -571,6 +571,13 @@ class TestBothNames:
         assert message.startswith("cupy and cupy-cuda12x are required, which have the same files")
         assert any("ancient 1.0 needs cupy<13" in text for text in caught.value.details)
 
+    def test_what_the_user_asked_for(self, cudf):
+        with pytest.raises(SameFiles) as caught:
+            cudf.resolve("cupy-cuda12x==13.6.0", "cupy>=14")
+        assert caught.value.details == (
+            "you asked for cupy-cuda12x==13.6.0", "you asked for cupy>=14",
+        )  # fmt: skip
+
     def test_two_builds(self, cudf):
         with pytest.raises(SameFiles, match="cupy and cupy-cuda13x and cupy-cuda12x are required"):
             cudf.resolve("cudf", "cupy", "cupy-cuda13x")

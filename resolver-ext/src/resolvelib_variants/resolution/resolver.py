@@ -29,7 +29,7 @@ from variants_index.target import Target
 from variants_plugins import PluginRunner, Sources
 
 from ..older_builds import Judge
-from .errors import NoSolution, SameFiles
+from .errors import NoSolution
 from .failure import explain_failure
 from .older_builds import older_build
 from .packages import packages_of
@@ -39,7 +39,7 @@ from .reporting import Notes, ProgressReporter
 from .requirements import RequirementSet
 from .resolver_requirements import SpecifierRequirement, split_identifier
 from .result import Package, Resolution
-from .same_files import same_files
+from .same_files import same_files, with_same_files
 from .variant_providers import APART, AllVariantsProvider, PrefetchingProvider
 
 if TYPE_CHECKING:
@@ -205,10 +205,7 @@ class IndexResolver:
                 if torn:
                     failure = NoSolution(f"{torn[0]}: {APART}", tuple(torn[1:]))
             guilty = {plain.project(provider.identify(item.requirement)) for item in error.causes}
-            for name, build in provided.items():
-                if not guilty.isdisjoint((name, build)):
-                    raise SameFiles(name, [build], str(failure), failure.details) from error
-            raise failure from error
+            raise with_same_files(failure, provided, guilty, roots) from error
         except ResolutionTooDeep:
             raise NoSolution(
                 f"no solution was found in {MAX_ROUNDS:,} steps: pin some versions with ==, "

@@ -6,12 +6,13 @@ installed later would overwrite the other, so the build stands for the project.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from pep_variants.errors import redacted
 from variants_index.finder import PackageFinder
 
-from .errors import SameFiles
+from .errors import NoSolution, SameFiles
+from .resolver_requirements import SpecifierRequirement
 from .result import Package
 
 
@@ -36,3 +37,31 @@ def same_files(packages: Iterable[Package], finder: PackageFinder) -> dict[str, 
             raise SameFiles(name, builds, f"leave out {redacted(package.file.url)}")
         found[name] = builds[0]
     return found
+
+
+def with_same_files(
+    failure: NoSolution,
+    provided: Mapping[str, str],
+    guilty: Collection[str],
+    roots: Iterable[object],
+) -> NoSolution:
+    """Return the error for *failure*, which names a project and the build that stands for it.
+
+    Args:
+        failure: why there is no solution.
+        provided: builds by project.
+        guilty: projects that are in the way.
+        roots: what the user asked for.
+    """
+    for name, build in provided.items():
+        if name in guilty or build in guilty:
+            details = [
+                f"you asked for {need}"
+                for need in roots
+                if isinstance(need, SpecifierRequirement) and need.project in (name, build)
+            ]
+            # That each version of the project is one of the build is nobody's wish.
+            details += (text for text in failure.details if not text.startswith(f"{name} "))
+            cause = f"no version of {build} meets what is asked of both"
+            return SameFiles(name, [build], cause, tuple(dict.fromkeys(details)))
+    return failure

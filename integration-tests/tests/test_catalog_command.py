@@ -121,7 +121,7 @@ class TestCommands:
         done = world.run("resolve", "app")
         assert done.out.startswith("app   1.0+cpu  null")
         (line,) = done.err.splitlines()
-        assert f"app: variant cuda12 from {world.publisher.url}/whl/cu12/app/" in line
+        assert f"app: variant cuda12 from {world.publisher.url} cannot be had: not found" in line
 
     def test_explain(self, world):
         done = world.run("explain", "app", platform="cpu")
@@ -190,15 +190,43 @@ class TestCommands:
 
     def test_download(self, world):
         world.describe("lib", RENAMED)
-        world.add(Wheel("lib-cu12", "1.0"))
+        world.add(Wheel("lib", "1.0"), Wheel("lib-cu12", "1.0"))
         done = world.run("resolve", "app", "lib", "--download", "files")
         assert done.code == 0
         assert sorted(path.name for path in (world.folder / "files").iterdir()) == [
             "app-1.0+cu12-py3-none-any.whl",
             "base-1.0-py3-none-any.whl",
-            "lib-1.0-py3-none-any-cuda12.whl",
-            "lib_cu12-1.0-py3-none-any.whl",
+            "lib-1.0-py3-none-any.whl",
         ]
+        targets = ["--target", "gpu.toml", "--target", "cpu.toml"]
+        done = world.run("resolve", "lib", "--download", "both", *targets, platform=None)
+        assert done.code == 1
+        assert "use --download for one target at a time" in done.err
+
+    def test_downloads_are_one_distribution(self, world, plain, tmp_path):
+        """C1: an upgrade and another build leave the module in place, in any installer."""
+        world.describe("lib", RENAMED)
+        for version in ("1.0", "2.0"):
+            wheels = [
+                Wheel(name, version, files={"lib/__init__.py": f"BUILD = '{name} {version}'"})
+                for name in ("lib", "lib-cu12")
+            ]
+            world.add(*wheels)
+            assert world.run("resolve", "lib", "--download", version).code == 0
+        assert world.run("resolve", "lib", "--download", "cpu", platform="cpu").code == 0
+        environment = plain.copied(tmp_path / "environment")
+        for folder, option, expected in (
+            ("1.0", "--upgrade", "lib-cu12 1.0"),
+            ("2.0", "--upgrade", "lib-cu12 2.0"),
+            ("cpu", "--force-reinstall", "lib 2.0"),
+        ):
+            links = ("--no-index", "--find-links", str(world.folder / folder))
+            done = environment.pip("install", *links, option, "lib")
+            assert done.code == 0, done
+            assert environment.run("-c", "import lib; print(lib.BUILD)").out.strip() == expected
+        assert environment.pip("freeze").out.split() == ["lib==2.0"]
+        assert environment.pip("uninstall", "--yes", "lib").code == 0
+        assert not list(environment.site_packages.glob("lib*"))
 
 
 class TestLocks:
@@ -223,7 +251,9 @@ class TestLocks:
     def test_another_name(self, world):
         world.describe("lib", RENAMED)
         world.add(
-            Wheel("lib-cu12", "1.0", requires=("base",)), Wheel("top", "1.0", requires=("lib",))
+            Wheel("lib", "1.0"),
+            Wheel("lib-cu12", "1.0", requires=("base",)),
+            Wheel("top", "1.0", requires=("lib",)),
         )
         packages = self.lock(world, "top")
         assert sorted(packages) == ["base", "lib-cu12", "top"]
@@ -282,6 +312,7 @@ class TestLocks:
         world.describe("lib", RENAMED)
         world.describe("tool", EXTRA)
         world.add(
+            Wheel("lib", "1.0"),
             Wheel("lib-cu12", "1.0"),
             Wheel("tool", "1.0", extras=("cuda12",), requires=("plug; extra == 'cuda12'",)),
             Wheel("plug", "1.0"),

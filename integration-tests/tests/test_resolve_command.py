@@ -114,8 +114,9 @@ class TestResolve:
         by_name = {package["name"]: package for package in resolution["packages"]}
         assert list(by_name) == sorted(by_name)
         assert by_name["app"].keys() == {
-            "name", "version", "extras", "requested", "filename", "editable", "url", "index",
-            "catalog", "hashes", "size", "yanked", "label", "properties", "why", "requires",
+            "name", "version", "extras", "requested", "published_as", "filename", "editable", "url",
+            "index", "catalog", "hashes", "size", "yanked", "label", "properties", "why",
+            "requires",
         }  # fmt: skip
         assert by_name["app"]["requires"] == [
             "always", "for-gpu", "for-cu128; python_version >= '3'", "for-128",
@@ -283,6 +284,54 @@ class TestDirectories:
             assert done.err.startswith(
                 "error: git+https://****@h/x: nothing is checked out of version control here: "
             )
+
+
+class TestUnreachableBuilds:
+    """C6: a lock file without the builds of a host that is down would be another machine's."""
+
+    @pytest.fixture
+    def options(self, tmp_path, serve):
+        tables = """
+[[variant]]
+label = "cuda12"
+index = "http://127.0.0.1:9/whl"
+properties = ["nvidia :: cuda_version_lower_bound :: 12.0"]
+"""
+        for name in ("one", "two"):
+            path = tmp_path / "catalog" / f"{name}.toml"
+            path.parent.mkdir(exist_ok=True)
+            head = f'[project]\nname = "{name}"\ndocumentation = "https://docs.example"\n'
+            priorities = 'default-priorities.namespace = ["nvidia"]\n'
+            path.write_text(f'catalog-version = "1"\n{head}{priorities}{tables}')
+        index = serve(Index())
+        index.add_wheel(Wheel("one", "1.0"))
+        index.add_wheel(Wheel("two", "1.0"))
+        return ("one", "two", "-i", index.url, "--variant-catalog", tmp_path / "catalog")
+
+    LINE = "one, two: variant cuda12 from http://127.0.0.1:9 cannot be had: cannot connect "
+    MIRROR = "(for a mirror: --variant-catalog-mirror http://127.0.0.1:9=URL)\n"
+
+    def test_no_lock_file(self, variants, options, tmp_path):
+        done = variants("resolve", *options, "-o", "pylock.toml")
+        assert done.code == 1
+        assert "error: pylock.toml is not written, as builds of the catalogue " in done.err
+        assert "add --allow-missing-sources to lock without them" in done.err
+        assert done.err.count(self.LINE) == 1
+        assert done.err.endswith(self.MIRROR)
+        assert not (tmp_path / "pylock.toml").exists()
+
+    def test_allowed(self, variants, options, tmp_path):
+        done = variants("resolve", *options, "-o", "pylock.toml", "--allow-missing-sources")
+        assert done.code == 0
+        assert (tmp_path / "pylock.toml").exists()
+
+    def test_shown(self, variants, options):
+        """C7: a host is one line, whichever projects lack builds."""
+        done = variants("resolve", *options)
+        assert (done.code, done.out) == (0, "one  1.0\ntwo  1.0\n")
+        assert done.err.startswith(f"warning: {self.LINE}")
+        assert done.err.endswith(self.MIRROR)
+        assert done.err.count("\n") == 1
 
 
 class TestExplain:

@@ -8,7 +8,7 @@ from packaging.version import Version
 
 from pep_variants.choose.preferences import Preferences
 from pep_variants.errors import CatalogError
-from pep_variants.sources import Sources
+from pep_variants.sources import BEST_MATCH, FIRST_INDEX, Sources
 from support.index_server import Resource, served
 from support.wheels import Wheel
 from variants_catalog.opening import PreferredCatalog
@@ -56,7 +56,8 @@ class World:
     def __init__(self, own, publisher):
         self.own, self.publisher = own, publisher
         self.entry = ENTRY.format(url=publisher.url)
-        plain = Wheel("app", "1.0", requires=("base",), extras=("fast",))
+        requires = ("base", "speed; extra == 'fast'")
+        plain = Wheel("app", "1.0", requires=requires, extras=("fast",))
         own.page("app", {plain.filename: plain.build()})
         other = Wheel("app-other", "1.0", requires_python=">=3.9")
         entry = {"body": other.build(), "requires-python": ">=3.9", "yanked": "broken"}
@@ -109,7 +110,7 @@ def test_candidates(world):
         evaluator = CandidateEvaluator(finder, make_target(python_version="3.12"))
         candidates = evaluator.candidates("app", Version("1.0"), pinned=True)
         found = {item.label: item for item in candidates}
-        # A redirect is yanked with what it requires; the non-variant wheel comes last.
+        # app-other is yanked; the non-variant wheel comes last.
         assert list(found) == ["cuda12", "cuda13", "extra", None]
         metadata = evaluator.release_metadata(found["cuda12"])
         assert sorted(metadata.metadata.variants) == LABELS
@@ -122,8 +123,9 @@ def test_candidates(world):
         assert described["cuda12"] == ("app-1.0+cu12-py3-none-any.whl", "1.0+cu12", "1.0", page)
         own = ("app-1.0-py3-none-any.whl", "1.0", "1.0", f"{world.own.simple}app/")
         assert described["extra"] == described[None] == own
-        assert fetch_core_metadata(session, found["extra"]).requires == ("base", "app[fast]==1.0")
-        assert fetch_core_metadata(session, found[None]).requires == ("base",)
+        optional = "speed; extra == 'fast'"
+        assert fetch_core_metadata(session, found["extra"]).requires == ("base", optional, "speed")
+        assert fetch_core_metadata(session, found[None]).requires == ("base", optional)
         assert fetch_core_metadata(session, found["cuda12"]).requires == ()
 
 
@@ -174,9 +176,9 @@ def test_a_mirror_that_fails_shows_no_credentials(world):
     with world.session() as session:
         chosen = catalog(world.entry, catalog_mirrors=mirrors)
         project = PackageFinder(session, world.sources, catalog=chosen).project("app")
-    (warning,) = project.warnings
-    assert "http://127.0.0.1:9/whl/cu12/app/ and 1 more" in warning
-    assert "secret" not in warning
+    (item,) = project.unavailable
+    assert (item.host, item.pages) == ("http://127.0.0.1:9", 2)
+    assert "secret" not in str(item)
 
 
 @pytest.mark.parametrize("source", ["https://catalog.example/app.toml", "/app.toml"])
@@ -188,9 +190,83 @@ def test_a_catalogue_from_a_server_leads_no_nearer_than_itself(world, source):
         assert labels(project) == LABELS
         return
     assert labels(project) == ["extra", "other"]
-    (warning,) = project.warnings
-    assert "which is not a public address" in warning
+    (item,) = project.unavailable
+    assert "which is not a public address" in item.reason
     assert world.publisher.requests == []
+
+
+RMM = """
+catalog-version = "1"
+[project]
+name = "rmm"
+documentation = "https://docs.example/rmm"
+default-priorities.namespace = ["nvidia"]
+{more}
+[[variant]]
+label = "cuda12"
+requires = ["rmm-cu12=={{version}}"]
+properties = ["nvidia :: cuda_version_lower_bound :: 12.0"]
+"""
+TARGET = RMM.format(more="")
+WITH_PLACEHOLDER = RMM.format(more='placeholder = "<1"')
+
+
+@pytest.mark.parametrize(
+    ("entry", "own", "builds", "strategy", "taken"),
+    [
+        # (position of the index, version) of the project, and of its build.
+        (TARGET, [(0, "1.0")], [(0, "1.0")], FIRST_INDEX, ["1.0"]),
+        (TARGET, [(0, "3.0")], [(1, "25.0")], FIRST_INDEX, []),
+        (TARGET, [(0, "1.0")], [(1, "1.0")], FIRST_INDEX, []),
+        (TARGET, [(0, "1.0")], [(1, "1.0")], BEST_MATCH, []),
+        (TARGET, [(1, "1.0")], [(0, "1.0")], FIRST_INDEX, ["1.0"]),
+        (TARGET, [(0, "1.0"), (1, "2.0")], [(1, "2.0")], BEST_MATCH, ["2.0"]),
+        (TARGET, [(0, "1.0"), (1, "2.0")], [(1, "2.0"), (1, "1.0")], BEST_MATCH, ["2.0"]),
+        (TARGET, [(0, "1.0")], [(0, "99.0")], FIRST_INDEX, []),
+        (TARGET, [], [(0, "1.0")], FIRST_INDEX, []),
+        (WITH_PLACEHOLDER, [], [(0, "1.0")], FIRST_INDEX, ["1.0"]),
+        (WITH_PLACEHOLDER, [(0, "0.1")], [(0, "1.0")], FIRST_INDEX, ["1.0"]),
+        (WITH_PLACEHOLDER, [(0, "0.1")], [(1, "1.0")], BEST_MATCH, []),
+        (WITH_PLACEHOLDER, [(0, "2.0")], [(0, "1.0")], FIRST_INDEX, []),
+    ],
+)
+def test_what_an_index_says_of_versions(entry, own, builds, strategy, taken):
+    """C15: no build of another name adds a version, or comes from a later index."""
+    with served() as one, served() as two:
+        servers = (one, two)
+        pages = {}
+        for name, files in (("rmm", own), ("rmm-cu12", builds)):
+            for position, version in files:
+                wheel = Wheel(name, version)
+                pages.setdefault((position, name), {})[wheel.filename] = wheel.build()
+        for (position, name), files in pages.items():
+            servers[position].page(name, files)
+        sources = Sources(
+            index_url=two.simple, extra_index_urls=(one.simple,), index_strategy=strategy
+        )
+        with Session(sources, environ={}, retries=0) as session:
+            finder = PackageFinder(session, sources, catalog=catalog(entry))
+            project = finder.project("rmm")
+    found = [
+        str(version)
+        for version, files in project.versions.items()
+        for item in files
+        if item.catalog is not None
+    ]
+    assert found == taken
+
+
+def test_an_index_that_does_not_tell_of_another_name(world):
+    world.own.resources["/simple/app-other/"] = Resource(b"", 500)
+    with world.session() as session:
+        finder = PackageFinder(session, world.sources, catalog=catalog(world.entry))
+        project = finder.project("app")
+    assert labels(project) == ["cuda12", "cuda13", "extra"]
+    (item,) = project.unavailable
+    assert str(item) == (
+        f"app: variant other cannot be had: {world.own.simple}app-other/: the server cannot answer "
+        "now (HTTP status 500): try later"
+    )
 
 
 def test_no_index(world):

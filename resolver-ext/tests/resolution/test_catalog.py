@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import zipfile
+from dataclasses import replace
 from urllib.parse import quote
 
 import pytest
@@ -9,7 +11,7 @@ from world import cuda, target
 
 from pep_variants.errors import CatalogError, NoSuchVariant
 from pep_variants.sources import Sources
-from resolvelib_variants.resolution.errors import NoSolution
+from resolvelib_variants.resolution.errors import NoSolution, SameFiles
 from resolvelib_variants.resolution.requirements import read_file
 from support.index_server import Resource, served
 from support.wheels import Wheel
@@ -184,6 +186,12 @@ class TestPlaces:
         assert torches.names("torch", sources=sources) == [f"{wheel('2.9.0')} None"]
         assert torches.server.requests == []
 
+    def test_a_place_that_is_an_index_of_the_user(self, torches):
+        """The user has chosen that build."""
+        index = f"{torches.server.url}/whl/cu126"
+        found = torches.names("torch", sources=Sources(index_url=index))
+        assert found == [f"{wheel('2.9.0+cu126')} None"]
+
     def test_other_projects_are_not_looked_up_there(self, torches):
         torches.torch("2.9.0", requires=("other",))
         torches.world.add(Wheel("other", "1.0"))
@@ -329,9 +337,11 @@ class TestFailingPlaces:
         resolution = torches.resolve("torch")
         assert [item.filename for item in resolution.packages] == [wheel("2.9.0+cu126")]
         (warning,) = resolution.warnings
-        place = f"{torches.server.url}/whl/cu130/torch/"
-        assert warning.startswith(f"torch: variant cuda13.0 from {place} cannot be had: ")
+        host = torches.server.url
+        assert warning.startswith(f"torch: variant cuda13.0 from {host} cannot be had: ")
         assert reason in warning
+        assert warning.endswith(f"(for a mirror: --variant-catalog-mirror {host}=URL)")
+        assert [str(item) for item in resolution.unavailable] == [warning]
 
     def test_no_server(self, publisher):
         publisher.describe("torch", torch("http://127.0.0.1:9"))
@@ -340,9 +350,16 @@ class TestFailingPlaces:
         assert [item.filename for item in resolution.packages] == [wheel("2.9.0")]
         (warning,) = resolution.warnings
         assert warning.startswith(
-            "torch: variants cuda13.0, cuda12.6, null from "
-            "http://127.0.0.1:9/whl/cu130/torch/ and 2 more cannot be had: "
+            "torch: variants cuda13.0, cuda12.6, null from http://127.0.0.1:9 cannot be had: "
         )
+
+    def test_no_server_of_several_projects(self, publisher):
+        """C7: a host is named once."""
+        for name in ("torch", "vision"):
+            publisher.describe(name, torch("http://127.0.0.1:9", name))
+            publisher.world.add(Wheel(name, "1.0", tag=LINUX))
+        (warning,) = publisher.resolve("torch", "vision").warnings
+        assert warning.startswith("torch, vision: variants cuda13.0, cuda12.6, null from ")
 
     def test_a_broken_entry(self, torches):
         torches.describe("torch", "nonsense")
@@ -366,16 +383,20 @@ class TestFailingPlaces:
             torches.resolve("torch==3")
 
 
-class TestRedirects:
+class TestOtherNames:
+    """Builds that their publisher has under another name."""
+
     @pytest.fixture
     def cupy(self, publisher):
         cuda13 = {"label": "cuda13", "requires": ["cupy-cuda13x=={version}"], "properties": CU130}
         cuda12 = {"label": "cuda12", "requires": ["cupy-cuda12x=={version}"], "properties": CU126}
         publisher.describe("cupy", entry("cupy", cuda13, cuda12))
         for name in ("cupy-cuda12x", "cupy-cuda13x"):
-            publisher.world.add(Wheel(name, "14.2.0", tag=LINUX, requires=("numpy",)))
+            ctk = ("numpy", "toolkit; extra == 'ctk'")
+            wheel = Wheel(name, "14.2.0", tag=LINUX, requires=ctk, extras=("ctk",))
+            publisher.world.add(wheel)
         publisher.world.add(Wheel("cupy-cuda13x", "14.3.0", tag=MACOS), Wheel("numpy", "2.0"))
-        publisher.world.add(("cupy", "cupy-14.2.0.tar.gz", b""))
+        publisher.world.add(("cupy", "cupy-14.2.0.tar.gz", b""), Wheel("toolkit", "13.0"))
         return publisher
 
     @pytest.mark.parametrize(
@@ -384,29 +405,54 @@ class TestRedirects:
     )
     def test_what_is_installed(self, cupy, platform, label, name):
         assert cupy.names("cupy", on=target(platform)) == [
-            f"cupy-14.2.0-{LINUX}-{label}.whl {label}",
-            f"{name}-14.2.0-{LINUX}.whl None",
+            f"{name}-14.2.0-{LINUX}.whl {label}",
             "numpy-2.0-py3-none-any.whl None",
         ]
 
-    def test_no_request_is_made_for_it(self, cupy):
-        tree = cupy.resolve("cupy").by_name["cupy"].to_tree()
-        assert tree["url"] is None
-        assert tree["index"] == f"{cupy.world.server.simple}cupy-cuda13x/"
-        assert tree["requires"] == ["cupy-cuda13x==14.2.0"]
-        assert not [path for path in cupy.world.server.paths if "/cupy-14" in path]
+    def test_what_is_said_of_it(self, cupy):
+        package = cupy.resolve("cupy").by_name["cupy"]
+        tree = package.to_tree()
+        filename = f"cupy_cuda13x-14.2.0-{LINUX}.whl"
+        server = cupy.world.server
+        assert (tree["name"], tree["version"], tree["label"]) == ("cupy", "14.2.0", "cuda13")
+        assert tree["published_as"] == "cupy-cuda13x==14.2.0"
+        assert (tree["filename"], tree["url"]) == (filename, f"{server.url}/files/{filename}")
+        assert tree["index"] == f"{server.simple}cupy-cuda13x/"
+        assert tree["requires"] == ["numpy", "toolkit; extra == 'ctk'"]
+        assert tree["why"].endswith("; published as cupy-cuda13x")
+        body = cupy.world.files["cupy-cuda13x"][filename]["body"]
+        assert tree["hashes"] == {"sha256": hashlib.sha256(body).hexdigest()}
+
+    def test_its_extras(self, cupy):
+        resolution = cupy.resolve("cupy[ctk]")
+        assert [item.name for item in resolution.packages] == ["cupy", "numpy", "toolkit"]
 
     def test_its_file(self, cupy, tmp_path):
         package = cupy.resolve("cupy").by_name["cupy"]
-        content = package.candidate.redirect.wheel()
+        file, candidate = package.file, package.candidate
+        wanted = Download(
+            candidate.installed_filename,
+            file.url,
+            file.hashes,
+            None,
+            package.metadata,
+            candidate.rewritten,
+        )
         with cupy.world.resolver() as resolver:
-            digest = resolver.digests(package.candidate, ["sha256"])["sha256"]
-            wanted = Download(
-                package.filename, "", {"sha256": digest}, None, package.metadata, content
-            )
             (path,) = download_files(resolver.session, [wanted], tmp_path)
-        assert path.read_bytes() == content
-        assert hashlib.sha256(content).hexdigest() == digest
+            wrong = replace(wanted, hashes={"sha256": "0" * 64})
+            with pytest.raises(BadResponse, match="sha256"):
+                download_files(resolver.session, [wrong], tmp_path / "wrong")
+        assert path.name == f"cupy-14.2.0-{LINUX}.whl"
+        with zipfile.ZipFile(path) as archive:
+            info = "cupy-14.2.0.dist-info"
+            assert b"Name: cupy\n" in archive.read(f"{info}/METADATA")
+            origin = json.loads(archive.read(f"{info}/variant_origin.json"))
+            assert f"{info}/variant_origin.json" in archive.read(f"{info}/RECORD").decode()
+        assert origin == {
+            "name": "cupy-cuda13x", "version": "14.2.0", "url": file.url, "hashes": file.hashes,
+        }  # fmt: skip
+        assert list((tmp_path / "wrong").iterdir()) == []
 
     @pytest.mark.parametrize(("platform", "said"), [(NEW_GPU, True), (NO_GPU, False)])
     def test_a_project_that_is_late(self, cupy, platform, said):
@@ -425,7 +471,133 @@ class TestRedirects:
         resolution = cupy.resolve("cupy")
         assert resolution.by_name["cupy"].label == "cuda12"
         (warning,) = resolution.warnings
-        assert "cupy-cuda13x is not found" in warning
+        assert warning.startswith("cupy: cupy-cuda13x, which has builds of it, is not found on ")
+        assert resolution.unavailable == ()
+
+    def test_a_file_of_another_project(self, cupy):
+        name = f"cupy_cuda13x-14.2.0-{LINUX}.whl"
+        cupy.world.server.resources[f"/files/{name}.metadata"] = Resource(
+            Wheel("evil", "14.2.0").metadata()
+        )
+        cupy.world.files["cupy-cuda13x"][name]["core-metadata"] = True
+        with pytest.raises(NoSolution) as caught:
+            cupy.resolve("cupy")
+        assert any("METADATA is of 'evil'" in text for text in caught.value.details)
+
+    def test_hashes_exclude_them(self, cupy, tmp_path):
+        """C16: the given hashes are those of the project's own files."""
+        plain = Wheel("cupy", "14.2.0", tag=LINUX)
+        cupy.world.add(plain)
+        digest = hashlib.sha256(plain.build()).hexdigest()
+        path = tmp_path / "requirements.txt"
+        path.write_text(f"cupy==14.2.0 --hash=sha256:{digest}\n")
+        resolution = cupy.resolve(requirement_set=read_file(path, {}))
+        assert [item.filename for item in resolution.packages] == [plain.filename]
+        (warning,) = resolution.warnings
+        assert warning == (
+            "cupy 14.2.0: builds of the catalogue that are rewritten when they are installed are "
+            "left out, as hashes are given"
+        )
+        for body in (item["body"] for item in cupy.world.files["cupy-cuda13x"].values()):
+            path.write_text(f"cupy==14.2.0 --hash=sha256:{hashlib.sha256(body).hexdigest()}\n")
+            with pytest.raises(NoSolution):
+                cupy.resolve(requirement_set=read_file(path, {}))
+
+
+class TestBothNames:
+    """C14: a project is required, and a build of it under its publisher's name."""
+
+    @pytest.fixture
+    def cudf(self, publisher):
+        builds = [
+            {"label": f"cuda{n}", "requires": [f"cupy-cuda{n}x=={{version}}"], "properties": of}
+            for n, of in ((13, CU130), (12, CU126))
+        ]
+        publisher.describe("cupy", entry("cupy", *builds))
+        for n in (12, 13):
+            for version in ("13.6.0", "14.2.0"):
+                name = f"cupy-cuda{n}x"
+                ctk = ("toolkit; extra == 'ctk'",)
+                publisher.world.add(
+                    Wheel(name, version, tag=LINUX, requires=ctk, extras=("ctk",)),
+                    Wheel("cupy", version, tag=LINUX, extras=("ctk",)),
+                )
+        publisher.world.add(
+            Wheel("cudf", "25.12", requires=("cupy-cuda12x[ctk]>=13",)),
+            Wheel("other", "1.0", requires=("cupy>=12",)),
+            Wheel("older", "1.0", requires=("cupy<14",)),
+            Wheel("ancient", "1.0", requires=("cupy<13",)),
+            Wheel("toolkit", "12.9"),
+        )
+        return publisher
+
+    def chosen(self, publisher, *requirements, **options):
+        resolution = publisher.resolve(*requirements, **options)
+        return [f"{item.name} {item.version}" for item in resolution.packages]
+
+    @pytest.mark.parametrize("every", [False, True])
+    @pytest.mark.parametrize("order", [("cudf", "cupy"), ("cupy", "cudf"), ("other", "cudf")])
+    def test_the_build_stands_for_the_project(self, cudf, order, every):
+        found = cudf.resolve(*order, every_variant=every)
+        named = [f"{item.name} {item.version}" for item in found.packages]
+        expected = ["cudf 25.12", "cupy-cuda12x 14.2.0", "toolkit 12.9"]
+        assert sorted(named) == sorted([*expected, *(["other 1.0"] if "other" in order else [])])
+        assert (
+            "cupy is not installed beside cupy-cuda12x, which has the same files and stands for it"
+        ) in found.warnings
+        assert found.provided == {"cupy": "cupy-cuda12x"}
+        if "other" in order:
+            assert found.by_name["other"].depends == ("cupy-cuda12x",)
+
+    def test_its_version_is_what_is_asked_of_the_project(self, cudf):
+        found = self.chosen(cudf, "cudf", "older")
+        assert found == ["cudf 25.12", "cupy-cuda12x 13.6.0", "older 1.0", "toolkit 12.9"]
+        found = self.chosen(cudf, "cudf", "cupy", constraints=["cupy<14"])
+        assert "cupy-cuda12x 13.6.0" in found
+
+    def test_its_extras_are_those_of_the_project(self, cudf):
+        found = self.chosen(cudf, "cupy-cuda13x", "cupy[ctk]")
+        assert found == ["cupy-cuda13x 14.2.0", "toolkit 12.9"]
+
+    def test_a_label_of_the_project_says_nothing_of_the_build(self, cudf):
+        found = self.chosen(cudf, "cudf", "cupy", options={"variant": ["cupy=cuda13"]})
+        assert found == ["cudf 25.12", "cupy-cuda12x 14.2.0", "toolkit 12.9"]
+
+    def test_no_version_is_both(self, cudf):
+        cudf.world.add(Wheel("cupy", "12.0", tag=LINUX))
+        with pytest.raises(SameFiles) as caught:
+            cudf.resolve("cudf", "ancient")
+        message = str(caught.value)
+        assert message.startswith("cupy and cupy-cuda12x are required, which have the same files")
+        assert any("ancient 1.0 needs cupy<13" in text for text in caught.value.details)
+
+    def test_what_the_user_asked_for(self, cudf):
+        with pytest.raises(SameFiles) as caught:
+            cudf.resolve("cupy-cuda12x==13.6.0", "cupy>=14")
+        assert caught.value.details == (
+            "you asked for cupy-cuda12x==13.6.0", "you asked for cupy>=14",
+        )  # fmt: skip
+
+    def test_two_builds(self, cudf):
+        with pytest.raises(SameFiles, match="cupy and cupy-cuda13x and cupy-cuda12x are required"):
+            cudf.resolve("cudf", "cupy", "cupy-cuda13x")
+
+    def test_a_file_that_the_user_names(self, cudf):
+        cudf.world.publish()
+        url = f"{cudf.world.server.url}/files/cupy-14.2.0-{LINUX}.whl"
+        with pytest.raises(SameFiles, match="leave out http"):
+            cudf.resolve("cudf", f"cupy @ {url}")
+
+    def test_without_a_catalogue(self, cudf):
+        resolution = cudf.resolve("cudf", "cupy", options={"variant-catalog": None})
+        assert {"cupy", "cupy-cuda12x"} <= resolution.by_name.keys()
+
+    def test_a_project_that_requires_its_build(self, cudf):
+        """It has no files of its own."""
+        build = {"label": "x", "requires": ["whole=={version}"], "properties": CU130}
+        cudf.describe("meta", entry("meta", build))
+        cudf.world.add(Wheel("meta", "2.0", requires=("whole",)), Wheel("whole", "1.0"))
+        assert self.chosen(cudf, "meta") == ["meta 2.0", "whole 1.0"]
 
 
 class TestExtras:
@@ -434,7 +606,7 @@ class TestExtras:
         cuda13 = {"label": "cuda13", "requires": ["{name}[cuda13]=={version}"], "properties": CU130}
         publisher.describe("jax", entry("jax", cuda13))
         publisher.world.add(
-            Wheel("jax", "0.10", extras=("cuda13",), requires=("plugin; extra == 'cuda13'", "np")),
+            Wheel("jax", "0.10", extras=("cuda13",), requires=("np", "plugin; extra == 'cuda13'")),
             *(Wheel(name, "1.0") for name in ("plugin", "np")),
         )
         return publisher
@@ -444,7 +616,7 @@ class TestExtras:
         package = resolution.by_name["jax"]
         assert [item.name for item in resolution.packages] == ["jax", "np", "plugin"]
         assert (package.filename, package.label) == ("jax-0.10-py3-none-any.whl", "cuda13")
-        assert package.requires[-1] == "jax[cuda13]==0.10"
+        assert package.requires[-1] == "plugin"
         assert package.to_tree()["url"].endswith("/files/jax-0.10-py3-none-any.whl")
         assert package.depends == ("np", "plugin")
 
@@ -560,7 +732,7 @@ class TestRealVariants:
         resolution = published.resolve("torch")
         assert [item.filename for item in resolution.packages] == [wheel("2.9.0+cu130")]
         (warning,) = resolution.warnings
-        assert warning.startswith("torch: its variant wheels from ")
+        assert warning.startswith("torch: variant wheels from ")
 
     def test_on_the_users_index(self, publisher):
         publisher.describe("torch", torch(publisher.server.url)).torch("2.8.0", "2.9.0")

@@ -799,6 +799,7 @@ def test_plain_data_comes_out(world):
         "url": f"{world.server.url}/files/demo-1.0-py3-none-any-cu128.whl",
         "index": f"{world.server.simple}demo/",
         "catalog": None,
+        "published_as": None,
         "hashes": demo["hashes"],
         "size": None,
         "yanked": None,

@@ -23,7 +23,7 @@ class Candidate:
 
     Attributes:
         project: normalized name.
-        version: as published.
+        version: as installed: as published, or of a build of another name its public part.
         filename: of the file; of files of the catalogue, the labelled name.
         source: URL of the page or directory that lists it, or of the file itself; of files of the
             catalogue, the entry.
@@ -63,14 +63,36 @@ class Candidate:
 
     @property
     def published(self) -> str:
-        """Name of the file that is downloaded and installed."""
+        """Name of the file that is fetched."""
         return self.filename if self.catalog is None else self.catalog.published.published
 
     @property
-    def redirect(self) -> CatalogFile | None:
-        """What it is made of if it only requires another project, else None."""
+    def published_name(self) -> str:
+        """Normalized name of the project that its publisher has it in."""
+        return self.project if self.catalog is None else self.catalog.name
+
+    @property
+    def published_version(self) -> Version:
+        """The version as published."""
+        return self.version if self.catalog is None else self.catalog.published_version
+
+    @property
+    def published_as(self) -> str | None:
+        """What installs the published file under its own name, None if that is the project's."""
+        if self.published_name == self.project:
+            return None
+        return f"{self.published_name}=={self.published_version}"
+
+    @property
+    def rewritten(self) -> CatalogFile | None:
+        """What makes the wheel that is installed of the one that is fetched, None if it is that."""
         found = self.catalog
-        return found if found is not None and found.published.redirect else None
+        return found if found is not None and found.published.is_rewritten else None
+
+    @property
+    def installed_filename(self) -> str:
+        """Name of the wheel that is installed: a rewritten one has no label, for any installer."""
+        return self.published if self.rewritten is None else split_label(self.filename)[0]
 
     @property
     def place(self) -> str:

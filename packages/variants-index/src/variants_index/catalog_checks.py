@@ -30,10 +30,10 @@ from variants_catalog.model import (
     filled,
     target,
 )
+from variants_catalog.places import pages_of
 from variants_catalog.store import Catalog, open_catalog
 
 from .candidate import Candidate
-from .catalog_files import variants_page
 from .errors import AccessDenied, InvalidPage, NotFound, PackageIndexError, Unreachable
 from .finder import PackageFinder
 from .http.session import Session
@@ -420,7 +420,7 @@ class LiveCheck:
             )
         if entry.variants_index is None:
             return
-        listing = self._listing(variants_page(entry), entry.name)
+        listing = self._listing(pages_of(entry)[-1].url, entry.name)
         if listing is None:
             return
         failure = listing.failure

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pep_variants.digests import Digests
 from pep_variants.errors import MetadataError
@@ -16,8 +17,11 @@ from pep_variants.wheelfile.wheel import read_wheel_metadata
 
 from .errors import BadResponse
 from .http.bodies import CHUNK
-from .http.ranges import download
+from .http.ranges import download, temporary_file
 from .http.session import Session
+
+if TYPE_CHECKING:
+    from .catalog_files import CatalogFile  # imported with a catalogue only: it takes a while
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ class Download:
         hashes: expected hexadecimal digests by algorithm.
         size: in bytes, None if unknown.
         metadata: variant metadata of its index or lock file, None for a non-variant file.
-        content: of a wheel that is made here and not downloaded, a redirect of the catalogue.
+        rewritten: see `Candidate.rewritten`; the hashes are those of the published file.
     """
 
     filename: str
@@ -38,17 +42,19 @@ class Download:
     hashes: Mapping[str, str]
     size: int | None = None
     metadata: Metadata | None = None
-    content: bytes | None = None
+    rewritten: CatalogFile | None = None
 
 
 def download_files(session: Session, downloads: Iterable[Download], folder: Path) -> list[Path]:
     """Download files to *folder*; return their paths.
 
-    An existing file with the expected hashes is kept.
+    An existing file with the expected hashes is kept. Files of the catalogue are written as they
+    are installed.
 
     Raises:
         PackageIndexError: a file cannot be fetched, or its hash or size differs.
-        VariantError: the variant metadata in a wheel differs from the expected one.
+        VariantError: the variant metadata in a wheel differs from the expected one, or it is not
+            a wheel.
         OSError: *folder* cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -62,10 +68,12 @@ def _downloaded(session: Session, wanted: Download, folder: Path) -> Path:
     if wanted.hashes and path.exists() and _has(path, wanted.hashes):
         return path
     with replacing(path) as stream:
-        if wanted.content is None:
+        if wanted.rewritten is None:
             download(session, wanted.url, stream, wanted.hashes, size=wanted.size)
         else:
-            stream.write(wanted.content)
+            with temporary_file(session.store) as copy:
+                download(session, wanted.url, copy, wanted.hashes, size=wanted.size)
+                wanted.rewritten.write(copy, stream, wanted.url, wanted.hashes)
         stream.flush()
         _check_variant(Path(stream.name), wanted)
     return path

@@ -15,7 +15,6 @@ from pep_variants.model.label import split_label
 
 from .candidate import Candidate
 from .finder import PackageFinder, Project, SourceFile
-from .pages import PageFile
 from .release_metadata import ReleaseMetadata, fetch_release_metadata
 from .target import Target
 
@@ -23,6 +22,9 @@ Hashes = Mapping[str, frozenset[str]]
 
 _NO_BUILD = (-1, "")
 """Sorts before every build tag."""
+
+REWRITTEN = "is rewritten when it is installed, and hashes are required"
+"""Why builds of the catalogue are rejected where hashes are given."""
 
 _PINNED = re.compile(r"\s*(===|==(?!.*\.\*\s*$))")
 
@@ -152,8 +154,8 @@ class CandidateEvaluator:
                     reason = f"not for {self._target.name}"
             if not reason and not self.supports_python(file.requires_python):
                 reason = f"needs Python {file.requires_python}"
-            if not reason and not self._allows(name, file):
-                reason = "has another hash than the requirements allow"
+            if not reason:
+                reason = self._forbidden(name, item)
             if reason:
                 counts[reason] += 1
                 continue
@@ -186,13 +188,20 @@ class CandidateEvaluator:
         fitting = [places[tag] for tag in wheel.tags if tag in places]
         return min(fitting, default=-1), wheel.build or _NO_BUILD
 
-    def _allows(self, name: str, file: PageFile) -> bool:
+    def _forbidden(self, name: str, item: SourceFile) -> str:
+        """Return why the given hashes exclude a file, empty if they do not."""
         allowed = self._hashes.get(name)
         if not allowed:
-            return True
+            return ""
+        # Rewritten, no file would have one of them.
+        if item.catalog is not None and item.catalog.published.is_rewritten:
+            return REWRITTEN
+        hashes = item.file.hashes
         # If the index gives no such hash, the file is checked when it is downloaded.
-        known = [digests for digests in allowed if digests in file.hashes]
-        return not known or any(file.hashes[item] in allowed[item] for item in known)
+        known = [digests for digests in allowed if digests in hashes]
+        if not known or any(hashes[algorithm] in allowed[algorithm] for algorithm in known):
+            return ""
+        return "has another hash than the requirements allow"
 
 
 def is_pinned(specifiers: Sequence[str]) -> bool:

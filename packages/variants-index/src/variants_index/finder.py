@@ -6,11 +6,10 @@ in a thread if `PackageFinder.start` was called.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from packaging.version import Version
 
@@ -27,9 +26,10 @@ from .prefetch import Prefetcher
 
 if TYPE_CHECKING:
     from variants_catalog.model import CatalogProject
+    from variants_catalog.places import Listed, Unavailable
     from variants_catalog.store import Catalog
 
-    from .catalog_files import CatalogFile  # imported with a catalogue only: it takes a while
+    from .catalog_files import CatalogFile, PlacedFile  # imported with a catalogue only
 
 PYPI = "https://pypi.org/simple/"
 
@@ -67,9 +67,11 @@ class Project:
             those of preferred sources first. Files of the catalogue by public version.
         places: URLs of the sources that know the project, without credentials.
         has_variants: whether any file is a variant wheel.
-        warnings: its status, if it is archived, deprecated or quarantined (PEP 792); places of the
-            catalogue that failed.
+        warnings: its status, if it is archived, deprecated or quarantined (PEP 792); projects with
+            builds of it that no source has.
         entry: of the catalogue, None without one.
+        first: sources of the files that the catalogue brings, which come before all others.
+        unavailable: builds of the catalogue that cannot be had for now.
     """
 
     name: str
@@ -78,16 +80,8 @@ class Project:
     has_variants: bool
     warnings: tuple[str, ...] = ()
     entry: CatalogProject | None = None
-
-    @cached_property
-    def first(self) -> frozenset[str]:
-        """Sources of the files that the catalogue brings, which come before all others."""
-        entry = self.entry
-        if entry is None:
-            return frozenset()
-        from .catalog_files import variants_page
-
-        return frozenset((entry.source, without_userinfo(variants_page(entry))))
+    first: frozenset[str] = frozenset()
+    unavailable: tuple[Unavailable, ...] = ()
 
     @cached_property
     def published(self) -> Mapping[Version, tuple[Version, ...]]:
@@ -137,6 +131,7 @@ class PackageFinder:
         self._indexes = tuple(f"{session.add_index(url).rstrip('/')}/" for url in indexes)
         self._all = sources.index_strategy == BEST_MATCH
         self._catalog = None if sources.no_index else catalog
+        self._entries: dict[str, CatalogProject | None] = {}
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -156,12 +151,22 @@ class PackageFinder:
         return self.prefetcher.result(("project", name), lambda: self._find(name))
 
     def entry(self, name: str) -> CatalogProject | None:
-        """Return the entry of the project *name* (normalized) in the catalogue, None without one.
+        """Return the entry of the project *name* (normalized) in the catalogue.
+
+        None without one, and if the user names one of its places as a source: the build is chosen.
 
         Raises:
             CatalogError: it cannot be read.
         """
-        return None if self._catalog is None else self._catalog.project(name)
+        if self._catalog is None:
+            return None
+        if name not in self._entries:
+            from variants_catalog.places import own_place  # takes a while
+
+            found = self._catalog.project(name)
+            is_chosen = found is not None and own_place(found, self.places) is not None
+            self._entries[name] = None if is_chosen else found
+        return self._entries[name]
 
     @property
     def has_catalog(self) -> bool:
@@ -192,66 +197,47 @@ class PackageFinder:
 
     def _described(self, name: str, entry: CatalogProject) -> Project:
         """Return all files of a project that the catalogue describes."""
-        from .catalog_files import CatalogPages, by_release, variants_page
+        from .catalog_files import CatalogFile, CatalogPages
 
         pages = CatalogPages(self.session, self.prefetcher)
         pages.start(entry)
         for target in entry.targets:
             self.prefetcher.start(("own", target), partial(self._own, target))
-        found = self._own(name)
-        versions, warnings = found.files(), list(found.warnings)
-        sources = [*found.sources, *map(without_userinfo, map(entry.page, entry.places))]
-        real = _with_variants(versions)
-        page = pages.real_variants(entry, warnings)
-        if page is not None:
-            source = without_userinfo(variants_page(entry))
-            sources.append(source)
-            for version, group in by_version(page.files, name).get(name, {}).items():
-                wheels = [
-                    SourceFile(file, source, group.metadata)
-                    for file in group.files
-                    if split_label(file.filename)[1] is not None
-                ]
-                if wheels and Version(version.public) not in real:
-                    versions[version] = [*wheels, *versions.get(version, ())]
-        real = _with_variants(versions)
-        described = itertools.chain(
-            pages.published(entry, warnings), self._elsewhere(entry, versions, warnings)
-        )
-        for version, items in by_release(described).items():
-            if version not in real:
-                added = [SourceFile(file, entry.source, None, item) for item, file in items]
-                versions[version] = [*added, *versions.get(version, ())]
-        return _project(name, versions, sources, warnings, entry)
-
-    def _elsewhere(
-        self,
-        entry: CatalogProject,
-        versions: Mapping[Version, Sequence[SourceFile]],
-        warnings: list[str],
-    ) -> Iterator[tuple[CatalogFile, PageFile]]:
-        """Yield what *entry* makes of files of the project itself and of other projects.
-
-        What fails is added to *warnings*.
-        """
-        from .catalog_files import extras, redirects
-
-        if entry.uses_own_files:
-            own = [(item.file, item.source) for files in versions.values() for item in files]
-            yield from extras(entry, own)
+        own = self._own(name)
+        reader = pages.read(entry)
+        targets: dict[str, list[Listed[PlacedFile]]] = {}
+        warnings = list(own.warnings)
         for target in entry.targets:
             try:
-                found = self._own_once(target)
+                targets[target] = self._own_once(target).listed()
             except PackageIndexError as error:
-                warnings.append(f"{entry.name}: its variants in {target} cannot be had: {error}")
+                reader.fail_target(target, str(error))
                 continue
-            if not found.groups:
+            if not targets[target]:
                 warnings.append(
-                    f"{entry.name}: its variants in {target} cannot be had: {target} is not found "
-                    f"on {', '.join(self.places) or 'any index'}"
+                    f"{name}: {target}, which has builds of it, is not found on "
+                    f"{', '.join(self.places) or 'any index'}"
                 )
-            files = [(item.file, item.source) for group in found.files().values() for item in group]
-            yield from redirects(entry, files)
+        added: dict[Version, list[SourceFile]] = {}
+        variant_wheels: dict[str, list[PageFile]] = {}
+        for found in reader.files(own.listed(), targets):
+            file, place = found.listed.file
+            if found.published is None:
+                variant_wheels.setdefault(place, []).append(file)
+                continue
+            known = CatalogFile(entry, found.published, place)
+            item = SourceFile(file, entry.source, None, known)
+            added.setdefault(found.published.version, []).append(item)
+        for place, wheels in variant_wheels.items():
+            for version, group in by_version(wheels, name).get(name, {}).items():
+                added[version] = [SourceFile(file, place, group.metadata) for file in group.files]
+        versions = own.files()
+        for version, files in added.items():
+            versions[version] = [*files, *versions.get(version, ())]
+        sources = [*own.sources, *(without_userinfo(page.url) for page in reader.pages)]
+        project = _project(name, versions, sources, warnings)
+        first = frozenset((entry.source, *variant_wheels))
+        return replace(project, entry=entry, first=first, unavailable=reader.unavailable)
 
     def _own_once(self, name: str) -> _Own:
         return self.prefetcher.result(("own", name), partial(self._own, name))
@@ -259,16 +245,17 @@ class PackageFinder:
     def _own(self, name: str) -> _Own:
         """Return what the user's own sources have of the project *name*."""
         found = _Own()
-        for url in self._links:
+        for position, url in enumerate(self._links):
             by_project = self._linked_once(url)
             if name in by_project:
-                found.groups.append((url, by_project[name]))
-        for index in self._indexes:
+                found.groups.append(_Group(url, by_project[name], position))
+        for position, index in enumerate(self._indexes, len(self._links)):
             page = self._page(index, name)
             if page is None:
                 continue
             source = f"{index}{name}/"
-            found.groups.append((source, by_version(page.files, name).get(name, {})))
+            files = by_version(page.files, name).get(name, {})
+            found.groups.append(_Group(source, files, position))
             if page.status != "active":
                 reason = f": {page.status_reason}" if page.status_reason else ""
                 found.warnings.append(f"{name} is {page.status} on {source}{reason}")
@@ -302,32 +289,57 @@ class PackageFinder:
         return by_version(self.session.fetch_page(url).files)
 
 
+class _Group(NamedTuple):
+    """What one of the user's own sources has of a project.
+
+    Attributes:
+        source: its URL.
+        versions: the files by version.
+        position: of the source, in the order in which they are asked.
+    """
+
+    source: str
+    versions: dict[Version, VersionFiles]
+    position: int
+
+
 @dataclass(slots=True)
 class _Own:
     """What the user's own sources have of a project.
 
     Attributes:
-        groups: URL of each source, and what it has by version.
+        groups: by source.
         warnings: see `Project`.
     """
 
-    groups: list[tuple[str, dict[Version, VersionFiles]]] = field(default_factory=list)
+    groups: list[_Group] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     @property
     def sources(self) -> list[str]:
         """URLs of the sources that know the project."""
-        return [source for source, _ in self.groups]
+        return [group.source for group in self.groups]
 
     def files(self) -> dict[Version, list[SourceFile]]:
         """Return the files by version, those of preferred sources first."""
         versions: dict[Version, list[SourceFile]] = {}
-        for source, by_number in self.groups:
+        for source, by_number, _ in self.groups:
             for version, files in by_number.items():
                 versions.setdefault(version, []).extend(
                     SourceFile(file, source, files.metadata) for file in files.files
                 )
         return versions
+
+    def listed(self) -> list[Listed[PlacedFile]]:
+        """Return the files for the catalogue, those of preferred sources first."""
+        from .catalog_files import listed
+
+        return [
+            listed(file, source, position)
+            for source, by_number, position in self.groups
+            for files in by_number.values()
+            for file in files.files
+        ]
 
 
 def _project(
@@ -335,7 +347,6 @@ def _project(
     versions: Mapping[Version, Sequence[SourceFile]],
     sources: Sequence[str],
     warnings: Sequence[str],
-    entry: CatalogProject | None = None,
 ) -> Project:
     ordered = {
         version: tuple(versions[version])
@@ -345,16 +356,7 @@ def _project(
     has_variants = any(
         split_label(item.filename)[1] is not None for files in ordered.values() for item in files
     )
-    return Project(name, ordered, tuple(sources), has_variants, tuple(warnings), entry)
-
-
-def _with_variants(versions: Mapping[Version, Iterable[SourceFile]]) -> set[Version]:
-    """Return the public versions that have a variant wheel."""
-    return {
-        Version(version.public)
-        for version, files in versions.items()
-        if any(split_label(item.filename)[1] is not None for item in files)
-    }
+    return Project(name, ordered, tuple(sources), has_variants, tuple(warnings))
 
 
 def _indexes(sources: Sources) -> tuple[str, ...]:

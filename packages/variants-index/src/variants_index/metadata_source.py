@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from typing import IO
 
 from pep_variants.errors import InvalidSdist, InvalidWheel, redacted
@@ -39,29 +38,28 @@ def fetch_core_metadata(session: Session, candidate: Candidate) -> CoreMetadata:
     """
     if candidate.core is not None:
         return candidate.core
-    if candidate.redirect is not None:
-        data = candidate.redirect.metadata()
-        return read_core_metadata(data, candidate.project, candidate.version, candidate.source)
-    found = _of_file(session, candidate)
-    catalog = candidate.catalog
-    if catalog is not None and catalog.published.requires:
-        return replace(found, requires=(*found.requires, *catalog.published.requires))
-    return found
-
-
-def _of_file(session: Session, candidate: Candidate) -> CoreMetadata:
     file = candidate.file
     if file.core_metadata is not None:
         url = f"{file.url}.metadata"
         try:
             response = session.fetch(url, limit=CORE_METADATA_BYTES, hashes=file.core_metadata)
-            return read_core_metadata(response.body, candidate.project, candidate.version, url)
+            return _installed(candidate, response.body, url)
         except NotFound:
             pass  # some indexes promise it for every file
     if not candidate.is_wheel:
         return _of_sdist(session, candidate)
     data = _cached(session, candidate, lambda: _in_wheel(session, candidate))
-    return read_core_metadata(data, candidate.project, candidate.version, file.url)
+    return _installed(candidate, data, file.url)
+
+
+def _installed(candidate: Candidate, metadata: bytes, url: str) -> CoreMetadata:
+    """Read *metadata* of a published file, as it is installed."""
+    if candidate.rewritten is not None:
+        try:
+            metadata = candidate.rewritten.installed_metadata(metadata)
+        except InvalidWheel as error:
+            raise UnusableDistribution(str(error)) from None
+    return read_core_metadata(metadata, candidate.project, candidate.version, url)
 
 
 def _cached(session: Session, candidate: Candidate, fetch: Callable[[], bytes]) -> bytes:

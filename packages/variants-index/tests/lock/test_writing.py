@@ -70,6 +70,7 @@ class Resolution:
     target: object
     packages: tuple[Package, ...]
     requested: dict = field(default_factory=lambda: {"demo": frozenset({""})})
+    provided: dict = field(default_factory=dict)
 
 
 def written(*resolutions, folder, digests=None):

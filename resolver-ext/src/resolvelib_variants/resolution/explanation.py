@@ -81,7 +81,7 @@ class Explanation:
     def is_extra(self, label: str | None) -> bool:
         """Return whether variant *label* is an extra, which nothing installed tells."""
         return any(
-            item.label == label and item.redirect is None and item.catalog.published.requires
+            item.label == label and item.catalog.published.requires and item.published_as is None
             for item in self.candidates
             if item.catalog is not None
         )
@@ -158,7 +158,8 @@ def explain(
     warnings = [*plain.warnings, *notes.warnings]
     warnings += notes.disagreements.get((project, shown.release), ())
     if not shown.direct:
-        warnings += resolver.finder.project(project).warnings
+        known = resolver.finder.project(project)
+        warnings += [*known.warnings, *map(str, known.unavailable)]
     if chosen is not None:
         newer = [item for item in ordering.judged(project) if item[0] > chosen.release]  # type: ignore[operator] # versions
         warnings += filter(None, [passed_over(project, newer, chosen.release)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +25,7 @@ def packages_of(
     plain: IndexProvider,
     provider: VariantProvider[Any, Candidate, str],
     preferences: Preferences,
+    provided: Mapping[str, str],
 ) -> tuple[Package, ...]:
     """Return the packages by name.
 
@@ -34,6 +35,7 @@ def packages_of(
         plain: the provider without variants.
         provider: the provider with variants.
         preferences: what the user asked for.
+        provided: which package stands for a project that is not installed.
     """
     extras: dict[str, set[str]] = {}
     files: dict[str, Candidate] = {}
@@ -41,13 +43,16 @@ def packages_of(
         project, extra = split_identifier(identifier)
         if extra:
             extras.setdefault(project, set()).add(extra)
-        else:
+        elif project not in provided:
             files[project] = candidate
-    requested = {need.project for need in roots if isinstance(need, SpecifierRequirement)}
+    needs = (need.project for need in roots if isinstance(need, SpecifierRequirement))
+    requested = {provided.get(name, name) for name in needs}
     depends: dict[str, set[str]] = {}
     for start, end in result.graph.iter_edges():
         if start is not None:
-            depends.setdefault(split_identifier(start)[0], set()).add(split_identifier(end)[0])
+            required = split_identifier(end)[0]
+            needed = depends.setdefault(split_identifier(start)[0], set())
+            needed.add(provided.get(required, required))
     found = []
     for name in sorted(files):
         package = _package(files[name], plain, provider, preferences)
@@ -107,4 +112,7 @@ def _why(
     wanted = (candidate.filename, candidate.source)
     files = (file for file in selection.files if (file.filename, file.source) == wanted)
     own = next(files, File(*wanted, candidate))
-    return why_this(selection, own, candidate.project)
+    why = why_this(selection, own, candidate.project)
+    if candidate.published_as is None:
+        return why
+    return "; ".join(filter(None, (why, f"published as {candidate.published_name}")))

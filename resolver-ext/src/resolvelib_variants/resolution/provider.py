@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -75,6 +77,7 @@ class IndexProvider(_Base):
         *,
         constraints: Sequence[Wanted] = (),
         pre: bool = False,
+        provided: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Set up for one resolution.
 
@@ -86,6 +89,7 @@ class IndexProvider(_Base):
             target: what is resolved for.
             constraints: what has to hold for whatever is chosen.
             pre: take pre-releases as readily as final ones.
+            provided: for projects that are not to be installed, the one that stands for each.
         """
         self.warnings: dict[str, None] = {}
         self.unusable: dict[Candidate, str] = {}
@@ -104,6 +108,7 @@ class IndexProvider(_Base):
         self._versions = VersionMatcher(evaluator.project, pre)
         self._satisfied: dict[tuple[str, str], bool] = {}
         self._parsed: dict[str, Requirement] = {}
+        self._provided = provided
 
     # --- what resolvelib asks
 
@@ -179,7 +184,8 @@ class IndexProvider(_Base):
             return [exact] if met and self._meets_constraints(exact) else []
         texts = [item.specifier for item in needs]
         texts += [str(item.requirement.specifier) for item in self._constraints.get(project, ())]
-        find = partial(self._offered, project, extra, frozenset(texts), is_pinned(texts), excluded)
+        offered = self._stand_ins if project in self._provided else self._offered
+        find = partial(offered, project, extra, frozenset(texts), is_pinned(texts), excluded)
         # Look at the index now: whether there are variants is asked next.
         self._evaluator.project(project)
         return find
@@ -226,7 +232,7 @@ class IndexProvider(_Base):
     def has_variants(self, identifier: str) -> bool:
         """Return whether there are variant wheels of a project."""
         project = split_identifier(identifier)[0]
-        if "!" in identifier:
+        if "!" in identifier or project in self._provided:
             return False
         direct = self._direct.of(project)
         if any(item.label for item in direct):
@@ -254,6 +260,10 @@ class IndexProvider(_Base):
             found: list[Requires] = [ExplicitRequirement(base)]
         else:
             base, found = candidate, []
+        build = self._provided.get(candidate.project)
+        if build is not None:
+            text = f"{build}{candidate.extra and f'[{candidate.extra}]'}=={candidate.version}"
+            return self._prefetched([*found, *self._expanded(Requirement(text), text, None)])
         try:
             core = self.core_metadata(base)
             if not self._evaluator.supports_python(core.requires_python):
@@ -299,7 +309,8 @@ class IndexProvider(_Base):
 
         Source distributions do not count: they are not built here.
         """
-        if candidate.direct or candidate.catalog is not None:
+        is_apart = candidate.direct or candidate.catalog is not None
+        if is_apart or candidate.project in self._provided:
             return (candidate.base,)
         return tuple(
             item
@@ -311,6 +322,8 @@ class IndexProvider(_Base):
 
     def look_ahead(self, candidate: Candidate) -> None:
         """Begin to fetch what *candidate* says of itself."""
+        if candidate.project in self._provided:
+            return
         plain = candidate.base
         self._prefetcher.start(("core", plain), partial(fetch_core_metadata, self._session, plain))
 
@@ -335,6 +348,11 @@ class IndexProvider(_Base):
                 offered = candidate.with_extra(extra)
                 if offered not in excluded:
                     yield offered
+
+    def _stand_ins(self, project: str, *wanted: Any) -> Iterator[Candidate]:  # noqa: ANN401
+        """Yield what stands for *project*; the rest as of `_offered`."""
+        for candidate in self._offered(self._provided[project], *wanted):
+            yield replace(candidate, project=project)
 
     def _meets_constraints(self, candidate: Candidate) -> bool:
         constraints = self._constraints.get(candidate.project, ())

@@ -19,7 +19,7 @@ from pep_variants.limits import CATALOG_BYTES
 from variants_index.cache.store import Store
 from variants_index.candidate import Candidate
 from variants_index.errors import BadResponse
-from variants_index.evaluator import CandidateEvaluator, is_pinned
+from variants_index.evaluator import REWRITTEN, CandidateEvaluator, is_pinned
 from variants_index.finder import PackageFinder
 from variants_index.http.ranges import MAX_DOWNLOAD
 from variants_index.http.session import Session
@@ -39,9 +39,11 @@ from .reporting import Notes, ProgressReporter
 from .requirements import RequirementSet
 from .resolver_requirements import SpecifierRequirement, split_identifier
 from .result import Package, Resolution
+from .same_files import same_files, with_same_files
 from .variant_providers import APART, AllVariantsProvider, PrefetchingProvider
 
 if TYPE_CHECKING:
+    from variants_catalog.places import Unavailable
     from variants_catalog.store import Catalog
 
 MAX_ROUNDS = 200_000
@@ -148,6 +150,23 @@ class IndexResolver:
         for wanted in (*requirement_set.requirements, *requirement_set.constraints):
             if wanted.requirement.url is not None:
                 self.session.add_index(wanted.requirement.url)
+        provided: dict[str, str] = {}
+        while True:
+            found = self._resolve(requirement_set, target, progress, provided, every_variant)
+            again = same_files(found.packages, self.finder) if self.finder.has_catalog else {}
+            if not again:
+                return found
+            provided |= again
+
+    def _resolve(
+        self,
+        requirement_set: RequirementSet,
+        target: Target,
+        progress: Callable[[str], None] | None,
+        provided: Mapping[str, str],
+        every_variant: bool,
+    ) -> Resolution:
+        """Return one resolution, with builds in place of projects that have their files."""
         hashes = _allowed_hashes(requirement_set)
         evaluator = CandidateEvaluator(self.finder, target, hashes)
         plain = IndexProvider(
@@ -158,14 +177,17 @@ class IndexResolver:
             target,
             constraints=requirement_set.constraints,
             pre=requirement_set.pre,
+            provided=provided,
         )
         notes = Notes()
         kind = AllVariantsProvider if every_variant else PrefetchingProvider
         asked = {item.project for item in requirement_set.requirements}
+        labels = self.preferences.forced.items()
+        forced = {name: label for name, label in labels if name not in provided}
         provider = kind(
             plain,
             platform=self.detector(target).platform,
-            preferences=self.preferences,
+            preferences=replace(self.preferences, forced=forced),
             listener=notes,
             together=Relatives(self.finder, asked) if self.finder.has_catalog else None,
         )
@@ -182,7 +204,8 @@ class IndexResolver:
                 torn = [text for name in sorted(parents) for text in provider.contradictions(name)]
                 if torn:
                     failure = NoSolution(f"{torn[0]}: {APART}", tuple(torn[1:]))
-            raise failure from error
+            guilty = {plain.project(provider.identify(item.requirement)) for item in error.causes}
+            raise with_same_files(failure, provided, guilty, roots) from error
         except ResolutionTooDeep:
             raise NoSolution(
                 f"no solution was found in {MAX_ROUNDS:,} steps: pin some versions with ==, "
@@ -196,10 +219,15 @@ class IndexResolver:
         editable = {item.project for item in requirement_set.requirements if item.editable}
         packages = tuple(
             replace(package, editable=package.candidate.is_directory and package.name in editable)
-            for package in packages_of(result, roots, plain, provider, self.preferences)
+            for package in packages_of(result, roots, plain, provider, self.preferences, provided)
         )
         self._check_hashes(packages, hashes)
         warnings = [*plain.warnings, *notes.warnings]
+        warnings += (
+            f"{name} is not installed beside {build}, which has the same files and stands for it"
+            for name, build in provided.items()
+        )
+        unavailable: list[Unavailable] = []
         pinned = {
             wanted.project
             for wanted in requirement_set.requirements
@@ -227,7 +255,15 @@ class IndexResolver:
                     "its other builds have other versions, names or extras"
                 )
             if not package.candidate.direct:
-                warnings += self.finder.project(package.name).warnings
+                project = self.finder.project(package.name)
+                warnings += project.warnings
+                unavailable += project.unavailable
+            rewritten = evaluator.rejected.get((package.name, package.candidate.release))
+            if rewritten is not None and rewritten[REWRITTEN]:
+                warnings.append(
+                    f"{package.name} {package.version}: builds of the catalogue that are rewritten "
+                    "when they are installed are left out, as hashes are given"
+                )
             if isinstance(provider, AllVariantsProvider):
                 warnings += (
                     f"{text}, so {package.version} is taken: {APART}"
@@ -237,8 +273,16 @@ class IndexResolver:
         for need in roots:
             if isinstance(need, SpecifierRequirement):
                 requested[need.project] = requested.get(need.project, frozenset()) | {need.extra}
+        merged = _by_host(unavailable)
+        warnings += map(str, merged)
         return Resolution(
-            target, packages, tuple(dict.fromkeys(warnings)), requested, tuple(notes.seen)
+            target,
+            packages,
+            tuple(dict.fromkeys(warnings)),
+            requested,
+            tuple(notes.seen),
+            dict(provided),
+            merged,
         )
 
     def _check_hashes(
@@ -266,9 +310,6 @@ class IndexResolver:
         url = candidate.file.url
         check = Digests.of(algorithms)
         size = 0
-        if candidate.redirect is not None:
-            check.update(candidate.redirect.wheel())
-            return check.found
         with self.session.stream(url) as chunks:
             for chunk in chunks:
                 size += len(chunk)
@@ -315,6 +356,14 @@ def _catalog(session: Session, preferences: Preferences) -> Catalog | None:
         return session.fetch(url, limit=CATALOG_BYTES, revalidate=True).body
 
     return preferred_catalog(preferences, fetch)
+
+
+def _by_host(items: Sequence[Unavailable]) -> tuple[Unavailable, ...]:
+    if not items:
+        return ()
+    from variants_catalog.places import by_host  # takes a while
+
+    return by_host(items)
 
 
 def _allowed_hashes(requirement_set: RequirementSet) -> dict[str, Mapping[str, frozenset[str]]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
 
@@ -17,10 +17,13 @@ from variants_index.candidate import Candidate
 from variants_index.pages import PageFile
 from variants_index.target import Target
 
+if TYPE_CHECKING:
+    from variants_catalog.places import Unavailable
+
 
 @dataclass(frozen=True)
 class Package:
-    """One file that is to be installed.
+    """One file that is to be installed, under the name of its project.
 
     Attributes:
         name: normalized project name.
@@ -56,7 +59,7 @@ class Package:
 
     @property
     def filename(self) -> str:
-        """Name of the file that is installed."""
+        """Name of the file that is fetched."""
         return self.candidate.published
 
     @property
@@ -77,6 +80,7 @@ class Package:
             "version": str(self.version),
             "extras": list(self.extras),
             "requested": self.requested,
+            "published_as": self.candidate.published_as,
             "filename": None if self.candidate.is_directory else self.filename,
             "editable": self.editable,
             "url": file.url or None,
@@ -104,6 +108,9 @@ class Resolution:
         warnings: what the user should know.
         requested: extras by name of what the user asked for; the project itself is the empty one.
         seen: variant metadata of all versions that were decided about.
+        provided: which package stands for a project that is required and not installed itself.
+        unavailable: builds of the catalogue that could not be had, one item for each host and
+            reason; they are among the warnings.
     """
 
     target: Target
@@ -111,6 +118,8 @@ class Resolution:
     warnings: tuple[str, ...] = ()
     requested: Mapping[str, frozenset[str]] = field(default_factory=dict)
     seen: tuple[Metadata, ...] = field(default=(), compare=False, repr=False)
+    provided: Mapping[str, str] = field(default_factory=dict)
+    unavailable: tuple[Unavailable, ...] = ()
 
     @property
     def by_name(self) -> Mapping[str, Package]:

@@ -22,7 +22,7 @@ from variants_index.lock.reading import Locked
 
 from ..console import created_by, note, print_json, print_table, warn
 from .arguments import FILE, NEW_FILE, json_option, option_values
-from .index_options import index_options, places, progress, resolving
+from .index_options import Unsolved, index_options, places, progress, resolving
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -59,6 +59,10 @@ if TYPE_CHECKING:
     help="Lock all variants of each version and their dependencies, not only the chosen variant.",
 )  # fmt: skip
 @click.option(
+    "--allow-missing-sources", is_flag=True,
+    help="Write the lock file even if builds of the catalogue cannot be had for now.",
+)  # fmt: skip
+@click.option(
     "--from", "lock_file", metavar="FILE", type=FILE,
     help="Select from this lock file instead of resolving.",
 )  # fmt: skip
@@ -75,6 +79,7 @@ def resolve(
     constraints: tuple[Path, ...],
     output: Path | None,
     all_variants: bool,
+    allow_missing_sources: bool,
     lock_file: Path | None,
     folder: Path | None,
     as_json: bool,
@@ -112,6 +117,8 @@ def resolve(
                 for target in where.targets
             ]
             if output is not None:
+                if not allow_missing_sources:
+                    _check_sources(output, resolutions)
                 _write_lock(output, resolutions, resolver)
             found = [(each.target.name, each.packages, each.to_tree()) for each in resolutions]
             warnings = [text for each in resolutions for text in each.warnings]
@@ -155,6 +162,17 @@ def _from_lock(
     return found, [*notes.warnings]
 
 
+def _check_sources(output: Path, resolutions: Sequence[Resolution]) -> None:
+    """Refuse to lock what another run, which reaches all sources, would not choose."""
+    lacking = dict.fromkeys(str(item) for each in resolutions for item in each.unavailable)
+    if lacking:
+        raise Unsolved(
+            f"{output} is not written, as builds of the catalogue cannot be had: try again, or add "
+            "--allow-missing-sources to lock without them",
+            tuple(lacking),
+        )
+
+
 def _write_lock(output: Path, resolutions: Sequence[Resolution], resolver: IndexResolver) -> None:
     from variants_index.lock.writing import write_lock
 
@@ -180,11 +198,14 @@ def _download(session: Session, packages: Iterable[Package | Locked], folder: Pa
         elif each.candidate.is_directory:
             local.add(each.name)
         else:
-            file, redirect = each.file, each.candidate.redirect
-            content = None if redirect is None else redirect.wheel()
-            downloads[each.filename] = Download(
-                each.filename, file.url, file.hashes, file.size, each.metadata, content
-            )
+            file, candidate = each.file, each.candidate
+            name, rewritten = candidate.installed_filename, candidate.rewritten
+            download = Download(name, file.url, file.hashes, file.size, each.metadata, rewritten)
+            if downloads.setdefault(name, download).rewritten != rewritten:
+                raise click.ClickException(
+                    f"the targets need different builds that are both named {name}: "
+                    "use --download for one target at a time"
+                )
     download_files(session, downloads.values(), folder)
     for name in sorted(local):
         note(f"{name} is a local directory, which is not downloaded")

@@ -39,7 +39,7 @@ from pep_variants.urls import filename_of_url, is_local, local_path
 
 from ..candidate import Candidate
 from ..target import Target
-from .redirects import Redirects, locked_redirects, replaced, requested
+from .builds import Names, published_names, renamed
 
 LOCK_VERSION = Version("1.0")
 
@@ -103,20 +103,43 @@ class Resolution(Protocol[P_co]):
     def requested(self) -> Mapping[str, frozenset[str]]:
         """Extras by name of what the user asked for; the project itself is the empty one."""
 
+    @property
+    def provided(self) -> Mapping[str, str]:
+        """Which package stands for a project that is not installed itself."""
+
 
 @dataclass(frozen=True)
 class _Entry(Generic[P]):
     """One version of a package, as one or more targets have it: one ``[[packages]]`` table."""
 
     packages: Sequence[tuple[Target, P]]
-    redirects: Mapping[str, Redirects]
+    names: Mapping[str, Names]
     """By target."""
 
     @property
+    def name(self) -> str:
+        """As published."""
+        return self.first.candidate.published_name
+
+    @property
     def depends(self) -> list[str]:
-        """Names of the projects that it depends on."""
-        found = (replaced(item.depends, self.redirects[at.name]) for at, item in self.packages)
-        return sorted(set().union(*found) - {self.first.name})
+        """Published names of the projects that it depends on."""
+        found = {
+            self.names[at.name].get(name, name)
+            for at, item in self.packages
+            for name in item.depends
+        }
+        return sorted(found - {self.name})
+
+    @property
+    def requires_dist(self) -> dict[str, list[str]]:
+        """Requirements by variant label, as what they require is published."""
+        used = [self.names[target.name] for target, _ in self.packages]
+        return {
+            label: renamed(requires, used)
+            for _, package in self.packages
+            for label, requires in package.requires_dist.items()
+        }
 
     @property
     def first(self) -> P:
@@ -163,10 +186,14 @@ def write_lock(
             them; or something cannot be written to a lock file.
     """
     targets = [resolution.target for resolution in resolutions]
-    redirects = locked_redirects(
-        [(item.target, [package.candidate for package in item.packages]) for item in resolutions]
-    )
-    entries = _entries(resolutions, redirects)
+    chosen = [
+        (item.target, [package.candidate for package in item.packages]) for item in resolutions
+    ]
+    provided = {item.target.name: item.provided for item in resolutions}
+    names = {
+        target: {**found, **provided[target]} for target, found in published_names(chosen).items()
+    }
+    entries = _entries(resolutions, names)
     by_need = any(map(uses_variant_terms, itertools.chain(*map(_all_requires, entries))))
     pylock = Pylock(
         lock_version=LOCK_VERSION,
@@ -175,7 +202,7 @@ def write_lock(
         packages=[
             _package(entry, targets, entries, folder, digests, by_need=by_need) for entry in entries
         ],
-        tool={TOOL: {REQUIREMENTS: _requested(resolutions, redirects)}} if by_need else None,
+        tool={TOOL: {REQUIREMENTS: _requested(resolutions, names)}} if by_need else None,
     )
     tree = dict(pylock.to_dict())
     for entry, table in zip(entries, tree["packages"], strict=True):
@@ -188,17 +215,15 @@ def write_lock(
     return tomli_w.dumps(tree).encode()
 
 
-def _entries(
-    resolutions: Sequence[Resolution[P]], redirects: Mapping[str, Redirects]
-) -> list[_Entry[P]]:
+def _entries(resolutions: Sequence[Resolution[P]], names: Mapping[str, Names]) -> list[_Entry[P]]:
     found: dict[tuple[str, Version], list[tuple[Target, P]]] = {}
     for resolution in resolutions:
         for package in resolution.packages:
-            if package.candidate.redirect is None:  # what that requires is locked
-                held = found.setdefault((package.name, package.version), [])
-                held.append((resolution.target, package))
-    entries = [_Entry(found[key], redirects) for key in sorted(found)]
-    for _, group in itertools.groupby(entries, key=lambda entry: entry.first.name):
+            item = package.candidate
+            key = item.published_name, item.published_version
+            found.setdefault(key, []).append((resolution.target, package))
+    entries = [_Entry(found[key], names) for key in sorted(found)]
+    for _, group in itertools.groupby(entries, key=lambda entry: entry.name):
         for one, other in itertools.combinations(group, 2):
             _check_apart(one, other)
     return entries
@@ -252,8 +277,8 @@ def _package(
             PackageWheel(**_place(item, folder, digests)) for item in entry.files if item.is_wheel
         ]
     return Package(
-        name=canonicalize_name(package.name),
-        version=package.version,
+        name=canonicalize_name(entry.name),
+        version=candidate.published_version,
         marker=None if everywhere else Marker(" or ".join(f"({item})" for item in markers)),
         requires_python=_specifier(pythons.pop()) if len(pythons) == 1 else None,
         dependencies=[
@@ -303,12 +328,12 @@ def _dependencies(
 
     They have a version only where several versions are locked.
     """
-    found = [other for other in entries if other.first.name == name]
+    found = [other for other in entries if other.name == name]
     if len(found) < 2:
         return [{"name": name}]
     own = {target.name for target, _ in entry.packages}
     return [
-        {"name": name, "version": str(other.first.version)}
+        {"name": name, "version": str(other.first.candidate.published_version)}
         for other in found
         if own & {target.name for target, _ in other.packages}
     ]
@@ -317,7 +342,7 @@ def _dependencies(
 def _index(package: ResolvedPackage) -> str | None:
     source = package.candidate.place
     base, _, last = source.rstrip("/").rpartition("/")
-    return f"{base}/" if last == package.name else None
+    return f"{base}/" if last == package.candidate.published_name else None
 
 
 def _relative(path: Path, folder: Path) -> str:
@@ -359,15 +384,13 @@ def _variants(
     return found
 
 
-def _requested(
-    resolutions: Sequence[Resolution[P]], redirects: Mapping[str, Redirects]
-) -> list[str]:
+def _requested(resolutions: Sequence[Resolution[P]], names: Mapping[str, Names]) -> list[str]:
     """Return the names, with extras, of what the user asked for."""
     found: dict[str, set[str]] = {}
     for resolution in resolutions:
-        wanted = requested(resolution.requested, redirects[resolution.target.name])
-        for name, extras in wanted.items():
-            found.setdefault(name, set()).update(extras)
+        published = names[resolution.target.name]
+        for name, extras in resolution.requested.items():
+            found.setdefault(published.get(name, name), set()).update(extras)
     return [_named(name, extras - {""}) for name, extras in sorted(found.items())]
 
 
@@ -376,8 +399,7 @@ def _named(name: str, extras: set[str]) -> str:
 
 
 def _all_requires(entry: _Entry[Any]) -> Iterable[str]:
-    for _, package in entry.packages:
-        yield from itertools.chain(*package.requires_dist.values())
+    return itertools.chain(*entry.requires_dist.values())
 
 
 def _is_conditional(entry: _Entry[Any]) -> bool:
@@ -388,11 +410,7 @@ def _is_conditional(entry: _Entry[Any]) -> bool:
 
 
 def _requires_dist(entry: _Entry[Any]) -> list[str] | dict[str, list[str]]:
-    by_label = {
-        label: list(requires)
-        for _, package in entry.packages
-        for label, requires in package.requires_dist.items()
-    }
+    by_label = entry.requires_dist
     every = list(by_label.values())
     if all(texts == every[0] for texts in every):
         return every[0]

@@ -11,8 +11,8 @@ from packaging.version import Version
 
 from pep_variants import user_directories
 from support.loopback import served_folder
+from variants_catalog.checks import sample_versions
 from variants_catalog.model import CatalogVariant
-from variants_index.catalog_checks import sample_versions
 
 HEAD = """catalog-version = "1"
 [project]
@@ -193,19 +193,6 @@ def test_not_toml(variants, entries):
     done = variants("catalog", "check", path)
     assert done.code == 1
     assert "not valid TOML" in done.out
-
-
-def test_loops(variants, entries):
-    folder = entries(
-        app=HEAD + CUDA12.replace("app-cu12", "other"),
-        other=HEAD.replace('"app"', '"other"') + CUDA12.replace("app-cu12", "third"),
-        third=HEAD.replace('"app"', '"third"') + CUDA12.replace("app-cu12", "app"),
-        alone=HEAD.replace('"app"', '"alone"') + CUDA12.replace("app-cu12", "app"),
-    )
-    done = variants("catalog", "check", folder, "--json")
-    assert done.json["checked"] == 4
-    assert [item["code"] for item in done.json["findings"]] == ["redirect-loop"] * 3
-    assert "app -> other -> third -> app" in done.json["findings"][0]["message"]
 
 
 def test_names(variants, entries):

@@ -24,9 +24,9 @@ from .arguments import json_option, option_values, preference_options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from variants_catalog.checks import CatalogFinding
     from variants_catalog.model import CatalogProject, CatalogVariant
     from variants_catalog.store import Catalog
-    from variants_index.catalog_checks import CatalogFinding
 
 _OPTIONS = ("variant-catalog", "variant-catalog-mirror")
 _KEY = "catalog"
@@ -108,7 +108,7 @@ def check(
     warning. Projects that an entry names are looked up on your own indexes. Exits with 1 if there
     are errors.
     """
-    from variants_index.catalog_checks import check_entries, check_file
+    from variants_catalog.checks import check_entries, check_file
 
     from ..checks.finding import Finding, report
 

@@ -30,7 +30,7 @@ MAC = "py3-none-macosx_11_0_arm64"
 PLATFORMS = (LINUX, ARM, WINDOWS, MAC)
 BUILT_AGAINST = "2.11"
 """What stands for a placeholder, such as the release of torch that a build is for."""
-TORCH = ("2.5.1", "2.7.1", "2.8.0", "2.9.1", "2.10.0", "2.13.0", "2.15.0")
+TORCH = ("2.5.1", "2.7.1", "2.8.0", "2.9.1", "2.10.0", "2.13.0", "2.14.0")
 """Releases of torch: every place of its entry has at least one of them."""
 
 

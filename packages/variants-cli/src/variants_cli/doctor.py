@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from variants_index.doctor import (
     Problem,
     State,
     configuration_part,
+    environment_problems,
     installers_part,
     machine_part,
     missed_problem,
@@ -58,6 +59,7 @@ class Inquiry:
         lookup: asks the indexes, None to ask none.
         switch: gives the command that installs what fits in place of a distribution.
         repeated: options, for commands that look at the same indexes.
+        pip: words that run the pip of the environment.
     """
 
     environment: Environment
@@ -67,6 +69,7 @@ class Inquiry:
     lookup: Lookup | None = None
     switch: Callable[[Installed], str] = lambda item: f"pip install --variant-switch {item.project}"
     repeated: tuple[str, ...] = ()
+    pip: tuple[str, ...] = ("pip",)
 
 
 def examine(inquiry: Inquiry, environ: Mapping[str, str], root: Path = Path("/")) -> Findings:
@@ -92,10 +95,17 @@ def examine(inquiry: Inquiry, environ: Mapping[str, str], root: Path = Path("/")
             environ, inquiry.environment.python, sources.indexes, drivers
         ),
     }
+    pip = shlex.join(inquiry.pip)
+    damage = tuple(
+        environment_problems(inquiry.environment.paths, f"{pip} install", f"{pip} uninstall --yes")
+    )
     unreadable = any(problem.code == "configuration" for problem in problems)
     if inquiry.lookup is not None and not unreadable:
         without_catalog = settings.preferences.catalog is None
-        parts["packages"] = _packages_part(inquiry, inquiry.lookup, hints=without_catalog)
+        part = _packages_part(inquiry, inquiry.lookup, hints=without_catalog)
+        parts["packages"] = replace(part, problems=(*damage, *part.problems))
+    elif damage:
+        parts["packages"] = Part(problems=damage, tree=[])
     return Findings(parts)
 
 
@@ -117,7 +127,9 @@ def _packages_part(inquiry: Inquiry, lookup: Lookup, *, hints: bool) -> Part:
     except (VariantError, click.ClickException) as error:
         message = error.format_message() if isinstance(error, click.ClickException) else str(error)
         failed.append(Problem("lookup", message))
-    indexes = ", ".join(map(redacted, inquiry.sources.indexes)) or "PyPI"
+    sources = inquiry.sources
+    asked = sources.links if sources.no_index else sources.indexes
+    indexes = ", ".join(map(redacted, asked)) or "PyPI"
     rows: list[tuple[str, str]] = []
     problems: list[Problem] = []
     tree: list[dict[str, Any]] = []
@@ -125,17 +137,35 @@ def _packages_part(inquiry: Inquiry, lookup: Lookup, *, hints: bool) -> Part:
         state = _state(each)
         tree.append(state.as_tree())
         rows += state.rows()
-        problems += _problems(each, state, inquiry, indexes)
-    for name in sorted(named - {item.project for item in found}):
-        problems.append(
-            Problem("not-installed", f"{name} is not installed in {python}", fails=False)
-        )
+        if each.is_installed:
+            problems += _problems(each, state, inquiry, indexes)
+        else:
+            problems += _before_installing(each, state, inquiry)
     problems += failed
     if hints:
         problems += _catalog_hints(found, compared, inquiry.repeated)
     if not rows:
         rows.append(("variants", f"none to compare in {python}"))
     return Part(tuple(rows), tuple(problems), tree)
+
+
+def _before_installing(each: Compared, state: State, inquiry: Inquiry) -> Iterator[Problem]:
+    """Yield what would be installed of a project that is not there, and what keeps it away."""
+    name = each.item.project
+    text = f"{name} is not installed in {inquiry.environment.python}"
+    if each.explanation is None:
+        yield Problem("not-installed", f"{text}: {redacted(each.problem)}", fails=False)
+        return
+    command = shlex.join([*inquiry.pip, "install", *inquiry.repeated, name])
+    yield Problem("not-installed", f"{text}: {state.verdict}", command, fails=False)
+    yield from map(_remark, each.explanation.warnings)
+
+
+def _remark(text: str) -> Problem:
+    """Return the problem of a warning of `explain`."""
+    if "--variant-catalog-mirror" in text:
+        return Problem("catalog-place", text)
+    return Problem("choice", text, fails=False)
 
 
 def _problems(each: Compared, state: State, inquiry: Inquiry, indexes: str) -> Iterator[Problem]:
@@ -145,6 +175,8 @@ def _problems(each: Compared, state: State, inquiry: Inquiry, indexes: str) -> I
         yield Problem("metadata", each.item.problem, switch)
     explanation = each.explanation
     if explanation is None:
+        if inquiry.sources.no_index and not inquiry.sources.links:
+            return  # there is a hint at that
         yield Problem(
             "wrong-index",
             f"{name} is not on {indexes}, so nothing is known of its variants: "
@@ -164,7 +196,7 @@ def _problems(each: Compared, state: State, inquiry: Inquiry, indexes: str) -> I
         yield Problem("plugin", f"{name}: {notice}", command)
     for text in explanation.warnings:
         if not any(notice in text for notice in plugins.values()):
-            yield Problem("choice", text, fails=False)
+            yield _remark(text)
     if not explanation.rankings:
         catalog = explanation.entry is None and is_in_catalog(each.item.project)
         words = [f"--variant-catalog={DEFAULT_CATALOG}"] if catalog else ["--index-url=URL"]
@@ -209,11 +241,18 @@ def _catalog_hints(
 def _state(each: Compared) -> State:
     project, version, explanation = each.item.project, str(each.item.version), each.explanation
     if explanation is None:
-        return State(project, version, each.item.label, None, UNKNOWN, None)
+        verdict = UNKNOWN if each.is_installed else "not installed"
+        return State(project, version, each.item.label, None, verdict, None)
     now = explanation.chosen.label if explanation.chosen else None
     verdicts = {
         redacted(source): [row._asdict() for row in explanation.verdicts(source)]
         for source in explanation.rankings
     }
+    if not each.is_installed:
+        best = f"variant {now}" if now else "the non-variant file"
+        rows = [row for table in verdicts.values() for row in table if row["verdict"] == "chosen"]
+        why = f": {rows[0]['why']}" if rows else ""
+        text = f"{best} of {version} would be chosen{why}"
+        return State(project, version, None, now, text, None, None, verdicts)
     label = each.item.label or explanation.label_of(each.item.version)
     return state_of(project, version, label, each.advice, now, verdicts)

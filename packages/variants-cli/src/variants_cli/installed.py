@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
+from packaging.version import Version
 
 if TYPE_CHECKING:
     from pep_variants.choose.advice import Advice
@@ -75,12 +76,14 @@ class Compared(NamedTuple):
         explanation: the decision about its version, None where no index has that version.
         advice: what would be better, None for nothing.
         problem: why there is no explanation, empty if there is one.
+        is_installed: whether it is there; else what would be installed.
     """
 
     item: Installed
     explanation: Explanation | None
     advice: Advice | None = None
     problem: str = ""
+    is_installed: bool = True
 
 
 def compare(
@@ -99,18 +102,21 @@ def compare(
         target: the machine.
         found: what is installed.
         every: also look at those without a variant, which takes one page for each.
-        named: normalized names of projects to look at in any case.
+        named: normalized names of projects to look at in any case, also before they are installed.
         progress: called with what is looked at.
 
     Raises:
         PackageIndexError: an index does not answer.
     """
     from pep_variants.choose.advice import advise
+    from pep_variants.wheelfile.installed import Installed
     from resolvelib_variants.resolution.errors import NoSolution
     from resolvelib_variants.resolution.explanation import explain
     from resolvelib_variants.resolution.requirements import parse_requirement
 
+    missing = set(named)
     for item in found:
+        missing.discard(item.project)
         entry = resolver.finder.entry(item.project)
         if item.label is None and entry is None and not every and item.project not in named:
             continue
@@ -129,3 +135,11 @@ def compare(
             if advice is not None and explanation.is_extra(advice.better):
                 advice = None
         yield Compared(item, explanation, advice)
+    for name in sorted(missing):
+        try:
+            new = explain(resolver, parse_requirement(name), target, progress=progress)
+        except NoSolution as error:
+            nothing = Installed(name, Version("0"), None)
+            yield Compared(nothing, None, problem=str(error), is_installed=False)
+        else:
+            yield Compared(Installed(name, new.version, None), new, is_installed=False)

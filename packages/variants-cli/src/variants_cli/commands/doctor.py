@@ -71,6 +71,7 @@ def doctor(
         None if offline else lookup,
         lambda item: _switch_command(python, repeated, [item]),
         tuple(repeated),
+        tuple(_pip(python)),
     )
     found = examine(inquiry, os.environ)
     if as_json:
@@ -93,8 +94,11 @@ def check(python: Path | None, every: bool, as_json: bool, **options: Any) -> No
     """List installed packages that have a better variant.
 
     Compares variants of the installed version for this machine; newer versions do not matter.
-    Includes packages that the catalogue describes. Changes nothing. Exits with 1 if there are any.
+    Includes packages that the catalogue describes, and warns of packages that own the same files or
+    lack some. Changes nothing. Exits with 1 if there are any.
     """
+    from variants_index.doctor import environment_problems
+
     environment, repeated = _environment(python, options)
     found = list(find_installed(environment.paths))
     for item in found:
@@ -105,6 +109,9 @@ def check(python: Path | None, every: bool, as_json: bool, **options: Any) -> No
     for each in compared:
         for text in each.explanation.warnings if each.explanation else ():
             warn(text)
+    damage = [problem.text for problem in environment_problems(environment.paths)]
+    for text in damage:
+        warn(f"{text} (variants doctor says what to type)")
     better = [(each.item, each.advice) for each in compared if each.advice is not None]
     if as_json:
         trees = [_tree(item, advice) for item, advice in better]
@@ -125,7 +132,7 @@ def check(python: Path | None, every: bool, as_json: bool, **options: Any) -> No
             ],
         )
         click.echo(f"To switch: {_switch_command(python, repeated, [item for item, _ in better])}")
-    click.get_current_context().exit(1 if better else 0)
+    click.get_current_context().exit(1 if better or damage else 0)
 
 
 def _environment(python: Path | None, options: dict[str, Any]) -> tuple[Environment, list[str]]:
@@ -158,9 +165,12 @@ def _compared(
 
 def _switch_command(python: Path | None, options: list[str], items: list[Installed]) -> str:
     """Return the command of pip that switches *items* of the environment of *python*."""
-    words = ["pip", *(["--python", str(python)] if python is not None else [])]
-    words += ["install", "--variant-switch", *options, *(item.project for item in items)]
-    return " ".join(map(shlex.quote, words))
+    words = [*_pip(python), "install", "--variant-switch", *options]
+    return shlex.join([*words, *(item.project for item in items)])
+
+
+def _pip(python: Path | None) -> list[str]:
+    return ["pip", *(["--python", str(python)] if python is not None else [])]
 
 
 def _tree(item: Installed, advice: Advice) -> dict[str, Any]:

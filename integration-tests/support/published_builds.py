@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import quote, unquote, urlsplit
 
+from packaging.requirements import Requirement
 from packaging.version import Version
 
 import variants_catalog
@@ -154,8 +155,10 @@ def field_of(
                     extra = item.requires[0].partition("[")[2].partition("]")[0]
                     extras[extra] = f"{entry.name}-{extra}-plugin"
                 elif item.requires:
+                    asked = Requirement(item.requires[0].replace("{version}", text)).extras
                     for tag in (LINUX, ARM, WINDOWS):
-                        found.index.add_wheel(Wheel(target(item), text, tag=tag))
+                        wheel = Wheel(target(item), text, tag=tag, extras=tuple(sorted(asked)))
+                        found.index.add_wheel(wheel)
             for plugin in extras.values():
                 found.index.add_wheel(Wheel(plugin, text, tag=LINUX))
             requires = tuple(

@@ -84,12 +84,19 @@ def test_show(variants):
     assert "nvidia :: sm_arch :: 50_real 60_real" in done.out
     assert "your own index" in variants("catalog", "show", "onnxruntime").out
     assert "your own index (no local version)" in variants("catalog", "show", "xgboost").out
-    assert variants("catalog", "show", "jax", "--json").json["name"] == "jax"
+    done = variants("catalog", "show", "tensorflow").out.splitlines()
+    assert "source: https://pypi.org/simple/tensorflow/" in done
+    assert "compared with these pages: 2026-11-25" in done
+    assert any("[and-cuda]=={version} on manylinux_2_17_x86_64 " in line for line in done)
+    tree = variants("catalog", "show", "faiss", "--json").json
+    assert (tree["name"], tree["checked"]) == ("faiss", "2026-11-25")
+    assert tree["placeholder"] == "==1.5.3"
 
 
 def test_show_of_another_catalogue(variants, entries):
     folder = entries(app=HEAD + CUDA12)
     done = variants("catalog", "show", "app", "--variant-catalog", folder)
+    assert "compared with these pages: not known when" in done.out
     assert done.out.splitlines()[-1].split() == [
         *("cuda12", "all", "app-cu12=={version}"),
         *("nvidia", "::", "cuda_version_lower_bound", "::", "12.0"),

@@ -163,7 +163,7 @@ def _before_installing(each: Compared, state: State, inquiry: Inquiry) -> Iterat
 
 def _remark(text: str) -> Problem:
     """Return the problem of a warning of `explain`."""
-    if "--variant-catalog-mirror" in text:
+    if " cannot be had: " in text:
         return Problem("catalog-place", text)
     return Problem("choice", text, fails=False)
 

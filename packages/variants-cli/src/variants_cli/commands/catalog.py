@@ -66,7 +66,7 @@ def list_projects(as_json: bool, **options: Any) -> None:  # noqa: ANN401
 @preference_options(*_OPTIONS)
 @json_option
 def show(name: str, as_json: bool, **options: Any) -> None:  # noqa: ANN401
-    """Show which builds of PROJECT there are, where, and what each needs."""
+    """Show which builds of PROJECT there are, where, what each needs, and who says so."""
     found = _opened(options)
     entry = found.project(_known(name, list(found.names())))
     assert entry is not None
@@ -77,6 +77,7 @@ def show(name: str, as_json: bool, **options: Any) -> None:  # noqa: ANN401
     click.echo(f"documentation: {entry.documentation}")
     for url in entry.sources:
         click.echo(f"source: {url}")
+    click.echo(f"compared with these pages: {entry.checked or 'not known when'}")
     if entry.coherent:
         click.echo(f"of the same variant as: {', '.join(entry.coherent)}")
     if entry.variants_index:
@@ -249,6 +250,8 @@ def _tree(entry: CatalogProject) -> dict[str, Any]:
         "sources": list(entry.sources),
         "coherent": list(entry.coherent),
         "variants-index": entry.variants_index,
+        "placeholder": None if entry.placeholder is None else str(entry.placeholder),
+        "checked": entry.checked or None,
         "file": entry.source,
         "variants": [
             {
@@ -258,6 +261,7 @@ def _tree(entry: CatalogProject) -> dict[str, Any]:
                 "local": None if item.local is None else list(item.local),
                 "requires": list(item.requires),
                 "versions": str(item.versions),
+                "platforms": list(item.platforms),
                 "properties": list(item.properties),
             }
             for item in entry.variants
@@ -278,13 +282,14 @@ def _hosts(entry: CatalogProject) -> list[str]:
 
 
 def _source(item: CatalogVariant) -> str:
+    on = f" on {' '.join(item.platforms)}" if item.platforms else ""
     if item.requires:
-        return ", ".join(item.requires)
+        return ", ".join(item.requires) + on
     place = _OWN_INDEX if item.place is None else redacted(item.place)
     if item.local is None:
-        return place
+        return place + on
     marks = (f"+{text}" if text else "no local version" for text in item.local)
-    return f"{place} ({' or '.join(marks)})"
+    return f"{place} ({' or '.join(marks)}){on}"
 
 
 def _needs(item: CatalogVariant) -> str:

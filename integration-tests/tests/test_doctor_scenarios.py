@@ -474,6 +474,12 @@ def test_two_names_of_one_build(shell: Shell, serve: Serve) -> None:
     tree = shell.doctor()
     command = first(tree, "shared-files", "app-cpu==1.0 and app==1.0 own the same 1 file")
     assert "warning: app-cpu==1.0 and app==1.0 own" in shell.fails("variants check --no-cache")
+    shell.environ["VARIANTS_UV"] = str(downloaded_uv(UVS[-1], shell.reader.environments.wheelhouse))
+    other = shell.report("uv-variants", "doctor", "--json", "--offline")
+    (problem,) = (each for each in other["problems"] if each["code"] == "shared-files")
+    assert problem["command"] == (
+        "uv pip uninstall app-cpu app && uv-variants pip install app-cpu==1.0"
+    )
     shell.type("pip uninstall --yes app-cpu")
     left = shell.doctor()
     again = first(left, "missing-files", "app==1.0 lacks 1 file, __init__.py for example")

@@ -309,7 +309,7 @@ def test_a_choice(platform, expected):
         (INDEX + 'local = "{x}a{x}"\n', "variant 1.local", "placeholder twice"),
         (INDEX + 'local = "{x}{y}"\n', "variant 1.local", "a letter has to separate"),
         (INDEX + 'local = "a{x}.1.{y}"\n', "variant 1.local", "a letter has to separate"),
-        (INDEX + 'platforms = ["linux"]\n', "variant 1.platforms", "'linux' is not a platform tag"),
+        (INDEX + 'platforms = ["linux"]\n', "variant 1.platforms", "'linux' is not a valid entry"),
         (
             INDEX.replace("documentation", 'placeholder = "new"\ndocumentation'),
             "project.placeholder",
@@ -319,6 +319,11 @@ def test_a_choice(platform, expected):
             INDEX.replace("documentation", 'checked = "today"\ndocumentation'),
             "project.checked",
             "'today' is not a day",
+        ),
+        (
+            VARIANT + "requires = [\"b=={version}; python_version > '3'\"]\n",
+            "variant 1.requires",
+            "has a marker: write platforms",
         ),
         (
             VARIANT + 'requires = ["b=={version}"]\nlocal = "x"\n',
@@ -338,7 +343,7 @@ def test_a_choice(platform, expected):
             "only {name} and {version}",
         ),
         (VARIANT + 'requires = ["b @ https://e.org"]\n', "variant 1.requires", "is a URL"),
-        (VARIANT + 'requires = ["-r x"]\n', "variant 1.requires", "not a requirement"),
+        (VARIANT + 'requires = ["-r x"]\n', "variant 1.requires", "is no requirement"),
         (
             VARIANT + 'requires = ["{name}=={version}"]\n',
             "variant 1.requires",

@@ -104,28 +104,25 @@ def _invalid(problem: CatalogError) -> CatalogFinding:
 def _properties(entry: CatalogProject) -> Iterator[CatalogFinding]:
     providers = {row.namespace: row for row in KNOWN}
     for number, variant in enumerate(entry.variants, 1):
-        place = f"variant {number}.properties"
         for text in variant.properties:
             item = Property.parse(PLACEHOLDER.sub("1.0", text))
-            values = entry.static.get(item.namespace)
-            if values is None and item.namespace in providers:
-                values = providers[item.namespace].factory().known()
-            if item.namespace == ABI_DEPENDENCY:
+            name, values = item.namespace, entry.static.get(item.namespace)
+            if values is None and name in providers:
+                values = providers[name].factory().known()
+            if values is None and name != ABI_DEPENDENCY:
+                code, message = "unknown-namespace", f"no built-in provider has {name!r}"
+                remedy = f"list its values in project.static-properties.{name}, or leave it out"
+            elif (
+                values is None
+                or PLACEHOLDER.search(text)
+                or item.value in values.get(item.feature, ())
+            ):
                 continue
-            if values is None:
-                yield error(
-                    "unknown-namespace",
-                    entry.source,
-                    place,
-                    f"{text!r}: no built-in provider has the namespace {item.namespace!r}",
-                    f"list its values in project.static-properties.{item.namespace}, or leave it "
-                    "out: the variant would never fit",
-                )
-            elif item.value not in values.get(item.feature, ()) and not PLACEHOLDER.search(text):
-                message = f"{text!r} is a value that no machine can have"
-                remedy = "correct it: variants detect --json has the features, and values of this "
-                remedy += "machine"
-                yield error("unknown-property", entry.source, place, message, remedy)
+            else:
+                code, message = "unknown-property", "no machine can have this value"
+                remedy = "correct it: variants detect --json has features and values of this one"
+            place = f"variant {number}.properties"
+            yield error(code, entry.source, place, f"{text!r}: {message}", remedy)
 
 
 def _versions(entry: CatalogProject) -> Iterator[CatalogFinding]:
@@ -137,22 +134,22 @@ def _versions(entry: CatalogProject) -> Iterator[CatalogFinding]:
             message = f"no version is in {str(variant.versions)!r}"
             yield error("no-version", entry.source, place, message, "correct the specifier")
     for (first, one), (second, other) in itertools.combinations(numbered, 2):
-        same_files = (
-            one.local is None or other.local is None or bool(set(one.local) & set(other.local))
-        )
+        no_mark = one.local is None or other.local is None
         if one.label == other.label:
             what = f"has the label {one.label!r} of variant {first}"
             remedy = "give the two disjoint versions, or different labels"
-        elif one.place is not None and one.place == other.place and same_files:
+        elif one.place == other.place is not None and (
+            no_mark or set(one.local or ()) & set(other.local or ())
+        ):
             what = f"is about the same files as variant {first}, which counts"
             remedy = "give the two different local versions, or disjoint versions"
         else:
             continue
-        samples = sample_versions([one, other])
-        both = next((each for each in samples if one.admits(each) and other.admits(each)), None)
-        if both is not None:
-            message = f"{what}, for version {both} for example"
-            yield error("overlap", entry.source, f"variant {second}", message, remedy)
+        for each in sample_versions([one, other]):
+            if one.admits(each) and other.admits(each):
+                message = f"{what}, for version {each} for example"
+                yield error("overlap", entry.source, f"variant {second}", message, remedy)
+                break
 
 
 def sample_versions(variants: Iterable[CatalogVariant]) -> list[Version]:

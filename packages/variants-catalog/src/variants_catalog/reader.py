@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any
 
@@ -73,9 +73,8 @@ class _Reader(PropertyTree):
         self.check_keys(tree, "", ("catalog-version", "project", "variant"))
         version = self.string(tree, "catalog-version")
         if version != FORMAT_VERSION:
-            raise self.error(
-                "catalog-version", f"{shortened(version)} is not supported, only {FORMAT_VERSION!r}"
-            )
+            problem = f"{shortened(version)} is not supported, only {FORMAT_VERSION!r}"
+            raise self.error("catalog-version", problem)
         table = self.table(tree, "project")
         self.check_keys(table, "project", _PROJECT_KEYS)
         name = self._name(self._text(table, "name", "project"), "project.name")
@@ -84,11 +83,9 @@ class _Reader(PropertyTree):
         self.check_keys(priorities, path, ("namespace", "feature", "property"))
         namespaces = self.names(priorities.get("namespace", []), f"{path}.namespace", NAME)
         static = self.properties(table.get("static-properties", {}), "project.static-properties")
-        for namespace in static:
-            if namespace not in namespaces:
-                raise self.error(
-                    f"project.static-properties.{namespace}", f"is not listed in {path}.namespace"
-                )
+        for namespace in set(static) - set(namespaces):
+            place = f"project.static-properties.{namespace}"
+            raise self.error(place, f"is not listed in {path}.namespace")
         tables = self.tables(tree, "variant")
         self.check_count(tables, "variant", CATALOG_VARIANTS, "variants")
         index = self._url(table, "variants-index", "project")
@@ -103,14 +100,8 @@ class _Reader(PropertyTree):
                 self._variant(item, f"variant {number}", name, namespaces)
                 for number, item in enumerate(tables, 1)
             ),
-            tuple(
-                self._checked_url(item, "project.sources")
-                for item in self.strings(table, "sources", "project")
-            ),
-            tuple(
-                self._name(item, "project.coherent")
-                for item in self.strings(table, "coherent", "project")
-            ),
+            self._each(table, "sources", self._checked_url),
+            self._each(table, "coherent", self._name),
             index,
             namespaces,
             self.features(priorities.get("feature", {}), f"{path}.feature", NAME),
@@ -140,7 +131,7 @@ class _Reader(PropertyTree):
             self._versions(table, "versions", path),
             self._requirements(table, path, name),
             self._properties(table, path, label, namespaces),
-            self._platforms(table, path),
+            self.names(table.get("platforms", []), f"{path}.platforms", _PLATFORM),
         )
         self._check_placeholders(found, path)
         return found
@@ -173,15 +164,6 @@ class _Reader(PropertyTree):
             problem = f"{shortened(text)} is not a version specifier, such as '>=2.7,<2.9'"
             raise self.error(f"{path}.{key}", problem) from None
 
-    def _platforms(self, table: Mapping[str, Any], path: str) -> tuple[str, ...]:
-        found = self.strings(table, "platforms", path)
-        self.check_count(found, f"{path}.platforms", VALUES, "platforms")
-        for tag in found:
-            if not _PLATFORM.fullmatch(tag):
-                problem = f"{shortened(tag)} is not a platform tag, such as 'manylinux_2_28_x86_64'"
-                raise self.error(f"{path}.platforms", problem)
-        return found
-
     def _day(self, table: Mapping[str, Any]) -> str:
         value = table.get("checked", "")
         try:
@@ -200,15 +182,14 @@ class _Reader(PropertyTree):
         for number, text in enumerate(texts):
             self.check_length(text, path, REQUIREMENT_LENGTH)
             template = filled(text, {"name": name})
-            problem = ""
+            problem = ": only {name} and {version} are known"
             if set(PLACEHOLDER.findall(template)) - {"version"}:
-                raise self.error(
-                    path, f"{shortened(text)}: only {{name}} and {{version}} are known"
-                )
+                raise self.error(path, f"{shortened(text)}{problem}")
+            problem = ""
             try:
                 requirement = Requirement(filled(template, {"version": _SAMPLE}))
             except (InvalidRequirement, ValueError, RecursionError):
-                raise self.error(path, f"{shortened(text)} is not a requirement") from None
+                raise self.error(path, f"{shortened(text)} is no requirement") from None
             if requirement.url is not None:
                 problem = "is a URL: name a project"
             elif number == 0 and str(requirement.specifier) != f"=={_SAMPLE}":
@@ -255,6 +236,12 @@ class _Reader(PropertyTree):
                         raise self.error(f"{path}.{key}", problem)
         self.name(PLACEHOLDER.sub(_SAMPLE, found.label), f"{path}.label", LABEL, "variant label")
 
+    def _each(
+        self, table: Mapping[str, Any], key: str, read: Callable[[str, str], str]
+    ) -> tuple[str, ...]:
+        path = f"project.{key}"
+        return tuple(read(item, path) for item in self.string_list(table.get(key, []), path))
+
     def _name(self, text: str, path: str) -> str:
         try:
             return canonicalize_name(text, validate=True)
@@ -274,7 +261,6 @@ class _Reader(PropertyTree):
     def _checked_url(self, value: str, path: str) -> str:
         self.check_length(value, path, URL_CHARACTERS)
         if not re.fullmatch(r"https?://[^\s/@?#]+(/[^\s?#]*)?", value):
-            raise self.error(
-                path, f"{shortened(value)} is not a URL of http without credentials, query and #"
-            )
+            problem = "is not a URL of http without credentials, query and #"
+            raise self.error(path, f"{shortened(value)} {problem}")
         return value

@@ -158,21 +158,17 @@ def sample_versions(variants: Iterable[CatalogVariant]) -> list[Version]:
     What several specifiers admit together, they admit for one of these.
     """
     texts = {"0", "999999"}
-    for variant in variants:
-        for clause in variant.versions:
-            version = read_version(clause.version.removesuffix(".*"))
-            if version is None:
-                continue
-            release = version.release
-            text = ".".join(map(str, release))
-            zeros = "0." * (_LONGEST - len(release))
-            texts |= {str(version), f"{text}.dev0", f"{text}.{zeros}1"}
-            texts.add(f"{text}.post{(version.post or 0) + 1}")
-            for number, part in enumerate(release):
-                above = ".".join(map(str, (*release[:number], part + 1)))
-                texts |= {above, f"{above}.dev0"}
-                if part:
-                    texts.add(".".join(map(str, (*release[:number], part - 1, 999999))))
+    clauses = (clause.version for variant in variants for clause in variant.versions)
+    for version in filter(None, (read_version(text.removesuffix(".*")) for text in clauses)):
+        parts, text = version.release, version.base_version
+        longest = "0." * (_LONGEST - len(parts))
+        texts |= {str(version), f"{text}.dev0", f"{text}.{longest}1"}
+        texts.add(f"{text}.post{(version.post or 0) + 1}")
+        for number, part in enumerate(parts):
+            above = ".".join(map(str, (*parts[:number], part + 1)))
+            texts |= {above, f"{above}.dev0"}
+            if part:
+                texts.add(".".join(map(str, (*parts[:number], part - 1, 999999))))
     return sorted(filter(None, map(read_version, texts)))
 
 

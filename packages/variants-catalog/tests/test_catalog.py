@@ -221,6 +221,9 @@ class TestFiles:
         assert metadata.variants == {"a": {"nvidia": {"sm_arch": ("70_real",)}}}
         assert zipfile.ZipFile(io.BytesIO(data)).testzip() is None
 
+    def test_spaces_around_a_requirement(self):
+        assert entry('requires = [" app-cu12 =={version} "]').targets == ("app-cu12",)
+
     def test_mirrors(self):
         mirrors = {
             "https://example.org/whl": "http://mirror.example/a/",
@@ -350,6 +353,11 @@ def test_a_choice(platform, expected):
             "is the project itself",
         ),
         (INDEX.replace("70_real", "7 0"), "variant 1.properties", "'7 0'"),
+        (
+            INDEX.replace('70_real"]', '70_real", "nvidia :: sm_arch :: 70_real"]'),
+            "variant 1.properties",
+            "is listed twice",
+        ),
         (INDEX.replace("70_real", "{x}"), "variant 1.properties", "{x}"),
         (INDEX.replace('"nvidia ::', '"amd ::'), "variant 1.properties", "'amd'"),
         (INDEX.replace('"a"', '"null"'), "variant 1.properties", "has none"),

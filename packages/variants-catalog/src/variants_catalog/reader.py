@@ -181,7 +181,7 @@ class _Reader(PropertyTree):
         found = []
         for number, text in enumerate(texts):
             self.check_length(text, path, REQUIREMENT_LENGTH)
-            template = filled(text, {"name": name})
+            template = filled(text.strip(), {"name": name})
             problem = ": only {name} and {version} are known"
             if set(PLACEHOLDER.findall(template)) - {"version"}:
                 raise self.error(path, f"{shortened(text)}{problem}")
@@ -212,7 +212,8 @@ class _Reader(PropertyTree):
         if bool(texts) is (label == NULL_LABEL):
             problem = "the null variant has none" if texts else f"{shortened(label)} needs some"
             raise self.error(path, problem)
-        for number, text in enumerate(texts):
+        seen = set()
+        for text in texts:
             try:
                 item = Property.parse(PLACEHOLDER.sub(_SAMPLE, text))
             except InvalidProperty as error:
@@ -222,8 +223,9 @@ class _Reader(PropertyTree):
                     f"namespace {item.namespace!r} is not listed in project.default-priorities"
                 )
                 raise self.error(path, f"{shortened(text)}: {problem}.namespace")
-            if text in texts[:number]:
+            if text in seen:
                 raise self.error(path, f"{shortened(text)} is listed twice")
+            seen.add(text)
         return texts
 
     def _check_placeholders(self, found: CatalogVariant, path: str) -> None:

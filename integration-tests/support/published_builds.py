@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import quote, unquote, urlsplit
 
+from packaging.requirements import Requirement
 from packaging.version import Version
 
 import variants_catalog
@@ -30,7 +31,7 @@ MAC = "py3-none-macosx_11_0_arm64"
 PLATFORMS = (LINUX, ARM, WINDOWS, MAC)
 BUILT_AGAINST = "2.11"
 """What stands for a placeholder, such as the release of torch that a build is for."""
-TORCH = ("2.5.1", "2.7.1", "2.8.0", "2.9.1", "2.10.0", "2.13.0", "2.15.0")
+TORCH = ("2.5.1", "2.7.1", "2.8.0", "2.9.1", "2.10.0", "2.13.0", "2.14.0")
 """Releases of torch: every place of its entry has at least one of them."""
 
 
@@ -154,8 +155,10 @@ def field_of(
                     extra = item.requires[0].partition("[")[2].partition("]")[0]
                     extras[extra] = f"{entry.name}-{extra}-plugin"
                 elif item.requires:
+                    asked = Requirement(item.requires[0].replace("{version}", text)).extras
                     for tag in (LINUX, ARM, WINDOWS):
-                        found.index.add_wheel(Wheel(target(item), text, tag=tag))
+                        wheel = Wheel(target(item), text, tag=tag, extras=tuple(sorted(asked)))
+                        found.index.add_wheel(wheel)
             for plugin in extras.values():
                 found.index.add_wheel(Wheel(plugin, text, tag=LINUX))
             requires = tuple(

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -69,6 +70,15 @@ class Shell:
         lines = kept.read_text().split("\0")
         self.environ = dict(line.split("=", 1) for line in lines if "=" in line)
         return done.stdout
+
+    def fails(self, command: str) -> str:
+        """Run *command*, which finds something wrong; return what it says of it."""
+        done = subprocess.run(
+            shlex.split(command), cwd=self.reader.work, env=self.environ, capture_output=True,
+            text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 1, (command, done.stdout, done.stderr)
+        return done.stderr
 
     def write(self, files: dict[str, str]) -> None:
         """Write files of the machine."""
@@ -422,3 +432,102 @@ def test_both_doctors_say_the_same(shell: Shell, drive: Drive, gpu: Index) -> No
     (state,), (same,) = one["packages"], other["packages"]
     keys = ("project", "version", "installed", "now", "fits", "verdict")
     assert [state[key] for key in keys] == [same[key] for key in keys]
+
+
+@pytest.mark.usefixtures("torch")
+def test_before_installing(shell: Shell, drive: Drive) -> None:
+    """C12: a project that is not there yet: what would be chosen, and why."""
+    drive("12.4")
+    tree = shell.doctor("--variant-catalog=default", "torch")
+    command = first(
+        tree,
+        "not-installed",
+        "variant cuda12.6 of 2.14.0 would be chosen: CUDA driver 12.0 or newer, compute capability",
+    )
+    assert tree["well"]
+    (state,) = tree["packages"]
+    assert (state["project"], state["version"], state["installed"]) == ("torch", "2.14.0", None)
+    assert state["now"] == "cuda12.6"
+    shell.type(command)
+    assert "not-installed" not in codes(shell.doctor("--variant-catalog=default", "torch"))
+
+
+@pytest.mark.usefixtures("torch")
+def test_a_place_that_cannot_be_reached(shell: Shell, drive: Drive) -> None:
+    """C12: known before anything is installed."""
+    drive("12.4")
+    shell.environ["VARIANTS_CATALOG_MIRROR"] = "https://download.pytorch.org=http://127.0.0.1:9"
+    tree = shell.doctor("--variant-catalog=default", "torch")
+    first(tree, "catalog-place", "torch: ", "cannot be had: ")
+    assert not tree["well"]
+
+
+def test_two_names_of_one_build(shell: Shell, serve: Serve) -> None:
+    """C1, C12: two distributions with the same files, and what is left when one is removed."""
+    index = serve(Index())
+    module = {"app/__init__.py": "name = 'app'\n"}
+    index.add_wheel(Wheel("app", "1.0", files=module))
+    index.add_wheel(Wheel("app-cpu", "1.0", files=module))
+    shell.environ["PIP_INDEX_URL"] = index.url
+    shell.type("pip install app app-cpu")
+    tree = shell.doctor()
+    command = first(tree, "shared-files", "app-cpu==1.0 and app==1.0 own the same 1 file")
+    assert "warning: app-cpu==1.0 and app==1.0 own" in shell.fails("variants check --no-cache")
+    shell.environ["VARIANTS_UV"] = str(downloaded_uv(UVS[-1], shell.reader.environments.wheelhouse))
+    other = shell.report("uv-variants", "doctor", "--json", "--offline")
+    (problem,) = (each for each in other["problems"] if each["code"] == "shared-files")
+    assert problem["command"] == (
+        "uv pip uninstall app-cpu app && uv-variants pip install app-cpu==1.0"
+    )
+    shell.type("pip uninstall --yes app-cpu")
+    left = shell.doctor()
+    again = first(left, "missing-files", "app==1.0 lacks 1 file, __init__.py for example")
+    shell.type(again)
+    assert shell.doctor()["well"]
+    shell.type("pip install app-cpu")
+    shell.type(command)
+    assert shell.doctor()["well"]
+
+
+def test_one_project_twice(shell: Shell, serve: Serve, environment: Environment) -> None:
+    """C12: what an install leaves that was interrupted."""
+    index = serve(Index())
+    for version in ("1.0", "2.0"):
+        index.add_wheel(Wheel("app", version, files={"app.py": f"version = '{version}'\n"}))
+    shell.environ["PIP_INDEX_URL"] = index.url
+    shell.type("pip install app==1.0")
+    (info,) = environment.path.glob("lib/python*/site-packages/app-1.0.dist-info")
+    kept = shutil.copytree(info, shell.reader.home / "kept")
+    shell.type("pip install app==2.0")
+    shutil.copytree(kept, info)
+    command = first(shell.doctor(), "duplicate-distribution", "has app twice, as 1.0 and as 2.0")
+    shell.type(command)
+    assert shell.doctor()["well"]
+
+
+def test_constraints_and_no_index(shell: Shell, drive: Drive, gpu: Index) -> None:
+    """C12: what keeps pip from a version, and from every index."""
+    drive("12.8")
+    shell.type("pip install gpu")
+    path = shell.reader.work / "constraints.txt"
+    path.write_text("gpu<2\n")
+    shell.environ["PIP_CONSTRAINT"] = str(path)
+    command = first(shell.doctor(), "constraint", f"PIP_CONSTRAINT names {path}: pip takes only")
+    shell.type(command)
+    shell.environ["PIP_CONSTRAINT"] = "absent.txt"
+    shell.type(first(shell.doctor(), "constraint", "does not exist: pip installs nothing"))
+    shell.environ["PIP_NO_INDEX"] = "1"
+    tree = shell.doctor()
+    assert "wrong-index" not in codes(tree)
+    shell.type(first(tree, "no-index", "PIP_NO_INDEX switches all indexes off: nothing is known"))
+    assert codes(shell.doctor()) == set()
+
+
+def test_a_stub_of_the_driver(shell: Shell) -> None:
+    """C12: the CUDA toolkit's library for linking, in front of the driver's."""
+    folder = "/usr/local/cuda/lib64/stubs"
+    shell.write({f"{folder.lstrip('/')}/libcuda.so.1": ""})
+    shell.environ["LD_LIBRARY_PATH"] = folder
+    command = first(shell.doctor_there(), "stub-driver", "whose libcuda.so.1 is the CUDA toolkit's")
+    shell.type(command)
+    assert "stub-driver" not in codes(shell.doctor_there())

@@ -100,7 +100,7 @@ def test_readme(reader: Reader) -> None:
     reader.use_variants()
     torch = DirectoryCatalog(variants_catalog.projects()).project("torch")
     assert torch is not None
-    with standing_in(field_of([torch], {"torch": ("2.10.0", "2.15.0")})) as field:
+    with standing_in(field_of([torch], {"torch": ("2.10.0", "2.14.0")})) as field:
         reader.environ["VARIANTS_CATALOG_MIRROR"] = " ".join(field.mirrors)
         reader.environ["PIP_INDEX_URL"] = field.index.url
         reader.follow(Page(ROOT / "packages/variants-cli/README.md"))

@@ -221,6 +221,9 @@ class TestFiles:
         assert metadata.variants == {"a": {"nvidia": {"sm_arch": ("70_real",)}}}
         assert zipfile.ZipFile(io.BytesIO(data)).testzip() is None
 
+    def test_spaces_around_a_requirement(self):
+        assert entry('requires = [" app-cu12 =={version} "]').targets == ("app-cu12",)
+
     def test_mirrors(self):
         mirrors = {
             "https://example.org/whl": "http://mirror.example/a/",
@@ -309,7 +312,7 @@ def test_a_choice(platform, expected):
         (INDEX + 'local = "{x}a{x}"\n', "variant 1.local", "placeholder twice"),
         (INDEX + 'local = "{x}{y}"\n', "variant 1.local", "a letter has to separate"),
         (INDEX + 'local = "a{x}.1.{y}"\n', "variant 1.local", "a letter has to separate"),
-        (INDEX + 'platforms = ["linux"]\n', "variant 1.platforms", "'linux' is not a platform tag"),
+        (INDEX + 'platforms = ["linux"]\n', "variant 1.platforms", "'linux' is not a valid entry"),
         (
             INDEX.replace("documentation", 'placeholder = "new"\ndocumentation'),
             "project.placeholder",
@@ -319,6 +322,11 @@ def test_a_choice(platform, expected):
             INDEX.replace("documentation", 'checked = "today"\ndocumentation'),
             "project.checked",
             "'today' is not a day",
+        ),
+        (
+            VARIANT + "requires = [\"b=={version}; python_version > '3'\"]\n",
+            "variant 1.requires",
+            "has a marker: write platforms",
         ),
         (
             VARIANT + 'requires = ["b=={version}"]\nlocal = "x"\n',
@@ -338,13 +346,18 @@ def test_a_choice(platform, expected):
             "only {name} and {version}",
         ),
         (VARIANT + 'requires = ["b @ https://e.org"]\n', "variant 1.requires", "is a URL"),
-        (VARIANT + 'requires = ["-r x"]\n', "variant 1.requires", "not a requirement"),
+        (VARIANT + 'requires = ["-r x"]\n', "variant 1.requires", "is no requirement"),
         (
             VARIANT + 'requires = ["{name}=={version}"]\n',
             "variant 1.requires",
             "is the project itself",
         ),
         (INDEX.replace("70_real", "7 0"), "variant 1.properties", "'7 0'"),
+        (
+            INDEX.replace('70_real"]', '70_real", "nvidia :: sm_arch :: 70_real"]'),
+            "variant 1.properties",
+            "is listed twice",
+        ),
         (INDEX.replace("70_real", "{x}"), "variant 1.properties", "{x}"),
         (INDEX.replace('"nvidia ::', '"amd ::'), "variant 1.properties", "'amd'"),
         (INDEX.replace('"a"', '"null"'), "variant 1.properties", "has none"),

@@ -41,6 +41,8 @@ MACHINES = {
 for ``pascal``, ``h100`` and ``b200``; 12.4 for ``v100`` and ``a100``; 12.2 for ``t4``; 11.4 for
 ``old``."""
 
+TAGS = {"apple": "macosx", "spark": "_aarch64", "thor": "_aarch64"}
+"""What platform tags contain; the other machines are ``_x86_64``."""
 
 NEW_DRIVER = {"pascal 13": "pascal", "v100 13": "v100"}
 """These machines with a driver for CUDA 13.0."""
@@ -72,14 +74,24 @@ def published(entry, version):
         elif name == entry.name:
             found += entry.own_files(filename)
         else:
-            found += entry.redirects(filename)
+            found += entry.renamed_files(filename)
     return {item.filename: item for item in found}.values()
 
 
-def choice(name, version, platform):
+def runs_on(filename, name):
+    """Whether the platform tags of a labelled wheel are of the machine called *name*."""
+    tags = filename.rsplit("-", 2)[1]
+    return tags == "any" or TAGS.get(name, "_x86_64") in tags
+
+
+def choice(name, version, on):
     """The label that is chosen, empty for the project's own wheel without a label."""
     entry = CATALOG.project(name)
-    files = [File(item.filename, "catalogue", item) for item in published(entry, version)]
+    files = [
+        File(item.filename, "catalogue", item)
+        for item in published(entry, version)
+        if runs_on(item.filename, on)
+    ]
     files.append(File(f"{name.replace('-', '_')}-{version}-py3-none-any.whl", "catalogue", None))
     metadata = entry.metadata([file.item for file in files if file.item is not None])
     # Resolvers compare what is built against a torch with the torch that is chosen.
@@ -91,7 +103,7 @@ def choice(name, version, platform):
     selection = select(
         files,
         metadata=lambda _: metadata,
-        platform=Detector(platform=platform).platform,
+        platform=Detector(platform=machine(on)).platform,
         preferences=Preferences(),
         project=name,
     )
@@ -106,6 +118,16 @@ INTEL = "arc, b580"
 REST = "cpu, apple, old"
 
 CASES = [
+    # The first release without builds for CUDA 12.
+    (
+        "torch",
+        "2.15.0",
+        f"""
+        cuda13.2: {CUDA13}
+        xpu: {INTEL}
+        null: pascal, pascal 13, v100 13, {CUDA12}, {AMD}, {REST}
+        """,
+    ),
     # A Pascal or Volta GPU runs the build for CUDA 12.6 only, whatever its driver. No build of 2.14
     # for CUDA 12 has code for Blackwell.
     (
@@ -350,8 +372,62 @@ CASES = [
         "tensorflow",
         "2.21.0",
         f"""
+        cuda12: pascal, pascal 13, v100 13, {CUDA12}, h100 13, rtx5090
+        null: spark, thor, {AMD}, {INTEL}, {REST}
+        """,
+    ),
+    # The GPU builds are for Linux, and not for the oldest driver of CUDA 12.
+    (
+        "mlx",
+        "0.32.4",
+        f"""
+        cuda12: a100, h100, b200
+        cuda13: {CUDA13}
+        null: pascal, v100, t4, pascal 13, v100 13, {AMD}, {INTEL}, cpu, old
+         : apple
+        """,
+    ),
+    (
+        "pyg-lib",
+        "0.9.0",
+        f"""
+        cuda13.2_torch2.11: h100 13, rtx5090, spark
+        cuda12.8_torch2.11: {CUDA12}, v100 13
+        cpu_torch2.11: thor, pascal, pascal 13, {AMD}, {INTEL}, {REST}
+        """,
+    ),
+    (
+        "mamba-ssm",
+        "2.3.2.post1",
+        f"""
+        cuda13.0_torch2.11: {CUDA13}
+        cuda12.8_torch2.11: t4, a100, h100, b200
+         : pascal, v100, pascal 13, v100 13, {AMD}, {INTEL}, {REST}
+        """,
+    ),
+    (
+        "torch-sparse",
+        "0.6.18",
+        f"""
+        cuda12.8_torch2.7: pascal, pascal 13, v100 13, {CUDA12}, {CUDA13}
+        cpu_torch2.7: {AMD}, {INTEL}, {REST}
+        """,
+    ),
+    (
+        "torch-cluster",
+        "1.6.3",
+        f"""
+        cuda12.8_torch2.7: pascal, pascal 13, v100 13, {CUDA12}, {CUDA13}
+        cpu_torch2.7: {AMD}, {INTEL}, {REST}
+        """,
+    ),
+    (
+        "spconv",
+        "2.3.8",
+        f"""
+        cuda11: old
         cuda12: pascal, pascal 13, v100 13, {CUDA12}, {CUDA13}
-        null: {AMD}, {INTEL}, {REST}
+         : {AMD}, {INTEL}, cpu, apple
         """,
     ),
     (
@@ -397,15 +473,6 @@ CASES = [
         """,
     ),
     (
-        "tensorrt",
-        "11.4.0.106",
-        f"""
-        cuda12: t4, a100, h100, b200
-        cuda13: {CUDA13}
-         : pascal, pascal 13, v100, v100 13, {AMD}, {INTEL}, {REST}
-        """,
-    ),
-    (
         "nvidia-dali",
         "2.4.0",
         f"""
@@ -446,4 +513,4 @@ def test_choice(name, version, expected):
         label, _, machines = line.strip().partition(":")
         wanted |= dict.fromkeys(machines.strip().split(", "), label)
     assert set(wanted) == {*MACHINES, *NEW_DRIVER}
-    assert {each: choice(name, version, machine(each)) for each in wanted} == wanted
+    assert {each: choice(name, version, each) for each in wanted} == wanted

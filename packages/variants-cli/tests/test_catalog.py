@@ -11,8 +11,8 @@ from packaging.version import Version
 
 from pep_variants import user_directories
 from support.loopback import served_folder
+from variants_catalog.checks import sample_versions
 from variants_catalog.model import CatalogVariant
-from variants_index.catalog_checks import sample_versions
 
 HEAD = """catalog-version = "1"
 [project]
@@ -84,11 +84,20 @@ def test_show(variants):
     assert "nvidia :: sm_arch :: 50_real 60_real" in done.out
     assert "your own index" in variants("catalog", "show", "onnxruntime").out
     assert "your own index (no local version)" in variants("catalog", "show", "xgboost").out
+    done = variants("catalog", "show", "tensorflow").out.splitlines()
+    assert "source: https://pypi.org/simple/tensorflow/" in done
+    assert "compared with these pages: 2026-11-25" in done
+    assert any("[and-cuda]=={version} on manylinux_2_17_x86_64 " in line for line in done)
+    (tree,) = (
+        each for each in variants("catalog", "list", "--json").json if each["name"] == "faiss"
+    )
+    assert (tree["checked"], tree["placeholder"]) == ("2026-11-25", "==1.5.3")
 
 
 def test_show_of_another_catalogue(variants, entries):
     folder = entries(app=HEAD + CUDA12)
     done = variants("catalog", "show", "app", "--variant-catalog", folder)
+    assert "compared with these pages: not known when" in done.out
     assert done.out.splitlines()[-1].split() == [
         *("cuda12", "all", "app-cu12=={version}"),
         *("nvidia", "::", "cuda_version_lower_bound", "::", "12.0"),
@@ -192,19 +201,6 @@ def test_not_toml(variants, entries):
     done = variants("catalog", "check", path)
     assert done.code == 1
     assert "not valid TOML" in done.out
-
-
-def test_loops(variants, entries):
-    folder = entries(
-        app=HEAD + CUDA12.replace("app-cu12", "other"),
-        other=HEAD.replace('"app"', '"other"') + CUDA12.replace("app-cu12", "third"),
-        third=HEAD.replace('"app"', '"third"') + CUDA12.replace("app-cu12", "app"),
-        alone=HEAD.replace('"app"', '"alone"') + CUDA12.replace("app-cu12", "app"),
-    )
-    done = variants("catalog", "check", folder, "--json")
-    assert done.json["checked"] == 4
-    assert [item["code"] for item in done.json["findings"]] == ["redirect-loop"] * 3
-    assert "app -> other -> third -> app" in done.json["findings"][0]["message"]
 
 
 def test_names(variants, entries):

@@ -16,6 +16,7 @@ from variants_index.doctor.findings import CODES, Findings, Part, Problem
 from variants_index.doctor.index_pins import IndexSetting, backend_title, index_pins
 from variants_index.doctor.installers import installers_part
 from variants_index.doctor.machine import machine_part
+from variants_index.doctor.surroundings import surroundings_part
 from variants_index.doctor.text import lines
 from variants_index.doctor.uv_settings import uv_part
 
@@ -215,12 +216,50 @@ def test_a_named_machine(tmp_path, home):
         ({"PIP_VARIANT": "a=b"}, "variants are named, whatever fits, for pip: PIP_VARIANT=a=b"),
         ({"PIP_NO_VARIANTS": "false", "PIP_VARIANT": ""}, None),
         ({"SSL_CERT_FILE": "/absent.pem"}, "SSL_CERT_FILE=/absent.pem: no such file: HTTPS fails"),
+        ({"PIP_CONSTRAINT": "/absent.txt"},
+         "/absent.txt, which PIP_CONSTRAINT names, does not exist: pip installs nothing"),
+        ({"PIP_CONSTRAINT": "https://a.example/c.txt"},
+         "PIP_CONSTRAINT names https://a.example/c.txt: pip takes only versions that it allows"),
     ],
-)
+)  # fmt: skip
 def test_variables_of_pip(tmp_path, home, environ, said):
     problems = configured(tmp_path, home, environ).problems
     assert [problem.text for problem in problems] == ([said] if said else [])
     assert all(each.command == f"unset {next(iter(environ))}" for each in problems)
+
+
+@pytest.mark.parametrize(
+    ("links", "said"),
+    [
+        ((), "nothing is known of any project"),
+        (("https://a.example/links/",), "only files on https://a.example/links/ are known"),
+    ],
+)
+def test_no_index(tmp_path, home, links, said):
+    """C12: that no index is asked is not that an index has nothing."""
+    sources = Sources(find_links=links, no_index=True)
+    settings, problems = settings_of({}, {}, [])
+    part = configuration_part(
+        settings, problems, home, sources, start=tmp_path / "work", drivers=NONE, candidates=[]
+    )
+    (problem,) = part.problems
+    assert problem.text == f"PIP_NO_INDEX switches all indexes off: {said}"
+    assert (problem.code, problem.command) == ("no-index", "unset PIP_NO_INDEX")
+    assert ("indexes", "none") in part.rows
+
+
+def test_a_stub_of_the_driver(tmp_path):
+    """C12: the CUDA toolkit's library for linking, in front of the driver's."""
+    folder = "/usr/local/cuda/lib64/stubs"
+    path = tmp_path / folder.lstrip("/") / "libcuda.so.1"
+    path.parent.mkdir(parents=True)
+    environ = {"LD_LIBRARY_PATH": f"{folder}:/opt/lib"}
+    assert not surroundings_part(environ, tmp_path, NONE).problems
+    path.write_bytes(b"")
+    (problem,) = surroundings_part(environ, tmp_path, NONE).problems
+    assert problem.code == "stub-driver"
+    assert f"LD_LIBRARY_PATH has {folder}, whose libcuda.so.1 is" in problem.text
+    assert problem.command == "export LD_LIBRARY_PATH=/opt/lib"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a shell script is a program there")
@@ -238,6 +277,9 @@ def test_variables_of_pip(tmp_path, home, environ, said):
         ("user", f"global.index-url: {PYTORCH}/cpu", "index-pin",
          "global.index-url in /c/pip.conf takes packages from https://download.pytorch.org/whl/cpu",
          "{pip} config --user unset global.index-url"),
+        ("user", "global.constraint: https://a.example/c.txt", "constraint",
+         "global.constraint in /c/pip.conf names https://a.example/c.txt: pip takes only versions",
+         "{pip} config --user unset global.constraint"),
         ("user", "global.no-variants: 0", "", "", ""),
         ("user", "global.timeout: 5", "", "", ""),
         ("user", "global.index-url: https://a.example/ https://b.example/", "pip-configuration",

@@ -345,11 +345,11 @@ def _platforms(tags: str, wanted: Sequence[str]) -> str:
     """Return those of the platform *tags* of a filename that are of the *wanted* platforms."""
     if tags == "any":
         return ".".join(wanted)
-    kinds = set(map(_kind, wanted))
-    return ".".join(tag for tag in tags.split(".") if _kind(tag) in kinds)
+    kinds = set(map(platform_kind, wanted))
+    return ".".join(tag for tag in tags.split(".") if platform_kind(tag) in kinds)
 
 
-def _kind(tag: str) -> str:
+def platform_kind(tag: str) -> str:
     """Return system and architecture of a platform tag, without the version of the system."""
     return _SYSTEM.sub(lambda match: f"{match[1] or 'linux'}_", tag)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any
 
@@ -23,7 +23,7 @@ from pep_variants.limits import (
 from pep_variants.model.label import LABEL, NULL_LABEL
 from pep_variants.model.property import ABI_DEPENDENCY, NAME, Property
 
-from .model import PLACEHOLDER, CatalogProject, CatalogVariant, filled, target
+from .model import PLACEHOLDER, CatalogProject, CatalogVariant, filled
 
 FORMAT_VERSION = "1"
 _SAMPLE = "1.0"
@@ -32,6 +32,11 @@ _LOCAL = re.compile(r"[a-z0-9]+(\.[a-z0-9]+)*|")
 _PLATFORM = re.compile(r"[a-z0-9]+(_[a-z0-9]+)+")
 _BETWEEN = re.compile(r"\}([^{}]*)\{")
 _KINDS = ("index", "links", "requires")
+_VARIANT_KEYS = ("label", *_KINDS, "local", "versions", "properties", "platforms")
+_PROJECT_KEYS = (
+    "name", "documentation", "sources", "coherent", "variants-index", "default-priorities",
+    "static-properties", "placeholder", "checked",
+)  # fmt: skip
 
 
 def read_entry(data: bytes | str, source: str) -> CatalogProject:
@@ -68,57 +73,35 @@ class _Reader(PropertyTree):
         self.check_keys(tree, "", ("catalog-version", "project", "variant"))
         version = self.string(tree, "catalog-version")
         if version != FORMAT_VERSION:
-            raise self.error(
-                "catalog-version", f"{shortened(version)} is not supported, only {FORMAT_VERSION!r}"
-            )
+            problem = f"{shortened(version)} is not supported, only {FORMAT_VERSION!r}"
+            raise self.error("catalog-version", problem)
         table = self.table(tree, "project")
-        self.check_keys(
-            table,
-            "project",
-            (
-                "name",
-                "documentation",
-                "sources",
-                "coherent",
-                "variants-index",
-                "default-priorities",
-                "static-properties",
-                "placeholder",
-                "checked",
-            ),
-        )
+        self.check_keys(table, "project", _PROJECT_KEYS)
         name = self._name(self._text(table, "name", "project"), "project.name")
         priorities = self.table(table, "default-priorities", "project")
         path = "project.default-priorities"
         self.check_keys(priorities, path, ("namespace", "feature", "property"))
         namespaces = self.names(priorities.get("namespace", []), f"{path}.namespace", NAME)
         static = self.properties(table.get("static-properties", {}), "project.static-properties")
+        for namespace in set(static) - set(namespaces):
+            place = f"project.static-properties.{namespace}"
+            raise self.error(place, f"is not listed in {path}.namespace")
         tables = self.tables(tree, "variant")
         self.check_count(tables, "variant", CATALOG_VARIANTS, "variants")
         index = self._url(table, "variants-index", "project")
         if not tables and index is None:
             raise self.error("variant", "there are none: add a [[variant]] table")
-        variants = tuple(
-            self._variant(item, f"variant {number}", name, namespaces)
-            for number, item in enumerate(tables, 1)
-        )
-        for namespace in static:
-            if namespace not in namespaces:
-                raise self.error(
-                    f"project.static-properties.{namespace}", f"is not listed in {path}.namespace"
-                )
         return CatalogProject(
             name,
-            self._url(table, "documentation", "project", needed=True) or "",
-            variants,
-            tuple(
-                self._checked_url(item, "project.sources")
-                for item in self.strings(table, "sources", "project")
+            self._checked_url(
+                self._text(table, "documentation", "project"), "project.documentation"
             ),
             tuple(
-                self._name(item, "project.coherent")
-                for item in self.strings(table, "coherent", "project")
+                self._variant(item, f"variant {number}", name, namespaces)
+                for number, item in enumerate(tables, 1)
             ),
+            self._each(table, "sources", self._checked_url),
+            self._each(table, "coherent", self._name),
             index,
             namespaces,
             self.features(priorities.get("feature", {}), f"{path}.feature", NAME),
@@ -132,24 +115,23 @@ class _Reader(PropertyTree):
     def _variant(
         self, table: Mapping[str, Any], path: str, name: str, namespaces: tuple[str, ...]
     ) -> CatalogVariant:
-        keys = ("label", *_KINDS, "local", "versions", "properties", "platforms")
-        self.check_keys(table, path, keys)
-        label = self._text(table, "label", path)
+        self.check_keys(table, path, _VARIANT_KEYS)
         kinds = [kind for kind in _KINDS if kind in table]
         if len(kinds) > 1:
             raise self.error(path, f"has {' and '.join(kinds)}: only one of them is possible")
-        local = self._local(table, path)
-        if local is not None and "requires" in kinds:
+        if "local" in table and "requires" in kinds:
             raise self.error(f"{path}.local", "is only for files: requirements pin a version")
+        label = self._text(table, "label", path)
+        index = self._url(table, "index", path)
         found = CatalogVariant(
             label,
-            self._place(table, "index", path),
-            self._place(table, "links", path),
-            local,
+            index and index.rstrip("/"),
+            self._url(table, "links", path),
+            self._local(table, f"{path}.local"),
             self._versions(table, "versions", path),
             self._requirements(table, path, name),
             self._properties(table, path, label, namespaces),
-            self._platforms(table, path),
+            self.names(table.get("platforms", []), f"{path}.platforms", _PLATFORM),
         )
         self._check_placeholders(found, path)
         return found
@@ -158,17 +140,19 @@ class _Reader(PropertyTree):
         value = table.get("local")
         if value is None:
             return None
-        path = f"{path}.local"
         items = self.string_list([value] if isinstance(value, str) else value, path)
         self.check_count(items, path, VALUES, "entries")
         for item in items:
+            problem = ""
             if any(not re.search("[a-z]", each) for each in _BETWEEN.findall(item)):
-                problem = f"{shortened(item)}: a letter has to separate two placeholders"
-                raise self.error(path, problem)  # else it is not certain where a value ends
-            if not _LOCAL.fullmatch(PLACEHOLDER.sub("1", item)):
-                raise self.error(
-                    path, f"{shortened(item)} is not a normalized local version (PEP 440)"
-                )
+                # Else it is not certain where a value ends.
+                problem = ": a letter has to separate two placeholders"
+            elif len(set(PLACEHOLDER.findall(item))) < len(PLACEHOLDER.findall(item)):
+                problem = " has a placeholder twice"
+            elif not _LOCAL.fullmatch(PLACEHOLDER.sub("1", item)):
+                problem = " is not a normalized local version (PEP 440)"
+            if problem:
+                raise self.error(path, f"{shortened(item)}{problem}")
         return items
 
     def _versions(self, table: Mapping[str, Any], key: str, path: str) -> SpecifierSet:
@@ -180,15 +164,6 @@ class _Reader(PropertyTree):
             problem = f"{shortened(text)} is not a version specifier, such as '>=2.7,<2.9'"
             raise self.error(f"{path}.{key}", problem) from None
 
-    def _platforms(self, table: Mapping[str, Any], path: str) -> tuple[str, ...]:
-        found = self.strings(table, "platforms", path)
-        self.check_count(found, f"{path}.platforms", VALUES, "platforms")
-        for tag in found:
-            if not _PLATFORM.fullmatch(tag):
-                problem = f"{shortened(tag)} is not a platform tag, such as 'manylinux_2_28_x86_64'"
-                raise self.error(f"{path}.platforms", problem)
-        return found
-
     def _day(self, table: Mapping[str, Any]) -> str:
         value = table.get("checked", "")
         try:
@@ -198,40 +173,41 @@ class _Reader(PropertyTree):
             raise self.error("project.checked", problem) from None
 
     def _requirements(self, table: Mapping[str, Any], path: str, name: str) -> tuple[str, ...]:
+        texts = self.strings(table, "requires", path)
         path = f"{path}.requires"
-        texts = self.string_list(table.get("requires", []), path)
         if "requires" in table and not texts:
             raise self.error(path, "is empty")
         self.check_count(texts, path, VALUES, "entries")
         found = []
         for number, text in enumerate(texts):
             self.check_length(text, path, REQUIREMENT_LENGTH)
-            template = filled(text, {"name": name})
-            unknown = set(PLACEHOLDER.findall(template)) - {"version"}
-            if unknown:
-                raise self.error(
-                    path, f"{shortened(text)}: only {{name}} and {{version}} are known"
-                )
+            template = filled(text.strip(), {"name": name})
+            problem = ": only {name} and {version} are known"
+            if set(PLACEHOLDER.findall(template)) - {"version"}:
+                raise self.error(path, f"{shortened(text)}{problem}")
+            problem = ""
             try:
                 requirement = Requirement(filled(template, {"version": _SAMPLE}))
             except (InvalidRequirement, ValueError, RecursionError):
-                raise self.error(path, f"{shortened(text)} is not a requirement") from None
+                raise self.error(path, f"{shortened(text)} is no requirement") from None
             if requirement.url is not None:
-                raise self.error(path, f"{shortened(text)} is a URL: name a project")
-            if number == 0 and str(requirement.specifier) != f"=={_SAMPLE}":
-                raise self.error(
-                    path, f"{shortened(text)} does not pin one version: write NAME=={{version}}"
-                )
-            if canonicalize_name(requirement.name) == name and not requirement.extras:
-                raise self.error(path, f"{shortened(text)} is the project itself: name an extra")
+                problem = "is a URL: name a project"
+            elif number == 0 and str(requirement.specifier) != f"=={_SAMPLE}":
+                problem = "does not pin one version: write NAME=={version}"
+            elif number == 0 and requirement.marker is not None:
+                problem = "has a marker: write platforms, as the marker would not be looked at"
+            elif canonicalize_name(requirement.name) == name and not requirement.extras:
+                problem = "is the project itself: name an extra"
+            if problem:
+                raise self.error(path, f"{shortened(text)} {problem}")
             found.append(template)
         return tuple(found)
 
     def _properties(
         self, table: Mapping[str, Any], path: str, label: str, namespaces: tuple[str, ...]
     ) -> tuple[str, ...]:
+        texts = self.strings(table, "properties", path)
         path = f"{path}.properties"
-        texts = self.strings(table, "properties", path.rpartition(".")[0])
         self.check_count(texts, path, VALUES, "properties")
         if bool(texts) is (label == NULL_LABEL):
             problem = "the null variant has none" if texts else f"{shortened(label)} needs some"
@@ -243,11 +219,10 @@ class _Reader(PropertyTree):
             except InvalidProperty as error:
                 raise self.error(path, str(error)) from None
             if item.namespace not in (*namespaces, ABI_DEPENDENCY):
-                raise self.error(
-                    path,
-                    f"{shortened(text)}: namespace {item.namespace!r} is not listed in "
-                    "project.default-priorities.namespace",
+                problem = (
+                    f"namespace {item.namespace!r} is not listed in project.default-priorities"
                 )
+                raise self.error(path, f"{shortened(text)}: {problem}.namespace")
             if text in seen:
                 raise self.error(path, f"{shortened(text)} is listed twice")
             seen.add(text)
@@ -255,10 +230,6 @@ class _Reader(PropertyTree):
 
     def _check_placeholders(self, found: CatalogVariant, path: str) -> None:
         known = [set(PLACEHOLDER.findall(text)) for text in found.local or ("",)]
-        for text in found.local or ():
-            names = PLACEHOLDER.findall(text)
-            if len(set(names)) < len(names):
-                raise self.error(f"{path}.local", f"{shortened(text)} has a placeholder twice")
         for key, texts in (("label", (found.label,)), ("properties", found.properties)):
             for text in texts:
                 for name in PLACEHOLDER.findall(text):
@@ -266,8 +237,12 @@ class _Reader(PropertyTree):
                         problem = f"{shortened(text)}: {{{name}}} is not in every local version"
                         raise self.error(f"{path}.{key}", problem)
         self.name(PLACEHOLDER.sub(_SAMPLE, found.label), f"{path}.label", LABEL, "variant label")
-        if found.requires and not target(found):
-            raise self.error(f"{path}.requires", "names no project")
+
+    def _each(
+        self, table: Mapping[str, Any], key: str, read: Callable[[str, str], str]
+    ) -> tuple[str, ...]:
+        path = f"project.{key}"
+        return tuple(read(item, path) for item in self.string_list(table.get(key, []), path))
 
     def _name(self, text: str, path: str) -> str:
         try:
@@ -281,24 +256,13 @@ class _Reader(PropertyTree):
             raise self.error(f"{path}.{key}", "is missing")
         return value
 
-    def _place(self, table: Mapping[str, Any], key: str, path: str) -> str | None:
-        found = self._url(table, key, path)
-        return found if found is None or key == "links" else found.rstrip("/")
-
-    def _url(
-        self, table: Mapping[str, Any], key: str, path: str, *, needed: bool = False
-    ) -> str | None:
+    def _url(self, table: Mapping[str, Any], key: str, path: str) -> str | None:
         value = self.string(table, key, path)
-        if value is None:
-            if needed:
-                raise self.error(f"{path}.{key}", "is missing")
-            return None
-        return self._checked_url(value, f"{path}.{key}")
+        return None if value is None else self._checked_url(value, f"{path}.{key}")
 
     def _checked_url(self, value: str, path: str) -> str:
         self.check_length(value, path, URL_CHARACTERS)
         if not re.fullmatch(r"https?://[^\s/@?#]+(/[^\s?#]*)?", value):
-            raise self.error(
-                path, f"{shortened(value)} is not a URL of http without credentials, query and #"
-            )
+            problem = "is not a URL of http without credentials, query and #"
+            raise self.error(path, f"{shortened(value)} {problem}")
         return value

@@ -12,11 +12,13 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from pep_variants.choose.preferences import DEFAULT_CATALOG
 from pep_variants.choose.rejections import why_not_better
@@ -31,6 +33,7 @@ from variants_index.doctor import (
     Problem,
     State,
     configuration_part,
+    environment_problems,
     installers_part,
     machine_part,
     missed_problem,
@@ -110,24 +113,33 @@ class Compared(NamedTuple):
         explanation: the decision about its version, None where no index has that version.
         advice: what would be better, None for nothing.
         problem: why there is no explanation, empty if there is one.
+        is_installed: whether it is there; else what would be installed.
     """
 
     item: Installed
     explanation: Explanation | None
     advice: Advice | None = None
     problem: str = ""
+    is_installed: bool = True
 
     @property
     def state(self) -> State:
         """What doctor shows of it."""
         item, explanation = self.item, self.explanation
         if explanation is None:
-            return State(item.project, str(item.version), item.label, None, UNKNOWN, None)
+            verdict = UNKNOWN if self.is_installed else "not installed"
+            return State(item.project, str(item.version), item.label, None, verdict, None)
         now = explanation.chosen.label if explanation.chosen else None
         verdicts = {
             redacted(source): [row._asdict() for row in explanation.verdicts(source)]
             for source in explanation.rankings
         }
+        if not self.is_installed:
+            best = f"variant {now}" if now else "the non-variant file"
+            rows = [row for rows in verdicts.values() for row in rows if row["verdict"] == "chosen"]
+            why = f": {rows[0]['why']}" if rows else ""
+            text = f"{best} of {item.version} would be chosen{why}"
+            return State(item.project, str(item.version), None, now, text, None, None, verdicts)
         label = item.label or explanation.label_of(item.version)
         return state_of(item.project, str(item.version), label, self.advice, now, verdicts)
 
@@ -148,18 +160,21 @@ def compare(
         target: the machine.
         found: what is installed.
         every: also look at those without a variant, which takes one page for each.
-        named: normalized names of projects to look at in any case.
+        named: normalized names of projects to look at in any case, also before they are installed.
         progress: called with what is looked at.
 
     Raises:
         PackageIndexError: an index does not answer.
     """
     from pep_variants.choose.advice import advise
+    from pep_variants.wheelfile.installed import Installed
     from resolvelib_variants.resolution.errors import NoSolution
     from resolvelib_variants.resolution.explanation import explain
     from resolvelib_variants.resolution.requirements import parse_requirement
 
+    missing = set(named)
     for item in found:
+        missing.discard(item.project)
         entry = resolver.finder.entry(item.project)
         if item.label is None and entry is None and not every and item.project not in named:
             continue
@@ -178,6 +193,14 @@ def compare(
             if advice is not None and explanation.is_extra(advice.better):
                 advice = None
         yield Compared(item, explanation, advice)
+    for name in sorted(missing):
+        try:
+            new = explain(resolver, parse_requirement(name), target, progress=progress)
+        except NoSolution as error:
+            nothing = Installed(name, Version("0"), None)
+            yield Compared(nothing, None, problem=str(error), is_installed=False)
+        else:
+            yield Compared(Installed(name, new.version, None), new, is_installed=False)
 
 
 Lookup = Callable[[Iterable["Installed"], Collection[str]], Iterable[Compared]]
@@ -218,22 +241,33 @@ def examine(
         ),
         "installers": installers_part(environ, environment.python, sources.indexes, drivers),
     }
+    pip = shlex.join(environment.pip)
+    damage = tuple(
+        environment_problems(environment.paths, f"{pip} install", f"{pip} uninstall --yes")
+    )
     if lookup is not None and all(problem.code != "configuration" for problem in problems):
-        indexes = ", ".join(map(redacted, sources.indexes)) or "PyPI"
         named = {str(canonicalize_name(name)) for name in projects}
         hints = settings.preferences.catalog is None
-        parts["packages"] = _packages_part(environment, indexes, named, lookup, hints=hints)
+        part = _packages_part(environment, sources, named, lookup, hints=hints)
+        parts["packages"] = replace(part, problems=(*damage, *part.problems))
+    elif damage:
+        parts["packages"] = Part(problems=damage, tree=[])
     return Findings(parts)
 
 
 def _packages_part(
-    environment: Environment, indexes: str, named: Collection[str], lookup: Lookup, *, hints: bool
+    environment: Environment,
+    sources: Sources,
+    named: Collection[str],
+    lookup: Lookup,
+    *,
+    hints: bool,
 ) -> Part:
     """Return the state of every distribution that is compared.
 
     Args:
         environment: where they are installed.
-        indexes: that are asked, in words.
+        sources: the indexes that are asked.
         named: normalized names of projects to look at in any case.
         lookup: compares what is installed with indexes.
         hints: name installed projects whose builds the catalogue would know, if it was enabled.
@@ -248,14 +282,12 @@ def _packages_part(
     except click.ClickException as error:
         failed.append(Problem("lookup", error.format_message()))
     states = [each.state for each in compared]
-    problems = [
-        problem
-        for each, state in zip(compared, states, strict=True)
-        for problem in _problems(each, state, environment, indexes)
-    ]
-    for name in sorted({*named} - {item.project for item in found}):
-        text = f"{name} is not installed in {environment.python}"
-        problems.append(Problem("not-installed", text, fails=False))
+    problems: list[Problem] = []
+    for each, state in zip(compared, states, strict=True):
+        if each.is_installed:
+            problems += _problems(each, state, environment, sources)
+        else:
+            problems += _before_installing(each, state, environment)
     problems += failed
     seen = {each.item.project for each in compared}
     for item in found if hints else ():
@@ -272,14 +304,37 @@ def _packages_part(
     return Part(tuple(rows), tuple(problems), [state.as_tree() for state in states])
 
 
+def _before_installing(each: Compared, state: State, environment: Environment) -> Iterator[Problem]:
+    """Yield what would be installed of a project that is not there, and what keeps it away."""
+    name = each.item.project
+    text = f"{name} is not installed in {environment.python}"
+    if each.explanation is None:
+        yield Problem("not-installed", f"{text}: {redacted(each.problem)}", fails=False)
+        return
+    command = shlex.join((*environment.pip, "install", *environment.options, name))
+    yield Problem("not-installed", f"{text}: {state.verdict}", command, fails=False)
+    yield from map(_remark, each.explanation.warnings)
+
+
+def _remark(text: str) -> Problem:
+    """Return the problem of a warning of `explain`."""
+    if " cannot be had: " in text:
+        return Problem("catalog-place", text)
+    return Problem("choice", text, fails=False)
+
+
 def _problems(
-    each: Compared, state: State, environment: Environment, indexes: str
+    each: Compared, state: State, environment: Environment, sources: Sources
 ) -> Iterator[Problem]:
     item, explanation = each.item, each.explanation
     switch = environment.switch_command(item.project)
     if item.problem:
         yield Problem("metadata", item.problem, switch)
+    asked = sources.links if sources.no_index else sources.indexes
+    indexes = ", ".join(map(redacted, asked)) or "PyPI"
     if explanation is None:
+        if sources.no_index and not sources.links:
+            return  # there is a hint at that
         yield Problem(
             "wrong-index",
             f"{state.name} is not on {indexes}, so nothing is known of its variants: "
@@ -299,7 +354,7 @@ def _problems(
         yield Problem("plugin", f"{state.name}: {notice}", command)
     for text in explanation.warnings:
         if not any(notice in text for notice in plugins.values()):
-            yield Problem("choice", text, fails=False)
+            yield _remark(text)
     if not explanation.rankings:
         catalog = explanation.entry is None and is_in_catalog(item.project)
         option = f"--variant-catalog={DEFAULT_CATALOG}" if catalog else "--index-url=URL"

@@ -1,37 +1,27 @@
-"""Checks of a catalogue of existing builds: of its entries, and of the pages that they name.
+"""The catalogue's entries against the pages that they name; `variants_catalog.checks` has the rest.
 
 A check returns findings instead of raising, so that one run reports all of them.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from packaging.requirements import Requirement
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from pep_variants.detect.registry import KNOWN
-from pep_variants.errors import CatalogError, redacted
+from pep_variants.errors import redacted
 from pep_variants.model.filename import read_version
-from pep_variants.model.label import split_label
-from pep_variants.model.property import ABI_DEPENDENCY, Property
+from pep_variants.model.label import NULL_LABEL, split_label
 from pep_variants.sources import Sources
-from variants_catalog.model import (
-    PLACEHOLDER,
-    CatalogProject,
-    CatalogVariant,
-    filled,
-    target,
-)
+from variants_catalog.checks import CatalogFinding, error, warning
+from variants_catalog.model import CatalogProject, filled, platform_kind, target
 from variants_catalog.places import pages_of
-from variants_catalog.store import Catalog, open_catalog
 
 from .candidate import Candidate
 from .errors import AccessDenied, InvalidPage, NotFound, PackageIndexError, Unreachable
@@ -41,195 +31,26 @@ from .metadata_source import fetch_core_metadata
 from .pages import PageFile
 from .prefetch import Prefetcher
 
-_LONGEST = 6
-"""Parts of a release number, more than real ones have."""
-
 _THREADS = 8
 
+_SMALL = 2
+"""How many times smaller a build for another architecture may be that has the same GPU code."""
 
-class CatalogFinding(NamedTuple):
-    """An error, or a warning about a probable mistake.
+_MB = 1_000_000
 
-    Attributes:
-        severity: ``error`` for what makes variants unusable, else ``warning``.
-        code: stable name of the kind of finding, see docs/reference/findings.md.
-        file: the file of the entry.
-        place: where in the file, empty for the whole of it.
-        message: what is wrong.
-        remedy: what to do about it.
-    """
+_MACHINES = {
+    "linux_x86_64": ("linux", "Linux", "x86_64"),
+    "linux_aarch64": ("linux", "Linux", "aarch64"),
+    "win_amd64": ("win32", "Windows", "AMD64"),
+    "win_arm64": ("win32", "Windows", "ARM64"),
+    "macosx_x86_64": ("darwin", "Darwin", "x86_64"),
+    "macosx_arm64": ("darwin", "Darwin", "arm64"),
+}
+"""What markers read on a machine of each kind: ``sys_platform``, ``platform_system`` and
+``platform_machine``."""
 
-    severity: Literal["error", "warning"]
-    code: str
-    file: str
-    place: str
-    message: str
-    remedy: str
-
-
-_error: Final = partial(CatalogFinding, "error")
-_warning: Final = partial(CatalogFinding, "warning")
-
-
-class CheckedEntries(NamedTuple):
-    """Entries that were checked, without their sources.
-
-    Attributes:
-        number: of the entries.
-        entries: those that can be read.
-        findings: what is wrong.
-    """
-
-    number: int
-    entries: list[CatalogProject]
-    findings: list[CatalogFinding]
-
-
-def check_file(path: Path) -> CheckedEntries:
-    """Check the entry, or the entries, in a file or directory."""
-    try:
-        catalog = open_catalog(path)
-        names = list(catalog.names())
-    except CatalogError as problem:
-        return CheckedEntries(1, [], [_invalid(problem)])
-    checked = check_entries(catalog, names)
-    if path.suffix == ".toml" and path.stem not in names:
-        message = f"is {names[0]!r}: a directory of entries would not have it under this name"
-        remedy = f"rename the file to {names[0]}.toml"
-        checked.findings.append(
-            _error("catalog-filename", str(path), "project.name", message, remedy)
-        )
-    return checked
-
-
-def check_entries(catalog: Catalog, names: Sequence[str]) -> CheckedEntries:
-    """Check the entries *names* of *catalog*, and whether they fit those that they refer to."""
-    checked = CheckedEntries(len(names), [], [])
-    for name in names:
-        try:
-            entry = catalog.project(name)
-        except CatalogError as problem:
-            checked.findings.append(_invalid(problem))
-            continue
-        if entry is not None:
-            checked.entries.append(entry)
-            for check in (_properties(entry), _versions(entry), _references(entry, catalog)):
-                checked.findings.extend(check)
-    return checked
-
-
-def _invalid(problem: CatalogError) -> CatalogFinding:
-    remedy = "correct it: CONTRIBUTING.md of variants-catalog has the meaning of every key"
-    return _error("invalid-catalog", problem.source, problem.path, problem.problem, remedy)
-
-
-def _properties(entry: CatalogProject) -> Iterator[CatalogFinding]:
-    providers = {row.namespace: row for row in KNOWN}
-    for number, variant in enumerate(entry.variants, 1):
-        place = f"variant {number}.properties"
-        for text in variant.properties:
-            item = Property.parse(PLACEHOLDER.sub("1.0", text))
-            values = entry.static.get(item.namespace)
-            if values is None and item.namespace in providers:
-                values = providers[item.namespace].factory().known()
-            if item.namespace == ABI_DEPENDENCY:
-                continue
-            if values is None:
-                yield _error(
-                    "unknown-namespace",
-                    entry.source,
-                    place,
-                    f"{text!r}: no built-in provider has the namespace {item.namespace!r}",
-                    f"list its values in project.static-properties.{item.namespace}, or leave it "
-                    "out: the variant would never fit",
-                )
-            elif item.value not in values.get(item.feature, ()) and not PLACEHOLDER.search(text):
-                message = f"{text!r} is a value that no machine can have"
-                remedy = "correct it: variants detect --json has the features, and values of this "
-                remedy += "machine"
-                yield _error("unknown-property", entry.source, place, message, remedy)
-
-
-def _versions(entry: CatalogProject) -> Iterator[CatalogFinding]:
-    """Yield variants that are about no version, or about files that another one is about."""
-    numbered = list(enumerate(entry.variants, 1))
-    for number, variant in numbered:
-        if not any(map(variant.admits, sample_versions([variant]))):
-            place = f"variant {number}.versions"
-            message = f"no version is in {str(variant.versions)!r}"
-            yield _error("no-version", entry.source, place, message, "correct the specifier")
-    for (first, one), (second, other) in itertools.combinations(numbered, 2):
-        same_files = (
-            one.local is None or other.local is None or bool(set(one.local) & set(other.local))
-        )
-        if one.label == other.label:
-            what = f"has the label {one.label!r} of variant {first}"
-            remedy = "give the two disjoint versions, or different labels"
-        elif one.place is not None and one.place == other.place and same_files:
-            what = f"is about the same files as variant {first}, which counts"
-            remedy = "give the two different local versions, or disjoint versions"
-        else:
-            continue
-        samples = sample_versions([one, other])
-        both = next((each for each in samples if one.admits(each) and other.admits(each)), None)
-        if both is not None:
-            message = f"{what}, for version {both} for example"
-            yield _error("overlap", entry.source, f"variant {second}", message, remedy)
-
-
-def sample_versions(variants: Iterable[CatalogVariant]) -> list[Version]:
-    """Return versions at, below and above each version that *variants* name, ascending.
-
-    What several specifiers admit together, they admit for one of these.
-    """
-    texts = {"0", "999999"}
-    for variant in variants:
-        for clause in variant.versions:
-            version = read_version(clause.version.removesuffix(".*"))
-            if version is None:
-                continue
-            release = version.release
-            text = ".".join(map(str, release))
-            zeros = "0." * (_LONGEST - len(release))
-            texts |= {str(version), f"{text}.dev0", f"{text}.{zeros}1"}
-            texts.add(f"{text}.post{(version.post or 0) + 1}")
-            for number, part in enumerate(release):
-                above = ".".join(map(str, (*release[:number], part + 1)))
-                texts |= {above, f"{above}.dev0"}
-                if part:
-                    texts.add(".".join(map(str, (*release[:number], part - 1, 999999))))
-    return sorted(filter(None, map(read_version, texts)))
-
-
-def _references(entry: CatalogProject, catalog: Catalog) -> Iterator[CatalogFinding]:
-    names = set(catalog.names())
-    for number, variant in enumerate(entry.variants, 1):
-        if not variant.requires or target(variant) == entry.name:
-            continue
-        chain = _loop([entry.name, target(variant)], catalog, names)
-        if chain:
-            message = f"leads back to {entry.name}: {' -> '.join(chain)}"
-            place, remedy = f"variant {number}.requires", "name a project that has the files"
-            yield _error("redirect-loop", entry.source, place, message, remedy)
-    for other in entry.coherent:
-        if len(names) > 1 and other not in names:
-            message = f"{other} has no entry, so its builds cannot be compared"
-            place, remedy = "project.coherent", "add an entry, or leave it out"
-            yield _warning("coherent-missing", entry.source, place, message, remedy)
-
-
-def _loop(chain: list[str], catalog: Catalog, names: set[str]) -> list[str]:
-    """Return *chain* continued to the project that it begins with; nothing if it never is."""
-    try:
-        entry = catalog.project(chain[-1]) if chain[-1] in names else None
-    except CatalogError:
-        return []
-    for following in entry.targets if entry is not None else ():
-        if following == chain[0]:
-            return [*chain, following]
-        if following not in chain and (found := _loop([*chain, following], catalog, names)):
-            return found
-    return []
+_ACCELERATED = ("linux_x86_64", "linux_aarch64", "win_amd64")
+"""Kinds of machines on which a wheel for any platform may find an accelerator."""
 
 
 class _Listing(NamedTuple):
@@ -274,7 +95,7 @@ class LiveCheck:
             progress: called with the name of each project.
         """
         for entry in entries:
-            for url in map(entry.page, entry.places):
+            for url in (page.url for page in pages_of(entry)):
                 self._prefetcher.start((url, entry.name), partial(self._page, url, entry.name))
             for name in (*entry.targets, entry.name):
                 self._finder.start(name)
@@ -288,7 +109,7 @@ class LiveCheck:
             self._prefetcher.close()
         for host, (reason, urls) in sorted(self._unreachable.items()):
             message = f"{reason}: {len(urls)} page{'s'[: len(urls) > 1]} could not be checked"
-            found.append(_error("source-unreachable", host, "", message, "try again later"))
+            found.append(error("source-unreachable", host, "", message, "try again later"))
         return found
 
     def _check(self, entry: CatalogProject) -> Iterator[CatalogFinding]:
@@ -299,7 +120,7 @@ class LiveCheck:
             else:
                 key = False, target(variant) if variant.requires else entry.name
             places.setdefault(key, []).append(number)
-        held: dict[int, dict[Version, PageFile]] = {}
+        held: dict[int, _Versions] = {}
         for (is_page, where), numbers in places.items():
             listing = self._listing(where, entry.name) if is_page else self._project(where)
             if listing is None:
@@ -307,7 +128,7 @@ class LiveCheck:
             place = f"variant {numbers[0]}"
             if listing.failure is not None:
                 code, message, remedy = listing.failure
-                yield _error(code, entry.source, place, message, remedy)
+                yield error(code, entry.source, place, message, remedy)
                 continue
             for number in numbers:
                 held[number] = {}
@@ -319,7 +140,7 @@ class LiveCheck:
             if latest == _NONE:
                 continue
             if newest not in versions and variant.admits(newest):
-                yield _warning(
+                yield warning(
                     "version-missing",
                     entry.source,
                     f"variant {number}",
@@ -327,17 +148,25 @@ class LiveCheck:
                     "it fits get another variant of the newer version",
                     "limit versions if the publisher gave it up, else wait for its release",
                 )
-            yield from self._requirements(entry, number, latest, versions[latest])
-        yield from self._names(entry)
+            files = versions[latest]
+            by_kind = _by_kind(files)
+            yield from _platforms(entry, number, latest, by_kind)
+            yield from self._requirements(entry, number, latest, files[0][1], by_kind)
+        renamed = [
+            versions
+            for number, versions in held.items()
+            if (item := entry.variants[number - 1]).requires and target(item) != entry.name
+        ]
+        yield from self._names(entry, renamed)
 
     def _take(
         self,
         entry: CatalogProject,
         number: int,
         listing: _Listing,
-        versions: dict[Version, PageFile],
+        versions: _Versions,
     ) -> Iterator[CatalogFinding]:
-        """Put into *versions* those that a variant has, with the first wheel of each."""
+        """Put into *versions* those that a variant has, with the wheels of each."""
         variant = entry.variants[number - 1]
         alone = replace(entry, variants=(variant,))
         unknown: dict[str, str] = {}
@@ -347,21 +176,23 @@ class LiveCheck:
             elif entry.is_own(variant):
                 published = alone.own_files(file.filename)
             elif variant.requires:
-                published = alone.redirects(file.filename)
+                published = alone.renamed_files(file.filename)
             else:
                 version = _version(file.filename)
                 if version is not None and variant.admits(version):
-                    versions[version] = file
+                    tags = file.filename.removesuffix(".whl").rpartition("-")[2]
+                    versions.setdefault(version, []).append((tags, file))
                 continue
             for item in published:
-                versions.setdefault(item.version, file)
+                tags = item.filename.rsplit("-", 2)[1]
+                versions.setdefault(item.version, []).append((tags, file))
                 for namespace, features in item.properties.items():
                     known = entry.static.get(namespace)
                     for feature, values in features.items() if known is not None else ():
                         for value in set(values) - set((known or {}).get(feature, ())):
                             unknown[f"{namespace} :: {feature} :: {value}"] = item.label
         for text, label in sorted(unknown.items()):
-            yield _error(
+            yield error(
                 "unknown-property",
                 entry.source,
                 f"variant {number}.properties",
@@ -370,7 +201,7 @@ class LiveCheck:
             )
         if not versions:
             others = f", only {listing.others} others" if not listing.files else ""
-            yield _error(
+            yield error(
                 "variant-missing",
                 entry.source,
                 f"variant {number}",
@@ -379,9 +210,17 @@ class LiveCheck:
             )
 
     def _requirements(
-        self, entry: CatalogProject, number: int, version: Version, first: PageFile
+        self,
+        entry: CatalogProject,
+        number: int,
+        version: Version,
+        first: PageFile,
+        kinds: Iterable[str],
     ) -> Iterator[CatalogFinding]:
-        """Yield requirements of a variant that name no project, or an extra that there is not."""
+        """Yield requirements of a variant that name no project, or an extra that there is not.
+
+        An extra has to give something on each of the *kinds* of machines.
+        """
         place = f"variant {number}"
         for position, text in enumerate(entry.variants[number - 1].requires):
             requirement = Requirement(filled(text, {"version": str(version)}))
@@ -390,7 +229,7 @@ class LiveCheck:
                 listing = self._project(name)
                 if listing is not None and listing.failure is not None:
                     code, message, remedy = listing.failure
-                    yield _error(code, entry.source, place, message, remedy)
+                    yield error(code, entry.source, place, message, remedy)
                     continue
                 files = listing.files if listing is not None else ()
                 file = next((each for each in files if _version(each.filename) == version), first)
@@ -398,26 +237,91 @@ class LiveCheck:
                 continue
             candidate = Candidate(name, version, file.filename, file.url, file=file)
             try:
-                extras = fetch_core_metadata(self._session, candidate).extras
+                core = fetch_core_metadata(self._session, candidate)
             except PackageIndexError as problem:
                 remedy = "try again later: the extras could not be compared"
-                yield _warning("metadata-missing", entry.source, place, str(problem), remedy)
+                yield warning("metadata-missing", entry.source, place, str(problem), remedy)
                 continue
-            for extra in sorted(set(map(canonicalize_name, requirement.extras)) - set(extras)):
+            extras = set(map(canonicalize_name, requirement.extras))
+            for extra in sorted(extras - core.extras):
                 message = f"{name} {version} has no extra {extra!r}"
-                remedy = f"use one that it has: {', '.join(sorted(extras)) or 'none'}"
-                yield _error("extra-missing", entry.source, place, message, remedy)
+                remedy = f"use one that it has: {', '.join(sorted(core.extras)) or 'none'}"
+                yield error("extra-missing", entry.source, place, message, remedy)
+            if extras <= core.extras:
+                for kind in kinds:
+                    if lack := self._extras(name, core.requires, extras, kind):
+                        remedy = "limit the variant with platforms"
+                        message = f"{name}[{','.join(sorted(extras))}] on {kind}: {lack}"
+                        yield error("platform-missing", entry.source, place, message, remedy)
 
-    def _names(self, entry: CatalogProject) -> Iterator[CatalogFinding]:
-        if entry.targets and not self._has_name(entry.name):
-            yield _warning(
+    def _extras(self, name: str, requires: Iterable[str], extras: Iterable[str], kind: str) -> str:
+        """Return why *extras* give nothing on a *kind* of machine, empty if they do."""
+        system, platform, machine = _MACHINES[kind]
+        read = {
+            "sys_platform": system, "platform_system": platform, "platform_machine": machine,
+            "os_name": "nt" if system == "win32" else "posix",
+        }  # fmt: skip
+        added = []
+        for text in requires:
+            try:
+                item = Requirement(text)
+            except InvalidRequirement:
+                continue  # an installer reports it
+            marker = item.marker
+            if marker is None or marker.evaluate({**read, "extra": ""}):
+                continue
+            if any(marker.evaluate({**read, "extra": each}) for each in extras):
+                added.append(item)
+        if not added and any("extra" in text.partition(";")[2] for text in requires):
+            return "it adds nothing"
+        for item in added:
+            other = canonicalize_name(item.name)
+            listing = self._project(other) if other != name else None
+            files = listing.files if listing is not None else ()
+            admitted = [
+                (version, file.filename)
+                for file in files
+                if (version := _version(file.filename)) is not None
+                and item.specifier.contains(version, prereleases=True)
+            ]
+            newest = max((version for version, _ in admitted), default=_NONE)
+            names = [filename for version, filename in admitted if version == newest]
+            tags = [filename.removesuffix(".whl").rpartition("-")[2] for filename in names]
+            if tags and kind not in {each for tag in tags for each in _kinds(tag, _MACHINES)}:
+                return f"{other} {newest} has no wheel for it"
+        return ""
+
+    def _names(self, entry: CatalogProject, held: Iterable[_Versions]) -> Iterator[CatalogFinding]:
+        """Yield what is wrong with the project's own name on the user's indexes."""
+        try:
+            own = self._finder.project(entry.name) if entry.targets else None
+        except PackageIndexError:
+            own = None  # not known to be free
+        place = "project.name"
+        if own is not None and not own.places:
+            yield warning(
                 "name-unregistered",
                 entry.source,
-                "project.name",
+                place,
                 f"{entry.name} is not registered on the index: another publisher can register it, "
                 "and upload a newer version",
                 "use a name that the publisher has registered",
             )
+        elif own is not None:
+            known = dict.fromkeys((Version(each.public) for each in own.versions), 0)
+            builds = [version for versions in held for version in versions]
+            if (
+                known
+                and builds
+                and not any(entry.may_take(known, version, 0) for version in builds)
+            ):
+                yield error(
+                    "name-without-versions",
+                    entry.source,
+                    place,
+                    f"the index has no version of {entry.name} that the builds have: none is taken",
+                    "say in project.placeholder which of its versions are no releases",
+                )
         if entry.variants_index is None:
             return
         listing = self._listing(pages_of(entry)[-1].url, entry.name)
@@ -429,14 +333,7 @@ class LiveCheck:
             failure = ("variant-missing", message, "remove variants-index")
         if failure is not None:
             code, message, remedy = failure
-            yield _error(code, entry.source, "project.variants-index", message, remedy)
-
-    def _has_name(self, name: str) -> bool:
-        """Return whether the user's indexes know the project *name*, with or without files."""
-        try:
-            return bool(self._finder.project(name).places)
-        except PackageIndexError:
-            return True  # not known to be free
+            yield error(code, entry.source, "project.variants-index", message, remedy)
 
     def _listing(self, url: str, name: str) -> _Listing | None:
         """Return what the page *url* has of the project *name*; None if its host is down."""
@@ -494,11 +391,54 @@ _NONE = Version("0.dev0")
 """Older than any version."""
 
 
+_Versions = dict[Version, list[tuple[str, PageFile]]]
+"""Files of a variant, with the platform tags for which they count, by public version."""
+
+
+def _kinds(tags: str, of_any: Iterable[str] = _ACCELERATED) -> Iterable[str]:
+    """Return the kinds of machines of the platform *tags* of a filename."""
+    if tags == "any":
+        return of_any
+    return [kind for tag in tags.split(".") if (kind := platform_kind(tag)) in _MACHINES]
+
+
+def _by_kind(files: Iterable[tuple[str, PageFile]]) -> dict[str, int]:
+    """Return the size of the largest of *files* for each kind of machine; 0 is not known."""
+    found: dict[str, int] = {}
+    for tags, file in files:
+        for kind in _kinds(tags):
+            found[kind] = max(file.size or 0, found.get(kind, 0))
+    return found
+
+
+def _platforms(
+    entry: CatalogProject, number: int, version: Version, sizes: Mapping[str, int]
+) -> Iterator[CatalogFinding]:
+    """Yield platforms without a wheel, or with one that is too small for the same GPU code."""
+    variant, place = entry.variants[number - 1], f"variant {number}"
+    for kind in dict.fromkeys(map(platform_kind, variant.platforms)):
+        if kind not in sizes:
+            message = f"{variant.label} {version} has no wheel for {kind}, which platforms lists"
+            yield error("platform-missing", entry.source, place, message, "remove the platform")
+    for kind, size in sizes.items() if variant.label != NULL_LABEL else ():
+        system = kind.partition("_")[0]
+        other = max((each for each in sizes if each.startswith(system)), key=sizes.__getitem__)
+        if 0 < size * _SMALL < sizes[other]:
+            yield warning(
+                "size-differs",
+                entry.source,
+                place,
+                f"the wheel of {variant.label} {version} for {kind} has {size / _MB:.0f} MB, that "
+                f"for {other} {sizes[other] / _MB:.0f} MB: it may be a build for CPUs",
+                "limit the variant with platforms, if it is",
+            )
+
+
 def _source(
     entry: CatalogProject,
     place: str,
     listing: _Listing,
-    held: Sequence[Mapping[Version, PageFile]],
+    held: Sequence[Mapping[Version, object]],
 ) -> Iterator[CatalogFinding]:
     """Yield what a source has, but no variant is about."""
     newest = max(_finals(_version(file.filename) for file in listing.files))
@@ -507,12 +447,12 @@ def _source(
         message = f"{listing.url} has version {newest}, which no variant is about; the newest that "
         message += f"one is about is {known}"
         remedy = "extend versions, or add a variant"
-        yield _warning("version-new", entry.source, place, message, remedy)
+        yield warning("version-new", entry.source, place, message, remedy)
     without = sum(not file.hashes for file in listing.files)
     if without:
         message = f"{listing.url} has no hash for {without} of {len(listing.files)} wheels: "
         message += "installers cannot verify them"
-        yield _warning("hash-missing", entry.source, place, message, "ask the publisher for hashes")
+        yield warning("hash-missing", entry.source, place, message, "ask the publisher for hashes")
 
 
 def _listed(url: str, files: Sequence[PageFile]) -> _Listing:

@@ -26,6 +26,7 @@ from variants_index.doctor import (
     Problem,
     State,
     configuration_part,
+    environment_problems,
     machine_part,
     settings_of,
     surroundings_part,
@@ -48,7 +49,7 @@ from ..locked_variants import Lock
 from ..place import Place
 from ..platform_key import PlatformKey, platform_key
 from ..program_version import TESTED_UVS, own_version, uv_version
-from ..site_packages import Installed, installed_variants, installed_versions
+from ..site_packages import Installed, installed_variants, installed_versions, site_packages
 from ..used_indexes import UsedIndexes, used_indexes
 from ..uv_program import find_uv
 from .variants import (
@@ -127,7 +128,8 @@ class Examination:
             "caches": _caches_part(self.place, configured),
         }
         # What failed on the way, in the part that needed it.
-        parts["environment"] = replace(parts["environment"], problems=tuple(self._problems))
+        problems = (*self._problems, *self._damage())
+        parts["environment"] = replace(parts["environment"], problems=problems)
         return Findings(parts)
 
     def _configuration(self, drivers: Drivers) -> tuple[Part, Preferences]:
@@ -161,6 +163,12 @@ class Examination:
     def _environment_part(self) -> Part:
         path = str(self._environment or "")
         return Part((("path", path or "none"),), tree=path)
+
+    def _damage(self) -> Iterator[Problem]:
+        """Yield what is wrong with the files of the environment."""
+        if self._environment is not None:
+            paths = map(str, site_packages(self._environment))
+            yield from environment_problems(paths, "uv-variants pip install", "uv pip uninstall")
 
     def _packages_part(
         self, states: Iterable[State], locked: Iterable[State], answers: IndexAnswers

@@ -75,7 +75,7 @@ def list_projects(as_json: bool, **options: Any) -> None:  # noqa: ANN401
 @click.argument("name", metavar="PROJECT")
 @preference_options(*_OPTIONS)
 def show(name: str, **options: Any) -> None:  # noqa: ANN401
-    """Show which builds of PROJECT there are, where, and what each needs."""
+    """Show which builds of PROJECT there are, where, what each needs, and who says so."""
     found = _opened(options)
     entry = found.project(_known(found, name))
     assert entry is not None
@@ -83,6 +83,7 @@ def show(name: str, **options: Any) -> None:  # noqa: ANN401
     click.echo(f"documentation: {entry.documentation}")
     for url in entry.sources:
         click.echo(f"source: {url}")
+    click.echo(f"compared with these pages: {entry.checked or 'not known when'}")
     if entry.coherent:
         click.echo(f"of the same variant as: {', '.join(entry.coherent)}")
     if entry.variants_index:
@@ -114,7 +115,8 @@ def check(
     warning. Projects that an entry names are looked up on your own indexes. Exits with 1 if there
     are errors.
     """
-    from variants_index.catalog_checks import LiveCheck, check_entries, check_file
+    from variants_catalog.checks import check_entries, check_file
+    from variants_index.catalog_checks import LiveCheck
 
     from ..checks.finding import Finding, report
     from .index_options import progress
@@ -281,6 +283,8 @@ def _tree(entry: CatalogProject) -> dict[str, Any]:
         "sources": list(entry.sources),
         "coherent": list(entry.coherent),
         "variants-index": entry.variants_index,
+        "placeholder": None if entry.placeholder is None else str(entry.placeholder),
+        "checked": entry.checked or None,
         "file": entry.source,
         "variants": [{**asdict(item), "versions": str(item.versions)} for item in entry.variants],
     }
@@ -299,13 +303,14 @@ def _hosts(entry: CatalogProject) -> list[str]:
 
 
 def _source(item: CatalogVariant) -> str:
+    on = f" on {' '.join(item.platforms)}" if item.platforms else ""
     if item.requires:
-        return ", ".join(item.requires)
+        return ", ".join(item.requires) + on
     place = _OWN_INDEX if item.place is None else redacted(item.place)
     if item.local is None:
-        return place
+        return place + on
     marks = (f"+{text}" if text else "no local version" for text in item.local)
-    return f"{place} ({' or '.join(marks)})"
+    return f"{place} ({' or '.join(marks)}){on}"
 
 
 def _needs(item: CatalogVariant) -> str:

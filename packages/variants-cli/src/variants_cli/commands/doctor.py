@@ -86,8 +86,11 @@ def check(python: Path | None, every: bool, as_json: bool, **options: Any) -> No
     """List installed packages that have a better variant.
 
     Compares variants of the installed version for this machine; newer versions do not matter.
-    Includes packages that the catalogue describes. Changes nothing. Exits with 1 if there are any.
+    Includes packages that the catalogue describes, and warns of packages that own the same files or
+    lack some. Changes nothing. Exits with 1 if there are any.
     """
+    from variants_index.doctor import environment_problems
+
     from ..doctor import compare
 
     environment = _environment(python, options)
@@ -101,6 +104,9 @@ def check(python: Path | None, every: bool, as_json: bool, **options: Any) -> No
     for each in compared:
         for text in each.explanation.warnings if each.explanation else ():
             warn(text)
+    damage = [problem.text for problem in environment_problems(environment.paths)]
+    for text in damage:
+        warn(f"{text} (variants doctor says what to type)")
     better = [(each.item, each.advice) for each in compared if each.advice is not None]
     if as_json:
         trees = [
@@ -123,7 +129,7 @@ def check(python: Path | None, every: bool, as_json: bool, **options: Any) -> No
         print_table(("package", "installed", "better", "why"), rows)
         command = environment.switch_command(*(item.project for item, _ in better))
         click.echo(f"To switch: {command}")
-    click.get_current_context().exit(1 if better else 0)
+    click.get_current_context().exit(1 if better or damage else 0)
 
 
 def _environment(python: Path | None, options: dict[str, Any]) -> Environment:

@@ -12,6 +12,7 @@ from typing import Any
 
 from .configuration import configuration_part, settings_of
 from .drivers import Drivers
+from .environment import environment_problems
 from .findings import Findings, Part, Problem
 from .installers import installers_part, uv_part
 from .machine import machine_part
@@ -21,8 +22,8 @@ from .text import lines
 
 __all__ = [
     "UNKNOWN", "Drivers", "Findings", "Part", "Problem", "State", "configuration_part",
-    "installers_part", "lines", "machine_part", "missed_problem", "report_schema", "settings_of",
-    "state_of", "surroundings_part", "switch_problem", "uv_part",
+    "environment_problems", "installers_part", "lines", "machine_part", "missed_problem",
+    "report_schema", "settings_of", "state_of", "surroundings_part", "switch_problem", "uv_part",
 ]  # fmt: skip
 
 

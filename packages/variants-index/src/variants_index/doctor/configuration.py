@@ -27,6 +27,7 @@ _REPLACED = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_I
              "PIP_CONFIG_FILE", "UV_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX",
              "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_CONFIG_FILE", TORCH_BACKEND)  # fmt: skip
 """Variables that decide where pip and uv find packages."""
+_CONSTRAINTS = {"PIP_CONSTRAINT": "pip", "UV_CONSTRAINT": "uv"}
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "SSL_CLIENT_CERT")
 
 MEANINGS = {
@@ -118,11 +119,15 @@ def configuration_part(
     indexes = [redacted(url) for url in sources.indexes]
     rows.append(("indexes", ", ".join(indexes) or "PyPI" if not sources.no_index else "none"))
     tree["indexes"] = indexes
-    for name in (*_REPLACED, *_CERTIFICATES):
+    for name in (*_REPLACED, *_CONSTRAINTS, *_CERTIFICATES):
         if environ.get(name):
             tree["variables"][name] = redacted(environ[name])
             rows.append((name, redacted(environ[name])))
     problems += _certificates(environ)
+    for name, program in _CONSTRAINTS.items():
+        problems += constraints(environ.get(name, ""), name, f"unset {name}", program)
+    if sources.no_index:
+        problems.append(_no_index(sources, "PIP_NO_INDEX" if pip else "--no-index"))
     tree["uv"] = uv.tree
     return Part((*rows, *uv.rows), tuple(problems), tree)
 
@@ -132,6 +137,32 @@ def meaning(option: str, value: str) -> str:
     if not value.strip() or (option == "no-variants" and not is_on(value)):
         return ""
     return MEANINGS.get(option, "")
+
+
+def constraints(value: str, place: str, undo: str, program: str) -> Iterator[Problem]:
+    """Yield what files of constraints explain.
+
+    Args:
+        value: paths and URLs, with spaces between them.
+        place: variable, or key and file, that names them.
+        undo: command that takes them away, empty without one.
+        program: that reads them.
+    """
+    for each in value.split():
+        if "://" not in each and not Path(each).exists():
+            text = f"{each}, which {place} names, does not exist: {program} installs nothing"
+            yield Problem("constraint", text, undo)
+        else:
+            text = f"{place} names {redacted(each)}: {program} takes only versions that it allows"
+            yield Problem("constraint", text, undo, fails=False)
+
+
+def _no_index(sources: Sources, place: str) -> Problem:
+    """Return that no index is asked, which is not that a project is on none."""
+    links = ", ".join(map(redacted, sources.links))
+    what = f"only files on {links} are known" if links else "nothing is known of any project"
+    text = f"{place} switches all indexes off: {what}"
+    return Problem("no-index", text, f"unset {place}" if place.isupper() else "", fails=False)
 
 
 def _explained(option: str, value: str, origin: str, drivers: Drivers) -> Iterator[Problem]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from pep_variants.choose.options import OPTIONS
 from pep_variants.errors import redacted
 
-from .configuration import meaning
+from .configuration import constraints, meaning
 from .drivers import Drivers
 from .findings import Part, Problem
 from .index_pins import IndexSetting, index_pins
@@ -17,7 +17,7 @@ from .pips import Pip, PipSetting, find_pips, output_of, programs
 
 _PYPI = "https://pypi.org/simple"
 _SWITCH = "PEP_VARIANTS_SHIM"
-_SHOWN = {"index-url", "extra-index-url", "find-links", "no-index"}
+_SHOWN = {"index-url", "extra-index-url", "find-links", "no-index", "constraint"}
 _SHOWN |= {option.name for option in OPTIONS}
 
 
@@ -128,6 +128,8 @@ def _setting_problems(setting: PipSetting, pip: Pip, drivers: Drivers) -> Iterat
         text += "" if undo else ": remove it there"
         yield Problem("setting", text, undo, fails=False)
     place = f"{setting.key} in {setting.file}"
+    if setting.option == "constraint":
+        yield from constraints(setting.value, place, undo, "pip")
     yield from index_pins([IndexSetting(url, place, undo) for url in setting.urls], drivers)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -27,6 +28,8 @@ _CONTAINERS = re.compile(r"docker|containerd|kubepods|libpod|lxc")
 _CONTAINER_GPUS = "NVIDIA_VISIBLE_DEVICES"
 """Which GPUs the container runtime brings into a container."""
 _SMALL = 1 << 16
+_LIBRARIES = "LD_LIBRARY_PATH"
+_DRIVER = "libcuda.so.1"
 
 
 def surroundings_part(
@@ -58,6 +61,7 @@ def surroundings_part(
     limits = {name: environ[name] for name in (_CONTAINER_GPUS, *HIDING) if name in environ}
     problems = [
         *(_closed(path) for path in closed),
+        *_stubs(environ, root),
         *_missing(container, wsl, environ, gpus, drivers, closed, root),
     ]
     if is_described:
@@ -155,6 +159,20 @@ def _missing(
             "variants detect -o platform.toml",
             fails=False,
         )
+
+
+def _stubs(environ: Mapping[str, str], root: Path) -> Iterator[Problem]:
+    """Yield folders of the CUDA toolkit whose library is loaded in place of the driver's."""
+    folders = [each for each in environ.get(_LIBRARIES, "").split(os.pathsep) if each]
+    for folder in folders:
+        if Path(folder).name == "stubs" and (root / folder.lstrip("/") / _DRIVER).exists():
+            rest = os.pathsep.join(each for each in folders if each != folder)
+            yield Problem(
+                "stub-driver",
+                f"{_LIBRARIES} has {folder}, whose {_DRIVER} is the CUDA toolkit's stub for "
+                "linking: it is loaded in place of the driver, and finds no GPU",
+                f"export {_LIBRARIES}={shlex.quote(rest)}" if rest else f"unset {_LIBRARIES}",
+            )
 
 
 def _container(environ: Mapping[str, str], root: Path) -> str:

@@ -83,6 +83,7 @@ class Unavailable:
         reason: why the pages cannot be read.
         labels: of the builds; empty for the wheels of an index of variants.
         pages: number of the pages.
+        is_own: whether the host is one of the user's own indexes, which no mirror stands for.
     """
 
     project: str
@@ -90,15 +91,36 @@ class Unavailable:
     reason: str
     labels: tuple[str, ...] = ()
     pages: int = 1
+    is_own: bool = False
 
     def __str__(self) -> str:
         shown = ", ".join(self.labels[:3])
         more = f" and {len(self.labels) - 3} more" if len(self.labels) > 3 else ""
         what = f"variant{'s'[: len(self.labels) != 1]} {shown}{more}" if shown else "variant wheels"
-        return (
-            f"{self.project}: {what} from {self.host} cannot be had: {self.reason} "
-            f"(for a mirror: --variant-catalog-mirror {self.host}=URL)"
+        line = f"{self.project}: {what} from {self.host} cannot be had: {self.reason}"
+        mirror = f" (for a mirror: --variant-catalog-mirror {self.host}=URL)"
+        return line if self.is_own else line + mirror
+
+
+def one_for_each_host(items: Iterable[Unavailable]) -> list[Unavailable]:
+    """Return *items* with those of several projects that one host and reason have in one.
+
+    Their `Unavailable.project` lists the names.
+    """
+    groups: dict[tuple[str, str, bool], list[Unavailable]] = {}
+    for item in items:
+        groups.setdefault((item.host, item.reason, item.is_own), []).append(item)
+    return [
+        Unavailable(
+            ", ".join(dict.fromkeys(item.project for item in same)),
+            host,
+            reason,
+            tuple(dict.fromkeys(label for item in same for label in item.labels)),
+            sum(item.pages for item in same),
+            is_own,
         )
+        for (host, reason, is_own), same in groups.items()
+    ]
 
 
 def pages_of(entry: CatalogProject) -> tuple[PlacePage, ...]:

@@ -19,7 +19,7 @@ from pep_variants.errors import without_userinfo
 from pep_variants.model.filename import parse_metadata_filename, read_version
 from pep_variants.model.label import NULL_LABEL, split_label
 
-from .model import CatalogProject, PublishedFile
+from .model import CatalogProject, PublishedFile, target
 
 F = TypeVar("F")
 
@@ -78,12 +78,11 @@ class Unavailable:
     """Builds that cannot be had for now.
 
     Attributes:
-        project: normalized name.
-        host: scheme and host of their pages.
+        project: normalized name; of several, after `by_host`, one after the other.
+        host: scheme and host of their pages; empty for pages of the user's indexes.
         reason: why the pages cannot be read.
         labels: of the builds; empty for the wheels of an index of variants.
         pages: number of the pages.
-        is_own: whether the host is one of the user's own indexes, which no mirror stands for.
     """
 
     project: str
@@ -91,36 +90,34 @@ class Unavailable:
     reason: str
     labels: tuple[str, ...] = ()
     pages: int = 1
-    is_own: bool = False
 
     def __str__(self) -> str:
         shown = ", ".join(self.labels[:3])
         more = f" and {len(self.labels) - 3} more" if len(self.labels) > 3 else ""
         what = f"variant{'s'[: len(self.labels) != 1]} {shown}{more}" if shown else "variant wheels"
-        line = f"{self.project}: {what} from {self.host} cannot be had: {self.reason}"
-        mirror = f" (for a mirror: --variant-catalog-mirror {self.host}=URL)"
-        return line if self.is_own else line + mirror
+        if not self.host:
+            return f"{self.project}: {what} cannot be had: {self.reason}"
+        return (
+            f"{self.project}: {what} from {self.host} cannot be had: {self.reason} "
+            f"(for a mirror: --variant-catalog-mirror {self.host}=URL)"
+        )
 
 
-def one_for_each_host(items: Iterable[Unavailable]) -> list[Unavailable]:
-    """Return *items* with those of several projects that one host and reason have in one.
-
-    Their `Unavailable.project` lists the names.
-    """
-    groups: dict[tuple[str, str, bool], list[Unavailable]] = {}
+def by_host(items: Iterable[Unavailable]) -> tuple[Unavailable, ...]:
+    """Return *items* of any projects with one for each host and reason, to be said once."""
+    groups: dict[tuple[str, str], list[Unavailable]] = {}
     for item in items:
-        groups.setdefault((item.host, item.reason, item.is_own), []).append(item)
-    return [
+        groups.setdefault((item.host, item.reason), []).append(item)
+    return tuple(
         Unavailable(
-            ", ".join(dict.fromkeys(item.project for item in same)),
+            ", ".join(dict.fromkeys(item.project for item in group)),
             host,
             reason,
-            tuple(dict.fromkeys(label for item in same for label in item.labels)),
-            sum(item.pages for item in same),
-            is_own,
+            tuple(dict.fromkeys(label for item in group for label in item.labels)),
+            sum(item.pages for item in group),
         )
-        for (host, reason, is_own), same in groups.items()
-    ]
+        for (host, reason), group in groups.items()
+    )
 
 
 def pages_of(entry: CatalogProject) -> tuple[PlacePage, ...]:
@@ -156,6 +153,7 @@ class PlaceReader(Generic[F]):
     entry: CatalogProject
     _listed: dict[PlacePage, Sequence[Listed[F]]] = field(default_factory=dict)
     _failed: dict[PlacePage, str] = field(default_factory=dict)
+    _failed_targets: dict[str, str] = field(default_factory=dict)
 
     @property
     def pages(self) -> tuple[PlacePage, ...]:
@@ -174,6 +172,10 @@ class PlaceReader(Generic[F]):
         """Take why *page* cannot be read, in words that are the same for all pages of a host."""
         self._failed[page] = reason
 
+    def fail_target(self, name: str, reason: str) -> None:
+        """Take why the user's indexes do not tell what they have of the target *name*."""
+        self._failed_targets[name] = reason
+
     @property
     def unavailable(self) -> tuple[Unavailable, ...]:
         """What cannot be had, one item for each host and reason."""
@@ -183,10 +185,16 @@ class PlaceReader(Generic[F]):
                 parts = urlsplit(without_userinfo(page.url))
                 host = f"{parts.scheme}://{parts.netloc}"
                 groups.setdefault((host, self._failed[page]), []).append(page)
-        return tuple(
+        found = [
             Unavailable(self.entry.name, host, reason, self._labels(pages), len(pages))
             for (host, reason), pages in groups.items()
-        )
+        ]
+        for name, reason in self._failed_targets.items():
+            labels = [
+                item.label for item in self.entry.variants if item.requires and target(item) == name
+            ]
+            found.append(Unavailable(self.entry.name, "", reason, tuple(dict.fromkeys(labels))))
+        return tuple(found)
 
     def files(
         self, own: Iterable[Listed[F]], targets: Mapping[str, Iterable[Listed[F]]]

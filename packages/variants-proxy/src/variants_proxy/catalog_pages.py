@@ -16,14 +16,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
-from urllib.parse import urlsplit
 
 from packaging.version import Version
 
 from pep_variants.choose.preferences import NON_VARIANT_LABEL
-from pep_variants.errors import CatalogError, without_userinfo
+from pep_variants.errors import CatalogError
 from pep_variants.model.metadata import Metadata
-from variants_catalog.model import CatalogProject, PublishedFile, target
+from variants_catalog.model import CatalogProject, PublishedFile
 from variants_catalog.places import Found, Listed, PlacePage, PlaceReader, Unavailable, own_place
 from variants_index.pages import Page, PageFile
 
@@ -261,23 +260,15 @@ def _combined(
             reader.fail(place, answer.reason)
         elif answer.page is not None:
             reader.answer(place, answer.listed())
+    for name, answer in targets.items():
+        if answer.reason:
+            reader.fail_target(name, answer.reason)
     found = reader.files(own.listed(), {name: each.listed() for name, each in targets.items()})
-    failed = (
-        Unavailable(
-            entry.name,
-            _host(each.upstream.url),
-            each.reason,
-            tuple(item.label for item in entry.variants if item.requires and target(item) == name),
-            is_own=True,
-        )
-        for name, each in targets.items()
-        if each.reason
-    )
     page = Page(entry.name, ()) if own.page is None else own.page.page
     added = _added(entry, found)
     # The versions that a page lists (PEP 700) would have to be those that a client is shown.
     page = replace(page, files=(*page.files, *added), versions=None if added else page.versions)
-    return page, (*reader.unavailable, *failed)
+    return page, reader.unavailable
 
 
 def _added(entry: CatalogProject, found: Iterable[Found[_File]]) -> list[PageFile]:
@@ -309,11 +300,6 @@ def _without_catalog(found: FetchedPage, problem: str) -> CatalogPage:
     return CatalogPage(
         found.listed, found.digest, found.private, found.checked, True, problem=problem
     )
-
-
-def _host(url: str) -> str:
-    parts = urlsplit(without_userinfo(url))
-    return f"{parts.scheme}://{parts.netloc}"
 
 
 def _digest(*parts: str) -> str:

@@ -47,9 +47,6 @@ _SILENT = 300.0
 _File: TypeAlias = "tuple[Upstream, PageFile]"
 """What the proxy knows a listed file by."""
 
-_Combined: TypeAlias = "tuple[Page, tuple[Unavailable, ...]]"
-"""A page with the files of the catalogue, and what could not be had."""
-
 
 @dataclass(frozen=True)
 class CatalogPage(FetchedPage):
@@ -59,11 +56,22 @@ class CatalogPage(FetchedPage):
         entry: of the project.
         problem: why the catalogue cannot be read, empty if it was.
         unavailable: builds that cannot be had for now.
+        excluded: whether all builds are left out, which have none of the hashes that are given.
     """
 
     entry: CatalogProject | None = None
     problem: str = ""
     unavailable: tuple[Unavailable, ...] = ()
+    excluded: bool = False
+
+
+@dataclass(frozen=True)
+class _Combined:
+    """A page with the files of the catalogue; for the others see `CatalogPage`."""
+
+    page: Page
+    unavailable: tuple[Unavailable, ...]
+    excluded: bool
 
 
 @dataclass(frozen=True)
@@ -173,14 +181,14 @@ class CatalogPages:
         at_places = dict(zip(pages, answers, strict=False))
         targets = dict(zip(entry.targets, answers[len(pages) :], strict=True))
         own = _Answer(upstream, found, len(order) - 1)
-        if all(each.page is None for each in (own, *answers)):
+        if not any(each.page or each.reason for each in (own, *answers)):
             return None
 
         async def work() -> _Combined:
             combined = await self._upstreams.budget(upstream).compute(
-                lambda: _combined(entry, own, at_places, targets)
+                lambda: _combined(entry, own, at_places, targets, self._settings.hashes)
             )
-            self._combined.put(key, combined, 500 + 800 * len(combined[0].files))
+            self._combined.put(key, combined, 500 + 800 * len(combined.page.files))
             return combined
 
         digest = _digest(
@@ -189,18 +197,19 @@ class CatalogPages:
             *(each.digest for each in answers),
         )
         key = upstream.name, entry.name, digest
-        page, unavailable = self._combined.get(key) or await self._combining.join(key, work)
-        for item in unavailable:
+        combined = self._combined.get(key) or await self._combining.join(key, work)
+        for item in combined.unavailable:
             self._log(item)
         every = [each.page for each in (own, *answers) if each.page is not None]
         return CatalogPage(
-            page,
+            combined.page,
             digest,
             any(item.private for item in every),
-            min(item.checked for item in every),
-            stale=bool(unavailable) or any(item.stale for item in every),
+            min((item.checked for item in every), default=time.monotonic()),
+            stale=bool(combined.unavailable) or any(item.stale for item in every),
             entry=entry,
-            unavailable=unavailable,
+            unavailable=combined.unavailable,
+            excluded=combined.excluded,
         )
 
     async def _asked(self, upstream: Upstream, project: str, position: int = 0) -> _Answer:
@@ -252,8 +261,17 @@ def _combined(
     own: _Answer,
     places: Mapping[PlacePage, _Answer],
     targets: Mapping[str, _Answer],
+    hashes: Mapping[str, frozenset[str]],
 ) -> _Combined:
-    """Return the page of *own* with the files of the catalogue after its own."""
+    """Return the page of *own* with the files of the catalogue after its own.
+
+    Args:
+        entry: of the project.
+        own: the user's index.
+        places: by the page of the entry.
+        targets: by the publisher's name.
+        hashes: see `Settings.hashes`.
+    """
     reader: PlaceReader[_File] = PlaceReader(entry)
     for place, answer in places.items():
         if answer.reason:
@@ -264,11 +282,19 @@ def _combined(
         if answer.reason:
             reader.fail_target(name, answer.reason)
     found = reader.files(own.listed(), {name: each.listed() for name, each in targets.items()})
+    given = hashes.get(entry.name)
+    kept = [item for item in found if given is None or _is_given(item, given)]
     page = Page(entry.name, ()) if own.page is None else own.page.page
-    added = _added(entry, found)
+    added = _added(entry, kept)
     # The versions that a page lists (PEP 700) would have to be those that a client is shown.
     page = replace(page, files=(*page.files, *added), versions=None if added else page.versions)
-    return page, reader.unavailable
+    return _Combined(page, reader.unavailable, bool(found) and not kept)
+
+
+def _is_given(item: Found[_File], hashes: frozenset[str]) -> bool:
+    """Return whether a file is installed as it is, with one of *hashes*."""
+    is_rewritten = item.published is not None and item.published.is_rewritten
+    return not is_rewritten and item.listed.sha256 in hashes
 
 
 def _added(entry: CatalogProject, found: Iterable[Found[_File]]) -> list[PageFile]:

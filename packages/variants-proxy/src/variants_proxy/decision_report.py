@@ -145,8 +145,9 @@ def _catalog(found: FetchedPage) -> dict[str, object] | None:
     """Return what the catalogue says of a project: None if it has no entry that is used.
 
     ``documentation`` of its publisher, ``source`` of the entry, ``places`` that it names, what is
-    ``unavailable`` of these (see `variants_catalog.places.Unavailable`), and the ``problem`` of a
-    catalogue that cannot be read.
+    ``unavailable`` of these (see `variants_catalog.places.Unavailable`), whether all builds are
+    ``excluded`` because of `Settings.hashes`, and the ``problem`` of a catalogue that cannot be
+    read.
     """
     if not isinstance(found, CatalogPage):
         return None
@@ -156,6 +157,7 @@ def _catalog(found: FetchedPage) -> dict[str, object] | None:
         "source": entry.source if entry is not None else "",
         "places": list(entry.places) if entry is not None else [],
         "unavailable": [asdict(item) for item in found.unavailable],
+        "excluded": found.excluded,
         "problem": found.problem,
     }
 

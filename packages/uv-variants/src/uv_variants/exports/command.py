@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,6 +63,7 @@ class ExportCommand:
         command: Sequence[str],
         environ: Mapping[str, str],
         files: ExportedFiles,
+        check: Callable[[Iterable[str]], None],
     ) -> int:
         """Run uv, and complete what it writes; return its exit code.
 
@@ -72,8 +73,10 @@ class ExportCommand:
             command: uv's command line.
             environ: environment variables.
             files: what the indexes have; asked after uv has ended.
+            check: gets the names of what was resolved, and raises if that is not to be written.
 
         Raises:
+            SourcesMissing: *check* raised it.
             ExportFailed, ProxyFailed, VariantError: what belongs there cannot be found out.
             OSError: the file cannot be written.
         """
@@ -82,10 +85,10 @@ class ExportCommand:
             output.seek(0)
             printed = output.read()
             if code == 0:
-                printed = self._completed(printed, files)
+                printed = self._completed(printed, files, check)
                 if self.path is not None and self.path.is_file():
                     before = self.path.read_bytes()
-                    after = self._completed(before, files)
+                    after = self._completed(before, files, check)
                     if after != before:
                         _replace(self.path, after)
             keep()
@@ -94,7 +97,9 @@ class ExportCommand:
         sys.stdout.buffer.flush()
         return code
 
-    def _completed(self, data: bytes, files: ExportedFiles) -> bytes:
+    def _completed(
+        self, data: bytes, files: ExportedFiles, check: Callable[[Iterable[str]], None]
+    ) -> bytes:
         """Return what uv wrote with the files of the indexes."""
         from . import pylock, requirements
 
@@ -102,18 +107,25 @@ class ExportCommand:
             text = data.decode()
         except UnicodeDecodeError:
             raise LockError("what uv wrote is not UTF-8") from None
-        redirects = files.redirects
         if text.startswith("{"):
             _check_bill_of_materials(text)
         elif pylock.is_pylock(text):
-            text = pylock.without_redirects(text, redirects)
-            text = pylock.with_real_files(text, files.of_locked, files.note_left_out)
+            if self.is_compile:
+                check(pylock.names(text))
+            text = pylock.with_real_files(
+                text, files.of_locked, files.note_left_out, files.parts_of_locked
+            )
         else:
             lock = None if self.is_compile else Lock.read(self.lock)
             names = {pinned.name for pinned in requirements.pinned_requirements(text)}
+            if self.is_compile:
+                check(names)
             files.prepare(names if lock is None else names.intersection(lock.projects))
-            text = requirements.without_redirects(text, redirects)
-            if self.hashes or "--hash=" in text:
+            is_hashed = self.hashes or "--hash=" in text
+            text = requirements.with_origins(
+                text, lambda each: files.parts(each.name, each.version, lock), hashes=is_hashed
+            )
+            if is_hashed:
                 hashes = {
                     pinned: files.hashes(pinned.name, pinned.version, lock)
                     for pinned in requirements.pinned_requirements(text)

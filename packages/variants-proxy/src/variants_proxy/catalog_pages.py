@@ -56,7 +56,7 @@ class CatalogPage(FetchedPage):
         entry: of the project.
         problem: why the catalogue cannot be read, empty if it was.
         unavailable: builds that cannot be had for now.
-        excluded: whether all builds are left out, which have none of the hashes that are given.
+        excluded: whether builds are left out because of hashes that are given.
     """
 
     entry: CatalogProject | None = None
@@ -288,13 +288,17 @@ def _combined(
     added = _added(entry, kept)
     # The versions that a page lists (PEP 700) would have to be those that a client is shown.
     page = replace(page, files=(*page.files, *added), versions=None if added else page.versions)
-    return _Combined(page, reader.unavailable, bool(found) and not kept)
+    excluded = given is not None and (not kept or any(map(_is_rewritten, found)))
+    return _Combined(page, reader.unavailable, bool(found) and excluded)
 
 
 def _is_given(item: Found[_File], hashes: frozenset[str]) -> bool:
     """Return whether a file is installed as it is, with one of *hashes*."""
-    is_rewritten = item.published is not None and item.published.is_rewritten
-    return not is_rewritten and item.listed.sha256 in hashes
+    return not _is_rewritten(item) and item.listed.sha256 in hashes
+
+
+def _is_rewritten(item: Found[_File]) -> bool:
+    return item.published is not None and item.published.is_rewritten
 
 
 def _added(entry: CatalogProject, found: Iterable[Found[_File]]) -> list[PageFile]:

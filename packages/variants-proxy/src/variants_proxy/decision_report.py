@@ -145,7 +145,7 @@ def _catalog(found: FetchedPage) -> dict[str, object] | None:
     """Return what the catalogue says of a project: None if it has no entry that is used.
 
     ``documentation`` of its publisher, ``source`` of the entry, ``places`` that it names, what is
-    ``unavailable`` of these (see `variants_catalog.places.Unavailable`), whether all builds are
+    ``unavailable`` of these (see `variants_catalog.places.Unavailable`), whether builds are
     ``excluded`` because of `Settings.hashes`, and the ``problem`` of a catalogue that cannot be
     read.
     """

@@ -176,7 +176,7 @@ class TestPylock:
     def packages(self, text):
         def found(locked):
             shown = [*locked.wheels, *((None, plain) for plain in locked.plain)]
-            return parts(RELEASE, shown, has_others=locked.has_sdist)
+            return parts(RELEASE, shown, has_others="sdist = " in text)
 
         written = with_real_files(text, lambda _: RELEASE, lambda *_: None, found)
         return toml.loads(written)["packages"]

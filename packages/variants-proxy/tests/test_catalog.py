@@ -504,6 +504,32 @@ class TestExtras:
         assert proxy.get(through["url"]).content == data
 
 
+class TestGivenHashes:
+    """C16: the hashes that a client gives decide."""
+
+    def test_what_would_be_rewritten(self, upstream, catalog, start):
+        name = "jax-0.10.2-py3-none-any.whl"
+        data = upstream.add("jax", name, wheel(name, "plugin; extra == 'cuda12'"))
+        digest = hashlib.sha256(data).hexdigest()
+        proxy = start(upstream, catalog=catalog(EXTRA), hashes={"jax": frozenset((digest,))})
+        assert list(Asked(proxy).files("jax")) == [name]
+        tree = proxy.get(f"/p/{Asked(proxy).key}/variants/jax/").json()
+        assert tree["catalog"]["excluded"] is True
+
+    def test_publishers_files(self, own, publisher, catalog, start):
+        data = publisher.server.faults[f"/whl/cu128/{HERE.replace('+', '%2B')}"][2]
+        digest = hashlib.sha256(data).hexdigest()
+        place = catalog(publisher.entry())
+        proxy = start(own, catalog=place, hashes={"torch": frozenset((digest,))})
+        found = {name for name in Asked(proxy).files("torch") if "+" in name}
+        assert HERE in found
+        assert all(name.startswith("torch-2.9.0+cu128-") for name in found)
+        tree = proxy.get(f"/p/{Asked(proxy).key}/variants/torch/").json()
+        assert tree["catalog"]["excluded"] is False
+        proxy = start(own, catalog=place, hashes={"torch": frozenset(("0" * 64,))})
+        assert not [name for name in Asked(proxy).files("torch") if "+" in name]
+
+
 class TestVariantsIndex:
     def test_real_variants(self, upstream, other, catalog, start):
         other.add_release("1.0", "numpy")

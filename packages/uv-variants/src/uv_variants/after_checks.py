@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from .errors import SourcesMissing, TwoNames
 from .locked_variants import Lock
-from .own_options import MISSING_OPTION, MISSING_VARIABLE
 from .report import warn
 from .site_packages import installed_files, installed_versions
 
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from .installed_state import InstalledState
     from .proxy_client import Choices
 
+_ALLOWED = "VARIANTS_ALLOW_MISSING_SOURCES"
 _NEVER = "{} ; sys_platform == 'never'"
 """An override with which uv takes a project for not required."""
 
@@ -34,7 +34,7 @@ def check_sources(
     Raises:
         SourcesMissing: one could not.
     """
-    if context.preferences.catalog is None or context.options.allows_missing:
+    if context.preferences.catalog is None or context.place.is_on(_ALLOWED):
         return
     from variants_proxy.catalog_remarks import failures
 
@@ -43,8 +43,8 @@ def check_sources(
         warn(line)
     if lines:
         raise SourcesMissing(
-            f"{restore()}: the next run might lock other builds; try again, or lock without these: "
-            f"--{MISSING_OPTION} ({MISSING_VARIABLE}=1)"
+            f"{restore()}: the next run might lock other builds; try again, or lock without these "
+            f"with the variable {_ALLOWED}=1"
         )
 
 

@@ -157,20 +157,16 @@ class Lock:
             if {"virtual", "editable", "directory"} & package.get("source", {}).keys()
             for each in package.get("dependencies", ())
         ]
-        found: set[str] = set()
         seen: set[tuple[str, str]] = set()
         while waiting:
             item = waiting.pop()
             parts = {(item["name"], extra) for extra in ("", *item.get("extra", ()))} - seen
             seen |= parts
-            found.add(item["name"])
-            for package in packages:
-                if package["name"] == item["name"]:
+            for name, extra in parts:
+                for package in (each for each in packages if each["name"] == name):
                     optional = package.get("optional-dependencies", {})
-                    for _, extra in parts:
-                        more = optional.get(extra, ()) if extra else package.get("dependencies", ())
-                        waiting += more
-        return frozenset(found)
+                    waiting += optional.get(extra, ()) if extra else package.get("dependencies", ())
+        return frozenset(name for name, _ in seen)
 
     def restore(self) -> str:
         """Write the file as it was, or remove it; return that it was left so."""

@@ -12,8 +12,6 @@ FLOATING = "floating"
 
 PROXY_VARIABLE = "VARIANTS_PROXY_URL"
 LOCK_VARIABLE = "VARIANTS_LOCK"
-MISSING_OPTION = "variant-allow-missing-sources"
-MISSING_VARIABLE = "VARIANTS_ALLOW_MISSING_SOURCES"
 
 OWN_OPTIONS = (
     (
@@ -23,14 +21,8 @@ OWN_OPTIONS = (
         "Shared index proxy, for which 'config' writes.",
     ),
     ("variant-lock", "MODE", LOCK_VARIABLE, f"How uv.lock is written: {PINNED} or {FLOATING}."),
-    (
-        MISSING_OPTION,
-        "",
-        MISSING_VARIABLE,
-        "Lock even if a place of the catalogue cannot be reached.",
-    ),
 )
-"""Options that only this client has: name, placeholder (none for a switch), variable, help."""
+"""Options that only this client has: name, placeholder, variable, help."""
 
 OWN_COMMANDS = {
     "serve": "run an index proxy for this user, or one that is shared",
@@ -50,7 +42,6 @@ class Options(NamedTuple):
         proxy_url: URL of a shared proxy for ``config``, without the last slash; empty for that of
             ``serve``.
         lock_mode: `PINNED` or `FLOATING`, None if it was not given.
-        allows_missing: whether a lock may lack what cannot be reached.
         uv_arguments: the arguments that follow.
     """
 
@@ -58,7 +49,6 @@ class Options(NamedTuple):
     proxy_url: str
     lock_mode: str | None
     uv_arguments: tuple[str, ...]
-    allows_missing: bool = False
 
 
 def read_options(arguments: Sequence[str], environ: Mapping[str, str]) -> Options:
@@ -69,7 +59,6 @@ def read_options(arguments: Sequence[str], environ: Mapping[str, str]) -> Option
     """
     known = {option.name: option for option in OPTIONS}
     own = {name for name, *_ in OWN_OPTIONS}
-    switches = {name for name, metavar, *_ in OWN_OPTIONS if not metavar}
     variants: dict[str, Any] = {}
     found: dict[str, str] = {}
     position = 0
@@ -82,9 +71,6 @@ def read_options(arguments: Sequence[str], environ: Mapping[str, str]) -> Option
         position += 1
         if option is not None and not option.metavar:
             variants[name] = True
-            continue
-        if name in switches:
-            found[name] = "1"
             continue
         if not equals:
             if position == len(arguments):
@@ -110,14 +96,7 @@ def read_options(arguments: Sequence[str], environ: Mapping[str, str]) -> Option
         from pep_variants.errors import shortened
 
         raise _error(f"--variant-lock: {shortened(mode)} is not a mode; use {PINNED} or {FLOATING}")
-    allows_missing = found.get(MISSING_OPTION, environ.get(MISSING_VARIABLE, ""))
-    return Options(
-        variants,
-        proxy_url,
-        mode,
-        tuple(arguments[position:]),
-        allows_missing.strip().lower() not in ("", "0", "false", "no", "off"),
-    )
+    return Options(variants, proxy_url, mode, tuple(arguments[position:]))
 
 
 def _error(text: str) -> Exception:
@@ -136,7 +115,7 @@ def print_help(program: str) -> None:
     place = "any uv command" if program == "uv-variants" else "the arguments of uvx"
     print(f"uv with wheel variants. Options of {program}, before {place}:\n")
     rows = [(f"--{each.name} {each.metavar}".strip(), each.help) for each in OPTIONS]
-    rows += [(f"--{name} {metavar}".strip(), text) for name, metavar, _, text in OWN_OPTIONS]
+    rows += [(f"--{name} {metavar}", text) for name, metavar, _, text in OWN_OPTIONS]
     rows.append(("-V, --version", f"Print the versions of {program} and of uv."))
     width = max(len(left) for left, _ in rows)
     for left, text in rows:

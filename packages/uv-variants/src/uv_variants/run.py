@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -122,8 +122,9 @@ def _run_uv(context: Context, prepared: PreparedRun) -> tuple[int, Planned]:
                 is_universal=context.invocation.has("universal"),
             )
 
-            def check(names: Iterable[str]) -> None:
-                check_sources(context, choices, names, lambda: "nothing is written")
+            def check() -> None:
+                noted = prepared.session.noted_projects()
+                check_sources(context, choices, noted, lambda: "nothing is written")
 
             return export.run(command, environ, files, check), ()
     if any("pylock" in text for text in context.invocation.arguments):

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +63,7 @@ class ExportCommand:
         command: Sequence[str],
         environ: Mapping[str, str],
         files: ExportedFiles,
-        check: Callable[[Iterable[str]], None],
+        check: Callable[[], None],
     ) -> int:
         """Run uv, and complete what it writes; return its exit code.
 
@@ -73,7 +73,7 @@ class ExportCommand:
             command: uv's command line.
             environ: environment variables.
             files: what the indexes have; asked after uv has ended.
-            check: gets the names of what was resolved, and raises if that is not to be written.
+            check: raises if what was resolved is not to be written.
 
         Raises:
             SourcesMissing: *check* raised it.
@@ -85,10 +85,12 @@ class ExportCommand:
             output.seek(0)
             printed = output.read()
             if code == 0:
-                printed = self._completed(printed, files, check)
+                if self.is_compile:
+                    check()
+                printed = self._completed(printed, files)
                 if self.path is not None and self.path.is_file():
                     before = self.path.read_bytes()
-                    after = self._completed(before, files, check)
+                    after = self._completed(before, files)
                     if after != before:
                         _replace(self.path, after)
             keep()
@@ -97,9 +99,7 @@ class ExportCommand:
         sys.stdout.buffer.flush()
         return code
 
-    def _completed(
-        self, data: bytes, files: ExportedFiles, check: Callable[[Iterable[str]], None]
-    ) -> bytes:
+    def _completed(self, data: bytes, files: ExportedFiles) -> bytes:
         """Return what uv wrote with the files of the indexes."""
         from . import pylock, requirements
 
@@ -107,19 +107,18 @@ class ExportCommand:
             text = data.decode()
         except UnicodeDecodeError:
             raise LockError("what uv wrote is not UTF-8") from None
+        lock = None if self.is_compile else Lock.read(self.lock)
         if text.startswith("{"):
             _check_bill_of_materials(text)
         elif pylock.is_pylock(text):
-            if self.is_compile:
-                check(pylock.names(text))
             text = pylock.with_real_files(
-                text, files.of_locked, files.note_left_out, files.parts_of_locked
+                text,
+                files.of_locked,
+                files.note_left_out,
+                lambda each: files.parts(each.name, each.version, lock),
             )
         else:
-            lock = None if self.is_compile else Lock.read(self.lock)
             names = {pinned.name for pinned in requirements.pinned_requirements(text)}
-            if self.is_compile:
-                check(names)
             files.prepare(names if lock is None else names.intersection(lock.projects))
             is_hashed = self.hashes or "--hash=" in text
             text = requirements.with_origins(

@@ -79,14 +79,6 @@ class ExportedFiles:
         )
         return self._noted(name, version, found)
 
-    def parts_of_locked(self, locked: LockedVariants) -> list[Part]:
-        """Return under which names plain installers get a package of a lock file."""
-        if not self.has_catalog:
-            return []
-        shown = [*locked.wheels, *((None, plain) for plain in locked.plain)]
-        found = parts(self.of_locked(locked), shown, has_others=locked.has_sdist)
-        return self._noted(locked.name, locked.version, found)
-
     def _noted(self, name: str, version: str, found: list[Part]) -> list[Part]:
         """Return *found* after a line about it."""
         names = " or ".join(part.name for part in found if part.name)

@@ -36,7 +36,6 @@ class LockedVariants:
         index: URL of its index, without the last slash.
         wheels: label and plain filename of every wheel at a ``.variant`` URL.
         plain: filenames of the other wheels.
-        has_sdist: whether there is a source distribution.
     """
 
     name: str
@@ -44,21 +43,11 @@ class LockedVariants:
     index: str
     wheels: tuple[tuple[str | None, str], ...]
     plain: tuple[str, ...]
-    has_sdist: bool = False
 
 
 def is_pylock(text: str) -> bool:
     """Return whether *text* is a ``pylock.toml`` of uv."""
     return re.search(r"(?m)^lock-version = ", text) is not None
-
-
-def names(text: str) -> list[str]:
-    """Return the normalized names of the packages in *text*.
-
-    Raises:
-        LockError: it is not what uv writes.
-    """
-    return [package["name"] for _, package in _read(text)[2]]
 
 
 def with_real_files(
@@ -147,7 +136,6 @@ def _locked(package: dict[str, Any]) -> LockedVariants | None:
         page.rpartition("/")[0],
         tuple(variants.values()),
         plain,
-        "sdist" in package,
     )
 
 
@@ -178,7 +166,7 @@ def _written(
         # file.
         if wheel.label is not None or wheel.plain not in locked.plain:
             entries.setdefault(wheel.url, _entry(wheel))
-    if not entries and not locked.has_sdist:
+    if not entries and "sdist" not in package:
         raise LockError(f"{locked.name} {locked.version}: the index has no wheels of it any more")
     written = _with_wheels(block, list(entries.values()))
     labels = {

@@ -44,6 +44,8 @@ _PREFIX = "catalog-"
 _SILENT = 300.0
 """Seconds in which the failure of a place is logged once for a project."""
 
+_OF_ONE_PAGE = re.compile(r"^(no requests for the next .*?, the last: )?(https?://\S+: )?")
+
 _File: TypeAlias = "tuple[Upstream, PageFile]"
 """What the proxy knows a listed file by."""
 
@@ -63,15 +65,6 @@ class CatalogPage(FetchedPage):
     problem: str = ""
     unavailable: tuple[Unavailable, ...] = ()
     excluded: bool = False
-
-
-@dataclass(frozen=True)
-class _Combined:
-    """A page with the files of the catalogue; for the others see `CatalogPage`."""
-
-    page: Page
-    unavailable: tuple[Unavailable, ...]
-    excluded: bool
 
 
 @dataclass(frozen=True)
@@ -120,10 +113,10 @@ class CatalogPages:
         self._pages = pages
         self._source = source
         self._places: dict[tuple[str, Kind], Upstream] = {}
-        self._combined: LRUCache[tuple[str, str, str], _Combined] = LRUCache(
+        self._combined: LRUCache[tuple[str, str], CatalogPage] = LRUCache(
             settings.limits.kept_page_bytes
         )
-        self._combining: SingleFlight[_Combined] = SingleFlight()
+        self._combining: SingleFlight[CatalogPage] = SingleFlight()
         self._logged: LRUCache[tuple[str, str], float] = LRUCache(1024)
         self._order = [
             each for each in settings.upstreams if each.kind == "simple" and not each.explicit
@@ -184,32 +177,25 @@ class CatalogPages:
         if not any(each.page or each.reason for each in (own, *answers)):
             return None
 
-        async def work() -> _Combined:
-            combined = await self._upstreams.budget(upstream).compute(
-                lambda: _combined(entry, own, at_places, targets, self._settings.hashes)
-            )
-            self._combined.put(key, combined, 500 + 800 * len(combined.page.files))
-            return combined
+        digest = _digest(self._source.digest(entry), own.digest, *(each.digest for each in answers))
+        key = entry.name, digest
 
-        digest = _digest(
-            "" if found is None else found.digest,
-            self._source.digest(entry),
-            *(each.digest for each in answers),
-        )
-        key = upstream.name, entry.name, digest
-        combined = self._combined.get(key) or await self._combining.join(key, work)
-        for item in combined.unavailable:
+        async def work() -> CatalogPage:
+            page = await self._upstreams.budget(upstream).compute(
+                lambda: _combined(entry, digest, own, at_places, targets, self._settings.hashes)
+            )
+            self._combined.put(key, page, 500 + 800 * len(page.page.files))
+            return page
+
+        page = self._combined.get(key) or await self._combining.join(key, work)
+        for item in page.unavailable:
             self._log(item)
         every = [each.page for each in (own, *answers) if each.page is not None]
-        return CatalogPage(
-            combined.page,
-            digest,
-            any(item.private for item in every),
-            min((item.checked for item in every), default=time.monotonic()),
-            stale=bool(combined.unavailable) or any(item.stale for item in every),
-            entry=entry,
-            unavailable=combined.unavailable,
-            excluded=combined.excluded,
+        return replace(
+            page,
+            private=any(item.private for item in every),
+            checked=min((item.checked for item in every), default=time.monotonic()),
+            stale=bool(page.unavailable) or any(item.stale for item in every),
         )
 
     async def _asked(self, upstream: Upstream, project: str, position: int = 0) -> _Answer:
@@ -222,8 +208,7 @@ class CatalogPages:
             return _Answer(upstream, page, position)
         except UpstreamError as error:
             # The same for all pages of a host that is down.
-            reason = re.sub(r"^https?://\S+: ", "", str(error))
-            reason = reason.replace(f"index {upstream.name}: ", "")
+            reason = re.sub(_OF_ONE_PAGE, "", str(error).replace(f"index {upstream.name}: ", ""))
         except asyncio.TimeoutError:
             reason = f"no complete response within {limits.catalog_seconds:g} seconds"
         return _Answer(upstream, None, position, reason)
@@ -258,15 +243,17 @@ class CatalogPages:
 
 def _combined(
     entry: CatalogProject,
+    digest: str,
     own: _Answer,
     places: Mapping[PlacePage, _Answer],
     targets: Mapping[str, _Answer],
     hashes: Mapping[str, frozenset[str]],
-) -> _Combined:
+) -> CatalogPage:
     """Return the page of *own* with the files of the catalogue after its own.
 
     Args:
         entry: of the project.
+        digest: of all that is given here.
         own: the user's index.
         places: by the page of the entry.
         targets: by the publisher's name.
@@ -288,8 +275,15 @@ def _combined(
     added = _added(entry, kept)
     # The versions that a page lists (PEP 700) would have to be those that a client is shown.
     page = replace(page, files=(*page.files, *added), versions=None if added else page.versions)
-    excluded = given is not None and (not kept or any(map(_is_rewritten, found)))
-    return _Combined(page, reader.unavailable, bool(found) and excluded)
+    return CatalogPage(
+        page,
+        digest,
+        private=False,
+        checked=0.0,
+        entry=entry,
+        unavailable=reader.unavailable,
+        excluded=len(kept) < len(found) and (not kept or any(map(_is_rewritten, found))),
+    )
 
 
 def _is_given(item: Found[_File], hashes: frozenset[str]) -> bool:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 from packaging.version import Version
 
-from variants_catalog.places import Listed, PlaceReader, own_place, pages_of
+from variants_catalog.places import (
+    Listed,
+    PlaceReader,
+    Unavailable,
+    by_host,
+    own_place,
+    pages_of,
+)
 from variants_catalog.reader import read_entry
 
 TEXT = """
@@ -189,6 +196,33 @@ def test_what_cannot_be_had_is_said_once_for_a_host():
     ]
     assert [item.pages for item in reader.unavailable] == [3, 1]
     assert len(reader.files([], {})) == 1
+
+
+def test_an_index_of_the_user_that_does_not_answer():
+    reader: PlaceReader[object] = PlaceReader(ENTRY)
+    reader.fail_target("app-cu12", "https://index.example/simple/app-cu12/: HTTP status 500")
+    (item,) = reader.unavailable
+    assert str(item) == (
+        "app: variant renamed cannot be had: https://index.example/simple/app-cu12/: "
+        "HTTP status 500"
+    )
+
+
+def test_a_host_is_named_once_for_all_projects():
+    """C7."""
+    host = "https://example.org"
+    items = by_host(
+        [
+            Unavailable("a", host, "no answer", ("cu1", "null"), 2),
+            Unavailable("b", host, "no answer", ("cu2", "null")),
+            Unavailable("b", host, "another reason"),
+        ]
+    )
+    assert [str(item).partition(" (")[0] for item in items] == [
+        "a, b: variants cu1, null, cu2 from https://example.org cannot be had: no answer",
+        "b: variant wheels from https://example.org cannot be had: another reason",
+    ]
+    assert items[0].pages == 3
 
 
 def test_placeholders_of_local_versions_are_found_in_linear_time():

@@ -6,16 +6,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pep_variants.model.filename import read_version
-
 from ..errors import ExportFailed, ProxyFailed
+from ..site_packages import Installed
 from .origins import Part, parts
 from .release import IndexRelease, python_tags
 
 if TYPE_CHECKING:
     from ..indexes import UserIndex
     from ..locked_variants import Lock
-    from ..proxy_client import Choices, VersionChoice
+    from ..proxy_client import Choices
     from .pylock import LockedVariants
 
 _MOST_LABELS = 6
@@ -67,7 +66,7 @@ class ExportedFiles:
             release = self._release(name, version, locked[0].index, ())
             return self._noted(name, version, parts(release, shown, has_others=has_others))
         self.choices.ask([name])
-        choice = self._choice(name, version)
+        choice = self.choices.of_installed(Installed(name, version, None))
         if choice is None or not choice.origins:
             return []
         taken = (row.label for row in choice.verdicts if row.verdict in ("chosen", "locked"))
@@ -85,11 +84,6 @@ class ExportedFiles:
         if names:
             self._say(f"{name} {version} is published as {names}, which is exported in its place")
         return found
-
-    def _choice(self, name: str, version: str) -> VersionChoice | None:
-        wanted = read_version(version)
-        choices = self.choices.of(name).items()
-        return next((choice for text, choice in choices if read_version(text) == wanted), None)
 
     def of_locked(self, locked: LockedVariants) -> IndexRelease:
         """Return the release of a package with variants.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -69,34 +69,22 @@ def with_real_files(
     """
     tree, head, blocks = _read(text)
     written = head
-    packages: list[dict[str, Any]] = []
+    split: set[str] = set()
     for block, package in blocks:
         locked = _locked(package)
         found = () if locked is None else parts(locked)
-        for part in found:
-            if part.name:
-                written += _with_name(block, package, part)
-                packages.append(_renamed(package, part))
+        split.update(*((package["name"], part.name) for part in found))
+        written += "".join(_with_name(block, package, part) for part in found if part.name)
         own = next((part for part in found if not part.name), None)
         if found and own is None:
             continue
-        packages.append(package if own is None else _renamed(package, own))
         if locked is not None:
             block = _written(block, package, locked, release, note, as_locked=own is not None)
         if own is not None:
             block = _with_marker(block, own.marker(package.get("marker", "")))
         written += block
-    _check({**tree, "packages": packages}, toml.loads(written))
+    _check(tree, toml.loads(written), split)
     return written
-
-
-def _renamed(package: dict[str, Any], part: Part) -> dict[str, Any]:
-    """Return *package* as it is for *part*, but for its wheels."""
-    changed = {"name": part.name, "version": part.version} if part.name else {}
-    if marker := part.marker(package.get("marker", "")):
-        changed["marker"] = marker
-    left_out = ("sdist",) if part.name else ()
-    return {key: value for key, value in {**package, **changed}.items() if key not in left_out}
 
 
 def _with_name(block: str, package: dict[str, Any], part: Part) -> str:
@@ -245,13 +233,14 @@ def _table(table: dict[str, Any]) -> str:
     return text[text.index(f"[packages.{KEY}") :].rstrip("\n")
 
 
-def _check(before: dict[str, Any], after: dict[str, Any]) -> None:
-    """Raise `LockError` if something else than files of variants was changed."""
+def _check(before: dict[str, Any], after: dict[str, Any], split: Collection[str]) -> None:
+    """Raise `LockError` if something else was changed than files of variants, and *split* ones."""
 
     def rest(tree: dict[str, Any]) -> dict[str, Any]:
         packages = [
             {key: value for key, value in package.items() if key not in ("wheels", KEY)}
             for package in tree.get("packages", [])
+            if package["name"] not in split
         ]
         return {**tree, "packages": packages}
 

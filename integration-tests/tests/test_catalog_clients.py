@@ -26,11 +26,11 @@ import variants_catalog
 from pep_variants.formats import toml
 from support.environments import PIPS, Environment, Environments
 from support.people import Person, programs_of
-from support.published_builds import Field, field_of, page_path, standing_in
+from support.published_builds import LINUX, Field, field_of, page_path, standing_in
 from support.servers import free_port
 from support.uvs import Machine
 from support.waiting import wait_until
-from variants_catalog.model import CatalogProject, target
+from variants_catalog.model import CatalogProject, CatalogVariant, target
 from variants_catalog.store import DirectoryCatalog
 from variants_proxy.installer_lines import Address
 
@@ -109,11 +109,18 @@ def label(entry: CatalogProject, installed: Installed) -> str:
             extra = item.requires[0].partition("[")[2].partition("]")[0]
             if f"{entry.name}-{extra}-plugin" in installed:
                 return item.label
-        elif item.requires and target(item) in installed:
+        elif item.requires and (target(item) in installed or _is_of(item, installed, entry.name)):
             return item.label
         elif entry.is_own(item):
             plain = item.label
     return plain if entry.name in installed else "missing"
+
+
+def _is_of(item: CatalogVariant, installed: Installed, name: str) -> bool:
+    """Return whether the build of another name *item* is installed as the project *name*."""
+    url = unquote(installed.get(name, ("", ""))[1])
+    published = canonicalize_name(url.rpartition("/")[2].partition("-")[0])
+    return published == target(item) or f"/{item.label}/" in url
 
 
 @dataclass(frozen=True)
@@ -240,11 +247,23 @@ def _locked(place: Place, name: str, lock: str) -> Installed:
             )
             for item in toml.loads(text)["package"]
         }
-    urls = place.field.builds.urls
+    urls = place.field.builds.urls | _served(place)
     return {
         project: (version, next((urls[each] for each in hashes if each in urls), ""))
         for project, (version, hashes) in found.items()
     }
+
+
+def _served(place: Place) -> dict[str, str]:
+    """Return the URLs at which the proxy has what it changes for this platform, by SHA-256."""
+    found = {}
+    for name in VERSIONS:
+        url = f"{place.proxy}/p/{place.platform}/simple/{name}/"
+        page = httpx.get(url, headers={"Accept": "application/vnd.pypi.simple.v1+json"}).json()
+        for file in page["files"]:
+            if LINUX in file["filename"] and "/files/" in file["url"]:
+                found |= dict.fromkeys(file["hashes"].values(), file["url"])
+    return found
 
 
 CLIENTS = {

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from threading import Thread
 
@@ -13,6 +16,7 @@ import uvicorn
 
 from pep_variants.model.platform import Platform, Support
 from support.catalog_places import Places, entry, served_places, variant
+from support.environments import Environment
 from support.index import Index
 from support.projects import DRIVER
 from support.uvs import Machine, installed_labels, project
@@ -65,8 +69,10 @@ def index(serve: Serve) -> Index:
     for version in ("130", "128", "126"):
         index.add_wheel(Wheel("cudalib", version), metadata_file=True)
     for name in ("cupy-cuda12x", "cupy-cuda13x"):
-        for tag in (LINUX, WINDOWS):
-            index.add_wheel(Wheel(name, "14.2.0", tag=tag), metadata_file=True)
+        for version, tag in product(("14.1.0", "14.2.0"), (LINUX, WINDOWS)):
+            index.add_wheel(build_of_cupy(name, version, tag), metadata_file=True)
+    for version in ("14.1.0", "14.2.0"):
+        index.add_wheel(build_of_cupy("cupy", version, MAC), metadata_file=True)
     extras = ("plugin12; extra == 'cuda12'", "plugin13; extra == 'cuda13'")
     jax = Wheel("jax", "0.10.2", requires=extras, extras=("cuda12", "cuda13"))
     index.add_wheel(jax, metadata_file=True)
@@ -99,6 +105,12 @@ def catalog(places: Places, tmp_path: Path) -> Path:
         ]
         (folder / f"{name}.toml").write_text(entry(name, tables))
     return folder
+
+
+def build_of_cupy(name: str, version: str, tag: str) -> Wheel:
+    """Return a wheel with the module cupy, which its publisher calls *name*."""
+    files = {"cupy/__init__.py": f"BUILD = '{name} {version}'\n"}
+    return Wheel(name, version, tag=tag, files=files)
 
 
 def prepared(machine: Machine, index: Index, catalog: Path, **more: str) -> Machine:
@@ -218,19 +230,155 @@ def test_exports(machine: Machine, index: Index, catalog: Path) -> None:
     assert re.search(r"torch==2\.9\.0\+cu128 ; .*\n? +--hash=sha256:", done.out), done
 
 
+def cupy(machine: Machine) -> str:
+    """Return what is imported as cupy, after a look at who owns its files."""
+    environment = machine.work / ".venv"
+    (owner,) = Environment(environment).site_packages.glob("cupy*.dist-info")
+    assert owner.name.startswith("cupy-")
+    python = environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    code = "import cupy; print(cupy.BUILD)"
+    return machine.execute(python, "-c", code).out.strip()
+
+
 def test_another_name(machine: Machine, index: Index, catalog: Path) -> None:
+    """C5: a lock of it needs uv-variants, and that is said."""
     machine = with_project(prepared(machine, index, catalog), ["cupy"])
     done = machine.run("lock")
     assert done.code == 0, done
     text = (machine.work / "uv.lock").read_text()
     assert re.search(r"/cupy/\.variant/cuda12/cupy-14\.2\.0-0_cuda12-[^\"]*\", hash = ", text), text
-    assert "cupy-cuda12x" in text
+    assert "cupy-cuda12x" not in text
+    assert "Variant cuda12 for cupy 14.2.0 (published as cupy-cuda12x): " in done.err, done
+    (line,) = (line for line in done.err.splitlines() if "plain uv cannot fetch" in line)
+    assert line.startswith("uv-variants: uv.lock: plain uv cannot fetch cupy: ")
     done = machine.run("sync")
     assert done.code == 0, done
-    assert versions(machine) == {"cupy": "14.2.0", "cupy-cuda12x": "14.2.0"}
+    assert versions(machine) == {"cupy": "14.2.0"}
     assert installed_labels(machine.work / ".venv") == {"cupy": "cuda12"}
+    assert cupy(machine) == "cupy-cuda12x 14.2.0"
+    again = machine.run("sync")
+    assert "cupy" not in again.text, again
     done = machine.run("sync", "--reinstall")
     assert done.code == 0, done
+    assert cupy(machine) == "cupy-cuda12x 14.2.0"
+
+
+@pytest.mark.matrix
+def test_a_life_of_another_name(every_machine: Machine, index: Index, catalog: Path) -> None:
+    """C1, C2: install, upgrade, switch and uninstall leave the files of one build."""
+    machine = prepared(every_machine, index, catalog)
+    machine.create_environment(PYTHON)
+    done = machine.run("pip", "install", "cupy==14.1.0")
+    assert (done.code, cupy(machine)) == (0, "cupy-cuda12x 14.1.0"), done
+    done = machine.run("pip", "install", "-U", "cupy")
+    assert (done.code, cupy(machine)) == (0, "cupy-cuda12x 14.2.0"), done
+    newer = machine.with_environ({DRIVER: "13.0"})
+    done = newer.run("--variant-switch", "pip", "install", "cupy")
+    assert (done.code, cupy(machine)) == (0, "cupy-cuda13x 14.2.0"), done
+    assert machine.labels() == {"cupy": "cuda13"}
+    done = newer.run("pip", "install", "--reinstall", "cupy")
+    assert (done.code, cupy(machine)) == (0, "cupy-cuda13x 14.2.0"), done
+    done = machine.plain("pip", "uninstall", "cupy")
+    assert done.code == 0, done
+    assert not list(Environment(machine.work / ".venv").site_packages.glob("cupy*"))
+
+
+def test_both_names(machine: Machine, index: Index, catalog: Path) -> None:
+    """C14: uv cannot express that one is the other; both are never left without an error."""
+    machine = prepared(machine, index, catalog)
+    index.add_wheel(Wheel("cudf", "1.0", requires=("cupy-cuda12x",)), metadata_file=True)
+    machine.create_environment(PYTHON)
+    done = machine.run("pip", "install", "cupy", "cudf")
+    assert done.code == 1, done
+    assert "cupy-cuda12x is what its publisher calls a build of cupy, and both are inst" in done.err
+    assert "uv-variants pip uninstall cupy cupy-cuda12x" in done.err
+    machine = with_project(machine, ["cupy", "cudf"])
+    done = machine.run("lock")
+    assert done.code == 1, done
+    override = "override-dependencies = [\"cupy ; sys_platform == 'never'\"]"
+    assert override in done.err
+    project(machine.work, ["cupy", "cudf"], f"[tool.uv]\n{override}\n")
+    done = machine.run("sync")
+    assert done.code == 0, done
+    assert versions(machine) == {"cudf": "1.0", "cupy-cuda12x": "14.2.0"}
+
+
+def test_names_of_different_platforms(machine: Machine, index: Index, catalog: Path) -> None:
+    """Nor are two names an error of which one is never installed beside the other."""
+    machine = prepared(machine, index, catalog)
+    linux, other = "sys_platform == 'linux'", "sys_platform == 'darwin'"
+    dependencies = [f"cupy-cuda12x ; {linux}", f"cupy ; {other}"]
+    machine = with_project(machine, dependencies)
+    assert machine.run("lock").code == 0
+    extras = '[project.optional-dependencies]\nown = ["cupy"]\nother = ["cupy-cuda12x"]\n'
+    project(machine.work, [], extras)
+    assert machine.run("lock").code == 0
+
+
+def test_given_hashes(machine: Machine, index: Index, catalog: Path) -> None:
+    """C16: a file with hashes is installed as plain uv installs it, and a line says so."""
+    machine = prepared(machine, index, catalog)
+    machine.create_environment(PYTHON)
+    data = index.files["jax"]["jax-0.10.2-py3-none-any.whl"]
+    digest = hashlib.sha256(data).hexdigest()
+    (machine.work / "r.txt").write_text(f"jax==0.10.2 \\\n    --hash=sha256:{digest}\n")
+    done = machine.run("pip", "install", "--require-hashes", "-r", "r.txt")
+    assert done.code == 0, done
+    assert versions(machine) == {"jax": "0.10.2"}
+    assert machine.labels() == {}
+    assert "uv-variants: hashes are given for jax: no build of the catalogue is taken" in done.err
+
+
+def test_the_first_index_counts(
+    machine: Machine, index: Index, catalog: Path, serve: Serve
+) -> None:
+    """C15: nothing of another index stands for a project of an earlier one."""
+    own = Index()
+    own.add_wheel(Wheel("cupy", "3.0"))
+    serve(own)
+    machine = prepared(machine, index, catalog, UV_INDEX=own.url)
+    machine.create_environment(PYTHON)
+    done = machine.run("pip", "install", "cupy")
+    assert done.code == 0, done
+    assert versions(machine) == {"cupy": "3.0"}
+
+
+def test_advice_that_was_followed(machine: Machine, index: Index, catalog: Path) -> None:
+    """C10: what a lock has is not recommended again."""
+    text = entry("cupy", [variant("cuda12", 'local = ""', cuda="12.0", order=1)])
+    (catalog / "cupy.toml").write_text(text)
+    index.add_wheel(build_of_cupy("cupy", "14.2.0", LINUX))
+    machine = with_project(prepared(machine, index, catalog), ["cupy"])
+    assert machine.run("lock").code == 0
+    for _ in range(2):
+        done = machine.run("sync")
+        assert done.code == 0, done
+        assert "lock --upgrade-package" not in done.err, done
+
+
+def test_a_lock_without_a_place(
+    machine: Machine, index: Index, places: Places, catalog: Path
+) -> None:
+    """C6, C7: it fails, one line names the host, and an option allows it."""
+    for name in ("cu128", "cu126"):
+        for project_ in ("torch", "torchvision"):
+            places.faults[f"/whl/{name}/{project_}/"] = (500, "text/plain", b"")
+    machine = with_project(prepared(machine, index, catalog), ["torchvision"])
+    done = machine.run("lock")
+    assert done.code == 1, done
+    assert not (machine.work / "uv.lock").exists()
+    (line,) = (line for line in done.err.splitlines() if "cannot be had" in line)
+    assert f" from {places.url} cannot be had: " in line
+    assert f"--variant-catalog-mirror {places.url}=URL" in line
+    assert "uv.lock is not written" in done.err
+    assert "VARIANTS_ALLOW_MISSING_SOURCES=1" in done.err
+    (machine.work / "r.in").write_text("torch")
+    done = machine.run("pip", "compile", "r.in", "-o", "r.txt")
+    assert (done.code, done.out) == (1, ""), done
+    assert not (machine.work / "r.txt").exists()
+    done = machine.with_environ({"VARIANTS_ALLOW_MISSING_SOURCES": "1"}).run("lock")
+    assert done.code == 0, done
+    assert (machine.work / "uv.lock").exists()
 
 
 def test_an_extra(machine: Machine, index: Index, catalog: Path) -> None:
@@ -251,7 +399,7 @@ def test_what_fails_is_said(machine: Machine, index: Index, places: Places, cata
     assert done.code == 0, done
     assert versions(machine)["torch"] == "2.9.0+cu126"
     (line,) = (line for line in done.err.splitlines() if "cannot be had" in line)
-    assert f"torch: variant cuda12.8 from {places.place('cu128')}/ cannot be had: " in line
+    assert f"torch: variant cuda12.8 from {places.url} cannot be had: " in line
     assert "HTTP status 500" in line
     missing = machine.with_environ({"VARIANTS_CATALOG": str(catalog / "missing")})
     done = missing.run("pip", "install", "torch")
@@ -297,7 +445,8 @@ def test_a_shared_proxy(machine: Machine, index: Index, catalog: Path, tmp_path:
         assert done.code == 0, done
         found = versions(plain)
         assert (found["torch"], found["torchvision"]) == ("2.9.0+cu128", "0.9.0+cu128")
-        assert {"cupy-cuda12x", "plugin12"} <= set(found)
+        assert {"cupy", "plugin12"} <= set(found)
+        assert cupy(plain) == "cupy-cuda12x 14.2.0"
         text = (machine.work / "uv.lock").read_text()
         assert wheels(text, "torch")["2.9.0+cu128"][0].startswith("/whl/cu128/torch-2.9.0%2Bcu128")
         assert key not in text

@@ -37,8 +37,8 @@ INSTALLED = {
     "onnxruntime-gpu": "1.31.1",
 }
 NOTES = (
-    "cupy 14.2.0 is cupy-cuda13x here, which is exported in its place",
-    "onnxruntime 1.31.1 is onnxruntime-gpu here, which is exported in its place",
+    "cupy 14.2.0 is published as cupy-cuda13x, which is exported in its place",
+    "onnxruntime 1.31.1 is published as onnxruntime-gpu, which is exported in its place",
 )
 CATALOG = DirectoryCatalog(variants_catalog.projects())
 
@@ -121,8 +121,13 @@ class TestALock:
         for note in NOTES:
             assert done.err.count(note) == 1, done
         assert "no hash" not in done.err
-        elsewhere = "platform_machine != 'x86_64' or sys_platform != 'linux'"
-        assert requirement(text, "onnxruntime")[0] == f"onnxruntime==1.31.1 ; {elsewhere}"
+        (own, other) = (requirement(text, name) for name in ("onnxruntime", "onnxruntime-gpu"))
+        assert own[0].startswith("onnxruntime==1.31.1 ; ")
+        assert other[0].startswith("onnxruntime-gpu==1.31.1 ; sys_platform == 'linux' and ")
+        # The publisher's hashes.
+        published = field.index.files["onnxruntime-gpu"].values()
+        digests = {f"sha256:{hashlib.sha256(data).hexdigest()}" for data in published}
+        assert set(other[1]) <= digests
         # The publisher's file, and the wheel as uv-variants installs it.
         (own,) = (data for data in field.index.files["jax"].values())
         line, hashes = requirement(text, "jax")
@@ -137,7 +142,7 @@ class TestALock:
         )
         assert found == INSTALLED
         done = h100.run("export", "--no-emit-project", "--no-hashes", "--no-header")
-        assert f"onnxruntime==1.31.1 ; {elsewhere}\n" in done.out, done
+        assert "onnxruntime-gpu==1.31.1 ; " in done.out, done
         assert "--hash" not in done.out
         # The lock decides, not the machine that exports it.
         other = on(field, h100, "cpu-zen4").run("export", "--no-emit-project", "-o", "req.txt")
@@ -172,7 +177,7 @@ class TestALock:
         assert installed_by_pip(environments, field, tmp_path / "pip", "-r", file) == expected
 
     def test_one_platform(self, h100: Machine) -> None:
-        """Without markers that differ a redirect is for everything that the lock is for."""
+        """Of a lock for one platform the publisher's name is all there is."""
         here = "sys_platform == 'linux' and platform_machine == 'x86_64'"
         project(h100.work, UNLIKE_PYPI, f'[tool.uv]\nenvironments = ["{here}"]\n')
         done = h100.run("export", "--format", "pylock.toml", "--no-emit-project")
@@ -180,18 +185,18 @@ class TestALock:
         assert set(packages(done.out)) == set(INSTALLED)
         done = h100.run("export", "--no-emit-project")
         assert not re.search("(?m)^(cupy|onnxruntime)==", done.out), done
-        assert "\n# cupy 14.2.0 is cupy-cuda13x here\n" in done.out
+        assert "\ncupy-cuda13x==14.2.0 ; platform_machine" in done.out
         done = h100.run("export", "--format", "cyclonedx1.5")
         assert (done.code, done.out) == (2, ""), done
         assert "is locked with variants" in done.err
 
     def test_no_gpu(self, field: Field, machine: Machine) -> None:
-        """What is no redirect is exported as it is."""
+        """What has the project's name is exported as it is."""
         machine = on(field, machine, "cpu-zen4")
         project(machine.work, UNLIKE_PYPI)
         done = machine.run("export", "--no-emit-project", "--no-header")
         assert done.code == 0, done
-        assert " is " not in done.err, done
+        assert " is published as " not in done.err, done
         assert [line.removesuffix(" \\") for line in done.out.splitlines() if line[0] != " "] == [
             f"{name}=={VERSIONS[name]}" for name in sorted(UNLIKE_PYPI)
         ]
@@ -211,7 +216,7 @@ class TestALock:
         project(h100.work, list(WITH_NULL))
         done = h100.run("export", "--no-emit-project", "-o", "pylock.toml")
         assert done.code == 0, done
-        assert "tensorflow 2.21.0 is tensorflow-cpu on other platforms" in done.err
+        assert "tensorflow 2.21.0 is published as tensorflow-cpu, which" in done.err
         expected = {**WITH_NULL, "tensorflow-and-cuda-plugin": "2.21.0"}
         assert installed_by_uv(h100, "sync", "pylock.toml") == expected
         (h100.work / "req.in").write_text("\n".join(WITH_NULL))
@@ -220,7 +225,7 @@ class TestALock:
             assert done.code == 0, done
             for name in expected:
                 assert name in done.out, done
-            assert " is " not in done.err, done
+            assert " is published as " not in done.err, done
             assert ".variant" not in done.out
         (h100.work / "req.in").write_text("xgboost\ntensorflow\n")
         done = h100.run("pip", "compile", "req.in", "--no-deps", "--no-header", "--no-annotate")
@@ -239,11 +244,9 @@ class TestCompile:
         text = (h100.work / "req.txt").read_text()
         lines = [line for line in text.splitlines() if line[0] != " "]
         assert lines == [
-            "# cupy 14.2.0 is cupy-cuda13x here",
             "cupy-cuda13x==14.2.0",
             "jax==0.10.2",
             "jax-cuda13-plugin==0.10.2",
-            "# onnxruntime 1.31.1 is onnxruntime-gpu here",
             "onnxruntime-gpu==1.31.1",
         ]
         file = str(h100.work / "req.txt")
@@ -255,8 +258,7 @@ class TestCompile:
         assert (h100.work / "req.txt").read_text() == text
         (h100.work / "req.in").write_text("cupy")
         done = h100.run("pip", "compile", "req.in", "--no-header", "--no-deps")
-        assert done.out == "# cupy 14.2.0 is cupy-cuda13x here\n", done
-        assert "cupy 14.2.0 is cupy-cuda13x here, which is not exported" in done.err
+        assert done.out == "cupy-cuda13x==14.2.0\n    # via -r req.in\n", done
 
     def test_hashes(self, field: Field, h100: Machine) -> None:
         (h100.work / "req.in").write_text("\n".join(VERSIONS))

@@ -42,3 +42,18 @@ def test_files_of_a_project(name, put, tmp_path):
 
 def test_lock_file(put, tmp_path):
     assert Lock.read(put(tmp_path / "uv.lock")).wheels == ()
+
+
+def test_hashes_of_requirement_files(tmp_path):
+    first, second = ("0123456789abcdef" * 4, "f" * 64)
+    (tmp_path / "a.txt").write_text(
+        "-r b.txt\nPlain==1.0\nxgboost[x]==3.1 ; python_version > '3' \\\n"
+        f"    --hash=sha256:{first} \\\n    --hash=sha256:{second}\n    # via app\n"
+    )
+    (tmp_path / "b.txt").write_text(f"My.App==1.0 --hash sha256:{first}\r\nother --hash=md5:1\n")
+    found = read_configuration(
+        start=tmp_path,
+        environ={"XDG_CONFIG_HOME": str(tmp_path / "none"), "XDG_CONFIG_DIRS": "/none"},
+        requirements=[tmp_path / "a.txt"],
+    )
+    assert found.hashes == {"xgboost": {first, second}, "my-app": {first}}

@@ -84,3 +84,55 @@ def test_a_lock_without_variants_and_one_that_is_missing_or_broken(tmp_path):
 def test_wheels_stay_unless_they_are_upgraded(arguments, renewed, kept):
     names = {"a": {"1": ("x",)}, "b-c": {"1": ("y",)}}
     assert list(kept_names(names, parse(arguments.split()), renewed)) == kept
+
+
+REQUIRED = """\
+[[package]]
+name = "project"
+version = "1"
+source = { virtual = "." }
+dependencies = [{ name = "app", extra = ["gpu"] }]
+
+[package.optional-dependencies]
+more = [{ name = "unused" }]
+
+[[package]]
+name = "app"
+version = "1"
+source = { registry = "https://pypi.example/simple" }
+dependencies = [{ name = "app" }, { name = "library" }]
+
+[package.optional-dependencies]
+gpu = [{ name = "cuda" }]
+other = [{ name = "unused" }]
+"""
+
+
+def test_what_is_required_without_extras_of_the_project():
+    assert Lock(text=REQUIRED).required == {"app", "library", "cuda"}
+    assert Lock().required == Lock(text="no [TOML").required == frozenset()
+
+
+def test_files_of_a_version():
+    text = PINNED.replace(
+        'source = { registry = "https', 'sdist = { url = "x" }\nsource = { x = "h'
+    )
+    wheels, has_sources = Lock(text=text).files("torch", "2.9.0")
+    assert wheels[:2] == [
+        ("cu128", "torch-2.9.0-cp312-cp312-linux_x86_64.whl"),
+        ("cu126", "torch-2.9.0-cp312-cp312-linux_aarch64.whl"),
+    ]
+    assert has_sources
+    assert Lock(text=text).files("numpy", "2.0") == ([(None, "numpy-2.0-py3-none-any.whl")], False)
+
+
+def test_an_undone_lock(tmp_path):
+    path = tmp_path / "uv.lock"
+    missing = Lock.read(path)
+    path.write_text(PINNED)
+    before = Lock.read(path)
+    path.write_text(REQUIRED)
+    assert before.restore() == "uv.lock is left as it was"
+    assert path.read_text() == PINNED
+    assert missing.restore() == "uv.lock is not written"
+    assert not path.exists()

@@ -36,7 +36,7 @@ index = "URL/whl/cpu"
 local = ["cpu", ""]
 """
 
-REDIRECT = """
+OTHER_NAME = """
 catalog-version = "1"
 [project]
 name = "cupy"

@@ -9,15 +9,18 @@ import sys
 import zipfile
 from urllib.parse import unquote
 
+import httpx
 import pytest
 from in_place_client import BARE, Asked, registered
 from machines import NVIDIA
-from publishers import ARM, EXTRA, INDEX, LINUX, MAC, REDIRECT, WINDOWS, Publisher
+from publishers import ARM, EXTRA, INDEX, LINUX, MAC, OTHER_NAME, WINDOWS, Publisher
 from test_cli import run
 from upstream_server import metadata_of, wheel
 
 from pep_variants.choose.preferences import preferences_from_options
 from pep_variants.formats.platform_file import write_platform
+from variants_catalog.places import Unavailable
+from variants_catalog.rewriting import ORIGIN_FILE, read_origin
 from variants_proxy import Limits, Machine, Upstream, encode, index_url
 
 HERE = "torch-2.9.0+cu128-cp312-cp312-manylinux_2_28_x86_64.whl"
@@ -217,7 +220,7 @@ class TestPublishersFiles:
         key = encode(Machine(NVIDIA, target="linux-x86_64"))
         tree = proxy.get(f"/p/{key}/variants/torch/").json()
         assert tree["catalog"]["documentation"] == "https://example.org/torch"
-        assert tree["catalog"]["failures"] == []
+        assert (tree["catalog"]["problem"], tree["catalog"]["unavailable"]) == ("", [])
         (newest, _) = tree["versions"]
         assert [row["label"] for row in newest["variants"]][:2] == ["cuda12.8", "cuda12.6"]
         rejected = next(row for row in newest["variants"] if row["label"] == "cuda13.0")
@@ -308,21 +311,22 @@ class TestFailures:
         proxy = start(own, catalog=catalog(publisher.entry()), limits=Limits(page_seconds=5.0))
         assert f"torch-2.9.0+cu126-cp312-cp312-{LINUX}.whl" in Asked(proxy).files("torch")
         tree = Asked(proxy).proxy.get(f"/p/{Asked(proxy).key}/variants/torch/").json()
-        failures = tree["catalog"]["failures"]
+        failures = [Unavailable(**item) for item in tree["catalog"]["unavailable"]]
         assert len(failures) == (1 if reason else 0)
         if reason:
-            assert reason in failures[0]
-            assert f"{publisher.server.url}/whl/cu128" in failures[0]
-            assert failures[0] in caplog.text
+            assert reason in failures[0].reason
+            assert failures[0].host == publisher.server.url
+            assert str(failures[0]) in caplog.text
 
     def test_one_line_for_a_host(self, own, publisher, catalog, start):
         for backend in ("cu126", "cu128"):
             publisher.server.faults[f"/whl/{backend}/torch/"] = (500, {}, b"")
         proxy = start(own, catalog=catalog(publisher.entry()))
         tree = proxy.get(f"/p/{Asked(proxy).key}/variants/torch/").json()
-        (line,) = tree["catalog"]["failures"]
-        place = f"{publisher.server.url}/whl/cu128/ and 1 more"
-        assert line.startswith(f"torch: variants cuda12.8, cuda12.6 from {place} cannot be had: ")
+        (found,) = (Unavailable(**item) for item in tree["catalog"]["unavailable"])
+        host = publisher.server.url
+        assert str(found).startswith(f"torch: variants cuda12.8, cuda12.6 from {host} cannot be ")
+        assert str(found).endswith(f"--variant-catalog-mirror {host}=URL)")
 
     def test_a_slow_place(self, own, publisher, catalog, start):
         def slow():
@@ -356,7 +360,7 @@ class TestFailures:
 
 
 class TestOtherNames:
-    """Kind 2: a wheel made on the spot requires the project of the other name."""
+    """Kind 2 (C1): the publisher's wheel of another name, as a wheel of the project."""
 
     @pytest.fixture
     def cupy(self, upstream):
@@ -368,44 +372,108 @@ class TestOtherNames:
         return upstream
 
     NAME = f"cupy-14.2.0-0_cuda12-cp312-cp312-{LINUX}.whl"
+    PUBLISHED = f"cupy_cuda12x-14.2.0-cp312-cp312-{LINUX}.whl"
 
-    def test_in_place(self, cupy, catalog, start):
-        asked = Asked(start(cupy, catalog=catalog(REDIRECT)))
+    @pytest.mark.parametrize("core_metadata", [False, True])
+    def test_in_place(self, cupy, catalog, start, core_metadata):
+        cupy.core_metadata = core_metadata
+        asked = registered(start(cupy, catalog=catalog(OTHER_NAME)))
         files = asked.files("cupy")
-        assert set(files) == {self.NAME, "cupy-14.2.0.tar.gz"}
+        assert {self.NAME, "cupy-14.2.0.tar.gz"} <= set(files)
+        assert all("cuda12x" not in name for name in files)
         file = files[self.NAME]
         assert file["url"] == f".variant/cuda12/{self.NAME}"
-        answer = asked.get(file["url"], project="cupy")
-        assert hashlib.sha256(answer.content).hexdigest() == file["hashes"]["sha256"]
-        assert len(answer.content) == file["size"]
+        data = asked.get(file["url"], project="cupy").content
+        assert hashlib.sha256(data).hexdigest() == file["hashes"]["sha256"]
+        assert len(data) == file["size"]
         metadata = asked.get(f"{file['url']}.metadata", project="cupy").content
-        assert b"Requires-Dist: cupy-cuda12x==14.2.0\n" in metadata
+        assert metadata == metadata_of(data)
+        assert b"\nName: cupy\n" in metadata
+        assert b"cupy-cuda12x" not in metadata
         assert hashlib.sha256(metadata).hexdigest() == file["core-metadata"]["sha256"]
-        with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
-            (path,) = (name for name in archive.namelist() if name.endswith("variant.json"))
-            assert list(json.loads(archive.read(path))["variants"]) == ["cuda12"]
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            folder = "cupy-14.2.0.dist-info"
+            assert {name.partition("/")[0] for name in archive.namelist() if "/" in name} == {
+                folder
+            }
+            assert "cupy_cuda12x.py" in archive.namelist()
+            variants = json.loads(archive.read(f"{folder}/variant.json"))["variants"]
+            origin = read_origin(archive.read(f"{folder}/{ORIGIN_FILE}"), "")
+        assert list(variants) == ["cuda12"]
+        own = hashlib.sha256(cupy.files["cupy-cuda12x"][self.PUBLISHED]).hexdigest()
+        assert (origin.requirement, origin.hashes) == ("cupy-cuda12x==14.2.0", {"sha256": own})
+        assert origin.url.endswith(self.PUBLISHED)
 
     def test_through_a_keyed_page(self, cupy, catalog, start):
-        proxy = start(cupy, catalog=catalog(REDIRECT))
+        proxy = start(cupy, catalog=catalog(OTHER_NAME))
         name = f"cupy-14.2.0-cp312-cp312-{LINUX}.whl"
         file = proxy.files("cupy")[name]
         data = proxy.get(file["url"]).content
-        assert hashlib.sha256(data).hexdigest() == file["hashes"]["sha256"]
         assert metadata_of(data) == proxy.get(f"{file['url']}.metadata").content
+        # What was sent once has a hash.
+        again = proxy.files("cupy")[name]
+        assert again["hashes"] == {"sha256": hashlib.sha256(data).hexdigest()}
+
+    def test_the_publishers_hash(self, cupy, catalog, start):
+        """The file that is sent is checked against what the publisher's page says of it."""
+        cupy.lies.add(self.PUBLISHED)
+        proxy = start(cupy, catalog=catalog(OTHER_NAME))
+        file = proxy.files("cupy")[f"cupy-14.2.0-cp312-cp312-{LINUX}.whl"]
+        with pytest.raises(httpx.HTTPError):
+            proxy.get(file["url"])
+
+    def test_reasons(self, cupy, catalog, start):
+        proxy = start(cupy, catalog=catalog(OTHER_NAME))
+        tree = proxy.get(f"/p/{Asked(proxy).key}/variants/cupy/").json()
+        (newest,) = tree["versions"]
+        assert newest["origin"] == {
+            f"cupy-14.2.0-cp312-cp312-{platform}.whl": "cupy-cuda12x==14.2.0"
+            for platform in (LINUX,)
+        }
+        assert newest["published"] == {}
 
     def test_nothing_fits(self, cupy, catalog, start):
-        files = Asked(start(cupy, catalog=catalog(REDIRECT)), BARE).files("cupy")
+        files = Asked(start(cupy, catalog=catalog(OTHER_NAME)), BARE).files("cupy")
         assert set(files) == {"cupy-14.2.0.tar.gz"}
+
+    def test_versions_of_the_project(self, cupy, catalog, start):
+        """C15: another name adds no version."""
+        name = f"cupy_cuda12x-99.0-cp312-cp312-{LINUX}.whl"
+        cupy.add("cupy-cuda12x", name, wheel(name))
+        files = Asked(start(cupy, catalog=catalog(OTHER_NAME))).files("cupy")
+        assert set(files) == {self.NAME, "cupy-14.2.0.tar.gz"}
+
+    def test_of_another_index(self, cupy, other, catalog, start):
+        """C15: the first index that has the project decides, and what is before it."""
+        entries = catalog(OTHER_NAME)
+        first, last = Upstream("first", f"{other.url}/simple/"), Upstream("last", cupy.simple)
+        proxy = start(first, last, catalog=entries)
+        assert self.NAME in Asked(proxy, index="last").files("cupy")
+        other.add("cupy", "cupy-14.2.0.tar.gz", b"source")
+        proxy = start(first, last, catalog=entries)
+        assert set(Asked(proxy, index="first").files("cupy")) == {"cupy-14.2.0.tar.gz"}
+        assert set(Asked(proxy, index="last").files("cupy")) == {"cupy-14.2.0.tar.gz"}
+        proxy = start(last, first, catalog=entries)
+        assert self.NAME in Asked(proxy, index="last").files("cupy")
+
+    def test_an_index_that_fails(self, cupy, catalog, start):
+        """Of an index that fails for the other name nothing is taken, and it is said."""
+        cupy.faults["/simple/cupy-cuda12x/"] = (500, {}, b"")
+        proxy = start(cupy, catalog=catalog(OTHER_NAME))
+        assert set(Asked(proxy).files("cupy")) == {"cupy-14.2.0.tar.gz"}
+        tree = proxy.get(f"/p/{Asked(proxy).key}/variants/cupy/").json()
+        (found,) = (Unavailable(**item) for item in tree["catalog"]["unavailable"])
+        assert (found.labels, found.host) == (["cuda12"], "")
 
     def test_a_plain_wheel_beside(self, cupy, catalog, start):
         """uv reads the METADATA of one wheel: what differs has markers."""
         name = f"cupy-14.2.0-cp312-none-{MAC}.whl"
-        cupy.add("cupy", name, wheel(name, "numpy"))
+        cupy.add("cupy", name, wheel(name, "other"))
         cupy.core_metadata = True
-        asked = registered(start(cupy, catalog=catalog(REDIRECT)))
+        asked = registered(start(cupy, catalog=catalog(OTHER_NAME)))
         file = asked.files("cupy")[self.NAME]
         metadata = asked.get(f"{file['url']}.metadata", project="cupy").content.decode()
-        assert re.search(r"Requires-Dist: cupy-cuda12x==14.2.0 ?; ", metadata), metadata
+        assert re.search(r"Requires-Dist: numpy ?; ", metadata), metadata
         assert hashlib.sha256(metadata.encode()).hexdigest() == file["core-metadata"]["sha256"]
 
 
@@ -436,6 +504,32 @@ class TestExtras:
         assert proxy.get(through["url"]).content == data
 
 
+class TestGivenHashes:
+    """C16: the hashes that a client gives decide."""
+
+    def test_what_would_be_rewritten(self, upstream, catalog, start):
+        name = "jax-0.10.2-py3-none-any.whl"
+        data = upstream.add("jax", name, wheel(name, "plugin; extra == 'cuda12'"))
+        digest = hashlib.sha256(data).hexdigest()
+        proxy = start(upstream, catalog=catalog(EXTRA), hashes={"jax": frozenset((digest,))})
+        assert list(Asked(proxy).files("jax")) == [name]
+        tree = proxy.get(f"/p/{Asked(proxy).key}/variants/jax/").json()
+        assert tree["catalog"]["excluded"] is True
+
+    def test_publishers_files(self, own, publisher, catalog, start):
+        data = publisher.server.faults[f"/whl/cu128/{HERE.replace('+', '%2B')}"][2]
+        digest = hashlib.sha256(data).hexdigest()
+        place = catalog(publisher.entry())
+        proxy = start(own, catalog=place, hashes={"torch": frozenset((digest,))})
+        found = {name for name in Asked(proxy).files("torch") if "+" in name}
+        assert HERE in found
+        assert all(name.startswith("torch-2.9.0+cu128-") for name in found)
+        tree = proxy.get(f"/p/{Asked(proxy).key}/variants/torch/").json()
+        assert tree["catalog"]["excluded"] is False
+        proxy = start(own, catalog=place, hashes={"torch": frozenset(("0" * 64,))})
+        assert not [name for name in Asked(proxy).files("torch") if "+" in name]
+
+
 class TestVariantsIndex:
     def test_real_variants(self, upstream, other, catalog, start):
         other.add_release("1.0", "numpy")
@@ -462,6 +556,7 @@ class TestPip:
         for target in ("cupy_cuda12x", "cupy_cuda13x"):
             name = f"{target}-14.2.0-cp312-cp312-{LINUX}.whl"
             own.add(target.replace("_", "-"), name, wheel(name))
+        own.add("cupy", "cupy-14.2.0.tar.gz", b"source")
         name = "jax-0.10.2-py3-none-any.whl"
         own.add("jax", name, wheel(name, "plugin; extra == 'cuda12'\nProvides-Extra: cuda12"))
         own.add("plugin", "plugin-1.0-py3-none-any.whl", wheel("plugin-1.0-py3-none-any.whl"))
@@ -469,7 +564,7 @@ class TestPip:
             "cuda-lib", "cuda_lib-12.8-py3-none-any.whl", wheel("cuda_lib-12.8-py3-none-any.whl")
         )
         own.core_metadata = True
-        proxy = start(own, catalog=catalog(publisher.entry(), REDIRECT, EXTRA))
+        proxy = start(own, catalog=catalog(publisher.entry(), OTHER_NAME, EXTRA))
         url = proxy.url + index_url(encode(Machine(NVIDIA, target="linux-x86_64")))
         report = tmp_path / "report.json"
         platform = ["--platform", LINUX, "--python-version", "3.12", "--only-binary", ":all:"]
@@ -485,7 +580,6 @@ class TestPip:
             "torch": "2.9.0+cu128",
             "cuda_lib": "12.8",
             "cupy": "14.2.0",
-            "cupy_cuda12x": "14.2.0",
             "jax": "0.10.2",
             "plugin": "1.0",
         }
@@ -494,13 +588,14 @@ class TestPip:
 
 
 def test_an_export(own, publisher, catalog, tmp_path):
-    """The publisher's file is a link to it; what is made here is a file."""
+    """The publisher's file is a link to it; what is rewritten is a file."""
     name = f"cupy_cuda12x-14.2.0-cp312-cp312-{LINUX}.whl"
     own.add("cupy-cuda12x", name, wheel(name))
+    own.add("cupy", "cupy-14.2.0.tar.gz", b"source")
     name = "jax-0.10.2-py3-none-any.whl"
     own.add("jax", name, wheel(name, "plugin==1.0; extra == 'cuda12'"))
     (tmp_path / "gpu.toml").write_text(write_platform(NVIDIA, "a test"))
-    place = catalog(publisher.entry(), REDIRECT, EXTRA)
+    place = catalog(publisher.entry(), OTHER_NAME, EXTRA)
     projects = [item for each in ("torch", "cupy", "jax") for item in ("--project", each)]
     done = run(
         tmp_path, "export", "out", "--platform", "gpu.toml", "--system", "linux-x86_64", *projects,
@@ -515,7 +610,7 @@ def test_an_export(own, publisher, catalog, tmp_path):
     for name in (f"cupy-14.2.0-cp312-cp312-{LINUX}.whl", "jax-0.10.2-py3-none-any.whl"):
         data = (tmp_path / "out/simple/x" / found[name]["url"]).resolve().read_bytes()
         assert hashlib.sha256(data).hexdigest() == found[name]["hashes"]["sha256"]
-        assert b"==" in metadata_of(data)
+        assert b"cupy-cuda12x" not in metadata_of(data)
 
 
 def test_the_options(own, publisher, catalog, tmp_path):

@@ -27,12 +27,21 @@ def builds_taken(state: InstalledState, names: Iterable[str]) -> list[Installed]
     return list(dict.fromkeys(found))
 
 
-def failures(state: InstalledState, names: Iterable[str]) -> list[str]:
-    """Return what failed of what the catalogue names for projects, one line each."""
+def remarks(state: InstalledState, names: Iterable[str]) -> list[str]:
+    """Return what is not taken of the catalogue for projects, one line for each reason."""
+    from variants_proxy.catalog_remarks import excluded, failures
+
     names = list(names)
     if state.context.preferences.catalog is None or not names:
         return []
-    return state.choices.client.catalog_failures(names)
+    reports = state.choices.reports(names)
+    lines = failures(reports)
+    if plain := excluded(reports):
+        lines.append(
+            f"hashes are given for {', '.join(plain)}: no build of the catalogue is taken that has "
+            "others, or that would be changed"
+        )
+    return lines
 
 
 def _installed(state: InstalledState, names: Iterable[str]) -> Iterator[Installed]:

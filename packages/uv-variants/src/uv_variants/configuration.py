@@ -24,13 +24,14 @@ from variants_index.uv_files import (
 )
 
 from .indexes import UserIndex, index_at
-from .project_names import normalized
+from .project_names import name_of, normalized
 
 _SCRIPT = re.compile(r"(?m)^# /// script\s*$\s(?P<content>(^#(| .*)$\s)+?)^# ///\s*$")
 _REQUIREMENTS_OPTION = re.compile(
     r"^\s*(-i|--index-url|--extra-index-url|-f|--find-links|-r|--requirement|-c|--constraint)"
     r"[\s=]+(\S+)"
 )
+_HASH = re.compile(r"\s--hash[=\s]sha256:([0-9a-f]{64})")
 _MAX_FILES = 200
 
 PROXIES = ("http-proxy", "https-proxy")
@@ -51,11 +52,13 @@ class Configuration:
         indexes: in the order in which uv asks them, find-links included.
         pinned: projects with a source that names an index, by the index's name.
         scalars: other settings that are needed here, by key.
+        hashes: SHA-256 that requirement files give, by normalized name of the project.
     """
 
     indexes: tuple[UserIndex, ...] = ()
     pinned: Mapping[str, frozenset[str]] = field(default_factory=dict)
     scalars: Mapping[str, Any] = field(default_factory=dict)
+    hashes: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def default(self) -> UserIndex | None:
@@ -130,11 +133,15 @@ def read_configuration(
         for table in tables[:1]:
             for name, project_name in _sources(table.settings):
                 pinned.setdefault(name, set()).add(project_name)
-    found += _requirements(requirements, environ)
+    indexes, hashes = _requirements(requirements, environ)
+    found += indexes
     # All `index` entries of all files go before `extra-index-url`, and that before `index-url`.
     found.sort(key=lambda index: (index.links, index.legacy, index.legacy and index.default))
     return Configuration(
-        tuple(found), {name: frozenset(items) for name, items in pinned.items()}, scalars
+        tuple(found),
+        {name: frozenset(items) for name, items in pinned.items()},
+        scalars,
+        {name: frozenset(items) for name, items in hashes.items()},
     )
 
 
@@ -213,23 +220,29 @@ def _sources(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 yield name, normalized(project)
 
 
-def _requirements(paths: Iterable[Path], environ: Mapping[str, str]) -> list[UserIndex]:
-    """Return the indexes that requirement files name."""
+def _requirements(
+    paths: Iterable[Path], environ: Mapping[str, str]
+) -> tuple[list[UserIndex], dict[str, set[str]]]:
+    """Return the indexes that requirement files name, and the hashes that they give by project."""
     waiting = list(paths)
     seen: set[Path] = set()
     found: list[UserIndex] = []
+    hashes: dict[str, set[str]] = {}
     while waiting and len(seen) < _MAX_FILES:
         path = waiting.pop(0)
         if path in seen:
             continue
         seen.add(path)
         try:
-            lines = read_text(path, REQUIREMENTS_BYTES, errors="replace").splitlines()
+            text = read_text(path, REQUIREMENTS_BYTES, errors="replace")
         except (OSError, ValueError):
             continue
-        for line in lines:
+        for line in re.sub(r"\\\r?\n", " ", text).splitlines():
             match = _REQUIREMENTS_OPTION.match(line)
             if match is None:
+                name = name_of(line)
+                if name is not None and (given := _HASH.findall(line)):
+                    hashes.setdefault(normalized(name), set()).update(given)
                 continue
             option, value = match[1], match[2].strip("'\"")
             if option in ("-r", "--requirement", "-c", "--constraint"):
@@ -245,7 +258,7 @@ def _requirements(paths: Iterable[Path], environ: Mapping[str, str]) -> list[Use
                         links=option in ("-f", "--find-links"),
                     )
                 )
-    return found
+    return found, hashes
 
 
 def _texts(value: object) -> list[str]:

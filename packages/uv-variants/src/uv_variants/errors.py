@@ -7,7 +7,13 @@ from variants_proxy.errors import ProxyError
 
 
 class UvVariantsError(Exception):
-    """Base of all errors of this package."""
+    """Base of all errors of this package.
+
+    Attributes:
+        exit_code: of the command.
+    """
+
+    exit_code = 2
 
 
 class UvNotFound(UvVariantsError):
@@ -24,6 +30,18 @@ class ExportFailed(UvVariantsError):
 
 class VariantMissing(UvVariantsError):
     """A variant that the user asked for by name is not there."""
+
+
+class SourcesMissing(UvVariantsError):
+    """A lock that would lack builds, because a place that has them cannot be reached."""
+
+    exit_code = 1
+
+
+class TwoNames(UvVariantsError):
+    """A project and a build of it under its publisher's name, which have the same files."""
+
+    exit_code = 1
 
 
 USER_ERRORS = (UvVariantsError, ProxyError, VariantError)

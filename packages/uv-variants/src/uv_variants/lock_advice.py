@@ -75,9 +75,8 @@ def lacking(state: InstalledState) -> Iterator[str]:
         if better is not None:
             found.append(f"{each.name} {each.version} ({better})")
             options.append(f"--upgrade-package {each.name}")
-    if not found:
-        state.marks.remember(asked)
-    else:
+    state.marks.remember(asked)
+    if found:
         yield (
             f"the lock has no variants; there are some that fit this machine: {', '.join(found)}; "
             f"take them with uv-variants lock {' '.join(options)}"
@@ -90,4 +89,5 @@ def _better(state: InstalledState, each: Installed) -> str | None:
     if choice is None:
         return None
     instead = next((row.instead for row in choice.locked if row.label is None), None)
-    return instead or choice.label_for(each.tags)
+    better = instead or choice.label_for(each.tags)
+    return None if better == choice.label_of_build(each) else better

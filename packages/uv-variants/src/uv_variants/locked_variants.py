@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from variants_proxy.in_place_names import FOLDER, HERE, wheel_at
 
@@ -110,6 +111,18 @@ class Lock:
                     found.append(LockedWheel(project, version, match["url"], *read, hashed))
         return tuple(found)
 
+    def files(self, project: str, version: str) -> tuple[list[tuple[str | None, str]], bool]:
+        """Return label and plain filename of the wheels of a version, and whether it has sources.
+
+        Args:
+            project: normalized name.
+            version: as in the lock.
+        """
+        items = self.names.get(project, {}).get(version, ())
+        wheels = [wheel_at(item) or (None, unquote(item)) for item in items]
+        texts = (text for *known, text in self._packages if known == [project, version])
+        return wheels, any("\nsdist = " in text for text in texts)
+
     @cached_property
     def labels(self) -> dict[str, dict[str, tuple[str, ...]]]:
         """Labels of the variants, without `HERE`, by project and version."""
@@ -128,6 +141,44 @@ class Lock:
         for name, version, _ in self._packages:
             found.setdefault(name, set()).add(version)
         return found
+
+    @cached_property
+    def required(self) -> frozenset[str]:
+        """Packages that the projects of the lock require, without their own extras and groups."""
+        from pep_variants.formats import toml
+
+        try:
+            packages = toml.loads(self.text or "").get("package", [])
+        except ValueError:
+            return frozenset()
+        waiting = [
+            each
+            for package in packages
+            if {"virtual", "editable", "directory"} & package.get("source", {}).keys()
+            for each in package.get("dependencies", ())
+        ]
+        seen: set[tuple[str, str]] = set()
+        while waiting:
+            item = waiting.pop()
+            parts = {(item["name"], extra) for extra in ("", *item.get("extra", ()))} - seen
+            seen |= parts
+            for name, extra in parts:
+                for package in (each for each in packages if each["name"] == name):
+                    optional = package.get("optional-dependencies", {})
+                    waiting += optional.get(extra, ()) if extra else package.get("dependencies", ())
+        return frozenset(name for name, _ in seen)
+
+    def restore(self) -> str:
+        """Write the file as it was, or remove it; return that it was left so."""
+        assert self.path is not None
+        if self.text is None:
+            self.path.unlink(missing_ok=True)
+            return f"{self.path.name} is not written"
+        from pep_variants.files import replacing
+
+        with replacing(self.path, mode=self.path.stat().st_mode & 0o777) as stream:
+            stream.write(self.text.encode())
+        return f"{self.path.name} is left as it was"
 
     @property
     def projects(self) -> tuple[str, ...]:

@@ -48,7 +48,7 @@ def _report(error: Exception) -> int:
 
     if isinstance(error, USER_ERRORS):
         print(f"uv-variants: {redacted(str(error))}", file=sys.stderr)
-        return FAILURE
+        return getattr(error, "exit_code", FAILURE)
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename is not None else ""
         print(f"uv-variants: {redacted(place)}{error.strerror or error}", file=sys.stderr)

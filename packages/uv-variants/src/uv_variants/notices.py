@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pep_variants.errors import shortened
 
 from . import lock_advice
-from .catalog_builds import builds_taken, failures
+from .catalog_builds import builds_taken, remarks
 from .dry_run import Planned, would_take
 from .forced_variants import admitted_choices
 from .installed_state import versions_by_project
@@ -37,7 +37,7 @@ def after_success(state: InstalledState, noted: Iterable[str], planned: Planned 
     noted = list(noted)
     changed = _report_taken(state, noted, planned)
     if not state.context.is_quiet:
-        for line in failures(state, noted):
+        for line in remarks(state, noted):
             warn(line)
         for line in _version_notices(state, [*noted, *changed], planned):
             warn(line)
@@ -70,7 +70,7 @@ def after_failure(state: InstalledState, names: Iterable[str]) -> None:
                 lines[choice.unfit] = None
             lines.update(dict.fromkeys(_notices_of(state.context, name, version, choice)))
             break
-    lines.update(dict.fromkeys(failures(state, names)))
+    lines.update(dict.fromkeys(remarks(state, names)))
     lines.update(dict.fromkeys(_added_by_markers(state.context, choices, names)))
     lines.update(dict.fromkeys(_markers_of_local_projects(state.context)))
     for line in lines:
@@ -218,14 +218,21 @@ def _markers_of_local_projects(context: Context) -> Iterator[str]:
 
 
 def _warn_of_lock(state: InstalledState) -> None:
-    """Print a warning if a lock file was written with files of the proxy without hashes."""
-    before = state.context.lock
+    """Print what plain uv cannot do with a lock file that was written."""
+    context, before = state.context, state.context.lock
     now = Lock.read(before.path)
-    if now.path is None or now.text is None or now.text == before.text or not now.without_hash:
+    if now.path is None or now.text is None or now.text == before.text:
         return
-    files = "1 file" if now.without_hash == 1 else f"{now.without_hash} files"
-    warn(
-        f"{now.path.name} lists {files} of variants without a hash, which plain uv cannot verify: "
-        "install from it with uv-variants only, or lock with hashes: "
-        "uv-variants --variant-lock pinned lock"
-    )
+    if context.preferences.catalog is not None and now.projects and not now.is_floating:
+        warn(
+            f"{now.path.name}: plain uv cannot fetch {', '.join(now.projects)}: install with "
+            "uv-variants or through a variants-proxy, or export what others install: uv-variants "
+            "export -o requirements.txt"
+        )
+    elif now.without_hash:
+        files = "1 file" if now.without_hash == 1 else f"{now.without_hash} files"
+        warn(
+            f"{now.path.name} lists {files} of variants without a hash, which plain uv cannot "
+            "verify: install from it with uv-variants only, or lock with hashes: "
+            "uv-variants --variant-lock pinned lock"
+        )

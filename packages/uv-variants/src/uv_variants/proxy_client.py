@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -83,7 +83,7 @@ class VersionChoice:
         conditional: dependencies that variant markers add, if they were asked for.
         locked: what the lock of the command has.
         published: names of the publishers' files that uv is shown, by plain filename.
-        redirects: what wheels require that stand for another project, by plain filename.
+        origins: publisher's name and version of files that have another name, by plain filename.
         is_missed: a better variant does not fit, as `why` says.
         older_build: an older version that has a build for the accelerator, where this one has none.
     """
@@ -100,7 +100,7 @@ class VersionChoice:
     conditional: tuple[Conditional, ...] = ()
     locked: tuple[LockedLabel, ...] = ()
     published: Mapping[str, str] = field(default_factory=dict)
-    redirects: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    origins: Mapping[str, str] = field(default_factory=dict)
     is_missed: bool = False
     older_build: OlderBuild | None = None
 
@@ -129,6 +129,11 @@ class VersionChoice:
             if read_version(name.split("-")[1]) == version and are_tags_of(plain, installed.tags):
                 return self.labels.get(plain)
         return None
+
+    def origin_of(self, label: str) -> str:
+        """Return the publisher's name and version of *label*, empty for the project's own."""
+        named = (self.origins[plain] for plain in self.origins if self.labels.get(plain) == label)
+        return next(named, "")
 
     def is_only_locked(self, label: str | None) -> bool:
         """Return whether *label* is shown because a lock has it, and does not fit this machine."""
@@ -177,29 +182,23 @@ class ProxyClient:
             projects: normalized names.
             markers: ask for `VersionChoice.conditional` as well.
         """
+        found = self.reports(projects, markers=markers)
+        return {name: read_choices(tree) for name, tree in found.items()}
+
+    def reports(
+        self, projects: Iterable[str], *, markers: bool = False
+    ) -> dict[str, Mapping[str, Any]]:
+        """Return the reports of `variants_proxy.decision_report`, see `choices`."""
         query = "?markers" if markers else ""
-        found: dict[str, dict[str, VersionChoice]] = {}
+        found: dict[str, Mapping[str, Any]] = {}
         with self._requests() as get:
             for project in projects:
                 for index in self._indexes_of(project):
                     tree = get(self._decisions_path(index, project) + query)
                     if tree is not None:
-                        found[project] = read_choices(tree)
+                        found[project] = tree
                         break
         return found
-
-    def catalog_failures(self, projects: Iterable[str]) -> list[str]:
-        """Return what failed of what the catalogue names for projects (normalized names)."""
-        found: dict[str, None] = {}
-        with self._requests() as get:
-            for project in projects:
-                for index in self._indexes_of(project):
-                    tree = get(self._decisions_path(index, project))
-                    if tree is not None:
-                        catalog = tree.get("catalog") or {}
-                        found.update(dict.fromkeys(catalog.get("failures", ())))
-                        break
-        return list(found)
 
     def filenames(self, project: str) -> set[str]:
         """Return the names of all files of a project that uv is shown."""
@@ -287,11 +286,21 @@ class Choices:
     def __init__(self, client: ProxyClient) -> None:
         self.client = client
         self._versions: dict[str, dict[str, VersionChoice]] = {}
+        self._reports: dict[str, Mapping[str, Any]] = {}
 
     def ask(self, names: Iterable[str]) -> None:
         """Get the choices for projects (normalized names) that were not asked for yet."""
         missing = [name for name in names if name not in self._versions]
-        self._versions.update(self.client.choices(missing))
+        self._reports.update(self.client.reports(missing))
+        self._versions |= {
+            name: read_choices(self._reports[name]) for name in missing if name in self._reports
+        }
+
+    def reports(self, names: Iterable[str]) -> list[Mapping[str, Any]]:
+        """Return the reports on projects (normalized names), of those that an index has."""
+        names = list(names)
+        self.ask(names)
+        return [self._reports[name] for name in names if name in self._reports]
 
     def expect_none(self, names: Iterable[str]) -> None:
         """Do not ask for projects (normalized names) that are known to have no variants."""
@@ -341,7 +350,7 @@ def read_choices(tree: Mapping[str, Any]) -> dict[str, VersionChoice]:
             tuple(Conditional(**each) for each in item.get("conditional", ())),
             tuple(LockedLabel(**each) for each in item.get("locked", ())),
             item.get("published", {}),
-            item.get("redirects", {}),
+            item.get("origin", {}),
             bool(item.get("missed")),
             OlderBuild(**older) if (older := item.get("older-build")) is not None else None,
         )

@@ -57,7 +57,9 @@ def report_variants(
         elif each.label is not None:
             why = choice.reason_for(each.label) if choice is not None else ""
             reason = f": {why}" if why else ""
-            line = f"Variant {each.label} for {each.name} {each.version}{reason}"
+            origin = choice.origin_of(each.label) if choice is not None else ""
+            named = f" (published as {origin.partition('==')[0]})" if origin else ""
+            line = f"Variant {each.label} for {each.name} {each.version}{named}{reason}"
             if choice is not None and choice.is_missed and not hinted:
                 from pep_variants.choose.phrases import MORE
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pep_variants.cache_directory import cache_directory
 from pep_variants.errors import PreferenceError
 
+from .after_checks import check_installed, check_lock, check_sources
 from .command_scope import EXPORTING, Scope
 from .context import Context, lock_path, read_preferences
 from .dry_run import Planned, is_planned, run_and_read
@@ -112,13 +113,20 @@ def _run_uv(context: Context, prepared: PreparedRun) -> tuple[int, Planned]:
 
         export = ExportCommand.of(context.invocation, context.place, context.lock.path)
         if export is not None:
+            choices = prepared.state.choices
             files = ExportedFiles(
-                prepared.state.choices,
+                choices,
                 prepared.plan.indexes,
                 warn,
                 has_catalog=context.preferences.catalog is not None,
+                is_universal=context.invocation.has("universal"),
             )
-            return export.run(command, environ, files), ()
+
+            def check() -> None:
+                noted = prepared.session.noted_projects()
+                check_sources(context, choices, noted, lambda: "nothing is written")
+
+            return export.run(command, environ, files, check), ()
     if any("pylock" in text for text in context.invocation.arguments):
         from .exports.pylock_input import unread_variants
 
@@ -134,6 +142,7 @@ def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned
         ProxyFailed: the daemon ended before uv did.
         PluginFailed: a plugin that the next command needs fails.
         VariantMissing: uv did not install what was asked for by name.
+        SourcesMissing, TwoNames: what uv wrote or installed is not to be used.
     """
     session, state = prepared.session, prepared.state
     failure = session.failure()
@@ -142,8 +151,11 @@ def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned
     if code == 0:
         if planned:  # a dry run names everything that would be installed
             state.choices.expect_none(session.plain_projects())
-        after_success(state, session.noted_projects(), planned)
+        noted = list(session.noted_projects())
+        check_lock(state, noted)
+        after_success(state, noted, planned)
         check_after(state)
+        check_installed(state)
         learn_afterwards(prepared)
         return
     refusals = session.refusals()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import sys
@@ -68,6 +69,18 @@ def installed_without_variant(environments: Iterable[Path], name: str) -> Instal
             if not (path / "variant.json").exists():
                 return Installed(normalized(name), version, None, _tags(path))
     return None
+
+
+def installed_files(environments: Iterable[Path], name: str) -> set[Path]:
+    """Return the files of the distribution *name* (normalized), without those of its dist-info."""
+    found: set[Path] = set()
+    for folder in _folders(environments):
+        for path in folder.glob("*.dist-info/RECORD"):
+            if normalized(path.parent.name.partition("-")[0]) == name:
+                with path.open(encoding="utf-8", errors="replace", newline="") as stream:
+                    rows = (row[0] for row in csv.reader(stream) if row)
+                    found |= {folder / row for row in rows if ".dist-info/" not in row}
+    return found
 
 
 def _folders(environments: Iterable[Path]) -> Iterator[Path]:

@@ -1,11 +1,11 @@
 """Files of the catalogue on a page: published wheels under the names of variant wheels.
 
 `CatalogPages` adds them to the page of an upstream, so whatever chooses among variant wheels
-chooses among them as well. There are four kinds of them:
+chooses among them as well. There are three kinds of them:
 
 - *published*: the publisher's file, which pages list with its own name, URL and hash;
-- *extended*: a wheel of the upstream with dependencies that the catalogue adds to its METADATA;
-- *redirects*: wheels made on the spot, which require another project;
+- *rewritten*: one that gets dependencies of the catalogue, or the name of the project, before it is
+  installed, see `variants_catalog.rewriting`;
 - variant wheels of the index that the catalogue names for a project.
 """
 
@@ -15,10 +15,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from pep_variants.formats.writer import write_metadata
 from pep_variants.model.metadata import Metadata
 from variants_catalog.model import CatalogProject, PublishedFile
-from variants_catalog.redirect import redirect_metadata, redirect_wheel, with_requirements
+from variants_catalog.rewriting import added_files, installed_metadata
 from variants_index.pages import PageFile
 
 from .settings import Upstream
@@ -58,17 +57,16 @@ def listed_as(
     metadata: Metadata | None = None,
 ) -> CatalogFile:
     """Return *file* of *upstream* under the name *name*; see `CatalogFile` for the others."""
-    is_made = known is not None and known.redirect
     return CatalogFile(
         name,
         file.url,
-        {} if is_made else file.hashes,
+        file.hashes,
         file.requires_python,
         file.yanked,
-        None if is_made else file.size,
+        file.size,
         file.upload_time,
-        None if is_made else file.core_metadata,
-        None if is_made else file.provenance,
+        file.core_metadata,
+        file.provenance,
         upstream=upstream,
         original=file,
         entry=entry,
@@ -80,40 +78,31 @@ def listed_as(
 def published(file: PageFile) -> CatalogFile | None:
     """Return *file* if it is the publisher's, which clients get under its own name."""
     if isinstance(file, CatalogFile) and file.known is not None:
-        return None if file.known.redirect or file.known.requires else file
+        return None if file.known.is_rewritten else file
     return None
 
 
-def redirect(file: PageFile) -> CatalogFile | None:
-    """Return *file* if it is made here, and requires another project."""
-    if isinstance(file, CatalogFile) and file.known is not None and file.known.redirect:
-        return file
-    return None
+def is_rewritten(file: PageFile) -> bool:
+    """Return whether the wheel *file* is changed before it is installed."""
+    return isinstance(file, CatalogFile) and file.known is not None and file.known.is_rewritten
 
 
-def is_extended(file: PageFile) -> bool:
-    """Return whether the catalogue adds dependencies to the METADATA of *file*."""
-    if not isinstance(file, CatalogFile) or file.known is None:
-        return False
-    return bool(file.known.requires) and not file.known.redirect
-
-
-def extended(file: PageFile, metadata: bytes) -> bytes:
-    """Return *metadata*, that of *file*, with the dependencies that the catalogue adds.
+def installed(file: PageFile, metadata: bytes) -> bytes:
+    """Return *metadata*, that of *file*, as it is installed, variant markers aside.
 
     Raises:
-        InvalidWheel: *metadata* is not valid.
+        InvalidWheel: *metadata* is not valid, or of another project.
     """
-    if isinstance(file, CatalogFile) and file.known is not None and is_extended(file):
-        return with_requirements(metadata, file.entry.name, file.known)
+    if isinstance(file, CatalogFile) and file.known is not None:
+        return installed_metadata(metadata, file.entry, file.known)
     return metadata
 
 
-def added_document(file: PageFile) -> bytes | None:
-    """Return the ``variant.json`` that *file* gets besides; None if it stays without."""
-    if isinstance(file, CatalogFile) and file.known is not None and is_extended(file):
-        return write_metadata(file.entry.metadata([file.known])).encode()
-    return None
+def added(file: PageFile) -> dict[str, bytes]:
+    """Return what *file* gets in its dist-info folder, by name; nothing if it is not rewritten."""
+    if isinstance(file, CatalogFile) and file.known is not None:
+        return added_files(file.entry, file.known, file.url, file.hashes)
+    return {}
 
 
 def origin(upstream: Upstream, file: PageFile) -> Upstream:
@@ -131,15 +120,3 @@ def known_variants(wheels: Iterable[PageFile]) -> Metadata | None:
     """Return the variant metadata of a version whose variants the catalogue describes."""
     found = (file.metadata for file in wheels if isinstance(file, CatalogFile))
     return next((item for item in found if item is not None), None)
-
-
-def made_metadata(file: CatalogFile) -> bytes:
-    """Return METADATA of a `redirect`."""
-    assert file.known is not None
-    return redirect_metadata(file.entry, file.known)
-
-
-def made_wheel(file: CatalogFile) -> bytes:
-    """Return the bytes of a `redirect`."""
-    assert file.known is not None
-    return redirect_wheel(file.entry, file.known)

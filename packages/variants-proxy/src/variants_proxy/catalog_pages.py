@@ -12,22 +12,27 @@ import hashlib
 import logging
 import re
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeAlias
+
+from packaging.version import Version
 
 from pep_variants.choose.preferences import NON_VARIANT_LABEL
-from pep_variants.errors import CatalogError, redacted
-from variants_catalog.model import CatalogProject
-from variants_index.pages import Page
+from pep_variants.errors import CatalogError
+from pep_variants.model.metadata import Metadata
+from variants_catalog.model import CatalogProject, PublishedFile
+from variants_catalog.places import Found, Listed, PlacePage, PlaceReader, Unavailable, own_place
+from variants_index.pages import Page, PageFile
 
-from .catalog_combining import Source, Sources, combined, has_files
+from .catalog_files import listed_as
 from .catalog_source import CatalogSource
 from .errors import UpstreamError
 from .lru import LRUCache
 from .settings import Kind, Settings, Upstream
 from .single_flight import SingleFlight, gather_limited
-from .upstream_options import bare_url, upstream_name
+from .upstream_options import upstream_name
 from .upstream_pages import FetchedPage, UpstreamPages
 from .upstreams import Upstreams
 from .views import Client
@@ -39,6 +44,11 @@ _PREFIX = "catalog-"
 _SILENT = 300.0
 """Seconds in which the failure of a place is logged once for a project."""
 
+_OF_ONE_PAGE = re.compile(r"^(no requests for the next .*?, the last: )?(https?://\S+: )?")
+
+_File: TypeAlias = "tuple[Upstream, PageFile]"
+"""What the proxy knows a listed file by."""
+
 
 @dataclass(frozen=True)
 class CatalogPage(FetchedPage):
@@ -46,11 +56,46 @@ class CatalogPage(FetchedPage):
 
     Attributes:
         entry: of the project.
-        failures: of places, one line each.
+        problem: why the catalogue cannot be read, empty if it was.
+        unavailable: builds that cannot be had for now.
+        excluded: whether builds are left out because of hashes that are given.
     """
 
     entry: CatalogProject | None = None
-    failures: tuple[str, ...] = ()
+    problem: str = ""
+    unavailable: tuple[Unavailable, ...] = ()
+    excluded: bool = False
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What asking for a page gave.
+
+    Attributes:
+        upstream: that was asked, the last one of several.
+        page: None without the project.
+        position: of the upstream among those that installers ask.
+        reason: why the page cannot be had, empty if it can.
+    """
+
+    upstream: Upstream
+    page: FetchedPage | None = None
+    position: int = 0
+    reason: str = ""
+
+    @property
+    def digest(self) -> str:
+        """Changes with the answer."""
+        found = "" if self.page is None else self.page.digest
+        return f"{self.upstream.name} {found} {self.reason}"
+
+    def listed(self) -> list[Listed[_File]]:
+        """Return the files."""
+        files = () if self.page is None else self.page.page.files
+        return [
+            Listed(item.filename, (self.upstream, item), item.hashes.get("sha256"), self.position)
+            for item in files
+        ]
 
 
 class CatalogPages:
@@ -68,11 +113,14 @@ class CatalogPages:
         self._pages = pages
         self._source = source
         self._places: dict[tuple[str, Kind], Upstream] = {}
-        self._combined: LRUCache[tuple[str, str, str], Page] = LRUCache(
+        self._combined: LRUCache[tuple[str, str], CatalogPage] = LRUCache(
             settings.limits.kept_page_bytes
         )
-        self._combining: SingleFlight[Page] = SingleFlight()
+        self._combining: SingleFlight[CatalogPage] = SingleFlight()
         self._logged: LRUCache[tuple[str, str], float] = LRUCache(1024)
+        self._order = [
+            each for each in settings.upstreams if each.kind == "simple" and not each.explicit
+        ]
 
     async def page(
         self, client: Client, upstream: Upstream, project: str, found: FetchedPage | None
@@ -85,6 +133,9 @@ class CatalogPages:
             project: normalized name.
             found: the upstream's page, None if it does not have the project. The catalogue counts
                 at the first upstream that has the project, or else at the last one.
+
+        Raises:
+            UpstreamError: an upstream before this one fails.
         """
         if not self._counts(client, upstream, project, found):
             return found
@@ -92,9 +143,12 @@ class CatalogPages:
             entry = await self._source.entry(project)
         except CatalogError as error:
             logger.warning("%s", error)
-            return None if found is None else _failed(found, str(error))
-        if entry is None or bare_url(upstream.url) in map(bare_url, entry.places):
-            return found  # the user has chosen this build
+            return None if found is None else _without_catalog(found, str(error))
+        if entry is None or own_place(entry, (each.url for each in self._order)) is not None:
+            return found
+        for each in self._order[: self._order.index(upstream)]:
+            if await self._pages.page(each, project) is not None:
+                return found
         return await self._with(entry, upstream, found)
 
     def _counts(
@@ -103,132 +157,82 @@ class CatalogPages:
         settings, preferences = self._settings, client.machine.preferences
         if settings.catalog is None or not project or project in settings.pinned:
             return False
-        if upstream.kind != "simple" or upstream.explicit or client.floating:
+        if upstream not in self._order or client.floating:
             return False
         if not preferences.use_variants or preferences.forced.get(project) == NON_VARIANT_LABEL:
             return False
-        return found is not None or upstream is self._last
-
-    @property
-    def _last(self) -> Upstream | None:
-        """The upstream that is asked last."""
-        order = reversed(self._settings.upstreams)
-        return next((each for each in order if each.kind == "simple" and not each.explicit), None)
+        return found is not None or upstream is self._order[-1]
 
     async def _with(
         self, entry: CatalogProject, upstream: Upstream, found: FetchedPage | None
     ) -> FetchedPage | None:
-        failed: dict[str, list[str]] = {}
-        places = [(place, self._place(entry, place)) for place in entry.places]
-        if entry.variants_index is not None:
-            places.append(("", self._added(entry.variants_index, "simple")))
-        works = [partial(self._fetched, at, entry.name, failed) for _, at in places]
-        works += [partial(self._target, upstream, name, failed) for name in entry.targets]
-        fetched = await gather_limited(works, self._settings.limits.parallel)
-        # A target is asked for at the user's own indexes.
-        names = [place for place, _ in places] + [None] * len(entry.targets)
-        known = [
-            (place, *item) for place, item in zip(names, fetched, strict=True) if item is not None
-        ]
-        # In the order of the entry, not of the answers.
-        order = {at.url: number for number, (_, at) in enumerate(places)}
-        for urls in failed.values():
-            urls.sort(key=lambda url: order.get(url, len(order)))
-        lines = sorted((_failure(entry, urls, why), urls[0]) for why, urls in failed.items())
-        failures = tuple(line for line, _ in lines)
-        for line, url in lines:
-            self._log(line, url)
-        if found is None and not known:
+        pages = PlaceReader[_File](entry).pages
+        works = [partial(self._asked, self._place(entry, page), entry.name) for page in pages]
+        order = self._order[: self._order.index(upstream) + 1]
+        works += [partial(self._first, order, name) for name in entry.targets]
+        answers = await gather_limited(works, self._settings.limits.parallel)
+        at_places = dict(zip(pages, answers, strict=False))
+        targets = dict(zip(entry.targets, answers[len(pages) :], strict=True))
+        own = _Answer(upstream, found, len(order) - 1)
+        if not any(each.page or each.reason for each in (own, *answers)):
             return None
-        digest = _digest(
-            found.digest if found is not None else "",
-            self._source.digest(entry),
-            *(f"{at.name} {page.digest}" for _, at, page in known),
-        )
 
-        def combine() -> Page:
-            own = Page(entry.name, ()) if found is None else found.page
-            sources = Sources(
-                tuple(Source(at, page.page, place) for place, at, page in known if place),
-                tuple(Source(at, page.page) for place, at, page in known if place is None),
-                next((Source(at, page.page) for place, at, page in known if place == ""), None),
+        digest = _digest(self._source.digest(entry), own.digest, *(each.digest for each in answers))
+        key = entry.name, digest
+
+        async def work() -> CatalogPage:
+            page = await self._upstreams.budget(upstream).compute(
+                lambda: _combined(entry, digest, own, at_places, targets, self._settings.hashes)
             )
-            return combined(entry, Source(upstream, own), sources)
-
-        async def work() -> Page:
-            page = await self._upstreams.budget(upstream).compute(combine)
-            self._combined.put(key, page, 500 + 800 * len(page.files))
+            self._combined.put(key, page, 500 + 800 * len(page.page.files))
             return page
 
-        key = upstream.name, entry.name, digest
         page = self._combined.get(key) or await self._combining.join(key, work)
-        every = [item for _, _, item in known] + ([found] if found is not None else [])
-        return CatalogPage(
+        for item in page.unavailable:
+            self._log(item)
+        every = [each.page for each in (own, *answers) if each.page is not None]
+        return replace(
             page,
-            digest,
-            any(item.private for item in every),
-            min((item.checked for item in every), default=time.monotonic()),
-            stale=bool(failures) or any(item.stale for item in every),
-            entry=entry,
-            failures=failures,
+            private=any(item.private for item in every),
+            checked=min((item.checked for item in every), default=time.monotonic()),
+            stale=bool(page.unavailable) or any(item.stale for item in every),
         )
 
-    async def _fetched(
-        self, upstream: Upstream, project: str, failed: dict[str, list[str]]
-    ) -> tuple[Upstream, FetchedPage] | None:
-        """Return the page of *project* at a place, None if it does not have the project.
-
-        Args:
-            upstream: the place.
-            project: normalized name.
-            failed: gets URLs of places that fail, by the reason.
-        """
+    async def _asked(self, upstream: Upstream, project: str, position: int = 0) -> _Answer:
+        """Ask *upstream* for the page of *project*."""
         limits = self._settings.limits
         try:
             page = await asyncio.wait_for(
                 self._pages.page(upstream, project), limits.catalog_seconds
             )
-            if page is None:
-                return None
-            listed = page
-            if await self._upstreams.budget(upstream).compute(lambda: has_files(listed.page)):
-                return upstream, page
-            problem = "lists no wheels"
+            return _Answer(upstream, page, position)
         except UpstreamError as error:
-            # The reason is the same for all places of a host that is down.
-            problem = re.sub(r"^https?://\S+: ", "", str(error))
-            problem = problem.replace(f"index {upstream.name}: ", "")
+            # The same for all pages of a host that is down.
+            reason = re.sub(_OF_ONE_PAGE, "", str(error).replace(f"index {upstream.name}: ", ""))
         except asyncio.TimeoutError:
-            problem = f"no complete response within {limits.catalog_seconds:g} seconds"
-        urls = failed.setdefault(problem, [])
-        if upstream.url not in urls:
-            urls.append(upstream.url)
-        return None
+            reason = f"no complete response within {limits.catalog_seconds:g} seconds"
+        return _Answer(upstream, None, position, reason)
 
-    async def _target(
-        self, upstream: Upstream, project: str, failed: dict[str, list[str]]
-    ) -> tuple[Upstream, FetchedPage] | None:
-        """Return the page of a project that variants redirect to, where an installer finds it."""
-        order = [each for each in self._settings.upstreams if not each.explicit]
-        for each in (upstream, *(item for item in order if item is not upstream)):
-            if each.kind == "simple":
-                found = await self._fetched(each, project, failed)
-                if found is not None:
-                    return found
-        return None
+    async def _first(self, upstreams: Sequence[Upstream], project: str) -> _Answer:
+        """Ask *upstreams* for the page of *project* up to the first one that has it, or fails."""
+        answer = _Answer(upstreams[-1])
+        for position, each in enumerate(upstreams):
+            answer = await self._asked(each, project, position)
+            if answer.page is not None or answer.reason:
+                break
+        return answer
 
-    def _log(self, line: str, url: str) -> None:
-        """Log what failed, not with each attempt: a host may be down for long."""
-        now, before = time.monotonic(), self._logged.get((line.partition(":")[0], url))
+    def _log(self, item: Unavailable) -> None:
+        """Log what cannot be had, not with each attempt: a host may be down for long."""
+        now, before = time.monotonic(), self._logged.get((item.project, item.host))
         if before is None or now - before > _SILENT:
-            self._logged.put((line.partition(":")[0], url), now)
-            logger.warning("%s", line)
+            self._logged.put((item.project, item.host), now)
+            logger.warning("%s", item)
 
-    def _place(self, entry: CatalogProject, place: str) -> Upstream:
-        is_links = any(item.links == place for item in entry.variants)
-        return self._added(place, "find-links" if is_links else "simple")
-
-    def _added(self, url: str, kind: Kind) -> Upstream:
+    def _place(self, entry: CatalogProject, page: PlacePage) -> Upstream:
+        """Return the upstream that has *page*."""
+        url = page.place or entry.variants_index or page.url
+        kind: Kind = "find-links" if page.is_links else "simple"
         known = self._places.get((url, kind))
         if known is None:
             name = _PREFIX + upstream_name(url, "", kind)
@@ -237,19 +241,88 @@ class CatalogPages:
         return known
 
 
-def _failure(entry: CatalogProject, urls: Sequence[str], reason: str) -> str:
-    """Return the line about places of *entry* that fail for one reason."""
-    failed = set(map(bare_url, urls))
-    places = ((item.label, item.place) for item in entry.variants)
-    labels = dict.fromkeys(label for label, at in places if at and bare_url(at) in failed)
-    named = f"variant{'s' if len(labels) != 1 else ''} {', '.join(labels)}".rstrip()
-    more = f" and {len(urls) - 1} more" if len(urls) > 1 else ""
-    return f"{entry.name}: {named} from {redacted(urls[0])}{more} cannot be had: {reason}"
+def _combined(
+    entry: CatalogProject,
+    digest: str,
+    own: _Answer,
+    places: Mapping[PlacePage, _Answer],
+    targets: Mapping[str, _Answer],
+    hashes: Mapping[str, frozenset[str]],
+) -> CatalogPage:
+    """Return the page of *own* with the files of the catalogue after its own.
 
-
-def _failed(found: FetchedPage, problem: str) -> CatalogPage:
+    Args:
+        entry: of the project.
+        digest: of all that is given here.
+        own: the user's index.
+        places: by the page of the entry.
+        targets: by the publisher's name.
+        hashes: see `Settings.hashes`.
+    """
+    reader: PlaceReader[_File] = PlaceReader(entry)
+    for place, answer in places.items():
+        if answer.reason:
+            reader.fail(place, answer.reason)
+        elif answer.page is not None:
+            reader.answer(place, answer.listed())
+    for name, answer in targets.items():
+        if answer.reason:
+            reader.fail_target(name, answer.reason)
+    found = reader.files(own.listed(), {name: each.listed() for name, each in targets.items()})
+    given = hashes.get(entry.name)
+    kept = [item for item in found if given is None or _is_given(item, given)]
+    page = Page(entry.name, ()) if own.page is None else own.page.page
+    added = _added(entry, kept)
+    # The versions that a page lists (PEP 700) would have to be those that a client is shown.
+    page = replace(page, files=(*page.files, *added), versions=None if added else page.versions)
     return CatalogPage(
-        found.listed, found.digest, found.private, found.checked, True, failures=(problem,)
+        page,
+        digest,
+        private=False,
+        checked=0.0,
+        entry=entry,
+        unavailable=reader.unavailable,
+        excluded=len(kept) < len(found) and (not kept or any(map(_is_rewritten, found))),
+    )
+
+
+def _is_given(item: Found[_File], hashes: frozenset[str]) -> bool:
+    """Return whether a file is installed as it is, with one of *hashes*."""
+    return not _is_rewritten(item) and item.listed.sha256 in hashes
+
+
+def _is_rewritten(item: Found[_File]) -> bool:
+    return item.published is not None and item.published.is_rewritten
+
+
+def _added(entry: CatalogProject, found: Iterable[Found[_File]]) -> list[PageFile]:
+    """Return the files of *found*, with the variant metadata of their versions."""
+    added: list[PageFile] = []
+    described: dict[Version, list[tuple[PublishedFile, _File]]] = {}
+    for item in found:
+        upstream, file = item.listed.file
+        if item.published is None:
+            added.append(listed_as(file, file.filename, upstream, entry))
+        else:
+            same = described.setdefault(item.published.version, [])
+            same.append((item.published, item.listed.file))
+    equal: list[Metadata] = []
+    for same in described.values():
+        metadata = entry.metadata(known for known, _ in same)
+        if metadata in equal:
+            metadata = equal[equal.index(metadata)]
+        else:
+            equal.append(metadata)
+        added += [
+            listed_as(file, known.filename, upstream, entry, known, metadata)
+            for known, (upstream, file) in same
+        ]
+    return added
+
+
+def _without_catalog(found: FetchedPage, problem: str) -> CatalogPage:
+    return CatalogPage(
+        found.listed, found.digest, found.private, found.checked, True, problem=problem
     )
 
 

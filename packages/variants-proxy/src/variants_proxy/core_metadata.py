@@ -13,7 +13,7 @@ from variants_index.http.bodies import check_digests
 from variants_index.http.ranges import opened
 from variants_index.pages import PageFile
 
-from .catalog_files import CatalogFile, extended, made_metadata, redirect
+from .catalog_files import CatalogFile, installed
 from .lru import LRUCache
 from .settings import Limits, Upstream
 from .single_flight import SingleFlight
@@ -35,10 +35,9 @@ class CoreMetadata:
         Raises:
             UpstreamError: it cannot be read.
         """
-        if (made := redirect(file)) is not None:
-            return made_metadata(made)
         if isinstance(file, CatalogFile):
-            return extended(file, await self.read(file.upstream, file.original))
+            own = await self.read(file.upstream, file.original)
+            return await self._upstreams.budget(file.upstream).compute(lambda: installed(file, own))
         key = upstream.name, metadata_key(file)
         known = self._inspected.get(key)
         if known is not None:
@@ -97,7 +96,7 @@ def metadata_key(file: PageFile) -> str:
     """Return a key that is equal for wheels with the same ``METADATA`` according to the index."""
     if isinstance(file, CatalogFile):
         known = file.known
-        added = f"{known.label} {known.version} {known.requires}" if known is not None else ""
+        added = f"{known.label} {known.filename} {known.requires}" if known is not None else ""
         return f"{added} {metadata_key(file.original)}"
     digest = (file.core_metadata or {}).get("sha256")
     return f"sha256 {digest}" if digest else identity(file)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import partial
 
 from packaging.version import Version
 
 from pep_variants.choose.explanation import notices, verdicts, why_not
 from pep_variants.choose.rejections import why_not_better, why_this
+from variants_catalog.rewriting import Origin
 
-from .catalog_files import published, redirect
+from .catalog_files import CatalogFile, published
 from .catalog_pages import CatalogPage
 from .core_metadata import CoreMetadata
 from .errors import UpstreamError
@@ -39,8 +41,9 @@ class DecisionReport:
         metadata wants (``requires`` and ``plugin-api``, by namespace), ``locked`` (see `_locked`),
         ``older-build`` (of `older_builds`: ``version`` and ``text``, or null) and what `remarks`
         returns. The verdict of variants that a lock file has is ``locked``. Of the catalogue's
-        files there is the ``published`` name, and of those made here what they require
-        (``redirects``), by plain filename; ``catalog`` is what `_catalog` returns.
+        files there is the ``published`` name, and of those that their publisher has under another
+        name that name and the version (``origin``), by plain filename; ``catalog`` is what
+        `_catalog` returns.
 
         Args:
             shown: one project.
@@ -105,10 +108,10 @@ def _decision_tree(decision: Decision, project: str) -> dict[str, object]:
             for name, offer in decision.offers.items()
             if (own := published(offer.file)) is not None
         },
-        "redirects": {
-            name: list(made.known.requires)
+        "origin": {
+            name: Origin.of_file(offer.file.known, offer.file.url, {}).requirement
             for name, offer in decision.offers.items()
-            if (made := redirect(offer.file)) is not None and made.known is not None
+            if isinstance(offer.file, CatalogFile) and offer.file.known and offer.file.known.origin
         },
         "variants": [
             {**row._asdict(), **({"verdict": "locked"} if row.label in decision.kept else {})}
@@ -141,8 +144,10 @@ def _older_tree(found: tuple[Version, str] | None) -> dict[str, str] | None:
 def _catalog(found: FetchedPage) -> dict[str, object] | None:
     """Return what the catalogue says of a project: None if it has no entry that is used.
 
-    ``documentation`` of its publisher, ``source`` of the entry, ``places`` that it names, and
-    ``failures`` of these, one line each.
+    ``documentation`` of its publisher, ``source`` of the entry, ``places`` that it names, what is
+    ``unavailable`` of these (see `variants_catalog.places.Unavailable`), whether builds are
+    ``excluded`` because of `Settings.hashes`, and the ``problem`` of a catalogue that cannot be
+    read.
     """
     if not isinstance(found, CatalogPage):
         return None
@@ -151,7 +156,9 @@ def _catalog(found: FetchedPage) -> dict[str, object] | None:
         "documentation": entry.documentation if entry is not None else "",
         "source": entry.source if entry is not None else "",
         "places": list(entry.places) if entry is not None else [],
-        "failures": list(found.failures),
+        "unavailable": [asdict(item) for item in found.unavailable],
+        "excluded": found.excluded,
+        "problem": found.problem,
     }
 
 

@@ -14,7 +14,7 @@ from pep_variants.model.label import split_label
 from pep_variants.model.metadata import Metadata
 from variants_index.pages import Page, PageFile
 
-from .catalog_files import known_variants, made_wheel, origin, published, redirect
+from .catalog_files import known_variants, origin, published
 from .choice import OWN, own_context
 from .core_metadata import CoreMetadata
 from .errors import NoSuchFile, UpstreamError
@@ -42,18 +42,18 @@ _Resolved: TypeAlias = "tuple[PageFile, VariantContext | None, Release | None]"
 
 @dataclass(frozen=True)
 class Delivery:
-    """The response for a file: a redirect, a transfer, or the contents of a small file.
+    """The response for a file: a redirect, a transfer, or the core metadata of a wheel.
 
     Attributes:
         upstream: of the file.
         private: whether shared caches must not store it.
         floating: whether the URL may stand for another file later.
-        revalidated: whether clients ask again before they use a redirect or small file.
+        revalidated: whether clients ask again before they use a redirect or core metadata.
         lasting: whether the URL stands for the same bytes forever.
         vary: request headers that the response depends on.
         redirect: URL of the file, empty if it passes through the proxy.
         transfer: through the proxy.
-        data: contents of a small file.
+        data: core metadata.
     """
 
     upstream: Upstream
@@ -184,7 +184,6 @@ class Deliveries:
     ) -> Delivery:
         file, context, release = resolved
         page_upstream, upstream = upstream, origin(upstream, file)
-        made = redirect(file)
         is_metadata = filename.endswith(".metadata")
         plain, label = split_label(file.filename)
         is_direct = self._upstreams.is_direct(upstream, file.url, in_place=client.is_at_index)
@@ -201,7 +200,7 @@ class Deliveries:
             reduced = None
             unhashed = True
             is_known = False
-        redirects = is_direct and made is None and not (unhashed and file.hashes)
+        redirects = is_direct and not (unhashed and file.hashes)
         delivery = Delivery(
             upstream,
             found.private,
@@ -225,8 +224,6 @@ class Deliveries:
                 raise NoSuchFile(f"{filename}: only wheels have core metadata files")
             data = reduced or await self._core_metadata.read(upstream, file)
             return replace(delivery, data=data)
-        if made is not None:
-            return replace(delivery, data=made_wheel(made))
         check = None
         if label is not None and known_variants((file,)) is None:
             metadata = await self._index_metadata(upstream, release)

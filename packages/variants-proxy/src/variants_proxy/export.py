@@ -212,8 +212,6 @@ class _Project:
             delivery = await self._service.deliveries.file(
                 self._wanted.client, upstream, self._project, choice, file.filename
             )
-            if delivery.data is not None:
-                return (delivery.data,)
             upstream, transfer = delivery.upstream, delivery.transfer
             source = replace(file, url=delivery.redirect)
         session = upstreams.session(upstream)

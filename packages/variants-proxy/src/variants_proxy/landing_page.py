@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
+from variants_catalog.places import Unavailable
+
 from .installer_lines import INSTALLERS, TOKEN, Address
 from .landing_style import STYLE
 
@@ -237,8 +239,12 @@ def _catalog(catalog: Mapping[str, Any]) -> list[str]:
         return []
     place = catalog["documentation"]
     source = f", as <code>{_text(place)}</code> describes them" if place else ""
-    parts = [f"<p>The variants are existing builds of the catalogue{source}.</p>"]
-    parts += [f"<p>{_text(failure)}</p>" for failure in catalog["failures"]]
+    parts = [
+        f"<p>The variants are existing builds of the catalogue{source}. A build that its publisher "
+        "has under another name is served under the project's: do not require both.</p>"
+    ]
+    problems = [catalog["problem"], *(str(Unavailable(**item)) for item in catalog["unavailable"])]
+    parts += [f"<p>{_text(problem)}</p>" for problem in filter(None, problems)]
     return parts
 
 

@@ -100,6 +100,33 @@ def merge_metadata(wheels: Sequence[WheelMetadata], limit: int) -> bytes | None:
     return merged if len(merged) <= limit else None
 
 
+def group_markers(
+    filenames: Sequence[str], groups: Sequence[str], default: str
+) -> Mapping[str, Term | bool] | None:
+    """Return where installers take the wheels of each group.
+
+    None if there are more environments than for any real project.
+
+    Args:
+        filenames: plain ones of wheels of one version.
+        groups: name of the group of each.
+        default: group of environments without a wheel.
+    """
+    found = environments(filenames)
+    if found is None:
+        return None
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(groups))}
+    numbers[default] = _DEFAULT
+    places = {
+        region: _filled({p: numbers[groups[number]] for p, number in taken.items()}, found.minors)
+        for region, taken in found.deciding.items()
+    }
+    return {
+        name: _marker(frozenset((number,)), places, found.minors)
+        for name, number in numbers.items()
+    }
+
+
 def _fields(metadata: bytes) -> _Fields:
     found: dict[str, dict[str, None]] = {name: {} for name in _MERGED}
     for field in iter_fields(metadata):

@@ -16,7 +16,7 @@ from pep_variants.gc_pause import paused
 from pep_variants.model.label import split_label
 from variants_index.pages import Page, PageFile
 
-from .catalog_files import is_extended, made_wheel, origin, published, redirect
+from .catalog_files import is_rewritten, origin, published
 from .core_metadata import CoreMetadata, metadata_key
 from .errors import UpstreamError
 from .in_place_names import folder_path, here_place, variant_place
@@ -188,7 +188,7 @@ def _read_markers(
     """Return the markers in *metadata*, which is by key; *keys* are those of *offers*."""
     marked = {key for key, data in metadata.items() if data and metadata_terms(data)}
     marked |= {
-        key for key, offer in zip(keys, offers, strict=True) if is_extended(offer.file)
+        key for key, offer in zip(keys, offers, strict=True) if is_rewritten(offer.file)
     } & metadata.keys()
     reduced = {
         offer.file.filename: reduce_metadata(data, offer.context)
@@ -291,10 +291,6 @@ def _own_entry(
         if not core_metadata and file.filename in markers.digests:
             # Known here: clients need not read it from the wheel.
             core_metadata = {"sha256": markers.digests[file.filename]}
-        made = redirect(file)
-        if made is not None:
-            data = made_wheel(made)
-            file = replace(file, hashes={"sha256": sha256(data).hexdigest()}, size=len(data))
         # Without gpg_sig: clients would look for the signature beside the proxy's URL.
         return PageFile(
             filename,

@@ -18,7 +18,7 @@ from pep_variants.model.metadata import Metadata
 from pep_variants.wheelfile.core_metadata import iter_fields
 from variants_index.pages import PageFile
 
-from .catalog_files import CatalogFile, is_extended, published, redirect
+from .catalog_files import CatalogFile, is_rewritten, published
 from .choice import own_context
 from .core_metadata import CoreMetadata
 from .errors import UpstreamError
@@ -58,14 +58,13 @@ class ReleaseFiles:
         of ``filename``, ``label``, ``url``, ``hashes``, ``size``, ``upload-time`` and:
 
         - ``requires``: digest of what it depends on, null if its metadata cannot be read;
-        - ``marked``: whether it has variant markers, or dependencies that the catalogue adds, so
-          that this proxy rewrites it;
+        - ``marked``: whether it has variant markers, or dependencies or a name that the catalogue
+          gives it, so that this proxy rewrites it;
         - ``served``: the SHA-256 of it as this proxy rewrites it, null if that is not known;
         - ``published``: its own name where the label is the catalogue's, else null.
 
         A version without variants has no documents, and only its wheels with variant markers.
-        Wheels that are made here, and publishers' files of another version (``2.9.0+cu128``), are
-        not listed.
+        Publishers' files of another version (``2.9.0+cu128``) are not listed.
 
         Args:
             shown: one project.
@@ -119,7 +118,7 @@ class ReleaseFiles:
             reduced, is_marked = await self._upstreams.budget(shown.upstream).compute(
                 lambda: (
                     reduce_metadata(core, context),
-                    is_extended(file) or bool(metadata_terms(core)),
+                    is_rewritten(file) or bool(metadata_terms(core)),
                 )
             )
         except (UpstreamError, VariantError):
@@ -155,8 +154,6 @@ def _wheels(shown: ProjectView, version: str) -> list[PageFile]:
 
 def _is_of(file: PageFile, version: str) -> bool:
     """Return whether a file of a release can be had as a file of *version*."""
-    if redirect(file) is not None:
-        return False
     own = published(file)
     return own is None or wheel_version(own.original.filename) == read_version(version)
 

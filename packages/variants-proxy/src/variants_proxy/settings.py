@@ -156,6 +156,8 @@ class Settings:
         catalog: catalogue of existing builds: `DEFAULT_CATALOG`, a path or a URL; None for none.
         catalog_mirrors: beginnings of the catalogue's URLs, and what replaces them.
         pinned: normalized names of projects that the catalogue leaves alone: their index is given.
+        hashes: SHA-256 of all files that may be taken of a project, by its normalized name: of the
+            catalogue nothing else is taken, and nothing that is rewritten. Others may have any.
         catalog_environ: in place of `environ` for the catalogue and its places, None for the same.
         catalog_keyring: in place of `keyring` for them, None for the same.
     """
@@ -180,6 +182,7 @@ class Settings:
     catalog: str | None = None
     catalog_mirrors: Mapping[str, str] = field(default_factory=dict)
     pinned: frozenset[str] = frozenset()
+    hashes: Mapping[str, frozenset[str]] = field(default_factory=dict)
     catalog_environ: Mapping[str, str] | None = field(default=None, repr=False)
     catalog_keyring: bool | None = None
 

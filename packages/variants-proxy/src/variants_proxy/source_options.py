@@ -12,6 +12,7 @@ from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
     from pep_variants.choose.preferences import Preferences
+    from variants_catalog.store import Catalog
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -115,15 +116,28 @@ def checked_catalog(preferences: Preferences, base: Path) -> str | None:
     Raises:
         CatalogError: it cannot be read.
     """
+    name = preferences.catalog
+    if name is None or not preferences.use_variants:
+        return None
+    found = local_catalog(preferences, base)
+    return name if found is None else found[0]
+
+
+def local_catalog(preferences: Preferences, base: Path) -> tuple[str, Catalog] | None:
+    """Return the catalogue of *preferences* and its name as `checked_catalog` returns it.
+
+    None without one, and for one at a URL.
+
+    Raises:
+        CatalogError: it cannot be read.
+    """
     from pep_variants.choose.preferences import DEFAULT_CATALOG, is_catalog_path
     from variants_catalog.opening import preferred_catalog
 
     name = preferences.catalog
-    if name is None or not preferences.use_variants:
-        return None
-    if is_catalog_path(name):
+    if name is not None and is_catalog_path(name):
         name = str((base / Path(name).expanduser()).absolute())
     elif name != DEFAULT_CATALOG:
-        return name
-    preferred_catalog(replace(preferences, catalog=name), lambda _: b"")
-    return name
+        return None
+    found = preferred_catalog(replace(preferences, catalog=name), lambda _: b"")
+    return None if found is None else (name, found)

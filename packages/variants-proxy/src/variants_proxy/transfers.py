@@ -21,8 +21,9 @@ from pep_variants.errors import InvalidWheel, VariantError, redacted
 from pep_variants.urls import is_local, local_path
 from pep_variants.wheelfile.core_metadata import METADATA_FILE
 from pep_variants.wheelfile.rewriting import with_metadata
-from pep_variants.wheelfile.wheel import VARIANT_FILE, open_wheel
+from pep_variants.wheelfile.wheel import open_wheel
 from pep_variants.wheelfile.zip_rewriting import Piece, Rewrite
+from variants_catalog.rewriting import rewritten
 from variants_index.cache.store import Store
 from variants_index.errors import BadResponse
 from variants_index.http.bodies import CHUNK, check_digests
@@ -30,12 +31,12 @@ from variants_index.http.ranges import opened, temporary_file
 from variants_index.http.session import Session
 from variants_index.pages import PageFile
 
-from .catalog_files import added_document, extended
+from .catalog_files import CatalogFile, added, installed
 from .errors import UnusableFile
 from .metadata_check import MetadataCheck
 
 _PART = 2**20
-_FORMAT = "3"
+_FORMAT = "4"
 """Increased when rewriting gives other bytes for the same wheel and metadata."""
 
 
@@ -112,13 +113,14 @@ def rewritten_transfer(
         found = contents.read(METADATA_FILE, limit)
         if found is None:
             raise InvalidWheel(f"{source}: has no {METADATA_FILE}")
-        if reduce_metadata(extended(file, found), context) != reduced:
+        if reduce_metadata(installed(file, found), context) != reduced:
             raise UnusableFile(
                 f"{source}: its METADATA differs from the core metadata that the index lists"
             )
-        document = added_document(file)
-        added = {} if document is None else {VARIANT_FILE: document}
-        rewrite = with_metadata(contents, stream, reduced, added)
+        if isinstance(file, CatalogFile) and file.known is not None and file.known.is_rewritten:
+            rewrite = rewritten(contents, stream, file.entry, file.known, added(file), reduced)
+        else:
+            rewrite = with_metadata(contents, stream, reduced)
     return Transfer(file, rewrite, name)
 
 
@@ -138,7 +140,8 @@ def rewrite_name(index: str, file: PageFile, reduced: bytes) -> str:
         return ""
     source = json.dumps([_FORMAT, index, file.url, known])
     digest = hashlib.sha256(source.encode("utf-8", "surrogatepass") + b"\n" + reduced)
-    digest.update(added_document(file) or b"")
+    for filename, data in added(file).items():
+        digest.update(f"\n{filename} {len(data)}\n".encode() + data)
     return digest.hexdigest()
 
 

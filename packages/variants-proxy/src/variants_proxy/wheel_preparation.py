@@ -19,7 +19,7 @@ from pep_variants.choose.metadata_markers import (
 from pep_variants.urls import is_local
 from variants_index.pages import PageFile
 
-from .catalog_files import is_extended, origin, redirect
+from .catalog_files import is_rewritten, origin
 from .core_metadata import CoreMetadata
 from .errors import UpstreamError
 from .lru import LRUCache
@@ -112,7 +112,7 @@ class WheelPreparation:
         metadata = await self._core_metadata.read(upstream, file)
 
         def reduce() -> bytes | None:
-            changes = is_extended(file) or metadata_terms(metadata)
+            changes = is_rewritten(file) or metadata_terms(metadata)
             return reduce_metadata(metadata, context) if changes else None
 
         return await self._upstreams.budget(upstream).compute(reduce)
@@ -226,4 +226,4 @@ class WheelPreparation:
 
 def is_cheap(wheel: PageFile) -> bool:
     """Return whether METADATA of *wheel* can be read without reading from a remote wheel."""
-    return redirect(wheel) is not None or wheel.core_metadata is not None or is_local(wheel.url)
+    return wheel.core_metadata is not None or is_local(wheel.url)

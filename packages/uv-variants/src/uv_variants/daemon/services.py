@@ -38,7 +38,7 @@ LIMITS = Limits(
 
 _COUNTS = (
     *("indexes", "cache", "platforms", "insecure_hosts", "keyring", "failures", "requested"),
-    *("environ", "catalog", "catalog_mirrors", "pinned"),
+    *("environ", "catalog", "catalog_mirrors", "pinned", "given_hashes"),
 )
 
 
@@ -167,4 +167,5 @@ def _settings(settings: SessionSettings, roots: Path | None) -> Settings:
         catalog=settings.catalog,
         catalog_mirrors=settings.catalog_mirrors,
         pinned=frozenset(settings.pinned),
+        hashes=settings.given_hashes,
     )

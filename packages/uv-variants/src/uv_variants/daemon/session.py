@@ -46,6 +46,7 @@ class SessionSettings:
         catalog_mirrors: beginnings of its URLs, and what replaces them.
         pinned: projects (normalized names) whose index the user gives, which the catalogue leaves
             alone.
+        given_hashes: SHA-256 of all files that may be taken of a project, by normalized name.
         system_certs: whether the command line or a file asks for the system's certificates.
     """
 
@@ -65,6 +66,7 @@ class SessionSettings:
     catalog: str | None = None
     catalog_mirrors: Mapping[str, str] = field(default_factory=dict)
     pinned: tuple[str, ...] = ()
+    given_hashes: Mapping[str, frozenset[str]] = field(default_factory=dict)
     system_certs: bool = False
 
     def tree(self) -> dict[str, Any]:
@@ -92,6 +94,9 @@ class SessionSettings:
             "catalog": self.catalog,
             "catalog_mirrors": dict(sorted(self.catalog_mirrors.items())),
             "pinned": sorted(self.pinned),
+            "given_hashes": {
+                name: sorted(every) for name, every in sorted(self.given_hashes.items())
+            },
             "system_certs": self.system_certs,
         }
 
@@ -122,6 +127,7 @@ class SessionSettings:
             catalog=None if tree["catalog"] is None else str(tree["catalog"]),
             catalog_mirrors=dict(tree["catalog_mirrors"]),
             pinned=tuple(tree["pinned"]),
+            given_hashes={name: frozenset(every) for name, every in tree["given_hashes"].items()},
             system_certs=bool(tree["system_certs"]),
         )
 

@@ -63,6 +63,7 @@ class ExportCommand:
         command: Sequence[str],
         environ: Mapping[str, str],
         files: ExportedFiles,
+        check: Callable[[], None],
     ) -> int:
         """Run uv, and complete what it writes; return its exit code.
 
@@ -72,8 +73,10 @@ class ExportCommand:
             command: uv's command line.
             environ: environment variables.
             files: what the indexes have; asked after uv has ended.
+            check: raises if what was resolved is not to be written.
 
         Raises:
+            SourcesMissing: *check* raised it.
             ExportFailed, ProxyFailed, VariantError: what belongs there cannot be found out.
             OSError: the file cannot be written.
         """
@@ -82,6 +85,8 @@ class ExportCommand:
             output.seek(0)
             printed = output.read()
             if code == 0:
+                if self.is_compile:
+                    check()
                 printed = self._completed(printed, files)
                 if self.path is not None and self.path.is_file():
                     before = self.path.read_bytes()
@@ -102,18 +107,24 @@ class ExportCommand:
             text = data.decode()
         except UnicodeDecodeError:
             raise LockError("what uv wrote is not UTF-8") from None
-        redirects = files.redirects
+        lock = None if self.is_compile else Lock.read(self.lock)
         if text.startswith("{"):
             _check_bill_of_materials(text)
         elif pylock.is_pylock(text):
-            text = pylock.without_redirects(text, redirects)
-            text = pylock.with_real_files(text, files.of_locked, files.note_left_out)
+            text = pylock.with_real_files(
+                text,
+                files.of_locked,
+                files.note_left_out,
+                lambda each: files.parts(each.name, each.version, lock),
+            )
         else:
-            lock = None if self.is_compile else Lock.read(self.lock)
             names = {pinned.name for pinned in requirements.pinned_requirements(text)}
             files.prepare(names if lock is None else names.intersection(lock.projects))
-            text = requirements.without_redirects(text, redirects)
-            if self.hashes or "--hash=" in text:
+            is_hashed = self.hashes or "--hash=" in text
+            text = requirements.with_origins(
+                text, lambda each: files.parts(each.name, each.version, lock), hashes=is_hashed
+            )
+            if is_hashed:
                 hashes = {
                     pinned: files.hashes(pinned.name, pinned.version, lock)
                     for pinned in requirements.pinned_requirements(text)

@@ -6,19 +6,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
-
-from pep_variants.model.filename import read_version
-
 from ..errors import ExportFailed, ProxyFailed
-from .redirects import Redirect, Redirects
+from ..site_packages import Installed
+from .origins import Part, parts
 from .release import IndexRelease, python_tags
 
 if TYPE_CHECKING:
     from ..indexes import UserIndex
     from ..locked_variants import Lock
-    from ..proxy_client import Choices, VersionChoice
+    from ..proxy_client import Choices
     from .pylock import LockedVariants
 
 _MOST_LABELS = 6
@@ -33,35 +29,61 @@ class ExportedFiles:
         indexes: of the command, by their names in the proxy.
         warn: prints a line.
         has_catalog: whether there may be builds of a catalogue.
+        is_universal: whether a command that has no lock resolves for all platforms.
     """
 
     choices: Choices
     indexes: Mapping[str, UserIndex]
     warn: Callable[[str], None]
     has_catalog: bool = False
+    is_universal: bool = False
     _known: dict[tuple[object, ...], IndexRelease] = field(default_factory=dict)
     _said: set[str] = field(default_factory=set)
-
-    @property
-    def redirects(self) -> Redirects:
-        """What the packages are that stand for another project."""
-        return Redirects(self._redirect, self._say)
 
     def prepare(self, names: Iterable[str]) -> None:
         """Ask for the choices for projects (normalized names) at once, not one by one."""
         if self.has_catalog:
             self.choices.ask(names)
 
-    def _redirect(self, name: str, version: str) -> Redirect | None:
-        """Return the redirect that a version is, None for others."""
+    def parts(self, name: str, version: str, lock: Lock | None) -> list[Part]:
+        """Return under which names plain installers get a version; nothing for its own alone.
+
+        Args:
+            name: normalized name.
+            version: as it is in the export.
+            lock: that is exported, None without one.
+
+        Raises:
+            ExportFailed: the index cannot be asked.
+        """
         if not self.has_catalog:
-            return None
+            return []
+        if lock is not None:
+            shown, has_others = lock.files(name, version)
+            locked = [wheel for wheel in lock.wheels if wheel.project == name]
+            if not locked:
+                return []
+            release = self._release(name, version, locked[0].index, ())
+            return self._noted(name, version, parts(release, shown, has_others=has_others))
         self.choices.ask([name])
-        wanted = read_version(version)
-        for text, choice in self.choices.of(name).items():
-            if choice.redirects and read_version(text) == wanted:
-                return _redirect(name, version, choice)
-        return None
+        choice = self.choices.of_installed(Installed(name, version, None))
+        if choice is None or not choice.origins:
+            return []
+        taken = (row.label for row in choice.verdicts if row.verdict in ("chosen", "locked"))
+        found = parts(
+            self._release(name, version, "", ()),
+            [(label, plain) for plain, label in choice.labels.items()],
+            has_others=self.is_universal,
+            label=None if self.is_universal else next(taken, ""),
+        )
+        return self._noted(name, version, found)
+
+    def _noted(self, name: str, version: str, found: list[Part]) -> list[Part]:
+        """Return *found* after a line about it."""
+        names = " or ".join(part.name for part in found if part.name)
+        if names:
+            self._say(f"{name} {version} is published as {names}, which is exported in its place")
+        return found
 
     def of_locked(self, locked: LockedVariants) -> IndexRelease:
         """Return the release of a package with variants.
@@ -97,17 +119,19 @@ class ExportedFiles:
             raise self._gone(name, version)
         if lock is None and not found.has_variants:
             return set()
-        unknown = [wheel for wheel in found.wheels if wheel.marked and wheel.served is None]
+        # Where hashes are given, nothing is renamed.
+        wheels = [wheel for wheel in found.wheels if not wheel.origin]
+        unknown = [wheel for wheel in wheels if wheel.marked and wheel.served is None]
         if unknown:
             self._say(
                 f"{name} {version}: there are hashes for pip, but not of all wheels as uv-variants "
                 "installs them on another kind of machine: export there as well"
             )
-        if any(not wheel.hashes for wheel in found.wheels):
+        if any(not wheel.hashes for wheel in wheels):
             self._say(f"{name} {version}: the index has no hash of some of its wheels")
         return {
-            *(f"{kind}:{value}" for wheel in found.wheels for kind, value in wheel.hashes.items()),
-            *(f"sha256:{wheel.served}" for wheel in found.wheels if wheel.served is not None),
+            *(f"{kind}:{value}" for wheel in wheels for kind, value in wheel.hashes.items()),
+            *(f"sha256:{wheel.served}" for wheel in wheels if wheel.served is not None),
         }
 
     def note_left_out(self, locked: LockedVariants, labels: list[str]) -> None:
@@ -152,22 +176,6 @@ class ExportedFiles:
         if text not in self._said:
             self._said.add(text)
             self.warn(text)
-
-
-def _redirect(name: str, version: str, choice: VersionChoice) -> Redirect:
-    projects = {
-        plain: canonicalize_name(Requirement(required[0]).name)
-        for plain, required in choice.redirects.items()
-    }
-    taken = {row.label for row in choice.verdicts if row.verdict in ("chosen", "locked")}
-    return Redirect(
-        name,
-        version,
-        tuple(dict.fromkeys(projects.values())),
-        tuple(dict.fromkeys(projects[each] for each in projects if choice.labels[each] in taken)),
-        frozenset((choice.labels[plain], plain) for plain in projects),
-        has_others=any(plain not in projects for plain in choice.labels),
-    )
 
 
 def _place(url: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -16,12 +16,14 @@ from pep_variants.lock.table import write_table
 from pep_variants.lock.wheels import KEY
 from variants_proxy.in_place_names import FOLDER, wheel_at
 
-from .redirects import Redirects, markers_of
+from .origins import Part
 from .release import IndexRelease, IndexWheel
 
 _PACKAGE = re.compile(r"(?m)^\[\[packages\]\]$")
+_NAME = re.compile(r"(?m)^name = .*$")
 _VERSION = re.compile(r"(?m)^version = .*$")
 _MARKER = re.compile(r"(?m)^marker = .*$")
+_SDIST = re.compile(r"(?m)^sdist = .*\n")
 _WHEELS = re.compile(r"(?m)^wheels = \[(?:[^\n]*\]$|\n(?:    [^\n]*\n)*\]$)")
 
 
@@ -52,6 +54,7 @@ def with_real_files(
     text: str,
     release: Callable[[LockedVariants], IndexRelease],
     note: Callable[[LockedVariants, list[str]], None],
+    parts: Callable[[LockedVariants], Sequence[Part]] = lambda _: (),
 ) -> str:
     """Return *text* with the files of the index in place of those that uv was shown.
 
@@ -59,49 +62,37 @@ def with_real_files(
         text: of a file that uv wrote.
         release: returns what the index has.
         note: gets the labels that are left out, because they have other dependencies.
+        parts: returns the parts of a package, see `origins.parts`; each becomes a package.
 
     Raises:
         LockError: the text is not what uv writes.
     """
     tree, head, blocks = _read(text)
-    parts = [head]
-    for block, package in blocks:
-        locked = _locked(package)
-        parts.append(block if locked is None else _written(block, package, locked, release, note))
-    written = "".join(parts)
-    _check(tree, toml.loads(written))
-    return written
-
-
-def without_redirects(text: str, redirects: Redirects) -> str:
-    """Return *text* without the wheels that stand for another project.
-
-    A package without other wheels is left out; else it has a marker for where they are for.
-
-    Raises:
-        LockError: the text is not what uv writes.
-    """
-    _, head, blocks = _read(text)
-    exported = markers_of((item["name"], item.get("marker", "")) for _, item in blocks)
     written = head
+    split: set[str] = set()
     for block, package in blocks:
         locked = _locked(package)
-        found = None if locked is None else redirects.find(locked.name, locked.version)
-        wheels = () if found is None else zip(_entries_of(block), package["wheels"], strict=True)
-        kept = [
-            line
-            for line, wheel in wheels
-            if found is None or wheel_at(wheel.get("url", "")) not in found.wheels
-        ]
-        if found is None or len(kept) == len(package["wheels"]):
-            written += block
+        found = () if locked is None else parts(locked)
+        split.update(*((package["name"], part.name) for part in found))
+        written += "".join(_with_name(block, package, part) for part in found if part.name)
+        own = next((part for part in found if not part.name), None)
+        if found and own is None:
             continue
-        marker = redirects.remaining(
-            found, package.get("marker", ""), exported, has_others=bool(kept or "sdist" in package)
-        )
-        if marker is not None:
-            written += _with_marker(_with_wheels(block, kept), marker)
+        if locked is not None:
+            block = _written(block, package, locked, release, note, as_locked=own is not None)
+        if own is not None:
+            block = _with_marker(block, own.marker(package.get("marker", "")))
+        written += block
+    _check(tree, toml.loads(written), split)
     return written
+
+
+def _with_name(block: str, package: dict[str, Any], part: Part) -> str:
+    """Return *block* for the wheels of *part*, under their publisher's name."""
+    block = _NAME.sub(lambda _: f"name = {_string(part.name)}", block, count=1)
+    block = _VERSION.sub(lambda _: f"version = {_string(part.version)}", block, count=1)
+    block = _with_wheels(_SDIST.sub("", block), [_entry(wheel) for wheel in part.wheels])
+    return _with_marker(block, part.marker(package.get("marker", "")))
 
 
 def _read(text: str) -> tuple[dict[str, Any], str, list[tuple[str, dict[str, Any]]]]:
@@ -121,19 +112,19 @@ def _read(text: str) -> tuple[dict[str, Any], str, list[tuple[str, dict[str, Any
 
 def _locked(package: dict[str, Any]) -> LockedVariants | None:
     urls = [wheel.get("url", "") for wheel in package.get("wheels", ())]
-    return locked_variants(package["name"], package.get("version", ""), urls)
-
-
-def locked_variants(name: str, version: str, urls: Iterable[str]) -> LockedVariants | None:
-    """Return the variants among the wheels at *urls*, None if there are none."""
     found = {url: wheel_at(url) for url in urls}
     variants = {url: wheel for url, wheel in found.items() if wheel is not None}
     if not variants:
         return None
     page, _, _ = next(iter(variants)).partition(f"/{FOLDER}/")
     plain = tuple(unquote(url.rpartition("/")[2]) for url in found if url not in variants)
-    index = page.rpartition("/")[0]
-    return LockedVariants(name, version, index, tuple(variants.values()), plain)
+    return LockedVariants(
+        package["name"],
+        package.get("version", ""),
+        page.rpartition("/")[0],
+        tuple(variants.values()),
+        plain,
+    )
 
 
 def _written(
@@ -142,10 +133,16 @@ def _written(
     locked: LockedVariants,
     release: Callable[[LockedVariants], IndexRelease],
     note: Callable[[LockedVariants, list[str]], None],
+    *,
+    as_locked: bool,
 ) -> str:
+    """Return *block* with the files of the index; with *as_locked* no others than those."""
     found = release(locked)
     wheels, left_out = found.with_dependencies_of(locked.wheels)
-    if left_out:
+    wheels = [wheel for wheel in wheels if not wheel.origin]
+    if as_locked:
+        wheels = [wheel for wheel in wheels if (wheel.label, wheel.plain) in locked.wheels]
+    elif left_out:
         note(locked, left_out)
     entries = {
         wheel.get("url", ""): line
@@ -157,7 +154,7 @@ def _written(
         # file.
         if wheel.label is not None or wheel.plain not in locked.plain:
             entries.setdefault(wheel.url, _entry(wheel))
-    if not entries:
+    if not entries and "sdist" not in package:
         raise LockError(f"{locked.name} {locked.version}: the index has no wheels of it any more")
     written = _with_wheels(block, list(entries.values()))
     labels = {
@@ -236,13 +233,14 @@ def _table(table: dict[str, Any]) -> str:
     return text[text.index(f"[packages.{KEY}") :].rstrip("\n")
 
 
-def _check(before: dict[str, Any], after: dict[str, Any]) -> None:
-    """Raise `LockError` if something else than files of variants was changed."""
+def _check(before: dict[str, Any], after: dict[str, Any], split: Collection[str]) -> None:
+    """Raise `LockError` if something else was changed than files of variants, and *split* ones."""
 
     def rest(tree: dict[str, Any]) -> dict[str, Any]:
         packages = [
             {key: value for key, value in package.items() if key not in ("wheels", KEY)}
             for package in tree.get("packages", [])
+            if package["name"] not in split
         ]
         return {**tree, "packages": packages}
 

@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from packaging.utils import canonicalize_name
+
 from pep_variants.errors import without_userinfo
 from variants_proxy.in_place_names import HERE
 
@@ -26,7 +28,7 @@ class IndexWheel:
         upload_time: as the index spells it, None if unknown.
         requires: digest of its dependencies, None if they could not be read.
         served: SHA-256 of the wheel as uv-variants installs it: with variant markers evaluated,
-            or dependencies that the catalogue adds.
+            or what the catalogue changes.
         marked: whether uv-variants rewrites it, so that `served` is not in `hashes`.
         published: its own name where the catalogue gives it the label, else None.
     """
@@ -42,6 +44,16 @@ class IndexWheel:
     served: str | None
     marked: bool
     published: str | None = None
+
+    @property
+    def origin(self) -> str:
+        """The publisher's normalized name for it, empty if that is the project's."""
+        own, name = (canonicalize_name(text.split("-", 1)[0]) for text in (self.plain, self._own))
+        return name if name != own else ""
+
+    @property
+    def _own(self) -> str:
+        return self.plain if self.published is None else self.published
 
 
 @dataclass(frozen=True)
@@ -106,7 +118,11 @@ class IndexRelease:
             wheel
             for wheel in self.wheels
             if (wheel.label, wheel.plain) in locked
-            or (wheel.requires is not None and wheel.requires in by_plain.get(wheel.plain, every))
+            or (
+                not wheel.origin
+                and wheel.requires is not None
+                and wheel.requires in by_plain.get(wheel.plain, every)
+            )
         ]
         known = {wheel.label for wheel in kept}
         others = dict.fromkeys(wheel.label or "" for wheel in self.wheels)

@@ -1,17 +1,17 @@
-"""requirements.txt: hashes of every label of a version."""
+"""requirements.txt: hashes of every label of a version, and the names that publishers gave it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from packaging.utils import canonicalize_name
 
-from .redirects import Redirects, markers_of
+from .origins import Part
 
 _PINNED = re.compile(
-    r"(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?:\[[^\]]*\])?"
+    r"(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?P<extras>\[[^\]]*\]|)"
     r"==(?P<version>[^\s;#\\]+)(?P<rest>[^\\]*?)(?P<continued> \\)?"
 )
 _HASH = re.compile(r"    --hash=(?P<hash>[a-z0-9]+:[0-9a-f]+)(?P<continued> \\)?")
@@ -33,62 +33,64 @@ class Pinned:
 def pinned_requirements(text: str) -> list[Pinned]:
     """Return the requirements with a version in *text*, each once."""
     found = (_PINNED.fullmatch(line) for line in text.splitlines())
-    return list(
-        dict.fromkeys(
-            Pinned(canonicalize_name(match["name"]), match["version"]) for match in found if match
-        )
-    )
+    return list(dict.fromkeys(_pinned(match) for match in found if match))
 
 
-def without_redirects(text: str, redirects: Redirects) -> str:
-    """Return *text* without the requirements that stand for another project.
-
-    A comment is in their place. One with wheels of its own for other platforms gets their marker.
+def with_origins(text: str, parts: Callable[[Pinned], Sequence[Part]], *, hashes: bool) -> str:
+    """Return *text* with the publishers' names and hashes of what they have under another name.
 
     Args:
         text: of a requirements file that uv wrote.
-        redirects: what they are.
+        parts: returns the parts of a requirement, see `origins.parts`.
+        hashes: whether requirements have hashes.
     """
-    lines = text.splitlines(keepends=True)
-    found = [_PINNED.fullmatch(_split(line)[0]) for line in lines]
-    exported = markers_of(
-        (canonicalize_name(match["name"]), _marker(match)) for match in found if match
-    )
+    blocks: list[list[str]] = []
+    for line in text.splitlines(keepends=True):
+        if blocks and line.startswith("    "):  # hashes and comments of a requirement
+            blocks[-1].append(line)
+        else:
+            blocks.append([line])
     written: list[str] = []
-    leaving = False
-    for line, match in zip(lines, found, strict=True):
-        if match is None:
-            # Hashes and comments of a requirement are indented.
-            leaving = leaving and line.startswith("    ")
-            written += [] if leaving else [line]
+    for block in blocks:
+        match = _PINNED.fullmatch(_split(block[0])[0])
+        found = parts(_pinned(match)) if match is not None else ()
+        if match is None or not found:
+            written += block
             continue
-        redirect = redirects.find(canonicalize_name(match["name"]), match["version"])
-        leaving = False
-        if redirect is None:
-            written.append(line)
-            continue
-        marker = redirects.remaining(
-            redirect, _marker(match), exported, has_others=redirect.has_others
-        )
-        body, end = _split(line)
-        leaving = marker is None
-        if marker is None:
-            written.append(f"# {redirect}{end}")
-            continue
-        if marker == _marker(match):
-            written.append(line)
-            continue
-        rest = match["rest"]
-        comment = _without_comment(rest)[1]
-        start = body[: match.start("rest")]
-        shown = f"  {comment}" if comment else ""
-        written.append(f"{start} ; {marker}{shown}{match['continued'] or ''}{end}")
+        for part in found:
+            written += _part(block, match, part, hashes=hashes)
     return "".join(written)
 
 
-def _marker(requirement: re.Match[str]) -> str:
-    """Return the marker of a requirement, empty for none."""
-    return _without_comment(requirement["rest"])[0].partition(";")[2].strip()
+def _part(block: Sequence[str], match: re.Match[str], part: Part, *, hashes: bool) -> list[str]:
+    """Return the lines of a requirement, *block*, for one part of it."""
+    body, end = _split(block[0])
+    requirement, comment = _without_comment(match["rest"])
+    given = requirement.partition(";")[2].strip()
+    start = body[: match.start("rest")]
+    if part.name:
+        start = f"{part.name}{match['extras']}=={part.version}"
+    marker = part.marker(given)
+    line = f"{start} ; {marker}" if marker else start
+    given_hashes = [line for line in block[1:] if _HASH.fullmatch(_split(line)[0])]
+    others = [line for line in block[1:] if line not in given_hashes]
+    if part.name and hashes:
+        found = {f"{kind}:{value}" for wheel in part.wheels for kind, value in wheel.hashes.items()}
+        given_hashes = _hash_lines(sorted(found), end)
+    line = f"{line}  {comment}" if comment else line
+    return [f"{line} \\{end}" if given_hashes else f"{line}{end}", *given_hashes, *others]
+
+
+def _hash_lines(hashes: Sequence[str], end: str, *, goes_on: bool = False) -> list[str]:
+    """Return the lines of *hashes*; another line follows if it *goes_on*."""
+    return [
+        f"    --hash={text}{' ' + chr(92) if goes_on or number < len(hashes) else ''}{end}"
+        for number, text in enumerate(hashes, 1)
+    ]
+
+
+def _pinned(match: re.Match[str]) -> Pinned:
+    return Pinned(canonicalize_name(match["name"]), match["version"])
 
 
 def with_hashes(text: str, more: Callable[[Pinned], Iterable[str]]) -> str:
@@ -108,11 +110,7 @@ def _lines(lines: list[str], more: Callable[[Pinned], Iterable[str]]) -> Iterato
         body, end = _split(line)
         position += 1
         match = _PINNED.fullmatch(body)
-        added = (
-            set(more(Pinned(canonicalize_name(match["name"]), match["version"])))
-            if match is not None
-            else set()
-        )
+        added = set(more(_pinned(match))) if match is not None else set()
         if match is None or not added:
             yield line
             continue
@@ -126,12 +124,9 @@ def _lines(lines: list[str], more: Callable[[Pinned], Iterable[str]]) -> Iterato
             continued = found["continued"]
             position += 1
         requirement, comment = _without_comment(body.removesuffix(" \\"))
-        every = sorted(hashes | added)
         yield f"{requirement} \\{end}"
-        for number, text in enumerate(every, 1):
-            # uv lets other options of a requirement follow: none of them is known to this module.
-            goes_on = number < len(every) or bool(continued)
-            yield f"    --hash={text}{' ' + chr(92) if goes_on else ''}{end}"
+        # uv lets other options of a requirement follow: none of them is known to this module.
+        yield from _hash_lines(sorted(hashes | added), end, goes_on=bool(continued))
         if comment:
             yield f"    {comment}{end}"
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pep_variants.wheelfile.installed import find_installed
+from pep_variants.wheelfile.installed import find_installed, ownership_problems
 
 OWN = {
     "default-priorities": {"namespace": ["n"]},
@@ -59,3 +59,64 @@ def test_leftovers(tmp_path):
     install(tmp_path, "other", "1.0", field="Nothing")
     (tmp_path / "empty-1.0.dist-info").mkdir()
     assert list(find_installed([str(tmp_path)])) == []
+
+
+def own(folder, name, version, files):
+    """Install *files*, contents by path, as those of a distribution."""
+    install(folder, name, version)
+    info = folder / f"{name}-{version}.dist-info"
+    rows = [f"{info.name}/METADATA,,", f"{info.name}/RECORD,,"]
+    for path, contents in files.items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(contents)
+        rows.append(f"{path},sha256=x,{len(contents)}")
+    (info / "RECORD").write_text("\n".join([*rows, ""]))
+
+
+def problems(*folders):
+    return [
+        (item.path.rpartition("site/")[2], item.owners, item.missing)
+        for item in ownership_problems(map(str, folders))
+    ]
+
+
+def test_each_file_has_one_owner(tmp_path):
+    site = tmp_path / "site"
+    own(site, "app", "1.0", {"app/__init__.py": "a = 1", "space/__init__.py": ""})
+    own(site, "other", "2.0", {"other.py": "b = 1", "space/__init__.py": "", "../bin/x": "#!"})
+    (site / "link").symlink_to(site)
+    assert problems(site, site / "link", tmp_path / "absent") == []
+
+
+def test_files_of_two_names(tmp_path):
+    """C12: two distributions of the same project's files."""
+    site = tmp_path / "site"
+    own(site, "app", "1.0", {"app/__init__.py": "a = 1", "app/lib.so": "gpu"})
+    own(site, "App_CPU", "1.0", {"app/__init__.py": "a = 1", "app/x.cpython-313.pyc": "c"})
+    assert problems(site) == [("app/__init__.py", ("app-cpu==1.0", "app==1.0"), False)]
+
+
+def test_two_versions_of_one_name(tmp_path):
+    site = tmp_path / "site"
+    own(site, "app", "1.0", {"app.py": "a = 1"})
+    own(site, "app", "2.0", {"app.py": "a = 2"})
+    assert problems(site) == [("app.py", ("app==1.0", "app==2.0"), False)]
+
+
+def test_missing_files(tmp_path):
+    """C1: `pip install -U` removed the files of the new distribution with the old one."""
+    site = tmp_path / "site"
+    own(site, "app", "1.0", {"app/__init__.py": "a = 1", "app/x.pyc": "c"})
+    for path in ("__init__.py", "x.pyc"):
+        (site / "app" / path).unlink()
+    assert problems(site) == [("app/__init__.py", ("app==1.0",), True)]
+
+
+@pytest.mark.parametrize("record", [b"one,two\n", b"\xff,,\n", None])
+def test_records_that_own_nothing(tmp_path, record):
+    install(tmp_path, "app", "1.0")
+    (tmp_path / "empty-1.0.dist-info").mkdir()
+    if record is not None:
+        (tmp_path / "app-1.0.dist-info" / "RECORD").write_bytes(record)
+    assert ownership_problems([str(tmp_path)]) == []

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 from packaging.version import Version
 
-from variants_catalog.places import Listed, PlaceReader, own_place, pages_of
+from variants_catalog.places import (
+    Listed,
+    PlaceReader,
+    Unavailable,
+    own_place,
+    pages_of,
+    unavailable_lines,
+)
 from variants_catalog.reader import read_entry
 
 TEXT = """
@@ -199,3 +206,19 @@ def test_placeholders_of_local_versions_are_found_in_linear_time():
     assert variant.placeholders(Version(f"1.0+a{number}")) is None
     found = variant.placeholders(Version("1.0+a1.2c3e4g5"))
     assert found == {"b": "1.2", "d": "3", "f": "4", "h": "5"}
+
+
+def test_lines_for_all_projects():
+    """C7: one line for each host and reason."""
+    items = [
+        Unavailable("app", "https://a.example", "no answer", ("cuda12", "cuda13")),
+        Unavailable("other", "https://a.example", "no answer"),
+        Unavailable("app", "https://b.example", "404", ("null",)),
+    ]
+    mirror = "(for a mirror: --variant-catalog-mirror https://{}.example=URL)"
+    assert unavailable_lines(items) == [
+        "app: variants cuda12, cuda13; other: variant wheels from https://a.example cannot be had: "
+        f"no answer {mirror.format('a')}",
+        f"app: variant null from https://b.example cannot be had: 404 {mirror.format('b')}",
+    ]
+    assert [str(items[2])] == unavailable_lines(items[2:])

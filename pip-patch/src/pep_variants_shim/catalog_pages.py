@@ -51,8 +51,8 @@ def read_pages(
     secure = [url for url in urls if network.is_secure_origin(Link(url))]
     with _patient(network):
         answers = _in_threads(secure, read, seconds)
-    pages = {url: found for url, found in answers.items() if isinstance(found, list)}
-    problems = {url: reason(found) for url, found in answers.items() if url not in pages}
+    pages = {url: found for url, found in answers.items() if not isinstance(found, Exception)}
+    problems = {url: reason(e) for url, e in answers.items() if isinstance(e, Exception)}
     return pages, problems
 
 
@@ -73,10 +73,17 @@ def fetch_catalog(network: Any, url: str) -> bytes:
         response.close()
 
 
-def reason(error: object) -> str:
-    """Return in one line why a page could not be read."""
+def reason(error: BaseException) -> str:
+    """Return in one line why a page could not be read, the same for all pages of a host."""
     kind = getattr(error, "content_type", None)  # of an exception of pip without a message
-    text = f"it is {kind}, no page of links" if kind else str(error) or type(error).__name__
+    if kind:
+        text = f"it is {kind}, no page of links"
+    else:
+        # Those of requests and urllib3 are about objects, attempts and the path of the page.
+        root = error
+        while (cause := root.__cause__ or root.__context__) is not None:
+            root = cause
+        text = getattr(root, "strerror", None) or str(root) or type(root).__name__
     text = printable(redacted(" ".join(text.partition(" for url: ")[0].split())))
     return text if len(text) <= _REASON_LENGTH else f"{text[:_REASON_LENGTH]}…"
 

@@ -91,14 +91,28 @@ class Unavailable:
     labels: tuple[str, ...] = ()
     pages: int = 1
 
-    def __str__(self) -> str:
+    @property
+    def what(self) -> str:
+        """The builds, in words."""
         shown = ", ".join(self.labels[:3])
         more = f" and {len(self.labels) - 3} more" if len(self.labels) > 3 else ""
         what = f"variant{'s'[: len(self.labels) != 1]} {shown}{more}" if shown else "variant wheels"
-        return (
-            f"{self.project}: {what} from {self.host} cannot be had: {self.reason} "
-            f"(for a mirror: --variant-catalog-mirror {self.host}=URL)"
-        )
+        return f"{self.project}: {what}"
+
+    def __str__(self) -> str:
+        return unavailable_lines([self])[0]
+
+
+def unavailable_lines(items: Iterable[Unavailable]) -> list[str]:
+    """Return a line for each host and reason, for all projects of *items* together."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for item in items:
+        groups.setdefault((item.host, item.reason), []).append(item.what)
+    return [
+        f"{'; '.join(found)} from {host} cannot be had: {reason} "
+        f"(for a mirror: --variant-catalog-mirror {host}=URL)"
+        for (host, reason), found in groups.items()
+    ]
 
 
 def pages_of(entry: CatalogProject) -> tuple[PlacePage, ...]:

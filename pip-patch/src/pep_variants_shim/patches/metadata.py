@@ -16,6 +16,7 @@ from pep_variants.limits import DOCUMENT_BYTES
 from pep_variants.model.label import VARIANT_FILE
 
 from ..guard import replace, switch
+from ..preparation import as_installed
 from ..reduction import reduce_contents, reduce_message
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ def patch_importlib(module: ModuleType) -> None:
         **kwargs: Any,
     ) -> Any:
         # A PEP 658 file comes without variant.json: the metadata of the index has the variant.
-        return original(cls, reduce_contents(metadata_contents, None), *args, **kwargs)
+        contents = reduce_contents(as_installed(metadata_contents), None)
+        return original(cls, contents, *args, **kwargs)
 
     @replace(module.Distribution, "_metadata_impl", always=True, shows=True)
     def metadata_impl(original: Callable[..., Any], self: Any) -> email.message.Message:

@@ -262,6 +262,15 @@ def test_the_project_is_installed_before(fresh, options):
     assert "cupy has the same files as cupy-cuda13x 14.0.0, which is also required" in done.err
     assert "leave cupy-cuda13x out" in done.err
     assert owned(fresh) == {}
+    # Two builds of one project.
+    both = "ERROR: cupy-cuda13x and cupy-cuda12x have the same files, those of cupy: "
+    done = fresh.pip("install", *options, "cudf", "cupy-cuda12x", env=CUDA_13)
+    assert done.err.startswith(f"{both}require one of them"), done
+    done = fresh.pip("install", *options, "cupy-cuda12x", env=CUDA_13)
+    assert done.code == 0, done
+    done = fresh.pip("install", *options, "cudf", env=CUDA_13)
+    assert done.err.startswith(f"{both}pip uninstall cupy-cuda12x, then try again"), done
+    assert sorted(owned(fresh)) == ["cupy-cuda12x"]
 
 
 @pytest.mark.matrix

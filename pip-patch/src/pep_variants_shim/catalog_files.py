@@ -13,8 +13,7 @@ from pip._vendor.packaging.utils import canonicalize_name
 from pip._vendor.packaging.version import InvalidVersion
 
 from pep_variants.model.label import METADATA_SUFFIX
-from pep_variants.model.property import Properties
-from variants_catalog.model import CatalogProject, PublishedFile, filled
+from variants_catalog.model import CatalogProject, PublishedFile
 from variants_catalog.places import Found, Listed, PlaceReader, Unavailable, own_place
 from variants_catalog.store import Catalog
 
@@ -121,31 +120,25 @@ class CatalogFiles:
             )
         return kept
 
-    def installed_variant(
+    def installed(
         self, entry: CatalogProject, dist: Any, others: Mapping[str, Any]
-    ) -> tuple[str, Properties] | None:
-        """Return label and properties of a distribution that was installed as published.
+    ) -> PublishedFile | None:
+        """Return what a distribution is that was installed as published, None if nothing tells it.
 
-        The local version tells it, or what is installed of the dependencies of an extra. None if
-        nothing does.
+        The local version does, or what is installed of the dependencies of an extra.
 
         Args:
             entry: of its project.
             dist: pip's distribution, without a ``variant.json``.
             others: all that are installed, by normalized name.
         """
-        version = dist.version
-        for item in entry.variants:
-            if item.place is None or not version.local or not item.local:
-                continue
-            if item.admits(version):
-                values = item.placeholders(version)
-                if values is not None:
-                    return filled(item.label, values), item.properties_of(values)
-        for file in entry.own_files(f"{entry.name}-{version}-py3-none-any.whl"):
-            if _has_extras(dist, file, others):
-                return file.label, file.properties
-        return None
+        filename = f"{entry.name}-{dist.version}-py3-none-any.whl"
+        marked = {item.place for item in entry.variants if item.place and item.local}
+        for place in entry.places if dist.version.local else ():
+            for file in entry.files(place, filename) if place in marked else ():
+                return file
+        own = entry.own_files(filename)
+        return next((file for file in own if _has_extras(dist, file, others)), None)
 
     def _added(
         self, entry: CatalogProject, own: list[Any], listed: Callable[[str], list[Any]]

@@ -5,7 +5,6 @@ Without a catalogue in the settings nothing of it is imported.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -21,8 +20,7 @@ from .guard import switch
 if TYPE_CHECKING:
     from pep_variants.choose.preferences import Preferences
     from pep_variants.model.metadata import Metadata
-    from pep_variants.model.property import Properties
-    from variants_catalog.model import CatalogProject
+    from variants_catalog.model import CatalogProject, PublishedFile
     from variants_catalog.store import Catalog
 
     from .catalog_files import CatalogFiles
@@ -129,27 +127,25 @@ class SessionCatalog:
             dist: pip's distribution.
             others: all that are installed, by normalized name.
         """
-        label = label_of(dist)
-        entry = self.entry(dist.canonical_name) if self.wanted and not label else None
-        if entry is None:
-            return label
-        found = self._installed(entry, dist, others)
-        return label if found is None else found[0]
+        return label_of(dist) or next(
+            (file.label for _, file in self._as_published(dist, others)), ""
+        )
 
     def installed(self, dists: Mapping[str, Any]) -> Iterator[tuple[str, Metadata]]:
         """Yield project and metadata of the *dists*, by name, that only the catalogue describes."""
         for name, dist in dists.items():
-            entry = None if label_of(dist) else self.entry(name)
-            found = None if entry is None else self._installed(entry, dist, dists)
-            if entry is not None and found is not None:
-                label, properties = found
-                yield name, dataclasses.replace(entry.metadata(()), variants={label: properties})
+            for entry, file in () if label_of(dist) else self._as_published(dist, dists):
+                yield name, entry.metadata([file])
 
-    def _installed(
-        self, entry: CatalogProject, dist: Any, others: Any
-    ) -> tuple[str, Properties] | None:
-        none = cast("tuple[str, Properties] | None", None)
-        return self._guarded(lambda files: files.installed_variant(entry, dist, others), none)
+    def _as_published(
+        self, dist: Any, others: Any
+    ) -> Iterator[tuple[CatalogProject, PublishedFile]]:
+        entry = self.entry(dist.canonical_name)
+        if entry is not None:
+            none = cast("PublishedFile | None", None)
+            file = self._guarded(lambda files: files.installed(entry, dist, others), none)
+            if file is not None:
+                yield entry, file
 
     def release(self, project: str, version: Any) -> Any:
         """Return *version* without its local part if the catalogue has an entry of *project*."""

@@ -102,7 +102,8 @@ def rewrite(requirement: Any) -> None:
 
     known.downloaded = path = requirement.local_file_path
     url = str(known.url_without_fragment)
-    hashes = {"sha256": hash_file(path)[0].hexdigest()}
+    is_known = known.hash_name == "sha256"
+    hashes = {"sha256": known.hash if is_known else hash_file(path)[0].hexdigest()}
     folder = TempDirectory(kind="variant", globally_managed=True).path
     requirement.local_file_path = os.path.join(folder, known.filename)  # noqa: PTH118
     with (

@@ -6,7 +6,7 @@ A project may be required beside a build of it under the publisher's name, as ``
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pip._internal.exceptions import InstallationError
@@ -33,24 +33,33 @@ def leave_out(session: Session, result: Any, requirements: dict[str, Any]) -> No
         InstallationError: a project and a build of it would both be installed.
     """
     installed = session.installed
-    for project in sorted({*requirements, *installed}):
+    for project in sorted({*_beginnings(requirements), *installed}):
         entry = session.catalog.entry(project)
-        if entry is None or not entry.targets:
-            continue
-        is_new = project in requirements
-        if not is_new and _is_empty(entry, installed[project]):
-            continue
-        for target in entry.targets:
-            if is_new and (target in requirements or target in installed):
-                _stand_in(session, result, requirements, project, target)
-                break
-            if not is_new and target in requirements and target not in installed:
-                _keep(result, requirements, installed[project], target)
+        targets = entry.targets if entry is not None else ()
+        found = [name for name in targets if name in requirements or name in installed]
+        new = [name for name in found if name not in installed]
+        if project in requirements and found:
+            _stand_in(session, result, requirements, project, found[0])
+        elif project in installed and new and not _is_empty(entry, installed[project]):
+            _keep(result, requirements, installed[project], new[0])
+        elif len(found) > 1 and new:
+            old = next((name for name in found if name in installed), "")
+            raise InstallationError(
+                f"{' and '.join(found)} have the same files, those of {project}: "
+                + (f"pip uninstall {old}, then try again" if old else "require one of them")
+            )
 
 
-def _is_empty(entry: CatalogProject, dist: Any) -> bool:
+def _beginnings(names: Iterable[str]) -> Iterator[str]:
+    """Yield *names* and what they begin with: builds are named ``PROJECT-cuda12`` or the like."""
+    for name in names:
+        yield name
+        yield from (name[:at] for at, character in enumerate(name) if character == "-")
+
+
+def _is_empty(entry: CatalogProject | None, dist: Any) -> bool:
     """Return whether *dist* is no release of its project, and so has none of its files."""
-    versions = entry.placeholder
+    versions = None if entry is None else entry.placeholder
     return versions is not None and versions.contains(str(dist.version), prereleases=True)
 
 
@@ -62,8 +71,7 @@ def _stand_in(
     coming = target in requirements
     version = result.mapping[target].version if coming else installed[target].version
     both = f"{target} {version}, which is {'also required' if coming else 'installed'}"
-    unmet = [text for text, asked in _asked(result, project) if not _admits(asked, version)]
-    if unmet:
+    if unmet := [*filter(None, (_unmet(item, version) for item in _asked(result, project)))]:
         raise InstallationError(
             f"{project} has the same files as {both} and does not satisfy {', '.join(unmet)}: "
             f"require a version of {target} that does, or "
@@ -83,8 +91,8 @@ def _keep(result: Any, requirements: dict[str, Any], dist: Any, target: str) -> 
     """Leave out *target* if it is what is installed as *dist*, and only the user asks for it."""
     project, version = dist.canonical_name, result.mapping[target].version
     origin = origin_of(dist)
-    by_user = all(parent is None for parent in _parents(result, target))
-    if origin is not None and (origin.name, origin.version) == (target, str(version)) and by_user:
+    is_it = origin is not None and (origin.name, origin.version) == (target, str(version))
+    if is_it and all(item.parent is None for item in _asked(result, target)):
         logger.info("%s %s is installed already, as %s", target, version, project)
         del requirements[target]
         return
@@ -94,8 +102,8 @@ def _keep(result: Any, requirements: dict[str, Any], dist: Any, target: str) -> 
     )
 
 
-def _information(result: Any, project: str) -> Iterator[Any]:
-    """Yield what is asked of *project*, by others than itself with an extra."""
+def _asked(result: Any, project: str) -> Iterator[Any]:
+    """Yield requirement and parent of what others than *project* itself ask of it."""
     for identifier, criterion in result.criteria.items():
         if canonicalize_name(identifier.partition("[")[0]) == project:
             for item in criterion.information:
@@ -103,22 +111,14 @@ def _information(result: Any, project: str) -> Iterator[Any]:
                     yield item
 
 
-def _asked(result: Any, project: str) -> Iterator[tuple[str, Any]]:
-    """Yield what is asked of *project*, in words and as pip's requirement."""
-    for item in _information(result, project):
-        by = f" (from {item.parent.name} {item.parent.version})" if item.parent is not None else ""
-        yield f"{item.requirement.format_for_error()}{by}", item.requirement
-
-
-def _admits(requirement: Any, version: Any) -> bool:
-    candidate, asked = requirement.get_candidate_lookup()
-    if candidate is not None:  # a path or URL
-        return False
-    return asked is None or bool(asked.req.specifier.contains(version, prereleases=True))
-
-
-def _parents(result: Any, project: str) -> Iterator[Any]:
-    return (item.parent for item in _information(result, project))
+def _unmet(item: Any, version: Any) -> str:
+    """Return what is asked and by whom, empty if *version* satisfies it."""
+    candidate, asked = item.requirement.get_candidate_lookup()
+    is_url = candidate is not None
+    if not is_url and (asked is None or asked.req.specifier.contains(version, prereleases=True)):
+        return ""
+    by = f" (from {item.parent.name} {item.parent.version})" if item.parent is not None else ""
+    return f"{item.requirement.format_for_error()}{by}"
 
 
 def with_replaced(packages: Mapping[str, Any], replaced: Mapping[str, str]) -> Mapping[str, Any]:

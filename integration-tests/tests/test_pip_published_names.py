@@ -246,6 +246,16 @@ def test_the_publishers_name_beside_the_project(fresh, options):
 
 
 @pytest.mark.one
+def test_a_project_that_requires_a_build_itself(patched, index, options):
+    """It has no code of its own: both are installed, as its publisher wants it."""
+    for name in [*index.files["cupy"]]:
+        del index.files["cupy"][name]
+    index.add_wheel(Wheel("cupy", "14.2.0", requires=("cupy-cuda12x==14.2.0",)))
+    done = patched.pip("install", "--dry-run", *options, "cupy", env=NO_GPU)
+    assert "Would install cupy-14.2.0 cupy-cuda12x-14.2.0\n" in done.out, done
+
+
+@pytest.mark.one
 def test_the_project_is_installed_before(fresh, options):
     """C14: a build is not installed over the project, nor beside a version that is asked for."""
     done = fresh.pip("install", *options, "cupy", env=CUDA_13)

@@ -58,7 +58,7 @@ call_subprocess editable get_dist_to_uninstall FreezeCommand
 FrozenRequirement SUPPORTED_OPTIONS_REQ build_constraints cmd_opts from_dist handle_option_line
 handle_requirement_line install_req_from_line is_editable opts
 _check_download_dir _dev_pkgs _fetch_metadata_using_lazy_wheel _get_prepared_distribution
-find_best_candidate is_wheel process_project_url project_url save_linked_requirement
+find_best_candidate process_project_url project_url save_linked_requirement
 """.split()
 CATALOG = """
 _get_simple_response _make_index_content cache_link_parsing canonical_name criteria format_control

@@ -333,7 +333,7 @@ class CandidateOrdering:
         guarded_report = guarded(_no_report, report, shows=True)
 
         def make_candidate() -> Any:
-            if not link_of(info).is_wheel:
+            if not link_of(info).filename.endswith(".whl"):
                 guarded_report()
             candidate = info[1]()
             if candidate is not None:

@@ -39,8 +39,10 @@ def leave_out(session: Session, result: Any, requirements: dict[str, Any]) -> No
         found = [name for name in targets if name in requirements or name in installed]
         new = [name for name in found if name not in installed]
         if project in requirements and found:
+            if any(_project_of(item.parent) == project for item in _asked(result, found[0])):
+                continue  # the project's own file has no code, but requires the build
             _stand_in(session, result, requirements, project, found[0])
-        elif project in installed and new and not _is_empty(entry, installed[project]):
+        elif project in installed and new and not _is_empty(entry, installed[project], new[0]):
             _keep(result, requirements, installed[project], new[0])
         elif len(found) > 1 and new:
             old = next((name for name in found if name in installed), "")
@@ -57,10 +59,12 @@ def _beginnings(names: Iterable[str]) -> Iterator[str]:
         yield from (name[:at] for at, character in enumerate(name) if character == "-")
 
 
-def _is_empty(entry: CatalogProject | None, dist: Any) -> bool:
-    """Return whether *dist* is no release of its project, and so has none of its files."""
+def _is_empty(entry: CatalogProject | None, dist: Any, target: str) -> bool:
+    """Return whether *dist* has no code: it is no release of its project, or requires *target*."""
     versions = None if entry is None else entry.placeholder
-    return versions is not None and versions.contains(str(dist.version), prereleases=True)
+    return (versions is not None and versions.contains(str(dist.version), prereleases=True)) or any(
+        canonicalize_name(item.name) == target for item in dist.iter_dependencies()
+    )
 
 
 def _stand_in(
@@ -107,8 +111,12 @@ def _asked(result: Any, project: str) -> Iterator[Any]:
     for identifier, criterion in result.criteria.items():
         if canonicalize_name(identifier.partition("[")[0]) == project:
             for item in criterion.information:
-                if item.parent is None or item.parent.project_name != project:
+                if _project_of(item.parent) != project:
                     yield item
+
+
+def _project_of(candidate: Any) -> str:
+    return "" if candidate is None else str(candidate.project_name)
 
 
 def _unmet(item: Any, version: Any) -> str:

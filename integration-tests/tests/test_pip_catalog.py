@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import time
 
 import pytest
@@ -219,22 +220,38 @@ def test_an_index_of_variants(patched, index, catalog, serve):
 
 @pytest.mark.matrix
 def test_a_place_fails(patched, index, places, catalog):
-    """One line for each; the next best is taken."""
+    """C7: one line for a host, for all projects; the next best is taken."""
     options = ("-i", index.url, "--variant-catalog", str(catalog), "torch")
     page = "/whl/cu128/torch/"
     for fault, reason in (
         ((403, "text/plain", b"no"), "403 Client Error"),
         ((404, "text/plain", b"no"), "404 Client Error"),
-        ((200, "text/html", b"<form>Log in</form>"), "lists no such wheels"),
+        ((200, "text/html", b"<form>Log in</form>"), "lists no wheels"),
         ((200, "application/pdf", b"%PDF"), "it is application/pdf, no page of links"),
     ):
         places.faults[page] = fault
         found, done = dry_run(patched, *options, env=CUDA_12_8)
         assert found == ["cudalib-126", "torch-2.9.0+cu126-cuda12.6"], done
-        where = f"{places.url}{page}"
-        line = f"WARNING: torch: variant cuda12.8 from {where} cannot be had: {reason}"
+        line = f"WARNING: torch: variant cuda12.8 from {places.url} cannot be had: {reason}"
         assert done.err.startswith(line), done
+        assert done.err.endswith(f" (for a mirror: --variant-catalog-mirror {places.url}=URL)\n")
         assert done.err.count("\n") == 1, done
+
+
+@pytest.mark.matrix
+def test_a_host_that_cannot_be_reached(patched, index, places, catalog):
+    """C7: one line for all projects, with the cause and what to type."""
+    options = ("-i", index.url, "--variant-catalog", str(catalog))
+    mirror = f"{places.url}=http://127.0.0.1:9"
+    found, done = dry_run(
+        patched, *options, "--variant-catalog-mirror", mirror, "torchvision", env=CUDA_12_8
+    )
+    assert found == ["cudalib-1", "torch-2.9.0", "torchvision-0.9.0"], done
+    labels = "variants cuda13.0, cuda12.8, cuda12.6 and 1 more"
+    assert done.err == (
+        f"WARNING: torchvision, torch: {labels} from http://127.0.0.1:9 cannot be had: "
+        "Connection refused (for a mirror: --variant-catalog-mirror http://127.0.0.1:9=URL)\n"
+    ), done
 
 
 @pytest.mark.one
@@ -371,6 +388,7 @@ def test_the_default_catalogue(fresh, environments, index, places, catalog):
     assert "Would install torch-2.9.0+cu128-cuda12.8\n" in done.out, done
     package = fresh.site_packages / "variants_catalog"
     package.mkdir()
-    (package / "__init__.py").write_text(f"def projects(): return {str(catalog)!r}\n")
+    (package / "__init__.py").touch()
+    shutil.copytree(catalog, package / "projects")
     done = fresh.pip(*options, "--variant-catalog", "default", env=env)
     assert "Would install torch-2.9.0+cu128-cuda12.8\n" in done.out, done

@@ -322,7 +322,10 @@ class CandidateOrdering:
             self._reporter.chosen(self._ordering, project, known[1])
 
     def _reporting(self, project: str, info: Info) -> Callable[[], Any]:
-        """Return the factory of *info*; it reports the choice when pip makes the candidate."""
+        """Return the factory of *info*; it reports the choice when pip makes the candidate.
+
+        A source distribution is built for that: why there is no wheel is said before it fails.
+        """
 
         def report(_original: object) -> None:
             self._reporter.chosen(self._ordering, project, info)
@@ -330,6 +333,8 @@ class CandidateOrdering:
         guarded_report = guarded(_no_report, report, shows=True)
 
         def make_candidate() -> Any:
+            if not link_of(info).filename.endswith(".whl"):
+                guarded_report()
             candidate = info[1]()
             if candidate is not None:
                 guarded_report()

@@ -5,56 +5,54 @@ Imports the engine: only imported if the user has a catalogue.
 
 from __future__ import annotations
 
-import hashlib
-import os
-import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import quote, urlsplit
 
 from pip._internal.models.candidate import InstallationCandidate
-from pip._internal.models.link import Link
-from pip._internal.utils.urls import path_to_url
 from pip._vendor.packaging.utils import canonicalize_name
-from pip._vendor.packaging.version import InvalidVersion, Version
+from pip._vendor.packaging.version import InvalidVersion
 
-from pep_variants.errors import without_userinfo
-from pep_variants.model.property import Properties
-from variants_catalog.model import CatalogProject, PublishedFile, filled
-from variants_catalog.redirect import redirect_wheel
+from pep_variants.model.label import METADATA_SUFFIX
+from variants_catalog.model import CatalogProject, PublishedFile
+from variants_catalog.places import Found, Listed, PlaceReader, Unavailable, own_place
 from variants_catalog.store import Catalog
 
-from .catalog_links import catalog_link, label_of_link, note_link
+from .catalog_links import CatalogLink, rewritten_link
 from .catalog_pages import read_pages
 from .errors import logger
 from .release_metadata import time_limit
 from .reporter import VERBOSE
+
+Listing = Mapping[str, Sequence[tuple[Any, int]]]
+"""All links that the user's indexes have, and the position of the index, by project."""
 
 
 class CatalogFiles:
     """Finds the catalogue's files of projects, for one finder.
 
     Attributes:
-        redirects: the requirements that stand for what is made here, by filename.
+        unavailable: what cannot be had.
     """
 
-    def __init__(self, catalog: Catalog, finder: Any) -> None:
+    def __init__(
+        self, catalog: Catalog, finder: Any, listing: Listing, note_metadata: Callable[[Any], None]
+    ) -> None:
         """Set up.
 
         Args:
             catalog: the user's.
             finder: pip's ``PackageFinder``.
+            listing: what pip has found, files that it does not take included; may grow.
+            note_metadata: keeps a link to a file of variant metadata.
         """
-        self.redirects: dict[str, str] = {}
+        self.unavailable: list[Unavailable] = []
         self._catalog = catalog
         self._finder = finder
+        self._listing = listing
+        self._note_metadata = note_metadata
         self._entries: dict[str, CatalogProject | None] = {}
         self._found: dict[str, tuple[list[Any], list[Any]]] = {}
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
-
-    @property
-    def _network(self) -> Any:
-        return self._finder._link_collector.session
+        self._hashed: set[str] = set()
 
     def entry(self, project: str) -> CatalogProject | None:
         """Return the entry of the project (normalized name) that counts for this command.
@@ -66,12 +64,13 @@ class CatalogFiles:
         """
         if project not in self._entries:
             found = self._catalog.project(project)
-            if found is not None and (own := self._own_place(found)):
+            own = [*self._finder.index_urls, *self._finder.find_links]
+            if found is not None and (place := own_place(found, own)):
                 logger.info(
                     "The catalogue is left out for %s: %s is one of your indexes; without that "
                     "index a variant is chosen",
                     project,
-                    own,
+                    place,
                 )
                 found = None
             self._entries[project] = found
@@ -87,11 +86,7 @@ class CatalogFiles:
         )
 
     def candidates(
-        self,
-        project: str,
-        own: list[Any],
-        listed: Callable[[str], list[Any]],
-        with_variants: Callable[[], Collection[Any]],
+        self, project: str, own: list[Any], listed: Callable[[str], list[Any]], *, hashed: bool
     ) -> list[Any]:
         """Return the candidates of *project* with those of the catalogue.
 
@@ -99,7 +94,7 @@ class CatalogFiles:
             project: normalized name.
             own: what pip found on the user's indexes.
             listed: returns what pip finds there of another project.
-            with_variants: returns the public versions that have variant wheels of their own.
+            hashed: the user gives hashes of its files.
 
         Raises:
             CatalogError: the entry cannot be read.
@@ -112,175 +107,90 @@ class CatalogFiles:
             return own
         known = self._found.get(project)
         if known is None or known[0] is not own:
-            added = self._published(entry, listed, own, with_variants)
-            known = self._found[project] = (own, [*own, *added])
-        return known[1]
+            known = self._found[project] = (own, [*own, *self._added(entry, own, listed)])
+        if not hashed:
+            return known[1]
+        kept = [item for item in known[1] if rewritten_link(item.link) is None]
+        if len(kept) < len(known[1]) and project not in self._hashed:
+            self._hashed.add(project)
+            logger.info(
+                "Hashes of %s are given: its builds under another name or with other dependencies "
+                "are not considered",
+                project,
+            )
+        return kept
 
-    def installed_variant(
+    def installed(
         self, entry: CatalogProject, dist: Any, others: Mapping[str, Any]
-    ) -> tuple[str, Properties] | None:
-        """Return label and properties of an installed distribution, None if nothing tells them.
+    ) -> PublishedFile | None:
+        """Return what a distribution is that was installed as published, None if nothing tells it.
 
-        The local version tells it, or what is installed of the dependencies of an extra.
+        The local version does, or what is installed of the dependencies of an extra.
 
         Args:
             entry: of its project.
-            dist: pip's distribution.
+            dist: pip's distribution, without a ``variant.json``.
             others: all that are installed, by normalized name.
         """
-        version = dist.version
-        for item in entry.variants:
-            if item.place is None or not version.local or not item.local:
-                continue
-            if item.admits(version):
-                values = item.placeholders(version)
-                if values is not None:
-                    return filled(item.label, values), item.properties_of(values)
-        for file in entry.own_files(f"{entry.name}-{version}-py3-none-any.whl"):
-            if _has_extras(dist, file, others):
-                return file.label, file.properties
-        return None
+        filename = f"{entry.name}-{dist.version}-py3-none-any.whl"
+        marked = {item.place for item in entry.variants if item.place and item.local}
+        for place in entry.places if dist.version.local else ():
+            for file in entry.files(place, filename) if place in marked else ():
+                return file
+        own = entry.own_files(filename)
+        return next((file for file in own if _has_extras(dist, file, others)), None)
 
-    def _own_place(self, entry: CatalogProject) -> str | None:
-        """Return which of the entry's places the user has as an index or find-links page."""
-        own = {*map(_address, self._finder.index_urls), *map(_address, self._finder.find_links)}
-        pages = {_address(entry.page(place)) for place in entry.places}
-        return next((place for place in entry.places if _address(place) in own), None) or next(
-            iter(pages & own), None
-        )
-
-    def _published(
-        self,
-        entry: CatalogProject,
-        listed: Callable[[str], list[Any]],
-        own: list[Any],
-        with_variants: Callable[[], Collection[Any]],
+    def _added(
+        self, entry: CatalogProject, own: list[Any], listed: Callable[[str], list[Any]]
     ) -> list[Any]:
-        places = {entry.page(place): place for place in entry.places}
-        real = f"{entry.variants_index.rstrip('/')}/{entry.name}/" if entry.variants_index else ""
-        urls = [*places, real] if real else [*places]
-        pages, problems = read_pages(self._network, urls, time_limit(self._network.timeout))
-        evaluator = self._finder.make_link_evaluator(entry.name)
-
-        def evaluated(url: str) -> list[Any]:
-            found: list[Any] = self._finder.evaluate_links(evaluator, pages[url])
-            return found
-
-        variants = [
-            item for item in (evaluated(real) if real in pages else ()) if label_of_link(item.link)
-        ]
-        skipped = with_variants()
-        added: list[Any] = []
-        for url, place in places.items():
-            if url not in pages:
+        reader: PlaceReader[Any] = PlaceReader(entry)
+        network, evaluator = self._finder._link_collector.session, self._evaluator(entry)
+        urls = [page.url for page in reader.pages]
+        pages, problems = read_pages(network, urls, time_limit(network.timeout))
+        for page in reader.pages:
+            if page.url in problems:
+                reader.fail(page, problems[page.url])
                 continue
-            found = [
-                (item, file)
-                for item in evaluated(url)
-                for file in entry.files(place, item.link.filename)
-            ]
-            if not found and not any(
-                True for link in pages[url] for _ in entry.files(place, link.filename)
-            ):
-                problems[url] = "lists no such wheels"
-            for item, file in found:
-                if Version(str(file.version)) not in skipped:
-                    note_link(item.link, entry, file, place)
-                    added.append(item)
-        for url, problem in problems.items():
-            where = without_userinfo(url)
-            logger.warning(
-                "%s from %s cannot be had: %s", _what(entry, places.get(url)), where, problem
-            )
-        added += self._of_extras(entry, own, skipped)
-        added += self._of_others(entry, listed, skipped)
+            links = pages.get(page.url, ())
+            for link in links if not page.place else ():
+                if METADATA_SUFFIX in link.url:
+                    self._note_metadata(link)
+            reader.answer(page, [_listed(link, evaluator(link)) for link in links])
+        targets = {name: self._own(name, listed(name)) for name in entry.targets}
+        found = reader.files(self._own(entry.name, own), targets)
+        self.unavailable += reader.unavailable
+        added = [_candidate(entry, item) for item in found if item.listed.file is not None]
         if added:
             logger.log(
                 VERBOSE, "The catalogue has %d files of %s: %s",
                 len(added), entry.name, entry.documentation,
             )  # fmt: skip
-        return variants + added
+        return added
 
-    def _of_extras(
-        self, entry: CatalogProject, own: Iterable[Any], skipped: Collection[Any]
-    ) -> Iterator[Any]:
-        """Yield the project's own files once more, for each variant that is one of its extras."""
-        if not entry.uses_own_files:
-            return
-        for item in own:
-            if catalog_link(item.link) is not None or _public(item) in skipped:
-                continue
-            for file in entry.own_files(item.link.filename):
-                link = _distinct(item.link, file.label)
-                note_link(link, entry, file, next(iter(file.requires), entry.name))
-                yield InstallationCandidate(item.name, str(item.version), link)
+    def _evaluator(self, entry: CatalogProject) -> Callable[[Any], Any]:
+        """Return what makes pip's candidate of a link, None for one that pip does not take."""
+        evaluator = self._finder.make_link_evaluator(entry.name)
+        return lambda link: self._finder.get_install_candidate(evaluator, link)
 
-    def _of_others(
-        self,
-        entry: CatalogProject,
-        listed: Callable[[str], list[Any]],
-        skipped: Collection[Any],
-    ) -> Iterator[Any]:
-        """Yield what stands for the files of other projects."""
-        for project in entry.targets:
-            for item in listed(project):
-                if label_of_link(item.link) is not None or _public(item) in skipped:
-                    continue
-                for file in entry.redirects(item.link.filename):
-                    link = self._made(entry, file, item.link)
-                    note_link(link, entry, file, file.requires[0])
-                    self.redirects[file.filename] = file.requires[0]
-                    yield InstallationCandidate(entry.name, str(file.version), link)
-
-    def _made(self, entry: CatalogProject, file: PublishedFile, target: Any) -> Any:
-        """Write the wheel for *file*, one of the redirects; return its link."""
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(
-                prefix="pep-variants-catalog-", ignore_cleanup_errors=True
-            )
-        data = redirect_wheel(entry, file)
-        path = os.path.join(self._folder.name, file.filename)  # noqa: PTH118
-        with open(path, "wb") as wheel:  # noqa: PTH123
-            wheel.write(data)
-        digest = hashlib.sha256(data).hexdigest()
-        return Link(
-            f"{path_to_url(path)}#sha256={digest}",
-            comes_from=str(target.comes_from),
-            requires_python=target.requires_python,
-            yanked_reason=target.yanked_reason,
-        )
+    def _own(self, project: str, candidates: Iterable[Any]) -> Iterator[Listed[Any]]:
+        """Yield what the user's indexes have of *project*, with pip's *candidates* of it."""
+        known = {item.link.url: item for item in candidates}
+        for link, position in self._listing.get(project, ()):
+            yield _listed(link, known.get(link.url), position)
 
 
-def _what(entry: CatalogProject, place: str | None) -> str:
-    if place is None:
-        return f"{entry.name}: its variant wheels"
-    labels = dict.fromkeys(item.label for item in entry.variants if item.place == place)
-    return f"{entry.name}: {'variant' if len(labels) == 1 else 'variants'} {', '.join(labels)}"
+def _listed(link: Any, candidate: Any, position: int = 0) -> Listed[Any]:
+    return Listed(link.filename, candidate, link._hashes.get("sha256"), position)
 
 
-def _distinct(link: Any, label: str) -> Any:
-    """Return another link to the same file."""
-    start, _, fragment = link.url.partition("#")
-    parts = [*filter(None, [fragment]), f"variant={quote(label)}"]
-    return Link(
-        f"{start}#{'&'.join(parts)}",
-        comes_from=link.comes_from,
-        requires_python=link.requires_python,
-        yanked_reason=link.yanked_reason,
-        metadata_file_data=link.metadata_file_data,
-        cache_link_parsing=link.cache_link_parsing,
-        hashes=link._hashes,
-    )
-
-
-def _public(candidate: Any) -> Any:
-    return Version(candidate.version.public)
-
-
-def _address(url: str) -> str:
-    """Return *url* without credentials and slash at the end, to be compared."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/").lower()
+def _candidate(entry: CatalogProject, found: Found[Any]) -> Any:
+    """Return pip's candidate of a file that *entry* adds."""
+    candidate, file = found.listed.file, found.published
+    if file is None:  # a variant wheel
+        return candidate
+    version = file.version if file.origin else candidate.version
+    link = CatalogLink(candidate.link, entry, file, found.url)
+    return InstallationCandidate(entry.name, str(version), link)
 
 
 def _has_extras(dist: Any, file: PublishedFile, others: Mapping[str, Any]) -> bool:

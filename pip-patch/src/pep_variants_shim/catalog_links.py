@@ -1,14 +1,17 @@
 """Links of pip to files that the catalogue describes, and what they are as variant wheels.
 
-pip sees what was published: its filename, URL, hash and version. What chooses among variants sees
-the labelled name and the public version.
+pip sees what was published: its URL, hash and version, and its filename unless the file is
+installed under another name. What chooses among variants sees the labelled name and the public
+version.
 """
 
 from __future__ import annotations
 
 import itertools
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
+from pip._internal.models.link import Link
 from pip._vendor.packaging.version import Version
 
 from pep_variants.model.label import split_label
@@ -17,23 +20,55 @@ if TYPE_CHECKING:
     from variants_catalog.model import CatalogProject, PublishedFile
 
 
-class CatalogLink:  # no dataclass: pip imports this with every command
-    """What the catalogue says of one link.
+class CatalogLink(Link):  # type: ignore[misc] # pip is not there for mypy
+    """A link to a file that the catalogue describes.
 
     Attributes:
+        published: pip's link to the same file.
         entry: of the project.
         file: the published file as a variant wheel.
         version: its public version, as pip compares versions.
-        place: URL of the index or find-links page, or the requirement, that it is from.
+        place: URL of the page, or what the file is required as, for messages.
+        downloaded: path of the published file, once pip has it and its hash is checked.
     """
 
-    __slots__ = ("entry", "file", "place", "version")
-
-    def __init__(self, entry: CatalogProject, file: PublishedFile, place: str) -> None:
+    def __init__(
+        self, published: Any, entry: CatalogProject, file: PublishedFile, place: str = ""
+    ) -> None:
+        """Make the link; *place* is empty for a file of the user's own indexes."""
+        start, _, fragment = published.url.partition("#")
+        if not place:  # the file is listed as a plain one as well
+            fragment = "&".join(filter(None, [fragment, f"variant={quote(file.label)}"]))
+        super().__init__(
+            f"{start}#{fragment}" if fragment else start,
+            comes_from=published.comes_from,
+            requires_python=published.requires_python,
+            yanked_reason=published.yanked_reason,
+            metadata_file_data=published.metadata_file_data,
+            cache_link_parsing=published.cache_link_parsing,
+            hashes=published._hashes,
+        )
+        self.published = published
         self.entry = entry
         self.file = file
         self.version: Any = Version(str(file.version))
-        self.place = place
+        self.place = place or file.origin or next(iter(file.requires), entry.name)
+        self.downloaded = ""
+
+    @property
+    def filename(self) -> str:
+        """The publisher's filename, or one of the project under whose name it is installed."""
+        if self.file.origin:
+            return split_label(self.file.filename)[0]
+        return str(self.published.filename)
+
+    @property
+    def origin(self) -> dict[str, str]:
+        """Name and version that the publisher gave the file, if it is installed under another."""
+        if not self.file.origin:
+            return {}
+        version = self.file.published.split("-", 2)[1].replace("_", "-")
+        return {"name": self.file.origin, "version": version}
 
     @property
     def source(self) -> str:
@@ -41,18 +76,15 @@ class CatalogLink:  # no dataclass: pip imports this with every command
         return self.entry.source or self.entry.documentation
 
 
-_links: dict[str, CatalogLink] = {}
-"""By URL, the fragment included. pip makes links anew, so they cannot have attributes of ours."""
-
-
-def note_link(link: Any, entry: CatalogProject, file: PublishedFile, place: str) -> None:
-    """Keep what the file at *link* is."""
-    _links[link.url] = CatalogLink(entry, file, place)
-
-
 def catalog_link(link: Any) -> CatalogLink | None:
-    """Return what the catalogue says of *link*, None for all others."""
-    return _links.get(link.url) if _links and link is not None else None
+    """Return *link* if the catalogue describes its file, None for all others."""
+    return link if isinstance(link, CatalogLink) else None
+
+
+def rewritten_link(link: Any) -> CatalogLink | None:
+    """Return *link* if its file is rewritten before it is installed, None for all others."""
+    known = catalog_link(link)
+    return known if known is not None and known.file.is_rewritten else None
 
 
 def filename_of(link: Any) -> str:
@@ -73,17 +105,17 @@ def catalog_first(infos: list[Any]) -> list[Any]:
     Files of the user's own indexes that have a local version, and that the catalogue does not
     describe, stay in front: for pip they are the newer ones.
     """
-    if not _links or not any(map(_of_info, infos)):
-        return infos
 
     def place(info: Any) -> int:
-        if _of_info(info) is not None:
+        if _is_of_catalog(info):
             return 1
         return 0 if info[0].local else 2
 
+    if not any(map(_is_of_catalog, infos)):
+        return infos
     groups = itertools.groupby(infos, key=lambda info: str(info[0].public))
     return [info for _, group in groups for info in sorted(group, key=place)]
 
 
-def _of_info(info: Any) -> CatalogLink | None:
-    return catalog_link(info[1].keywords["link"])
+def _is_of_catalog(info: Any) -> bool:
+    return isinstance(info[1].keywords["link"], CatalogLink)

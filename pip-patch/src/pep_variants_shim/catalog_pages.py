@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pip._internal.models.link import Link
@@ -15,6 +14,7 @@ from pep_variants.errors import printable, redacted
 from pep_variants.limits import CATALOG_BYTES
 
 from .errors import logger
+from .patience import impatient
 
 Answer = TypeVar("Answer")
 
@@ -22,7 +22,6 @@ _THREADS = 8
 """Pages that are read at the same time; a project may have thirty of them."""
 
 _RETRIES = 2
-"""After an answer that says to try again; a host that refuses connections is not asked again."""
 
 _REASON_LENGTH = 200
 
@@ -49,10 +48,10 @@ def read_pages(
 
     # pip warns of these itself.
     secure = [url for url in urls if network.is_secure_origin(Link(url))]
-    with _patient(network):
+    with impatient(network, retries=_RETRIES):  # in threads: only one could ask for a password
         answers = _in_threads(secure, read, seconds)
-    pages = {url: found for url, found in answers.items() if isinstance(found, list)}
-    problems = {url: reason(found) for url, found in answers.items() if url not in pages}
+    pages = {url: found for url, found in answers.items() if not isinstance(found, Exception)}
+    problems = {url: reason(e) for url, e in answers.items() if isinstance(e, Exception)}
     return pages, problems
 
 
@@ -73,34 +72,19 @@ def fetch_catalog(network: Any, url: str) -> bytes:
         response.close()
 
 
-def reason(error: object) -> str:
-    """Return in one line why a page could not be read."""
+def reason(error: BaseException) -> str:
+    """Return in one line why a page could not be read, the same for all pages of a host."""
     kind = getattr(error, "content_type", None)  # of an exception of pip without a message
-    text = f"it is {kind}, no page of links" if kind else str(error) or type(error).__name__
+    if kind:
+        text = f"it is {kind}, no page of links"
+    else:
+        # Those of requests and urllib3 are about objects, attempts and the path of the page.
+        root = error
+        while (cause := root.__cause__ or root.__context__) is not None:
+            root = cause
+        text = getattr(root, "strerror", None) or str(root) or type(root).__name__
     text = printable(redacted(" ".join(text.partition(" for url: ")[0].split())))
     return text if len(text) <= _REASON_LENGTH else f"{text[:_REASON_LENGTH]}…"
-
-
-@contextlib.contextmanager
-def _patient(network: Any) -> Iterator[None]:
-    """Let pip's *network* session retry less often than pip, and ask for no passwords.
-
-    Several threads use it: only one could ask.
-    """
-    adapters = [item for item in network.adapters.values() if hasattr(item, "max_retries")]
-    before = [adapter.max_retries for adapter in adapters]
-    prompting = network.auth.prompting
-    try:
-        for adapter in adapters:
-            retries = adapter.max_retries
-            total = min(_RETRIES, retries.total or 0)
-            adapter.max_retries = retries.new(total=total, connect=0)
-        network.auth.prompting = False
-        yield
-    finally:
-        for adapter, retries in zip(adapters, before, strict=True):
-            adapter.max_retries = retries
-        network.auth.prompting = prompting
 
 
 def _in_threads(

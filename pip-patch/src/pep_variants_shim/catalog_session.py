@@ -5,12 +5,13 @@ Without a catalogue in the settings nothing of it is imported.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pip._vendor.packaging.utils import canonicalize_name
-from pip._vendor.packaging.version import InvalidVersion, Version
+from pip._vendor.packaging.version import Version
 
 from .distributions import label_of
 from .errors import Fault, logger
@@ -19,8 +20,7 @@ from .guard import switch
 if TYPE_CHECKING:
     from pep_variants.choose.preferences import Preferences
     from pep_variants.model.metadata import Metadata
-    from pep_variants.model.property import Properties
-    from variants_catalog.model import CatalogProject
+    from variants_catalog.model import CatalogProject, PublishedFile
     from variants_catalog.store import Catalog
 
     from .catalog_files import CatalogFiles
@@ -28,22 +28,38 @@ if TYPE_CHECKING:
 
 Found = TypeVar("Found")
 
+_hashed: ContextVar[bool] = ContextVar("hashed", default=False)
+
+
+@contextmanager
+def with_hashes(given: object) -> Iterator[None]:
+    """Set whether the user gives hashes of the project that pip's finder is asked for."""
+    token = _hashed.set(bool(given))
+    try:
+        yield
+    finally:
+        _hashed.reset(token)
+
 
 class SessionCatalog:
     """What the commands of one finder take from the catalogue."""
 
-    def __init__(self, options: VariantOptions, finder: Any) -> None:
+    def __init__(
+        self, options: VariantOptions, finder: Any, note_metadata: Callable[[Any], None]
+    ) -> None:
         """Set up.
 
         Args:
             options: variant options of the command.
             finder: pip's ``PackageFinder``.
+            note_metadata: keeps a link to a file of variant metadata.
         """
         self._options = options
         self._finder = finder
         self._files: CatalogFiles | None = None
         self._opened = False
-        self._versions: dict[str, set[str]] = {}
+        self._note_metadata = note_metadata
+        self._listing: dict[str, list[tuple[Any, int]]] = {}
 
     @property
     def wanted(self) -> bool:
@@ -51,11 +67,18 @@ class SessionCatalog:
         preferences = self._options.preferences
         return preferences is not None and preferences.catalog is not None
 
-    def note_variants(self, project: str, filename: str) -> None:
-        """Keep that an index has a variant wheel of this version."""
+    def note_listed(self, project: str, links: Iterable[Any], page: str) -> None:
+        """Keep the *links* that *page* of one of the user's indexes lists.
+
+        The page is empty for files of ``--find-links``, which are the user's own before any index.
+        """
         if self.wanted:
-            name = canonicalize_name(project)
-            self._versions.setdefault(name, set()).add(filename.split("-", 2)[1])
+            places = enumerate(self._finder.index_urls, 1)
+            position = next(
+                (number for number, url in places if page.startswith(f"{url.rstrip('/')}/")), 0
+            )
+            found = self._listing.setdefault(canonicalize_name(project), [])
+            found += ((link, position) for link in links)
 
     def candidates(
         self, project: str, own: list[Any], listed: Callable[[str], list[Any]]
@@ -74,7 +97,7 @@ class SessionCatalog:
         name = canonicalize_name(project)
 
         def add(files: CatalogFiles) -> list[Any]:
-            found = files.candidates(name, own, listed, lambda: self._with_variants(name))
+            found = files.candidates(name, own, listed, hashed=_hashed.get())
             if found is not own:
                 switch.used = True
             return found
@@ -104,61 +127,39 @@ class SessionCatalog:
             dist: pip's distribution.
             others: all that are installed, by normalized name.
         """
-        label = label_of(dist)
-        entry = self.entry(dist.canonical_name) if self.wanted and not label else None
-        if entry is None:
-            return label
-        found = self._installed(entry, dist, others)
-        return label if found is None else found[0]
+        return label_of(dist) or next(
+            (file.label for _, file in self._as_published(dist, others)), ""
+        )
 
     def installed(self, dists: Mapping[str, Any]) -> Iterator[tuple[str, Metadata]]:
-        """Yield project and metadata of those *dists*, given by name, that are known variants."""
+        """Yield project and metadata of the *dists*, by name, that only the catalogue describes."""
         for name, dist in dists.items():
-            entry = self.entry(name)
-            found = None if entry is None else self._installed(entry, dist, dists)
-            if entry is not None and found is not None:
-                label, properties = found
-                yield name, dataclasses.replace(entry.metadata(()), variants={label: properties})
+            for entry, file in () if label_of(dist) else self._as_published(dist, dists):
+                yield name, entry.metadata([file])
 
-    def _installed(
-        self, entry: CatalogProject, dist: Any, others: Any
-    ) -> tuple[str, Properties] | None:
-        none = cast("tuple[str, Properties] | None", None)
-        return self._guarded(lambda files: files.installed_variant(entry, dist, others), none)
+    def _as_published(
+        self, dist: Any, others: Any
+    ) -> Iterator[tuple[CatalogProject, PublishedFile]]:
+        entry = self.entry(dist.canonical_name)
+        if entry is not None:
+            none = cast("PublishedFile | None", None)
+            file = self._guarded(lambda files: files.installed(entry, dist, others), none)
+            if file is not None:
+                yield entry, file
 
     def release(self, project: str, version: Any) -> Any:
         """Return *version* without its local part if the catalogue has an entry of *project*."""
         return version if self.entry(project) is None else Version(version.public)
 
-    def without_redirects(self, packages: Iterable[Any]) -> list[Any]:
-        """Return *packages* of a lock file without those that were made here.
+    def report_unavailable(self) -> None:
+        """Print what cannot be had, once: a line for each host."""
+        if self._files is None or not self._files.unavailable:
+            return
+        from variants_catalog.places import by_host
 
-        What they require is in the lock file itself.
-        """
-        made = {} if self._files is None else self._files.redirects
-        kept = []
-        for package in packages:
-            wheels = package.get("wheels") or ()
-            names = {str(wheel.get("name")) for wheel in wheels} & made.keys()
-            if not names:
-                kept.append(package)
-                continue
-            logger.info(
-                "%s is left out of the lock file: it stands for %s, which is in it",
-                package.get("name"),
-                made[min(names)].partition(";")[0].strip(),
-            )
-        return kept
-
-    def _with_variants(self, project: str) -> Collection[Any]:
-        """Return the public versions of which an index has variant wheels."""
-        found = set()
-        for text in self._versions.get(project, ()):
-            try:
-                found.add(Version(Version(text.replace("_", "-")).public))
-            except InvalidVersion:  # pip ignores the file, too
-                continue
-        return found
+        found, self._files.unavailable = self._files.unavailable, []
+        for line in map(str, by_host(found)):
+            logger.warning("%s", line)
 
     def _guarded(
         self, use: Callable[[CatalogFiles], Found], otherwise: Found, *, forced: bool = False
@@ -192,7 +193,9 @@ class SessionCatalog:
         preferences = self._options.preferences
         assert preferences is not None
         catalog = self._read(preferences)
-        return None if catalog is None else CatalogFiles(catalog, self._finder)
+        if catalog is None:
+            return None
+        return CatalogFiles(catalog, self._finder, self._listing, self._note_metadata)
 
     def _read(self, preferences: Preferences) -> Catalog | None:
         """Return the catalogue, None with a warning if its server does not give it."""

@@ -10,6 +10,7 @@ from pep_variants.limits import ADVICE_SECONDS
 from pep_variants.timeouts import within
 
 from .errors import logger
+from .patience import impatient
 
 if TYPE_CHECKING:
     from .session import Session
@@ -31,8 +32,6 @@ def report_displaced(_original: object, session: Session, links: Mapping[str, An
     links = {name: link for name, link in links.items() if ordering.admits_several(name)}
     if not links:  # no thread, and nothing to import
         return
-    from .switching import without_waiting
-
     lines: list[str] = []
 
     def look() -> None:
@@ -40,7 +39,7 @@ def report_displaced(_original: object, session: Session, links: Mapping[str, An
 
     run = contextvars.copy_context().run
     try:
-        with without_waiting(session.network, ADVICE_SECONDS):
+        with impatient(session.network, seconds=ADVICE_SECONDS):
             within(ADVICE_SECONDS, lambda: run(look))
     except Exception:
         logger.debug("No advice about older versions", exc_info=True)

@@ -1,12 +1,15 @@
-"""Variant labels of pip's installed distributions."""
+"""Variant labels of pip's installed distributions, and what their publishers call them."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pep_variants.model.label import VARIANT_FILE
+from pep_variants.model.label import ORIGIN_FILE, VARIANT_FILE
 
 from .errors import logger
+
+if TYPE_CHECKING:
+    from variants_catalog.rewriting import Origin
 
 
 def installed_label(dist: Any) -> str:
@@ -30,3 +33,21 @@ def label_of(dist: Any) -> str:
     except Exception:
         logger.debug("The variant label of %s cannot be read", dist, exc_info=True)
         return ""
+
+
+def origin_of(dist: Any) -> Origin | None:
+    """Return what an installed distribution was before it got the name of its project.
+
+    None if it has always had its name, and after any error.
+    """
+    try:
+        text = dist.read_text(ORIGIN_FILE)
+    except FileNotFoundError:
+        return None
+    try:
+        from variants_catalog.rewriting import read_origin
+
+        return read_origin(text, str(dist))
+    except Exception:
+        logger.debug("The origin of %s cannot be read", dist, exc_info=True)
+        return None

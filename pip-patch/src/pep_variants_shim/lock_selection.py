@@ -68,11 +68,20 @@ def select_packages(
 def with_metadata(tree: Mapping[str, Any], session: Session) -> dict[str, Any]:
     """Return the lock file that pip writes with the metadata of its variant wheels.
 
+    A build that is installed under another name than its publisher's gets the latter: any
+    installer can install it.
+
     Args:
         tree: the file; pip locks one wheel of each package.
         session: of the command.
     """
-    return {**tree, "packages": [_with_metadata(package, session) for package in tree["packages"]]}
+    packages = [_with_metadata(_as_published(item, session), session) for item in tree["packages"]]
+    return {**tree, "packages": sorted(packages, key=lambda package: str(package["name"]))}
+
+
+def _as_published(package: Mapping[str, Any], session: Session) -> Mapping[str, Any]:
+    origin = session.origins.get(str(package["name"]))
+    return package if origin is None else {**package, **origin}
 
 
 def _with_metadata(package: Mapping[str, Any], session: Session) -> Mapping[str, Any]:

@@ -1,7 +1,8 @@
-"""The file that pip prepares: its variant markers are evaluated for the chosen variant."""
+"""The file that pip prepares: its variant markers, and what the catalogue changes in it."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pip._vendor.packaging.utils import canonicalize_name
 
-from .catalog_links import catalog_link
+from .catalog_links import rewritten_link
 from .errors import Fault
 from .session import last_session
 
@@ -68,18 +69,64 @@ def marker_context(
     return context_of(variant_json, detect, values=values)
 
 
-def with_added(metadata: bytes) -> bytes:
-    """Return METADATA of the file that pip prepares with the dependencies of the catalogue.
+def as_installed(metadata: bytes) -> bytes:
+    """Return METADATA that the index has of the file that pip prepares as it will be installed.
 
     Raises:
         VariantError: *metadata* is not valid.
     """
-    known = catalog_link(_prepared.get())
-    if known is None or known.file.redirect or not known.file.requires:
+    known = rewritten_link(_prepared.get())
+    if known is None:
         return metadata
-    from variants_catalog.redirect import with_requirements
+    from variants_catalog.rewriting import installed_metadata
 
-    return with_requirements(metadata, known.entry.name, known.file)
+    return installed_metadata(metadata, known.entry, known.file)
+
+
+def rewrite(requirement: Any) -> None:
+    """Have pip read and install the rewritten wheel, if that of *requirement* is rewritten.
+
+    pip has just checked the hash of the published file.
+
+    Raises:
+        VariantError: the wheel is not valid, or of another project or version than its filename.
+    """
+    known = rewritten_link(requirement.link)
+    if known is None:
+        return
+    from pip._internal.utils.misc import hash_file
+    from pip._internal.utils.temp_dir import TempDirectory
+
+    from pep_variants.wheelfile.wheel import open_wheel
+    from variants_catalog.rewriting import added_files, rewritten
+
+    known.downloaded = path = requirement.local_file_path
+    url = str(known.url_without_fragment)
+    is_known = known.hash_name == "sha256"
+    hashes = {"sha256": known.hash if is_known else hash_file(path)[0].hexdigest()}
+    folder = TempDirectory(kind="variant", globally_managed=True).path
+    requirement.local_file_path = os.path.join(folder, known.filename)  # noqa: PTH118
+    with (
+        open(path, "rb") as stream,  # noqa: PTH123 - pip gives text
+        open_wheel(stream, url, filename=known.file.published) as contents,
+        open(requirement.local_file_path, "wb") as target,  # noqa: PTH123
+    ):
+        added = added_files(known.entry, known.file, url, hashes)
+        rewritten(contents, stream, known.entry, known.file, added).write(stream, target)
+
+
+@contextmanager
+def as_published(requirement: Any) -> Iterator[None]:
+    """Give *requirement* the publisher's file, to be saved under its own name."""
+    known, path = rewritten_link(requirement.link), requirement.local_file_path
+    if known is None:
+        yield
+        return
+    requirement.link, requirement.local_file_path = known.published, known.downloaded
+    try:
+        yield
+    finally:
+        requirement.link, requirement.local_file_path = known, path
 
 
 def note_conditional(requires: Callable[[], tuple[str, ...]]) -> None:

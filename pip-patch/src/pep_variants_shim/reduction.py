@@ -9,7 +9,7 @@ from pep_variants.model.label import VARIANT_FILE
 
 from .choice_record import CHOICE_FILE
 from .errors import logger
-from .preparation import marker_context, note_conditional, with_added
+from .preparation import marker_context, note_conditional
 
 if TYPE_CHECKING:
     import email.message
@@ -21,14 +21,12 @@ _VALUES = "variant_properties"
 def reduce_contents(contents: bytes, variant_json: bytes | None) -> bytes:
     """Return core metadata with the variant markers of its ``Requires-Dist`` reduced.
 
-    Everything else stays byte for byte; without variant markers the same object is returned. The
-    dependencies that the catalogue adds to the file that pip prepares are added.
+    Everything else stays byte for byte; without variant markers the same object is returned.
 
     Args:
         contents: ``METADATA``.
         variant_json: contents of that file in the same dist-info folder, None without one.
     """
-    contents = with_added(contents)
     if _HINT.encode() not in contents:
         return contents
     from pep_variants.choose.metadata_markers import (

@@ -87,7 +87,10 @@ class VariantReporter:
         name, source = filename_of(link), source_of(link)
         found = (item for item in selection.files if (item.filename, item.source) == (name, source))
         file = next(found, File(name, source, info))
-        line = choice_line(selection, file, project, info[0], ordering.agrees_with(project, info))
+        known, version = catalog_link(link), str(info[0])
+        if known is not None and known.file.origin:
+            version += f" (published as {known.file.origin})"
+        line = choice_line(selection, file, project, version, ordering.agrees_with(project, info))
         missed = (
             bool(line) and not ordering.forces(project) and bool(why_not_better(selection, file))
         )
@@ -95,7 +98,6 @@ class VariantReporter:
             self._hinted = True
             self._printed.add(line)
             line += MORE.format(project)
-        known = catalog_link(link)
         with indent_log():
             self._print(logging.INFO, line)
             if known is not None:

@@ -45,13 +45,23 @@ def explained(session: Session) -> Iterator[None]:
 
 
 def resolved(session: Session, resolver: Any, resolve: Callable[[], Any]) -> Any:
-    """Return the result of *resolve*; switch installed variants if the user wants that."""
+    """Return the result of *resolve*; switch installed variants if the user wants that.
+
+    Raises:
+        InstallationError: a project and a build of it under another name are required.
+    """
     preferences = session.options.preferences
     if preferences is None or not preferences.switch:
-        return resolve()
-    from .switching import switch_variants
+        requirements = resolve()
+    else:
+        from .switching import switch_variants
 
-    return switch_variants(session, resolver, resolve)
+        requirements = switch_variants(session, resolver, resolve)
+    if session.catalog.wanted:
+        from .same_files import leave_out
+
+        leave_out(session, resolver._result, requirements.requirements)
+    return requirements
 
 
 def note_result(
@@ -72,8 +82,7 @@ def note_result(
         InstallationError: an installed distribution is not the variant that the user forced.
     """
     for name, requirement in requirements.items():
-        link = requirement.link
-        session.note_chosen(name, label_of_link(link) if link else None)
+        session.note_chosen(name, requirement.link)
     if BUILT_IN and "pip" in requirements:
         _warn_of_other_pip(requirements["pip"])
     if session.ordering is not None:

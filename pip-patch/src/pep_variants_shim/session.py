@@ -18,7 +18,7 @@ from pip._vendor.packaging.utils import canonicalize_name
 
 from .build_requirements import Labels, inherited_labels
 from .candidate_info import Info, label_in, source_of
-from .catalog_links import label_of_link
+from .catalog_links import catalog_link, label_of_link
 from .catalog_session import SessionCatalog
 from .errors import Fault, faults, logger
 from .guard import switch
@@ -56,6 +56,9 @@ class Session:
         resolving: pip's resolver is at work. Other code that looks for candidates must not see
             variant wheels.
         labels: chosen labels by normalized project name, once pip has resolved.
+        origins: name and version that publishers gave what is installed under another name, by
+            the latter.
+        replaced: projects that are left out for another name of them, see `same_files`.
         choice_records: contents of the `choice_record` files, by normalized project name.
         catalog: what the command takes from the catalogue of existing builds.
     """
@@ -84,6 +87,8 @@ class Session:
         self.ordering: CandidateOrdering | None = None
         self.resolving = False
         self.labels: dict[str, str] = {}
+        self.origins: dict[str, dict[str, str]] = {}
+        self.replaced: dict[str, str] = {}
         self.choice_records: dict[str, str] = {}
         self._chosen: dict[str, str | None] = {}
         self._use = use
@@ -93,7 +98,7 @@ class Session:
         self._provider: Any = None
         self._held: Mapping[str, Any] = {}
         self._build_labels = inherited_labels()
-        self.catalog = SessionCatalog(options, finder)
+        self.catalog = SessionCatalog(options, finder, self.note_metadata)
         self._warned = False
         preferences = options.read_given()
         if preferences is None or preferences.use_variants:
@@ -121,10 +126,9 @@ class Session:
         """Keep an index's link to a metadata file; nothing is fetched."""
         self._metadata_links.setdefault(source_of(link), []).append(link)
 
-    def note_variants(self, project: str, filename: str) -> None:
-        """Keep that there are variant wheels of *project*, one of them *filename*."""
+    def note_variants(self, project: str) -> None:
+        """Keep that there are variant wheels of *project*."""
         self._with_variants.add(canonicalize_name(project))
-        self.catalog.note_variants(project, filename)
 
     def with_catalog(
         self, project: str, own: list[Any], listed: Callable[[str], list[Any]]
@@ -226,8 +230,12 @@ class Session:
 
     # Outcome.
 
-    def note_chosen(self, project: str, label: str | None) -> None:
-        """Keep the label of what is going to be installed, None for a non-variant file."""
+    def note_chosen(self, project: str, link: Any) -> None:
+        """Keep which file is going to be installed; *link* is None for no file of an index."""
+        label = None if link is None else label_of_link(link)
+        known = catalog_link(link)
+        if known is not None and known.origin:
+            self.origins[project] = known.origin
         if label is not None:
             self.labels[project] = label
         if label is not None or project in self._with_variants:
@@ -247,16 +255,16 @@ class Session:
 
     def installed_labels(self) -> Labels:
         """Return the variants that are installed where the command installs."""
-        dists = self._dists.items()
+        dists = self.installed.items()
         found = {name: (str(dist.version), self.label_of(dist)) for name, dist in dists}
         return {name: item for name, item in found.items() if item[1]}
 
     def label_of(self, dist: Any) -> str:
         """Return the label of an installed distribution, empty if it is not a variant."""
-        return self.catalog.label_of(dist, self._dists)
+        return self.catalog.label_of(dist, self.installed)
 
     @property
-    def _dists(self) -> Mapping[str, Any]:
+    def installed(self) -> Mapping[str, Any]:
         """What is installed where the command installs, by normalized name."""
         if self._provider is None:
             return {}
@@ -296,7 +304,7 @@ def nested_session() -> Iterator[None]:
         yield
         return
     inner = copy.copy(session)
-    inner.labels, inner.choice_records, inner._chosen = {}, {}, {}
+    inner.labels, inner.origins, inner.choice_records, inner._chosen = {}, {}, {}, {}
     inner._build_labels = session.installed_labels()
     inner.ordering = inner._provider = None
     setattr(session.finder, _ATTRIBUTE, inner)

@@ -23,6 +23,7 @@ from pep_variants.timeouts import within
 
 from .catalog_links import label_of_link
 from .errors import logger
+from .patience import impatient
 
 if TYPE_CHECKING:
     from .session import Session
@@ -110,7 +111,7 @@ def advise(session: Session, candidates: Iterable[Any], wanted: Collection[str])
             break
         look = contextvars.copy_context().run
         try:
-            with without_waiting(session.network, left):
+            with impatient(session.network, seconds=left):
                 text = within(left, lambda: look(_better_than, session, item))  # noqa: B023
         except Exception:
             logger.debug("No advice about a better variant of %s", item.project, exc_info=True)
@@ -198,26 +199,6 @@ def _mark(requirements: dict[str, Any], resolver: Any, items: dict[str, Installe
         elif item.project in requirements:
             before = resolver.factory.get_dist_to_uninstall(candidate)
             requirements[item.project].should_reinstall = before is not None
-
-
-@contextlib.contextmanager
-def without_waiting(network: Any, seconds: float) -> Iterator[None]:
-    """Let pip's *network* session not retry, not wait long, and not prompt for passwords."""
-    from pip._vendor.urllib3.util.retry import Retry
-
-    adapters = [item for item in network.adapters.values() if hasattr(item, "max_retries")]
-    retries = [adapter.max_retries for adapter in adapters]
-    timeout, prompting = network.timeout, network.auth.prompting
-    try:
-        for adapter in adapters:
-            adapter.max_retries = Retry(0, read=False)
-        network.timeout = min(timeout or seconds, seconds)
-        network.auth.prompting = False
-        yield
-    finally:
-        for adapter, number in zip(adapters, retries, strict=True):
-            adapter.max_retries = number
-        network.timeout, network.auth.prompting = timeout, prompting
 
 
 def repeated_options(

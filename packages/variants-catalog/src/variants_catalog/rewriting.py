@@ -24,7 +24,7 @@ from pep_variants.errors import CatalogError, InvalidMarker, InvalidWheel, witho
 from pep_variants.formats.writer import write_metadata
 from pep_variants.limits import CORE_METADATA_BYTES
 from pep_variants.model.filename import read_version
-from pep_variants.model.label import VARIANT_FILE
+from pep_variants.model.label import ORIGIN_FILE, VARIANT_FILE
 from pep_variants.wheelfile.core_metadata import METADATA_FILE, iter_fields
 from pep_variants.wheelfile.metadata_edits import Edits
 from pep_variants.wheelfile.rewriting import with_metadata
@@ -32,9 +32,6 @@ from pep_variants.wheelfile.wheel import WheelContents
 from pep_variants.wheelfile.zip_rewriting import Rewrite
 
 from .model import CatalogProject, PublishedFile
-
-ORIGIN_FILE = "variant_origin.json"
-"""Name of the record of origin in the dist-info folder."""
 
 _NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
 

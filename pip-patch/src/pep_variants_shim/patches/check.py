@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 from pep_variants.model.label import VARIANT_FILE
 
 from ..errors import logger
-from ..guard import replace, require
+from ..guard import replace
+from ..same_files import with_replaced
+from ..session import current_session
 
 if TYPE_CHECKING:
     from pep_variants.choose.abi import AbiDependency
@@ -21,7 +23,15 @@ if TYPE_CHECKING:
 
 def patch_check(module: ModuleType) -> None:
     """Have the ABI dependencies of variants checked like requirements."""
-    require(module, "check_package_set", "package_set")
+
+    @replace(module, "check_package_set", shows=True)
+    def check_package_set(
+        original: Callable[..., Any], package_set: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        session = current_session()
+        if session is not None and session.replaced:
+            package_set = with_replaced(package_set, session.replaced)
+        return original(package_set, *args, **kwargs)
 
     @replace(module, "get_default_environment", shows=True)
     def get_default_environment(original: Callable[[], Any]) -> Any:

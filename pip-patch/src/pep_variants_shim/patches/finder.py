@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
 
 from pep_variants.model.label import METADATA_SUFFIX, split_label
 
+from ..catalog_session import with_hashes
 from ..guard import Original, replace
 from ..session import Session, Use, session_of
 from ..variant_options import VariantOptions
+
+_page: ContextVar[str] = ContextVar("page", default="")
+"""URL of the page of an index that pip's finder reads."""
 
 
 def patch_finder(module: ModuleType) -> None:
@@ -28,6 +33,8 @@ def patch_finder(module: ModuleType) -> None:
         resolving = session if session is not None and session.resolving else None
         links = list(links)
         original.after_fault(self, link_evaluator, links)  # iterators are read once
+        if resolving is not None:
+            resolving.catalog.note_listed(link_evaluator.project_name, links, _page.get())
         kept = []
         for link in links:
             # Called with every link of every page: test the text before parsing anything.
@@ -37,7 +44,7 @@ def patch_finder(module: ModuleType) -> None:
                     resolving.note_metadata(link)
             elif url.count("-") >= 5 and split_label(link.filename)[1] is not None:
                 if resolving is not None:
-                    resolving.note_variants(link_evaluator.project_name, link.filename)
+                    resolving.note_variants(link_evaluator.project_name)
                 elif session is None or not session.lists_variants():
                     continue
             kept.append(link)
@@ -62,6 +69,23 @@ def _patch_candidates(finder: Any) -> None:
 
     if hasattr(cached, "cache_clear"):  # older pips; pip-tools calls it
         finder.find_all_candidates.cache_clear = cached.cache_clear
+
+    @replace(finder, "find_best_candidate")
+    def find_best_candidate(
+        original: Original, self: Any, project_name: str, specifier: Any = None, hashes: Any = None
+    ) -> Any:
+        with with_hashes(hashes):
+            return original(self, project_name, specifier, hashes)
+
+    @replace(finder, "process_project_url")
+    def process_project_url(
+        original: Original, self: Any, project_url: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        token = _page.set(project_url.url)
+        try:
+            return original(self, project_url, *args, **kwargs)
+        finally:
+            _page.reset(token)
 
 
 def patch_listing(module: ModuleType) -> None:

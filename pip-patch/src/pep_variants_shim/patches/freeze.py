@@ -1,6 +1,6 @@
-"""``pip freeze --variants``: lines with the variant, for requirements files.
+"""``pip freeze``: lines that any pip can install; with ``--variants`` those with the variant.
 
-Without the option the output does not change.
+Of a build that its publisher has under another name that is the publisher's requirement.
 """
 
 from __future__ import annotations
@@ -8,11 +8,14 @@ from __future__ import annotations
 import optparse
 import re
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
 
-from ..distributions import label_of
+from .. import BUILT_IN
+from ..distributions import label_of, origin_of
 from ..guard import replace
 
 _DEST = "pep_variants_freeze"
@@ -21,7 +24,7 @@ _OPTION_OF_LINE = re.compile(r" --variant[= ][0-9a-z_.]*")
 
 
 def patch_command(module: ModuleType) -> None:
-    """Add the option."""
+    """Add the option; leave out the shim where pip leaves out itself."""
 
     @replace(module.FreezeCommand, "add_options")
     def add_options(original: Callable[..., None], self: Any) -> None:
@@ -42,9 +45,16 @@ def patch_command(module: ModuleType) -> None:
         finally:
             _with_labels.reset(token)
 
+    if not BUILT_IN:
+        with suppress(AttributeError):
+
+            @replace(module, "_dev_pkgs", shows=True)
+            def dev_pkgs(original: Callable[[], AbstractSet[str]]) -> AbstractSet[str]:
+                return {*original(), "pep-variants-shim"}
+
 
 def patch_freeze(module: ModuleType) -> None:
-    """Add labels to lines ``name==version``; read such lines in the files of ``-r``.
+    """Write labels or origins in lines ``name==version``; read such lines in the files of ``-r``.
 
     Editable projects and those from a URL have no such line: the URL has the label already.
     """
@@ -52,12 +62,15 @@ def patch_freeze(module: ModuleType) -> None:
     @replace(module.FrozenRequirement, "from_dist", shows=True)
     def from_dist(original: Callable[..., Any], cls: Any, dist: Any) -> Any:
         frozen = original(cls, dist)
-        if _with_labels.get() and not frozen.editable and dist.direct_url is None:
+        if frozen.editable or dist.direct_url is not None:
+            return frozen
+        if _with_labels.get():
             label = label_of(dist)
-            if label:
-                req = f"{frozen.req} --variant={label}"
-                return cls(frozen.name, req, frozen.editable, frozen.comments)
-        return frozen
+            req = f"{frozen.req} --variant={label}" if label else ""
+        else:
+            origin = origin_of(dist)
+            req = origin.requirement if origin is not None else ""
+        return cls(frozen.name, req, frozen.editable, frozen.comments) if req else frozen
 
     @replace(module, "install_req_from_line", shows=True)
     def install_req_from_line(

@@ -13,7 +13,7 @@ _TREE = "_pep_variants_tree"
 
 
 def patch_lock(module: Any) -> None:
-    """Add the metadata of variant wheels to the lock file that pip writes."""
+    """Write the metadata of variant wheels into lock files, and publishers' names."""
 
     def dumps(
         original: Callable[..., Any], tree: Mapping[str, Any], *args: Any, **kwargs: Any
@@ -22,8 +22,7 @@ def patch_lock(module: Any) -> None:
         if session is not None:
             from ..lock_selection import with_metadata
 
-            kept = session.catalog.without_redirects(tree["packages"])
-            tree = with_metadata({**tree, "packages": kept}, session)
+            tree = with_metadata(tree, session)
         return original(tree, *args, **kwargs)
 
     module.tomli_w = _with(module.tomli_w, "dumps", dumps)

@@ -16,6 +16,7 @@ from pep_variants.limits import DOCUMENT_BYTES
 from pep_variants.model.label import VARIANT_FILE
 
 from ..guard import replace, switch
+from ..preparation import as_installed
 from ..reduction import reduce_contents, reduce_message
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ _METADATA_FILE = "METADATA"
 def patch_importlib(module: ModuleType) -> None:
     """Patch the ``importlib.metadata`` backend."""
     _limit_variant_file(module)
+    _patch_metadata_files(module)
 
     @replace(module.WheelDistribution, "__init__")
     def wheel_init(
@@ -36,17 +38,6 @@ def patch_importlib(module: ModuleType) -> None:
         info_location: Any,
     ) -> None:
         original(self, _reduced_files(files), info_location)
-
-    @replace(module.Distribution, "from_metadata_file_contents")
-    def from_metadata_file_contents(
-        original: Callable[..., Any],
-        cls: Any,
-        metadata_contents: bytes,
-        *args: Any,
-        **kwargs: Any,
-    ) -> Any:
-        # A PEP 658 file comes without variant.json: the metadata of the index has the variant.
-        return original(cls, reduce_contents(metadata_contents, None), *args, **kwargs)
 
     @replace(module.Distribution, "_metadata_impl", always=True, shows=True)
     def metadata_impl(original: Callable[..., Any], self: Any) -> email.message.Message:
@@ -59,6 +50,7 @@ def patch_importlib(module: ModuleType) -> None:
 def patch_pkg_resources(module: ModuleType) -> None:
     """Patch the ``pkg_resources`` backend, pip's default on Python 3.10."""
     _limit_variant_file(module)
+    _patch_metadata_files(module)
 
     @replace(module.InMemoryMetadata, "__init__")
     def memory_init(
@@ -84,6 +76,22 @@ def patch_pkg_resources(module: ModuleType) -> None:
         if fresh and (switch.on or switch.failed):
             reduce_message(message, lambda name: _read(self, name))
         return message
+
+
+def _patch_metadata_files(module: ModuleType) -> None:
+    """Read PEP 658 files as they will be installed."""
+
+    @replace(module.Distribution, "from_metadata_file_contents")
+    def from_metadata_file_contents(
+        original: Callable[..., Any],
+        cls: Any,
+        metadata_contents: bytes,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        # It comes without variant.json: the metadata of the index has the variant.
+        contents = reduce_contents(as_installed(metadata_contents), None)
+        return original(cls, contents, *args, **kwargs)
 
 
 def _limit_variant_file(module: ModuleType) -> None:

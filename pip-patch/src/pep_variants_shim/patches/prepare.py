@@ -1,4 +1,4 @@
-"""Preparation of files: variant markers are reduced, variant metadata is checked."""
+"""Preparation of files: markers are reduced, metadata is checked, some wheels are rewritten."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from pip._internal.exceptions import InstallationError
 
 from pep_variants.model.label import split_label
 
+from ..catalog_links import rewritten_link
 from ..errors import VariantsOff
 from ..guard import replace, switch
-from ..preparation import preparing
+from ..preparation import as_published, preparing, rewrite
 from ..session import session_of
 
 
@@ -49,3 +50,27 @@ def patch_prepare(module: ModuleType) -> None:
                 )
             session.get_ordering().check(link, label, dist.read_text)
         return dist
+
+    # Also after variants were switched off: the requirement stands for the rewritten wheel.
+    @replace(module, "_get_prepared_distribution", always=True)
+    def get_prepared_distribution(
+        original: Callable[..., Any], req: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        rewrite(req)
+        return original(req, *args, **kwargs)
+
+    @replace(module.RequirementPreparer, "_fetch_metadata_using_lazy_wheel")
+    def fetch_lazily(original: Callable[..., Any], self: Any, link: Any) -> Any:
+        return None if rewritten_link(link) is not None else original(self, link)
+
+    @replace(module, "_check_download_dir")
+    def check_download_dir(
+        original: Callable[..., Any], link: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        known = rewritten_link(link)
+        return original(link if known is None else known.published, *args, **kwargs)
+
+    @replace(module.RequirementPreparer, "save_linked_requirement")
+    def save_linked_requirement(original: Callable[..., Any], self: Any, req: Any) -> None:
+        with as_published(req):
+            original(self, req)

@@ -123,10 +123,13 @@ def patch_resolver(module: ModuleType) -> None:
         if session is None:
             return original(self, root_reqs, *args, **kwargs)
         try:
-            with explained(session):
-                requirements = resolved(
-                    session, self, lambda: original(self, root_reqs, *args, **kwargs)
-                )
+            try:
+                with explained(session):
+                    requirements = resolved(
+                        session, self, lambda: original(self, root_reqs, *args, **kwargs)
+                    )
+            finally:
+                session.catalog.report_unavailable()
             try:
                 named = [req for req in root_reqs if req.name and req.user_supplied]
                 wanted = {canonicalize_name(req.name) for req in named}

@@ -10,13 +10,16 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
-from ..catalog_links import label_of_link
+from ..catalog_links import catalog_link, label_of_link
 from ..distributions import label_of
 from ..guard import guarded, replace
 from .finder import patch_listing
 
 KEY = "variant_label"
 """Key of the label in JSON, named after the marker variable."""
+
+OF = "variant_of"
+"""Key of the project under whose name a build is installed, if its publisher has another name."""
 
 
 def patch_list(module: ModuleType) -> None:
@@ -87,14 +90,17 @@ def patch_inspect(module: ModuleType) -> None:
 
 
 def patch_report(module: ModuleType) -> None:
-    """Show labels in the installation report."""
+    """Show labels and publishers' names in the installation report."""
 
     @replace(module.InstallationReport, "_install_req_to_dict", shows=True)
     def install_req_to_dict(original: Callable[..., dict[str, Any]], cls: Any, ireq: Any) -> Any:
         # A wheel from pip's cache has the link of its source.
         link = getattr(ireq, "link", None)
         label = label_of_link(link) if link is not None else None
-        return _labelled(original(cls, ireq), label or "")
+        item, known = original(cls, ireq), catalog_link(link)
+        if known is not None and known.origin:
+            item = {**item, "metadata": {**item["metadata"], **known.origin}, OF: known.entry.name}
+        return _labelled(item, label or "")
 
 
 def _labelled(item: dict[str, Any], label: str) -> dict[str, Any]:

@@ -26,6 +26,9 @@ METADATA_SUFFIX = "-variants.json"
 VARIANT_FILE = "variant.json"
 """Name of the variant metadata inside the dist-info folder."""
 
+ORIGIN_FILE = "variant_origin.json"
+"""Name of the record beside it of what a wheel was before it got the name of its project."""
+
 
 def check_label(label: str) -> str:
     """Return *label* if it is well-formed.

@@ -1,0 +1,406 @@
+"""Builds that publishers have under other names, in pip: one distribution owns every file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+
+import pytest
+import tomli
+
+import variants_catalog
+from pep_variants.wheelfile.installed import ownership_problems
+from support.catalog_places import entry, variant
+from support.index import Index
+from support.projects import DRIVER
+from support.wheels import SourceDistribution, Wheel
+from variants_catalog.model import CatalogProject, target
+from variants_catalog.rewriting import read_origin
+from variants_catalog.store import DirectoryCatalog
+
+VERSIONS = {
+    "cucim": ("26.8.0", "26.10.0"),
+    "cudf": ("26.8.0", "26.10.0"),
+    "cugraph": ("26.8.0", "26.10.0"),
+    "cuml": ("26.8.0", "26.10.0"),
+    "cupy": ("14.0.0", "14.2.0"),
+    "faiss": ("1.14.3", "1.15.1"),
+    "nvidia-dali": ("1.52.0", "1.53.0"),
+    "onnxruntime": ("1.25.0", "1.31.1"),
+    "rmm": ("26.8.0", "26.10.0"),
+    "tensorflow": ("2.20.0", "2.21.0"),
+    "xgboost": ("3.3.0", "3.4.0"),
+}
+"""Two versions of each project that has builds under other names."""
+
+MACHINES = ("cpu-zen4", "h100-sapphirerapids", "v100-broadwell")
+CATALOG = DirectoryCatalog(variants_catalog.projects())
+CUDA_13, CUDA_12, NO_GPU = ({DRIVER: version} for version in ("13.0", "12.8", "11.0"))
+
+
+def build(project: str, name: str, version: str, **options: object) -> Wheel:
+    """Return a build of *project* under *name*: all have the same files, with other contents."""
+    module = project.replace("-", "_")
+    files = {
+        f"{module}/__init__.py": f"BUILD = {name!r}\n",
+        f"{module}/core.py": "",
+        f"{name.replace('-', '_')}-{version}.data/scripts/{module}-tool": "#!python\n",
+    }
+    if name != project:
+        files[f"{module}/libs/{name}.so"] = f"code of {name} {version}"
+    return Wheel(name, version, files=files, **options)
+
+
+def named(project: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Yield names, versions and extras of all builds of *project*."""
+    item = CATALOG.project(project)
+    assert item is not None
+    for version in VERSIONS[project]:
+        yield project, version, ("and-cuda",)
+        for name in item.targets:
+            yield name, version, ("cuda", "cudnn", "ctk")
+
+
+@pytest.fixture
+def published(serve):
+    """All builds of the projects of `VERSIONS`, and what requires the projects."""
+    index = Index(metadata_hashes=True)
+    index.add_wheel(Wheel("libs", "1.0"))
+    for project in VERSIONS:
+        index.add_wheel(Wheel(f"uses-{project}", "1.0", requires=(f"{project}>=1",)))
+        for number, (name, version, extras) in enumerate(named(project)):
+            requires = tuple(f"libs; extra == '{extra}'" for extra in extras)
+            wheel = build(project, name, version, requires=requires, extras=extras)
+            index.add_wheel(wheel, metadata_file=number % 2 == 0)
+    return serve(index)
+
+
+def owned(environment) -> dict[str, str]:
+    """Return versions by name, after a check that each file has one owner and is there."""
+    folder = environment.site_packages
+    assert ownership_problems([str(folder)]) == []
+    found = {}
+    for info in folder.glob("*.dist-info"):
+        name, _, version = info.name.removesuffix(".dist-info").partition("-")
+        if name not in ("pip", "pep_variants_shim"):
+            found[name.replace("_", "-")] = version
+    return found
+
+
+def label_in(environment, project: str) -> str:
+    """Return the label of the installed variant, empty without one."""
+    pattern = f"{project.replace('-', '_')}-*.dist-info/variant.json"
+    found = [json.loads(path.read_text()) for path in environment.site_packages.glob(pattern)]
+    return "".join(label for document in found for label in document["variants"])
+
+
+def the_build(environment, project: str) -> str:
+    """Return the name that the publisher gave the build that Python imports."""
+    module = project.replace("-", "_")
+    done = environment.run("-c", f"import {module}; print({module}.BUILD)", cwd=environment.path)
+    assert done.code == 0, done
+    (folder,) = environment.site_packages.glob(f"{module}-*.dist-info")
+    record = folder / "variant_origin.json"
+    name = read_origin(record.read_bytes(), str(record)).name if record.exists() else project
+    assert name == done.out.strip()
+    libraries = [path.stem for path in (environment.site_packages / module).glob("libs/*.so")]
+    assert libraries == ([name] if name != project else [])
+    return name
+
+
+def expected(project: CatalogProject, label: str, version: str) -> str:
+    """Return the publisher's name of the build *label*."""
+    for item in project.variants:
+        if item.label == label and item.admits(version_of(version)):
+            return (target(item) if item.requires else "") or project.name
+    return project.name
+
+
+def version_of(text: str):
+    from packaging.version import Version
+
+    return Version(text)
+
+
+@pytest.mark.one
+@pytest.mark.parametrize("project", VERSIONS)
+def test_every_project_on_three_machines(fresh, published, project):
+    """C1, C2: install, upgrade, switch there and back, a requirement, reinstall, uninstall."""
+    item = CATALOG.project(project)
+    assert item is not None
+    old, new = VERSIONS[project]
+    builds = []
+
+    def pip(platform, *args):
+        options = ("-i", published.url, "--variant-catalog=default", "--variant-platform", platform)
+        done = fresh.pip("install", *options, *args)
+        assert (done.code, done.err) == (0, ""), done
+        found = owned(fresh)
+        label = label_in(fresh, project)
+        name = the_build(fresh, project)
+        assert name == expected(item, label, found[project]), done
+        assert set(found) <= {project, "libs", f"uses-{project}"}
+        return found[project], name
+
+    for platform in MACHINES:
+        assert pip(platform, f"{project}=={old}")[0] == old
+        version, name = pip(platform, "-U", project)
+        assert version == new
+        builds.append(name)
+        if platform == MACHINES[0]:
+            for other in (*MACHINES, platform):
+                assert pip(other, "--variant-switch", project)[0] == new
+            assert pip(platform, f"uses-{project}") == (new, name)
+            assert pip(platform, "--force-reinstall", project) == (new, name)
+            assert fresh.pip("check").code == 0
+        fresh.pip("uninstall", "-y", *owned(fresh))
+        assert owned(fresh) == {}
+        assert not (fresh.site_packages / project.replace("-", "_")).exists()
+    assert len(set(builds)) > 1
+
+
+@pytest.mark.matrix
+def test_freeze_and_plain_pip(fresh, plain, published, tmp_path):
+    """C4: the publisher's requirement; plain pip installs the same files."""
+    options = (
+        "-i",
+        published.url,
+        "--variant-catalog=default",
+        f"--variant-platform={MACHINES[1]}",
+    )
+    done = fresh.pip("install", *options, "cupy", "onnxruntime", "uses-xgboost")
+    assert (done.code, done.err) == (0, ""), done
+    assert "Variant cuda13 for cupy 14.2.0 (published as cupy-cuda13x): CUDA driver" in done.out
+    frozen = fresh.pip("freeze").out
+    assert frozen.splitlines() == [
+        "cupy-cuda13x==14.2.0", "libs==1.0", "onnxruntime-gpu==1.31.1", "uses-xgboost==1.0",
+        "xgboost==3.4.0",
+    ]  # fmt: skip
+    assert "pep-variants-shim" in fresh.pip("freeze", "--all").out
+    assert "\ncupy==14.2.0 --variant=cuda13\n" in f"\n{fresh.pip('freeze', '--variants').out}"
+    (tmp_path / "frozen.txt").write_text(frozen)
+    copy = plain.copied(tmp_path / "plain")
+    done = copy.pip("install", "-i", published.url, "-r", str(tmp_path / "frozen.txt"))
+    assert done.code == 0, done
+    for name in ("cupy", "onnxruntime", "xgboost"):
+        assert tree(copy, name) == tree(fresh, name)
+    # The same lines in the environment that they are of.
+    done = fresh.pip("install", *options, "-r", str(tmp_path / "frozen.txt"))
+    assert (done.code, done.err) == (0, ""), done
+    assert "cupy-cuda13x 14.2.0 is installed already, as cupy" in done.out
+    assert "Successfully" not in done.out
+    assert "cupy" in owned(fresh)
+
+
+def tree(environment, module: str) -> dict[str, bytes]:
+    folder = environment.site_packages / module
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
+    }
+
+
+@pytest.fixture
+def index(serve):
+    """cupy as sources, and wheels under one name for each CUDA version; cudf requires one."""
+    index = Index(metadata_hashes=True)
+    for version in ("14.0.0", "14.2.0"):
+        for number in ("12", "13"):
+            index.add_wheel(build("cupy", f"cupy-cuda{number}x", version), metadata_file=True)
+        source = SourceDistribution("cupy", version)
+        index.add("cupy", source.filename, source.build())
+    index.add_wheel(Wheel("cudf", "26.10", requires=("cupy-cuda13x>=14.0",)))
+    for name, requirement in (("new", ">=14.1"), ("old", "<14.1"), ("any", "")):
+        index.add_wheel(Wheel(f"app-{name}", "1.0", requires=(f"cupy{requirement}",)))
+    index.add_wheel(Wheel("app-old-cuda", "1.0", requires=("cupy-cuda13x<14.1",)))
+    return serve(index)
+
+
+@pytest.fixture
+def options(tmp_path, index):
+    """Options for an entry of cupy."""
+    places = 'requires = ["cupy-cuda{}x=={{version}}"]'
+    tables = [variant(f"cuda{n}", places.format(n), cuda=f"{n}.0", order=14 - n) for n in (13, 12)]
+    path = tmp_path / "cupy.toml"
+    path.write_text(entry("cupy", tables))
+    return ("-i", index.url, "--variant-catalog", str(path))
+
+
+@pytest.mark.matrix
+def test_the_publishers_name_beside_the_project(fresh, options):
+    """C14: what is required under the publisher's name stands for the project."""
+    done = fresh.pip("install", *options, "cudf", "app-new", env=CUDA_12)
+    assert (done.code, done.err) == (0, ""), done
+    line = "cupy is left out: it is cupy-cuda13x 14.2.0, which is also required, under its"
+    assert line in done.out, done
+    assert sorted(owned(fresh)) == ["app-new", "cudf", "cupy-cuda13x"]
+    # It is installed and stays.
+    done = fresh.pip("install", *options, "app-any", env=CUDA_12)
+    assert (done.code, done.err) == (0, ""), done
+    assert "cupy is left out: it is cupy-cuda13x 14.2.0, which is installed" in done.out
+    assert sorted(owned(fresh)) == ["app-any", "app-new", "cudf", "cupy-cuda13x"]
+    before = owned(fresh)
+    done = fresh.pip("install", *options, "app-old", env=CUDA_12)
+    assert done.code == 1, done
+    assert done.err.startswith(
+        "ERROR: cupy has the same files as cupy-cuda13x 14.2.0, which is installed and does not "
+        "satisfy cupy<14.1 (from app-old 1.0): require a version of cupy-cuda13x that does, or "
+        "pip uninstall cupy-cuda13x"
+    )
+    assert owned(fresh) == before
+
+
+@pytest.mark.one
+def test_a_project_that_requires_a_build_itself(patched, index, options):
+    """It has no code of its own: both are installed, as its publisher wants it."""
+    for name in [*index.files["cupy"]]:
+        del index.files["cupy"][name]
+    index.add_wheel(Wheel("cupy", "14.2.0", requires=("cupy-cuda12x==14.2.0",)))
+    done = patched.pip("install", "--dry-run", *options, "cupy", env=NO_GPU)
+    assert "Would install cupy-14.2.0 cupy-cuda12x-14.2.0\n" in done.out, done
+
+
+@pytest.mark.one
+def test_the_project_is_installed_before(fresh, options):
+    """C14: a build is not installed over the project, nor beside a version that is asked for."""
+    done = fresh.pip("install", *options, "cupy", env=CUDA_13)
+    assert (done.code, done.err) == (0, ""), done
+    before = owned(fresh)
+    for wanted in ("cudf", "cupy-cuda12x"):
+        done = fresh.pip("install", *options, wanted, env=CUDA_13)
+        assert done.code == 1, done
+        assert "cupy 14.2.0 is installed and has the same files as cupy-cuda1" in done.err
+        assert "pip uninstall cupy, then try again" in done.err
+        assert owned(fresh) == before
+    fresh.pip("uninstall", "-y", "cupy")
+    done = fresh.pip("install", *options, "app-old-cuda", "app-new", env=CUDA_13)
+    assert "cupy has the same files as cupy-cuda13x 14.0.0, which is also required" in done.err
+    assert "leave cupy-cuda13x out" in done.err
+    assert owned(fresh) == {}
+    # Two builds of one project.
+    both = "ERROR: cupy-cuda13x and cupy-cuda12x have the same files, those of cupy: "
+    done = fresh.pip("install", *options, "cudf", "cupy-cuda12x", env=CUDA_13)
+    assert done.err.startswith(f"{both}require one of them"), done
+    done = fresh.pip("install", *options, "cupy-cuda12x", env=CUDA_13)
+    assert done.code == 0, done
+    done = fresh.pip("install", *options, "cudf", env=CUDA_13)
+    assert done.err.startswith(f"{both}pip uninstall cupy-cuda12x, then try again"), done
+    assert sorted(owned(fresh)) == ["cupy-cuda12x"]
+
+
+@pytest.mark.matrix
+def test_hashes(fresh, index, options, tmp_path):
+    """C16: the given hashes decide; a renamed build has another hash than the project's files."""
+    (name,) = (name for name in index.files["cupy"] if "14.2.0" in name)
+    digests = {
+        "cupy": hashlib.sha256(index.files["cupy"][name]).hexdigest(),
+        "cupy-cuda13x": hashlib.sha256(build("cupy", "cupy-cuda13x", "14.2.0").build()).hexdigest(),
+    }
+    listed = tmp_path / "requirements.txt"
+    for project, digest in digests.items():
+        listed.write_text(f"{project}==14.2.0 --hash=sha256:{digest}\n")
+        args = (
+            "--dry-run",
+            "--no-build-isolation",
+            *options,
+            "--require-hashes",
+            "-r",
+            str(listed),
+        )
+        done = fresh.pip("install", *args, env=CUDA_13)
+        assert f"Would install {project}-14.2.0\n" in done.out, done
+        said = "Hashes of cupy are given: its builds under another name or with other dependencies"
+        assert (said in done.out) == (project == "cupy"), done
+
+
+@pytest.mark.matrix
+def test_reports_downloads_and_locks(fresh, plain, index, options, tmp_path):
+    """All name the publisher's file and its hash; plain pip installs from them."""
+    report, lock, folder = tmp_path / "report.json", tmp_path / "pylock.toml", tmp_path / "files"
+    digest = hashlib.sha256(build("cupy", "cupy-cuda13x", "14.2.0").build()).hexdigest()
+    name = "cupy_cuda13x-14.2.0-py3-none-any.whl"
+    done = fresh.pip("install", "--dry-run", *options, "--report", str(report), "cupy", env=CUDA_13)
+    assert "Would install cupy-14.2.0-cuda13\n" in done.out, done
+    (item,) = json.loads(report.read_text())["install"]
+    assert (item["metadata"]["name"], item["metadata"]["version"]) == ("cupy-cuda13x", "14.2.0")
+    assert (item["variant_of"], item["variant_label"]) == ("cupy", "cuda13")
+    assert item["download_info"]["url"].endswith(f"/{name}")
+    assert item["download_info"]["archive_info"]["hashes"] == {"sha256": digest}
+    for command in ("download", "wheel"):
+        for _ in range(2):  # the second time it is there
+            done = fresh.pip(command, *options, *_into(command, folder), "cupy", env=CUDA_13)
+            assert done.code == 0, done
+            (path,) = folder.iterdir()
+            assert (path.name, hashlib.sha256(path.read_bytes()).hexdigest()) == (name, digest)
+    done = fresh.pip("lock", *options, "-o", str(lock), "cupy", "app-new", env=CUDA_13)
+    if "unknown command" in done.err:
+        return
+    packages = {item["name"]: item for item in tomli.loads(lock.read_text())["packages"]}
+    assert list(packages) == ["app-new", "cupy-cuda13x"], done
+    (wheel,) = packages["cupy-cuda13x"]["wheels"]
+    assert (wheel["name"], wheel["hashes"]) == (name, {"sha256": digest})
+    assert packages["cupy-cuda13x"]["version"] == "14.2.0"
+    for environment in (plain.copied(tmp_path / "plain"), fresh):
+        done = environment.pip("install", "--no-deps", *options[:2], "-r", str(lock))
+        if "unknown option" in done.err or "Invalid requirement" in done.err:
+            return  # pips that only write lock files
+        assert done.code == 0, done
+        assert sorted(owned(environment)) == ["app-new", "cupy-cuda13x"]
+
+
+def _into(command, folder):
+    return ("-d", str(folder)) if command == "download" else ("-w", str(folder))
+
+
+@pytest.mark.one
+def test_another_index_adds_no_version(patched, serve, tmp_path):
+    """C15: versions are the project's own; a build is of the index that has the version."""
+    internal, public = serve(Index()), serve(Index())
+    internal.add_wheel(Wheel("cupy", "3.0"))
+    for version in ("3.0", "99.0"):
+        public.add_wheel(build("cupy", "cupy-cuda13x", version))
+    path = tmp_path / "cupy.toml"
+    place = 'requires = ["cupy-cuda13x=={version}"]'
+    path.write_text(entry("cupy", [variant("cuda13", place, cuda="13.0")]))
+    for first, second, found in (
+        (internal, public, "cupy-3.0"), (public, internal, "cupy-3.0-cuda13"),
+    ):  # fmt: skip
+        options = ("-i", first.url, "--extra-index-url", second.url, "--variant-catalog", str(path))
+        done = patched.pip("install", "--dry-run", *options, "cupy", env=CUDA_13)
+        assert f"Would install {found}\n" in done.out, done
+    # The project's file is for another platform: the version is there all the same.
+    wheel = Wheel("cupy", "3.0", tag="py3-none-win_amd64")
+    other = serve(Index())
+    other.add_wheel(wheel)
+    options = ("-i", public.url, "--extra-index-url", other.url, "--variant-catalog", str(path))
+    done = patched.pip("install", "--dry-run", *options, "cupy", env=CUDA_13)
+    assert "Would install cupy-3.0-cuda13\n" in done.out, done
+
+
+@pytest.mark.one
+def test_no_build_fits(patched, index, options):
+    """C11: why there is no wheel stands before the error of a build."""
+    name = next(name for name in index.files["cupy"] if "14.2.0" in name)
+    index.files["cupy"][name] = b"damaged"
+    done = patched.pip("install", "--dry-run", *options, "cupy", env=NO_GPU)
+    assert done.code != 0, done
+    assert "Non-variant file for cupy 14.2.0: no variant fits" in done.out, done
+
+
+@pytest.mark.matrix
+def test_a_damaged_build(fresh, index, options):
+    """The publisher's hash is checked first; a wheel of another project is refused."""
+    name = "cupy_cuda13x-14.2.0-py3-none-any.whl"
+    index.wrong_hashes.add(name)
+    done = fresh.pip("install", *options, "--no-deps", "cupy==14.2.0", env=CUDA_13)
+    assert done.code == 1, done
+    assert "DO NOT MATCH THE HASHES" in done.err
+    index.wrong_hashes.clear()
+    index.metadata_files.pop(name)
+    index.files["cupy-cuda13x"][name] = Wheel("other", "14.2.0").build()
+    done = fresh.pip("install", *options, "--no-deps", "cupy==14.2.0", env=CUDA_13)
+    assert done.code == 1, done
+    assert name in done.err
+    assert owned(fresh) == {}

@@ -1,11 +1,8 @@
-"""The catalogue: entries, what they make of published files, redirects."""
+"""The catalogue: entries, and what they make of published files."""
 
 from __future__ import annotations
 
-import hashlib
-import io
 import json
-import zipfile
 
 import pytest
 from hypothesis import given
@@ -21,11 +18,10 @@ from pep_variants.formats.reader import read_metadata
 from pep_variants.formats.writer import write_metadata
 from pep_variants.model.filename import parse_filename
 from pep_variants.model.platform import Platform, Support
-from pep_variants.wheelfile.wheel import open_wheel
 from variants_catalog.model import CatalogProject
 from variants_catalog.opening import preferred_catalog
 from variants_catalog.reader import read_entry
-from variants_catalog.redirect import redirect_metadata, redirect_wheel, with_requirements
+from variants_catalog.rewriting import installed_metadata
 from variants_catalog.store import DirectoryCatalog, open_catalog, read_catalog, write_catalog
 
 TORCH = """
@@ -179,13 +175,15 @@ class TestFiles:
         lines = "".join(f"Requires-Dist: {text}\n" for text in given)
         more = "".join(f"Requires-Dist: {text}\n" for text in added)
         metadata = f"{head}{lines}\ntext\n".encode()
-        assert with_requirements(metadata, "app", item) == f"{head}{lines}{more}\ntext\n".encode()
+        assert (
+            installed_metadata(metadata, project, item) == f"{head}{lines}{more}\ntext\n".encode()
+        )
 
     def test_more_than_an_extra(self):
         project = entry('requires = ["{name}[cuda]=={version}", "more>=1"]')
         (item,) = project.own_files("app-1.5-py3-none-any.whl")
         metadata = b"Metadata-Version: 2.1\nName: app\nVersion: 1.5\n\ntext\n"
-        assert b"1.5\nRequires-Dist: more>=1\n\ntext" in with_requirements(metadata, "app", item)
+        assert b"1.5\nRequires-Dist: more>=1\n\ntext" in installed_metadata(metadata, project, item)
 
     def test_own_files(self):
         project = entry('local = ""\nversions = ">=2"')
@@ -195,34 +193,24 @@ class TestFiles:
         assert item.filename == "app-2.0-py3-none-any-a.whl"
         assert item.published == "app-2.0-py3-none-any.whl"
         assert item.requires == ()
-        assert not item.redirect
+        assert not item.is_rewritten
         for name in ("app-1.0-py3-none-any.whl", "app-2.0+cpu-py3-none-any.whl"):
             assert not list(project.own_files(name))
         null = read_entry(HEAD + '[[variant]]\nlabel = "null"\n', "")
         assert not null.uses_own_files
         assert not list(null.own_files("app-2.0-py3-none-any.whl"))
 
-    def test_a_redirect(self):
+    def test_another_name(self):
         project = entry('requires = ["app-cu12=={version}", "more"]')
         assert project.targets == ("app-cu12",)
         assert not project.uses_own_files
-        (item,) = project.redirects("app_cu12-1.5-cp312-cp312-win_amd64.whl")
-        assert item.filename == item.published == "app-1.5-cp312-cp312-win_amd64-a.whl"
+        (item,) = project.renamed_files("app_cu12-1.5-cp312-cp312-win_amd64.whl")
+        assert item.filename == "app-1.5-cp312-cp312-win_amd64-a.whl"
+        assert item.published == "app_cu12-1.5-cp312-cp312-win_amd64.whl"
+        assert item.origin == "app-cu12"
         assert item.requires == ("app-cu12==1.5", "more")
-        assert not list(project.redirects("other-1.5-cp312-cp312-win_amd64.whl"))
+        assert not list(project.renamed_files("other-1.5-cp312-cp312-win_amd64.whl"))
         assert not list(project.own_files("app-1.5-py3-none-any.whl"))
-        data = redirect_wheel(project, item)
-        assert data == redirect_wheel(project, item)
-        expected = "9f9f"
-        assert hashlib.sha256(data).hexdigest()[:4] == expected
-        with open_wheel(io.BytesIO(data), "x", filename=item.filename) as wheel:
-            assert wheel.read("METADATA") == redirect_metadata(project, item)
-            metadata = read_metadata(wheel.read("variant.json"), "x")
-        assert metadata.variants == {"a": {"nvidia": {"sm_arch": ("70_real",)}}}
-        assert zipfile.ZipFile(io.BytesIO(data)).testzip() is None
-
-    def test_spaces_around_a_requirement(self):
-        assert entry('requires = [" app-cu12 =={version} "]').targets == ("app-cu12",)
 
     def test_mirrors(self):
         mirrors = {
@@ -242,7 +230,7 @@ class TestFiles:
             for project in (entry('index = "https://e.org"'), entry('requires = ["b=={version}"]')):
                 list(project.files("https://e.org", name))
                 list(project.own_files(name))
-                list(project.redirects(name))
+                list(project.renamed_files(name))
 
 
 def machine(**features: tuple[str, ...]) -> Platform:

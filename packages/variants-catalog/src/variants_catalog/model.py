@@ -43,7 +43,6 @@ class PublishedFile:
         properties: of the label; empty for the null variant.
         requires: requirements that the catalogue adds to those of the wheel; one that names the
             wheel's own project stands for the dependencies of its extras.
-        redirect: whether the wheel is made from the entry, see `redirect`.
         origin: normalized name that the publisher gave the wheel, if it is not the project's; it
             is installed under the project's name, see `rewriting`.
     """
@@ -54,7 +53,6 @@ class PublishedFile:
     label: str
     properties: Properties
     requires: tuple[str, ...] = ()
-    redirect: bool = False
     origin: str = ""
 
     @property
@@ -235,11 +233,6 @@ class CatalogProject:
                 values = item.placeholders(named[1])
                 if values is not None:
                     yield from self._file(item, filename, named[1], values)
-
-    def redirects(self, filename: str) -> Iterator[PublishedFile]:
-        """Yield what stands for the wheel *filename* of one of the `targets`."""
-        for found in self.renamed_files(filename):
-            yield replace(found, published=found.filename, redirect=True, origin="")
 
     def renamed_files(self, filename: str) -> Iterator[PublishedFile]:
         """Yield what the non-variant wheel *filename* of one of the `targets` is."""

@@ -10,6 +10,7 @@ import pytest
 
 from pep_variants.sources import Sources
 from support.index_server import Resource, Server, served
+from support.proxied_network import socks_proxy
 from variants_index.cache.store import Store
 from variants_index.errors import (
     AccessDenied,
@@ -394,3 +395,15 @@ def test_proxy_of_the_environment(server, monkeypatch):
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     asking = session(environ={"http_proxy": server.url})
     assert asking.fetch("http://index.example/a", limit=100).body == b"through the proxy"
+
+
+@pytest.mark.parametrize("scheme", ["socks5", "socks5h"])
+def test_a_socks_proxy(server, scheme):
+    """V1: pages were not fetched at all, as httpx needs another library for SOCKS."""
+    server.resources["/a"] = Resource(b"through the proxy")
+    with socks_proxy("me:pass") as proxy:
+        url = proxy.url.replace("socks5h", scheme)
+        asking = session(environ={"ALL_PROXY": url})
+        asking.add_index(server.url)
+        assert asking.fetch(f"{server.url}/a", limit=100).body == b"through the proxy"
+        assert [each.method for each in proxy.asked] == ["SOCKS"]

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from ..checks.finding import Finding
     from ..publishing.release import Release
-    from ..publishing.storage import StorageTarget
+    from ..publishing.storage import StoredIndex
     from ..publishing.transaction import Published
     from ..publishing.upload_api import UploadApi
 
-    Target = UploadApi | StorageTarget
+    Target = UploadApi | StoredIndex
 
 
 @click.command(short_help="Upload wheels and metadata.")
@@ -168,7 +168,7 @@ def _target(
 
 
 def _storage(directory: Path, to: str) -> Target:
-    from ..publishing.storage import StorageTarget
+    from ..publishing.storage import StoredIndex
     from ..publishing.stores import open_store
 
     top, folder = directory.resolve(), Path(to).resolve()
@@ -177,7 +177,7 @@ def _storage(directory: Path, to: str) -> Target:
             f"{to}: is in {directory}: give a directory beside it; to make an index of the "
             "directory itself, see variants index"
         )
-    return StorageTarget(open_store(to))
+    return StoredIndex(open_store(to))
 
 
 def _tree(

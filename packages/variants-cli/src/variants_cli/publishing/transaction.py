@@ -7,7 +7,7 @@ its page, so the same command goes on from there after a failure or a kill:
    contents ends it.
 2. `probe`: everything that can be refused is refused now, before an upload.
 3. `upload` for every file. On a target that shows files at once (`UploadApi`, its `commits_last` is
-   false) the variant wheels, then step 4, then the fallbacks. On storage (`StorageTarget`) in any
+   false) the variant wheels, then step 4, then the fallbacks. On storage (`StoredIndex`) in any
    order: no page lists them yet.
 4. `commit`: merges the variant metadata of the releases with what is there and makes it visible; on
    storage, everything else with it, by one conditional write.
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
     from ..checks.finding import Finding
     from .release import Release, ReleaseFile
-    from .storage import StorageTarget
+    from .storage import StoredIndex
     from .upload_api import UploadApi
 
-    Target: TypeAlias = UploadApi | StorageTarget
+    Target: TypeAlias = UploadApi | StoredIndex
 
 UPLOADED = "uploaded"
 PRESENT = "already there"

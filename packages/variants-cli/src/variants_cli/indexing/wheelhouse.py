@@ -18,7 +18,6 @@ from pep_variants.wheelfile.sdist import read_pkg_info
 from pep_variants.wheelfile.wheel import VARIANT_FILE, open_wheel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     from packaging.utils import NormalizedName
@@ -227,16 +226,6 @@ def label_problem(label: str | None, metadata: Metadata | None) -> str | None:
     if not metadata.lists_only(label):
         return f"the filename has label {label!r}, but {VARIANT_FILE} describes {found}"
     return None
-
-
-def by_version(
-    distributions: Iterable[Distribution],
-) -> dict[tuple[NormalizedName, Version], list[Distribution]]:
-    """Return *distributions* grouped by project and version, both ascending."""
-    groups: dict[tuple[NormalizedName, Version], list[Distribution]] = {}
-    for distribution in distributions:
-        groups.setdefault((distribution.project, distribution.version), []).append(distribution)
-    return dict(sorted(groups.items()))
 
 
 def is_distribution(filename: str) -> bool:

@@ -44,8 +44,8 @@ from variants_index.errors import PackageIndexError
 from variants_index.pages import HTML, JSON, html_projects, json_page, json_projects, read_page
 
 from ..indexing.static_index import HTML_PAGE, JSON_PAGE
-from ..indexing.update import UpdateError, release_of, updated, write_merged
-from ..indexing.wheelhouse import CORE_METADATA_SUFFIX, VariantFile, read_core_metadata
+from ..indexing.update import UpdateError, release_of, updated
+from ..indexing.wheelhouse import CORE_METADATA_SUFFIX, read_core_metadata
 from ..pages.project_page import render
 from .errors import Conflict, PublishError
 from .release import by_project, same_contents
@@ -358,29 +358,13 @@ class StoredIndex:
 
     def _addition(self, releases: Sequence[Release]) -> Change:
         """Return the function that gives the state of a project after *releases*."""
-
-        def change(page: Page | None, documents: Mapping[str, bytes]) -> Update:
-            known = dict(documents)
-            listed = {file.filename: file for file in page.files} if page is not None else {}
-            for release in releases:
-                # What a local file says beside what the wheels say.
-                name = release.document_name
-                if release.document is None:
-                    continue
-                if name in known:
-                    there = VariantFile(known[name], listed[name].url if name in listed else name)
-                    known[name] = write_merged([there, VariantFile(release.document, name)])
-                elif name not in listed:
-                    known[name] = release.document
-            return updated(
-                page,
-                known,
-                [file.distribution for release in releases for file in release.files],
-                url_of=self.url_of(releases[0].project),
-                now=datetime.now(timezone.utc),
-            )
-
-        return change
+        return lambda page, documents: updated(
+            page,
+            documents,
+            [file.distribution for release in releases for file in release.files],
+            url_of=self.url_of(releases[0].project),
+            now=datetime.now(timezone.utc),
+        )
 
     def _check_conditions(self) -> None:
         """Check that an object is replaced only if it is the one that was read.

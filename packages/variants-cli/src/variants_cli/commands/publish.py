@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..checks.finding import ERROR
-from ..console import counted, fail, note, one_line, print_json, printable, warn
+from ..console import counted, fail, one_line, print_json, printable, warn
 from .arguments import json_option
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def publish(
             lambda text: None if as_json else click.echo(printable(text)),
             dry=dry_run,
         )
-        findings = [] if dry_run else transaction.verify(target, releases, done, note)
+        findings = [] if dry_run else transaction.verify(target, releases, done)
     if as_json:
         print_json(_tree(target, releases, done, None if dry_run else findings))
     elif not dry_run:
@@ -164,7 +164,7 @@ def _target(
     options["client_cert"] = options["client_cert"] or sources.client_cert
     settings = open_settings(**options)
     sources = replace(sources, cert=settings.cacert, client_cert=settings.client_cert)
-    return UploadApi(settings, sources, index_url=index_url, note=note)
+    return UploadApi(settings, sources, index_url=index_url)
 
 
 def _storage(directory: Path, to: str) -> Target:

@@ -31,6 +31,7 @@ from pep_variants.model.label import METADATA_SUFFIX, NULL_LABEL, ZERO_LABEL, sp
 from pep_variants.wheelfile.core_metadata import read_fields
 from pep_variants.wheelfile.sdist import read_pkg_info
 
+from ..console import some
 from ..indexing.update import write_merged
 from ..indexing.wheelhouse import VariantFile, is_distribution, read_distribution
 from ..indexing.wheelhouse import read_core_metadata as read_wheel_metadata
@@ -228,12 +229,6 @@ def conflict(place: str, differences: Sequence[tuple[ReleaseFile, PageFile]]) ->
         f"{some(shown)}: a published file cannot change: publish the new one as another version, "
         "or with a build tag"
     )
-
-
-def some(names: Sequence[str]) -> str:
-    """Return the first of *names*, and how many more there are."""
-    more = len(names) - 5
-    return ", ".join(names[:5]) + (f" and {more} more" if more > 0 else "")
 
 
 def read_releases(

@@ -151,16 +151,15 @@ class StoredIndex:
 
         Of an index that has HTML pages only, that is the state. URLs are below `BASE`.
         """
-        content = None
         for name, kind in ((JSON_PAGE, JSON), (HTML_PAGE, HTML)):
             path = page_path(project, name)
             found = self.store.get(path, limits.PAGE_BYTES)
-            content = found if kind == JSON else None
             if found is not None:
                 try:
-                    return read_page(found.data, kind, BASE + quote(path), project), content
+                    page = read_page(found.data, kind, BASE + quote(path), project)
                 except PackageIndexError as error:
                     raise PublishError(self._shown(error)) from None
+                return page, found if kind == JSON else None
         return None, None
 
     def documents(

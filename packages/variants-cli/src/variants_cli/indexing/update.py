@@ -170,19 +170,16 @@ def release_of(filename: str) -> tuple[Release, str | None] | None:
 def _entry(item: Distribution, old: PageFile | None, url_of: UrlOf, now: str) -> PageFile:
     if old is not None and old.hashes.get("sha256") != item.sha256:
         raise _conflict(redacted(old.url), old.hashes.get("sha256"), item)
-    name = item.path.name
+    before = old or PageFile(item.path.name, "", {})
     metadata = item.metadata_sha256
-    return PageFile(
-        name,
-        url_of(name, item.sha256),
-        {**(old.hashes if old else {}), "sha256": item.sha256},
-        item.requires_python,
-        yanked=old.yanked if old else None,
+    return replace(
+        before,
+        url=url_of(item.path.name, item.sha256),
+        hashes={**before.hashes, "sha256": item.sha256},
+        requires_python=item.requires_python,
         size=item.size,
-        upload_time=(old.upload_time if old else None) or now,
+        upload_time=before.upload_time or now,
         core_metadata=None if metadata is None else {"sha256": metadata},
-        provenance=old.provenance if old else None,
-        gpg_sig=old.gpg_sig if old else None,
     )
 
 

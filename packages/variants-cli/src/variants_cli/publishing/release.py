@@ -25,16 +25,18 @@ from pep_variants.choose.ranking import rank
 from pep_variants.detect.known_machines import BY_NAME
 from pep_variants.detect.machines import load_machine
 from pep_variants.digests import Digests
-from pep_variants.errors import InvalidSdist
 from pep_variants.model.filename import metadata_filename, read_version
 from pep_variants.model.label import METADATA_SUFFIX, NULL_LABEL, ZERO_LABEL, split_label
 from pep_variants.wheelfile.core_metadata import read_fields
-from pep_variants.wheelfile.sdist import read_pkg_info
 
 from ..console import some
 from ..indexing.update import write_merged
-from ..indexing.wheelhouse import VariantFile, is_distribution, read_distribution
-from ..indexing.wheelhouse import read_core_metadata as read_wheel_metadata
+from ..indexing.wheelhouse import (
+    VariantFile,
+    is_distribution,
+    read_core_metadata,
+    read_distribution,
+)
 from .errors import Conflict, PublishError
 
 if TYPE_CHECKING:
@@ -177,23 +179,6 @@ def best_first(document: bytes) -> tuple[str, ...]:
         return tuple(TopologicalSorter(better).static_order())
     except CycleError:
         return tuple(labels)
-
-
-def read_core_metadata(distribution: Distribution) -> bytes:
-    """Return METADATA of a wheel, PKG-INFO of a source distribution.
-
-    Raises:
-        InvalidWheel, InvalidSdist: it was changed meanwhile, or has no such file.
-        OSError: it cannot be read.
-    """
-    if distribution.is_wheel:
-        return read_wheel_metadata(distribution)
-    path = distribution.path
-    with path.open("rb") as stream:
-        data = read_pkg_info(stream, path.name, str(path))
-    if data is None:
-        raise InvalidSdist(f"{path}: has no PKG-INFO: build it again with a PEP 517 build backend")
-    return data
 
 
 def same_contents(file: ReleaseFile, hashes: Mapping[str, str]) -> bool | None:

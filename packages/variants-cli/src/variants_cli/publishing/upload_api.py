@@ -61,9 +61,9 @@ from variants_index.http.session import Session
 from ..checks.live_index import check_live
 from ..console import note
 from ..indexing.update import same_meaning, write_merged
-from ..indexing.wheelhouse import VariantFile, read_variant_file
+from ..indexing.wheelhouse import VariantFile, read_core_metadata, read_variant_file
 from .errors import Conflict, PublishError
-from .release import conflict, entry_of, read_core_metadata, same_contents
+from .release import conflict, entry_of, same_contents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence

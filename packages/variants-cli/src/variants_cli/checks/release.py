@@ -38,6 +38,7 @@ from pep_variants.wheelfile.core_metadata import METADATA_FILE, read_fields
 from pep_variants.wheelfile.record import RECORD_FILE, SIGNATURE_FILES, digest_of, read_record
 from pep_variants.wheelfile.wheel import VARIANT_FILE, WheelContents, open_wheel
 
+from ..console import some
 from ..indexing.wheelhouse import label_problem
 from .document import check_document
 from .finding import Finding, Report
@@ -168,9 +169,9 @@ def _check_record(report: Report, contents: WheelContents, variant: bytes | None
     unlisted = {f"{contents.dist_info}/{name}" for name in SIGNATURE_FILES}
     names = {name for name in contents.archive.namelist() if not name.endswith("/")}
     if missing := sorted(names - rows.keys() - unlisted):
-        report.add("record-incomplete", place, f"does not list {_some(missing)}")
+        report.add("record-incomplete", place, f"does not list {some(missing, 3)}")
     if gone := sorted(rows.keys() - names):
-        message = f"lists {_some(gone)}, which the wheel does not contain"
+        message = f"lists {some(gone, 3)}, which the wheel does not contain"
         report.add("record-incomplete", place, message)
     row = rows.get(f"{contents.dist_info}/{VARIANT_FILE}")
     if variant is None or row is None:
@@ -180,11 +181,6 @@ def _check_record(report: Report, contents: WheelContents, variant: bytes | None
     if (row.digest, row.size) != (found, str(len(variant))):
         message = f"says {row.digest or 'no hash'} and size {row.size!r} of {VARIANT_FILE}, which "
         report.add("record-mismatch", place, f"{message}is {found} and has {len(variant)} bytes")
-
-
-def _some(names: list[str]) -> str:
-    more = len(names) - 3
-    return ", ".join(names[:3]) + (f" and {more} more" if more > 0 else "")
 
 
 def _check_markers(

@@ -13,7 +13,7 @@ from pep_variants.files import replacing
 
 from ..build_providers import with_build_providers
 from ..checks.document import check_document
-from ..checks.finding import ERROR
+from ..checks.finding import require_valid
 from ..console import counted, fail, note, one_line, print_table, warn
 from ..detection import plugin_runner_of
 from ..matrix import output as outputs
@@ -171,12 +171,7 @@ def _read(
     read = replace(read, project=asked, build=build)
     for after in read.build.after:
         built_against(read, variants, after)
-    document = outputs.metadata(read, variants).encode()
-    for finding in check_document(document, read.source)[1]:
-        message = ": ".join(filter(None, (finding.file, finding.place, finding.message)))
-        if finding.severity == ERROR:
-            raise click.ClickException(message)
-        warn(message)
+    require_valid(check_document(outputs.metadata(read, variants).encode(), read.source)[1])
     return read, variants
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from pep_variants.errors import VariantError, shortened
-from pep_variants.model.filename import parse_filename
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.property import Properties, Property
 
@@ -286,8 +285,6 @@ def label_wheels(
     several = len(distinct(selected)) > 1
     found = []
     for wheel in wheels:
-        if parse_filename(wheel.name).label is not None:
-            raise VariantError(f"{wheel} is a variant wheel: unmake it first")
         folder = wheel.absolute().parent.name
         builds = [v for v in selected if not several or folder in (v.label, v.name)]
         if not builds:

@@ -30,7 +30,7 @@ from ..matrix.combination import built_against, combine, select
 from ..matrix.model import BuildError, Matrix, Variant
 from ..matrix.output import TEXTS, counts
 from ..matrix.reading import read_matrix
-from ..pages.release_page import DOCUMENTS, SEVERAL, document, problem_of
+from ..pages.release_page import DOCUMENTS, SEVERAL, document
 from .arguments import platform_option, preference_options
 from .index import index
 
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pep_variants.errors import VariantError
-
-    Chosen = tuple[Matrix, Sequence[Variant]]
 
 TABLE = "table"
 
@@ -145,7 +143,7 @@ def matrix(
             _build(read, some, target)
         index.main([str(target)], prog_name="variants index", standalone_mode=False)
     elif form in DOCUMENTS:
-        _print(_document(form, chosen, machines, variant_enable), output)
+        _print(document(form, chosen, machines, variant_enable), output)
     elif form == TABLE:
         _show_table(chosen[0][1], releases[0][1])
     else:
@@ -198,28 +196,6 @@ def _print(text: str, output: Path | None) -> None:
     output.parent.mkdir(parents=True, exist_ok=True)
     with replacing(output) as stream:
         stream.write(text.encode())
-
-
-def _document(
-    form: str, chosen: Sequence[Chosen], wanted: Sequence[str], enabled: Sequence[str]
-) -> str:
-    """Return who gets what.
-
-    Args:
-        form: one of `DOCUMENTS`.
-        chosen: matrices with their selected variants.
-        wanted: machines, as for ``--platform``.
-        enabled: optional namespaces.
-    """
-    from ..pages.coverage import read_machines
-    from ..pages.release_page import examine
-
-    known, machines = read_machines(), read_machines(wanted)
-    releases = [examine(item, some, machines, known, enabled) for item, some in chosen]
-    text = document(form, releases)
-    if problem := problem_of(form, text):
-        warn(problem)
-    return text
 
 
 def _show_table(chosen: Sequence[Variant], variants: Sequence[Variant]) -> None:

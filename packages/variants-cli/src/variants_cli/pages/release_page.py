@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pep_variants.errors import VariantError, shortened
 
+from ..console import warn
 from ..matrix.combination import distinct, metadata_of
 from ..matrix.model import Matrix, Value, Variant
 from ..matrix.output import needs
@@ -20,6 +21,7 @@ from .coverage import (
     OTHER,
     Choice,
     Machine,
+    read_machines,
     why_unchosen,
 )
 from .decision_tree import (
@@ -65,7 +67,7 @@ class Release:
         matrix: the file.
         variants: those that are shown, one for each label.
         choices: what each machine gets.
-        unchosen: the variants that no machine gets, whatever is enabled, and why.
+        unchosen: the variants that no machine gets, and why.
         optional: the namespaces that users have to enable.
         tree: the first question; None if there are too many.
         problem: why there is no tree, or for which machines it does not hold; mostly empty.
@@ -113,22 +115,10 @@ class Release:
         return [variant.values[axis].name for axis in self.axes[:-1] or self.axes]
 
     def machines_of(self, label: str) -> str:
-        """Return the machines that get *label*, by default or with which namespace enabled."""
-        found = {"": [c.machine.name for c in self.choices if c.label == label]}
-        if not found[""]:
-            found = {
-                f"{added}: ": [
-                    c.machine.name for c in self.choices if c.enabled.get(added) == label
-                ]
-                for added in self.optional
-            }
-        return "; ".join(
-            added
-            + ", ".join(names[:_MOST_NAMES])
-            + (f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else "")
-            for added, names in found.items()
-            if names
-        )
+        """Return the machines that get *label*, a long list cut short."""
+        names = [choice.machine.name for choice in self.choices if choice.label == label]
+        more = len(names) - _MOST_NAMES
+        return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
     def needs(self, of: Value | Variant) -> str:
         """Return in a few words what machines need; several values are alternatives."""
@@ -177,15 +167,7 @@ def examine(
             f"{shortened(unknown[0])} is not an optional namespace of {matrix.source}; "
             f"there are: {', '.join(optional) or 'none'}"
         )
-    further = [namespace for namespace in optional if namespace not in enabled]
-    choices = tuple(
-        Choice(
-            machine,
-            machine.rank(metadata, enabled),
-            {added: machine.rank(metadata, (*enabled, added)) for added in further},
-        )
-        for machine in machines
-    )
+    choices = tuple(Choice(machine, machine.rank(metadata, enabled)) for machine in machines)
     grower = Grower(metadata, [machine.platform for machine in (*known, *machines)])
     tree, problem = None, ""
     try:
@@ -199,30 +181,46 @@ def examine(
                 f"Does not hold for {', '.join(unlike)}, which list what they support in "
                 "another order than other machines."
             )
-    some = {label for choice in choices for label in (choice.label, *choice.enabled.values())}
+    chosen = {choice.label for choice in choices}
     unchosen = {
         variant.label: why_unchosen(variant.label, choices, grower.ladders)
         for variant in variants
-        if variant.label not in some
+        if variant.label not in chosen
     }
     return Release(matrix, distinct(variants), choices, unchosen, optional, tree, problem)
 
 
-def document(form: str, releases: Sequence[Release]) -> str:
-    """Return *releases* in the format *form*, one of `DOCUMENTS`.
+def document(
+    form: str,
+    chosen: Sequence[tuple[Matrix, Sequence[Variant]]],
+    wanted: Sequence[str] = (),
+    enabled: Sequence[str] = (),
+) -> str:
+    """Return which machines get which variants, in the format *form*, one of `DOCUMENTS`.
 
     Args:
         form: the format.
-        releases: at least one; exactly one for formats that are not among `SEVERAL`.
+        chosen: matrices with some of their variants; exactly one for formats that are not among
+            `SEVERAL`.
+        wanted: machines, see `read_machines`.
+        enabled: optional namespaces that are enabled.
 
     Raises:
         VariantError: the release cannot be shown in this format.
     """
+    known, machines = read_machines(), read_machines(wanted)
+    releases = [examine(*each, machines, known, enabled) for each in chosen]
     release = releases[0]
     if form == "mermaid":
         if release.tree is None:
             raise VariantError(f"{release.matrix.source}: {release.problem}")
-        return flowchart(release.tree)
+        chart = flowchart(release.tree)
+        if not is_drawn(chart):
+            warn(
+                f"Mermaid draws at most {MAXIMUM_ARROWS} arrows and {MAXIMUM_TEXT:,} characters "
+                "by default: select variants with --only, or use --format html"
+            )
+        return chart
     return rendered(
         "release.html" if form == "html" else "release.md",
         releases=releases,
@@ -249,13 +247,3 @@ def new_values(releases: Sequence[Release]) -> Iterator[tuple[Release, str]]:
         values = [name for name in used if not name[:1].isdigit()]
         yield release, ", ".join(name for name in values if name not in (before or values))
         before = values
-
-
-def problem_of(form: str, text: str) -> str:
-    """Return what programs that show *text*, a document, will not do with it; mostly empty."""
-    if form != "mermaid" or is_drawn(text):
-        return ""
-    return (
-        f"Mermaid draws at most {MAXIMUM_ARROWS} arrows and {MAXIMUM_TEXT:,} characters "
-        "by default: select variants with --only, or use --format html"
-    )

@@ -11,7 +11,7 @@ from typing import Any
 
 from pep_variants.choose.phrases import answered, asked, why_chosen
 from pep_variants.errors import VariantError
-from pep_variants.model.property import Property
+from pep_variants.model.property import Property, group_properties
 
 from ..console import counted
 from ..description import write_description
@@ -45,18 +45,16 @@ def needs(properties: Iterable[Property], optional: Collection[str] = ()) -> str
         properties: of a variant.
         optional: namespaces that users have to enable, of which that is all that is said.
     """
-    grouped: dict[tuple[str, str], list[str]] = {}
-    for item in properties:
-        grouped.setdefault((item.namespace, item.feature), []).append(item.value)
     parts = []
-    for (namespace, feature), values in grouped.items():
-        texts = dict.fromkeys(answered(namespace, feature, value) for value in values)
-        if namespace in optional:
-            parts.append(f"{namespace} enabled")
-        elif len(texts) > 1:
-            parts.append(f"{asked(namespace, feature)} {', '.join(texts)}")
-        else:
-            parts.append(why_chosen({namespace: {feature: tuple(values)}}))
+    for namespace, features in group_properties(properties).items():
+        for feature, values in features.items():
+            texts = dict.fromkeys(answered(namespace, feature, value) for value in values)
+            if namespace in optional:
+                parts.append(f"{namespace} enabled")
+            elif len(texts) > 1:
+                parts.append(f"{asked(namespace, feature)} {', '.join(texts)}")
+            else:
+                parts.append(why_chosen({namespace: {feature: values}}))
     return ", ".join(dict.fromkeys(parts))
 
 

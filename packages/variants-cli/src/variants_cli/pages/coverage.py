@@ -35,6 +35,15 @@ others are for its kind. `OTHER`: the same where none is for its kind. `NULL`: t
 a machine without accelerator. `FITS`: a variant for what the machine has.
 """
 
+OUTCOMES = {
+    NOTHING: "that get no variant",
+    IDLE: "whose accelerator is left idle",
+    NULL: "that get only the null variant",
+    OTHER: "with accelerators that this release is not for",
+    FITS: "with a variant for what they have",
+}
+"""Which machines they are, the worst gap first."""
+
 
 @dataclass(frozen=True)
 class Machine:

@@ -13,17 +13,7 @@ from ..console import warn
 from ..matrix.combination import distinct, metadata_of
 from ..matrix.model import Matrix, Value, Variant
 from ..matrix.output import needs
-from .coverage import (
-    FITS,
-    IDLE,
-    NOTHING,
-    NULL,
-    OTHER,
-    Choice,
-    Machine,
-    read_machines,
-    why_unchosen,
-)
+from .coverage import OUTCOMES, Choice, Machine, read_machines, why_unchosen
 from .decision_tree import (
     MAXIMUM_ARROWS,
     MAXIMUM_TEXT,
@@ -41,15 +31,6 @@ DOCUMENTS = ("html", "markdown", "mermaid")
 
 SEVERAL = ("markdown",)
 """Formats that can show several releases."""
-
-OUTCOMES = {
-    NOTHING: "that get no variant",
-    IDLE: "whose accelerator is left idle",
-    NULL: "that get only the null variant",
-    OTHER: "with accelerators that this release is not for",
-    FITS: "with a variant for what they have",
-}
-"""Which machines they are, the worst gap first."""
 
 _MOST_NAMES = 4
 

@@ -27,10 +27,8 @@ from ..description import (
     add_variant,
     from_options,
     from_pyproject,
-    lost_priorities,
     write_description,
 )
-from ..detection import plugin_runner_of
 from ..matrix.combination import combine, label_wheels, metadata_of, select
 from ..matrix.reading import read_matrix
 from ..tables import project_name
@@ -44,10 +42,6 @@ from .arguments import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from pep_variants.model.metadata import Metadata
-
-    Asked = Callable[[Metadata], Metadata]
 
 _ATTESTATIONS = (".asc", ".provenance", ".attestation", ".sigstore", ".sigstore.json")
 """Ends of names of files beside a wheel that attest to it (PEP 740, Sigstore, OpenPGP)."""
@@ -173,27 +167,19 @@ def make(
     if pyproject is not None and namespaces:
         raise click.UsageError("--pyproject cannot be combined with --namespace")
 
-    def asked(project: Metadata) -> Metadata:
-        for lost in lost_priorities(project):
-            warn(
-                f"{project.source}: {lost} does not exist in the current format and is not written"
-            )
-        return with_build_providers(
-            project, lambda: plugin_runner_of({"variant-allow-provider": variant_allow_provider})
-        )
-
     for wheel in wheels:
         if parse_filename(wheel.name).label is not None:
             raise click.ClickException(f"{wheel} is a variant wheel: unmake it first")
     if label is None:
         assert matrix_file is not None
-        jobs = _from_matrix(matrix_file, only, wheels, asked)
+        jobs = _from_matrix(matrix_file, only, wheels, variant_allow_provider)
     else:
         if pyproject is None:
             project = from_options(namespaces, properties)
         else:
             project = from_pyproject(pyproject.read_bytes(), str(pyproject))
-        document = write_description(add_variant(asked(project), label, properties))
+        project = with_build_providers(project, variant_allow_provider)
+        document = write_description(add_variant(project, label, properties))
         jobs = [Job(wheel, label, document) for wheel in wheels]
     for data in dict.fromkeys(job.variant_json or b"" for job in jobs):
         require_valid(check_document(data, "")[1])
@@ -216,11 +202,11 @@ def unmake(wheels: tuple[Path, ...], output: Path | None, force: bool) -> None:
 
 
 def _from_matrix(
-    file: Path, only: Sequence[str], wheels: Sequence[Path], asked: Asked
+    file: Path, only: Sequence[str], wheels: Sequence[Path], allowed: Sequence[str]
 ) -> list[Job]:
     """Return the wheels to write to give *wheels* the labels of the matrix *file*."""
     matrix = read_matrix(file)
-    matrix = replace(matrix, project=asked(matrix.project))
+    matrix = replace(matrix, project=with_build_providers(matrix.project, allowed))
     variants = combine(matrix)
     for after in matrix.build.after:
         if after.abi:

@@ -15,7 +15,6 @@ from ..build_providers import with_build_providers
 from ..checks.document import check_document
 from ..checks.finding import require_valid
 from ..console import counted, fail, note, one_line, print_table, warn
-from ..detection import plugin_runner_of
 from ..matrix import output as outputs
 from ..matrix.building import (
     Built,
@@ -162,9 +161,7 @@ def _read(
     """
     read = read_matrix(file)
     variants = combine(read)
-    asked = with_build_providers(
-        read.project, lambda: plugin_runner_of({"variant-allow-provider": list(allowed)})
-    )
+    asked = with_build_providers(read.project, allowed)
     build = replace(read.build, source=source) if source is not None else read.build
     read = replace(read, project=asked, build=build)
     for after in read.build.after:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +29,7 @@ from ..matrix.model import BuildError, Matrix, Variant
 from ..matrix.output import TEXTS, counts
 from ..matrix.reading import read_matrix
 from ..pages.release_page import DOCUMENTS, SEVERAL, document
-from .arguments import platform_option, preference_options
+from .arguments import FILE, platform_option, preference_options
 from .index import index
 
 if TYPE_CHECKING:
@@ -41,19 +40,16 @@ if TYPE_CHECKING:
 TABLE = "table"
 
 
-class _MatrixFile(click.Path):
-    """A file, or else the name of a matrix that comes with the package."""
+def _matrix_file(text: str) -> object:
+    """Return the path of a file, or else of the matrix with this name that comes with the package.
 
-    def convert(
-        self,
-        value: str | os.PathLike[str],
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> str | bytes | os.PathLike[str]:
-        """Return the path."""
-        shipped = Path(__file__).parents[1] / "matrices" / value
-        found = shipped if shipped.is_file() and not os.path.exists(value) else value  # noqa: PTH110
-        return super().convert(found, param, ctx)
+    Raises:
+        click.BadParameter: there is none.
+    """
+    shipped = Path(__file__).parents[1] / "matrices" / text
+    if shipped.is_file() and not Path(text).exists():
+        return shipped
+    return FILE.convert(text, None, None)
 
 
 @click.command(short_help="Show, plan or build the variants of a build matrix.")
@@ -62,7 +58,7 @@ class _MatrixFile(click.Path):
     metavar="FILE...",
     nargs=-1,
     required=True,
-    type=_MatrixFile(exists=True, dir_okay=False, path_type=Path),
+    type=_matrix_file,
 )
 @click.option(
     "--format",

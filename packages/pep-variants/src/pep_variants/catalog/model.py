@@ -22,7 +22,7 @@ from ..model.filename import read_version
 from ..model.generation import V0_2_0
 from ..model.label import NULL_LABEL, split_label
 from ..model.metadata import Metadata, ProviderInfo
-from ..model.property import Features, Properties, Property
+from ..model.property import Features, Properties, Property, group_properties
 
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _NUMBER = r"[0-9]+(?:\.[0-9]+)*"
@@ -106,10 +106,7 @@ class CatalogVariant:
 
     def properties_of(self, values: Mapping[str, str]) -> dict[str, Features]:
         """Return the properties, with the *values* of placeholders."""
-        found: dict[str, dict[str, list[str]]] = {}
-        for text in self.properties:
-            item = Property.parse(filled(text, values))
-            found.setdefault(item.namespace, {}).setdefault(item.feature, []).append(item.value)
+        found = group_properties(Property.parse(filled(text, values)) for text in self.properties)
         return {
             namespace: {feature: tuple(sorted(set(held))) for feature, held in features.items()}
             for namespace, features in found.items()

@@ -82,6 +82,21 @@ class CheckedWheel:
     findings: list[Finding] = field(default_factory=list)
 
 
+@dataclass
+class ReleaseFiles:
+    """The files of one version.
+
+    Attributes:
+        wheels: those that were looked into.
+        documents: its readable ``*-variants.json``.
+        labels: of all its wheels, None for a non-variant wheel.
+    """
+
+    wheels: list[CheckedWheel] = field(default_factory=list)
+    documents: list[Metadata] = field(default_factory=list)
+    labels: set[str | None] = field(default_factory=set)
+
+
 def check_wheel(
     path: Path, stream: IO[bytes] | None = None, url: str | None = None
 ) -> CheckedWheel:
@@ -222,43 +237,26 @@ def _check_markers(
                 report.add("marker-never-true", "METADATA", message, file=str(wheel.path))
 
 
-def check_releases(
-    report: Report,
-    wheels: Sequence[CheckedWheel],
-    documents: Mapping[Release, Sequence[Metadata]],
-    listed: Mapping[Release, set[str | None]],
-) -> None:
-    """Report contradictions between the files of each version.
-
-    Args:
-        report: of the directory or page; gets the findings.
-        wheels: those that were looked into.
-        documents: the readable ``*-variants.json`` of each version.
-        listed: labels of all wheels of each version, None for a non-variant wheel.
-    """
-    groups: dict[Release, list[CheckedWheel]] = {}
-    for wheel in wheels:
-        if wheel.release is not None:
-            groups.setdefault(wheel.release, []).append(wheel)
-    for release in sorted({*listed, *documents}):
-        group, labels = groups.get(release, []), listed.get(release, set())
-        held = documents.get(release, ())
+def check_releases(report: Report, releases: Mapping[Release, ReleaseFiles]) -> None:
+    """Report contradictions between the files of each of *releases*."""
+    for release, files in sorted(releases.items(), key=lambda item: item[0]):
+        wheels, labels = files.wheels, files.labels
         variants: dict[str, Properties] = {}
-        _check_each_other(report, group)
-        if not held and labels - {None}:
+        _check_each_other(report, wheels)
+        if not files.documents and labels - {None}:
             message = f"no {metadata_filename(*release)} for the variant wheels of {release[0]} "
             message += f"{release[1]}: installers that do not read wheels ignore them"
             report.add("index-metadata-missing", "", message)
-        for metadata in held:
-            _check_index(report, metadata, group, labels)
+        for metadata in files.documents:
+            _check_index(report, metadata, wheels, labels)
             variants.update(metadata.variants)
-        for wheel in group:
+        for wheel in wheels:
             variants.update(wheel.metadata.variants if wheel.metadata is not None else {})
         if labels and not {None, NULL_LABEL, ZERO_LABEL} & labels:
             message = "all its wheels are variants: machines that fit none of them, and "
             message += "installers that do not know variants, get no wheel"
             report.add("no-fallback", f"{release[0]} {release[1]}", message)
-        _check_markers(report, group, variants, labels)
+        _check_markers(report, wheels, variants, labels)
 
 
 def _check_each_other(report: Report, wheels: Sequence[CheckedWheel]) -> None:

@@ -1,6 +1,6 @@
 """Releases as flash-attn and vLLM have them, in two batches: real METADATA, stub payloads.
 
-`integration-tests/releases` has the METADATA of their source distributions on PyPI, and the recipes
+`integration-tests/releases` has the METADATA of their source distributions on PyPI, and the options
 with which ``variants make`` turns their builds into variants.
 """
 
@@ -11,10 +11,13 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from email.parser import Parser
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from pep_variants.formats import toml
 
 from .environments import ROOT, clean_environ
 from .wheels import Wheel
@@ -42,7 +45,7 @@ class FieldRelease:
 
     @property
     def folder(self) -> Path:
-        """Where its METADATA and its recipe are."""
+        """Where its METADATA and its builds are."""
         return FOLDER / self.name
 
     @property
@@ -67,11 +70,22 @@ class FieldRelease:
                 files={f"{self.name.replace('-', '_')}/kernels.so": f"{local} {machine}\n" * 200},
             )
             (plain / wheel.filename).write_bytes(wheel.build())
-        recipe = plain / "repack.toml"
-        recipe.write_text((self.folder / "repack.toml").read_text())
-        # The recipe names the builds of all batches; those that are not in this one are left out.
-        run("make", "--config", recipe, *sorted(plain.glob("*.whl")), "-o", dist)
+        builds = toml.loads((self.folder / "builds.toml").read_text())
+        edits = [*_options("remove-dependency", builds["dependencies"]["remove"])]
+        edits += _options("add-dependency", builds["dependencies"]["add"])
+        edits += _options("namespace", builds["variant"]["default-priorities"]["namespace"])
+        # The file has the builds of all batches; those that are not in this one are left out.
+        for build in builds["wheel"]:
+            (pattern,) = build["files"]
+            if wheels := [path for path in plain.iterdir() if fnmatchcase(path.name, pattern)]:
+                properties = _options("property", build.get("properties", []))
+                options = (*properties, *edits, "--drop-local-version", "-o", dist)
+                run("make", *wheels, "--label", build["label"], *options)
         return dist
+
+
+def _options(name: str, values: Iterable[str]) -> list[str]:
+    return [word for value in values for word in (f"--{name}", value)]
 
 
 FLASH_ATTN = FieldRelease(

@@ -28,23 +28,15 @@ BUILDS = [
     ("cupy-rocm-6-4", "rocm6.4", "amd :: rocm_version :: 6.4", "rocblas"),
     ("cupy-cpu", "null", None, None),
 ]
-RECIPE = """
-[project]
-name = "cupy"
-drop-local-version = true
-
-[dependencies]
-remove = ["cublas*", "rocblas"]
-add = [
-    "cublas==12.9; variant_label == 'cuda12'",
-    "cublas==13.0; variant_label == 'cuda13'",
+EDITS = [
+    *("--rename", "cupy", "--namespace", "nvidia", "--namespace", "amd"),
+    *("--remove-dependency", "cublas*", "--remove-dependency", "rocblas"),
+    *("--add-dependency", "cublas==12.9; variant_label == 'cuda12'"),
+    *("--add-dependency", "cublas==13.0; variant_label == 'cuda13'"),
+    "--add-dependency",
     "cublas<12; 'nvidia' in variant_namespaces and variant_label in 'cuda10.1 cuda11.0 cuda11'",
-    "rocblas; 'amd' in variant_namespaces",
+    *("--add-dependency", "rocblas; 'amd' in variant_namespaces"),
 ]
-
-[variant.default-priorities]
-namespace = ["nvidia", "amd"]
-"""
 NVIDIA = "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION"
 ARCH = "NV_VARIANT_PROVIDER_FORCE_SM_ARCH"
 ROCM = "AMD_VARIANT_PROVIDER_FORCE_ROCM_VERSION"
@@ -75,19 +67,18 @@ def variants(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The index that is made of the wheels; its URL."""
     folder = tmp_path_factory.mktemp("repacked")
-    text = RECIPE
+    dist = folder / "dist"
     for project, label, item, dependency in BUILDS:
         requires = ("fastrlock", f"{dependency}>=1") if dependency else ("fastrlock",)
         wheel = Wheel(
             project, "14.0", tag=TAGS, requires=requires, files={"cupy/__init__.py": project}
         )
         (folder / wheel.filename).write_bytes(wheel.build())
-        text += f"[[wheel]]\nfiles = ['{wheel.filename}']\nlabel = '{label}'\n"
-        text += f"properties = ['{item}']\n" if item else ""
-    recipe = folder / "repack.toml"
-    recipe.write_text(text)
-    dist = folder / "dist"
-    assert len(variants("make", "--config", recipe, "-o", dist).stdout.splitlines()) == len(BUILDS)
+        properties = ("--property", item) if item else ()
+        made = variants(
+            *("make", folder / wheel.filename, "--label", label, *properties, *EDITS, "-o", dist)
+        )
+        assert len(made.stdout.splitlines()) == 1
     for name, version in (
         ("fastrlock", "0.8"),
         ("rocblas", "1.0"),

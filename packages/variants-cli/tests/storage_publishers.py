@@ -13,7 +13,7 @@ from pep_variants.formats.reader import read_metadata
 from pep_variants.model.label import split_label
 from variants_cli.indexing.wheelhouse import read_distribution
 from variants_cli.publishing.release import Release, ReleaseFile, entry_of
-from variants_cli.publishing.storage import BASE, StorageTarget
+from variants_cli.publishing.storage import BASE, StoredIndex
 from variants_cli.publishing.stores import open_store
 from variants_index.pages import HTML, JSON, read_page, read_projects
 
@@ -32,7 +32,7 @@ def publish(place, folder, target=None):
 
     Also the names of the documents that have labels of other batches.
     """
-    target = target or StorageTarget(open_store(str(place)))
+    target = target or StoredIndex(open_store(str(place)))
     releases = releases_in(folder)
     target.probe(releases)
     for release in releases:

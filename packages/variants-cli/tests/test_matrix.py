@@ -225,12 +225,12 @@ CPU = '[axes.cpu.v3]\nproperties = ["x86_64 :: level :: v3"]\n'
         ("", "axes: there are none: add a table such as [axes.cpu.avx2] for each value"),
         ("[axes.cpu]", "axes.cpu: has no values: add one, or leave the axis out"),
         ("[axes.CPU.a]", "axes: 'CPU' is not a valid axis name: it must match [a-z][a-z0-9_-]*"),
-        ("axis = 1\n" + CPU, "variant: unknown key 'axis'; there are $schema, default-priorities"),
+        ("axis = 1\n" + CPU, "variant.axis: unknown key; the keys are $schema, default-priorities"),
         (
             CPU + "[bild]",
-            "unknown key 'bild'; there are extends, project, title, details, label, variant, ",
+            "bild: unknown key; the keys are extends, project, title, details, label, variant, ",
         ),
-        (CPU + "property = []", "axes.cpu.v3: unknown key 'property'; there are label, title"),
+        (CPU + "property = []", "axes.cpu.v3.property: unknown key; the keys are label, title"),
         (
             CPU + "[axes.cpu.V4]",
             "axes.cpu.V4.label: 'V4' is not valid in a label: it must match [0-9a-z_.]*; "

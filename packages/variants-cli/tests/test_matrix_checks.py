@@ -36,7 +36,7 @@ def test_valid_matrix(write, variants):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"more": "titel = 'x'"}, "axes.cpu.v3: unknown key 'titel'"),
+        ({"more": "titel = 'x'"}, "axes.cpu.v3.titel: unknown key;"),
         ({"properties": '"level"'}, "axes.cpu.v3.properties: 'level' is not a"),
         ({"properties": '"other :: a :: b"'}, "namespace 'other' is not listed"),
         (

@@ -204,8 +204,11 @@ def test_refused_wheels(variants, matrix, wheel, tmp_path, only, tags, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--only", "v3"], "--only needs --matrix"),
-        (["--matrix", "matrix.toml", "--label", "x"], "--matrix cannot be combined with --label"),
+        (["matrix.toml", "--only", "v3"], "--only needs --matrix"),
+        (
+            ["matrix.toml", "--matrix", "matrix.toml", "--label", "x"],
+            "--matrix cannot be combined with --label",
+        ),
         (["--matrix", "matrix.toml"], "Missing argument 'WHEEL...'"),
     ],
 )

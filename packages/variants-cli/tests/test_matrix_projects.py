@@ -339,7 +339,7 @@ def test_best_where_fewer_axes_have_to_agree(base, project):
             MATRIX,
             "build.after.base.abi: 'x' is none of none, major",
         ),
-        ("after.base.version = 1", MATRIX, "build.after.base: unknown key 'version'"),
+        ("after.base.version = 1", MATRIX, "build.after.base.version: unknown key;"),
         ("after = ['base']", MATRIX, "build.after: expected a table, found ['base']"),
         ("after.'-'.matrix = 'x'", MATRIX, "build.after: '-' is not a valid project name"),
         ("after.base = 'x'", MATRIX, "build.after.base: expected a table, found 'x'"),

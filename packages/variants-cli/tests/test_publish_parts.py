@@ -1,5 +1,6 @@
 """The parts of the uploader: answers of servers, URLs of pages, metadata, hashes, the order."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,12 @@ from pep_variants.detect.machines import load_machine
 from pep_variants.formats.reader import read_metadata
 from variants_cli.indexing.wheelhouse import read_distribution
 from variants_cli.publishing.errors import PublishError
-from variants_cli.publishing.release import ReleaseFile, best_first, same_contents
+from variants_cli.publishing.release import (
+    ReleaseFile,
+    best_first,
+    read_releases,
+    same_contents,
+)
 from variants_cli.publishing.upload_api import package_of, simple_url_of, status_of
 
 BOTTLE = b"""<html><head><title>Error: 400 Bad Request</title><style type="text/css">x{}</style>
@@ -120,3 +126,16 @@ def test_each_machine_sees_its_best_first(document):
     for name in BY_NAME:
         labels = rank(metadata, supporting(load_machine(name), metadata)).labels
         assert [label for label in order if label in labels] == list(labels), name
+
+
+def test_metadata_is_that_of_the_wheels(tmp_path, build_wheel, variant_json):
+    """Labels without wheels, which a document in the directory may have, are not published."""
+    levels = {label: {"x86_64": {"level": [label]}} for label in ("v3", "v4")}
+    tree = variant_json("v3", levels["v3"])
+    build_wheel("example_pkg-1.0-py3-none-any-v3.whl", variant=tree)
+    tree["variants"] = levels
+    (tmp_path / "example_pkg-1.0-variants.json").write_text(json.dumps(tree))
+    (release,) = read_releases(tmp_path)
+    assert set(read_metadata(release.document, "").variants) == {"v3"}
+    (release,) = read_releases(tmp_path, metadata=False)
+    assert release.document is None

@@ -18,8 +18,7 @@ from storage_publishers import Reader, publish, releases_in
 from wheel_files import make_variant_json
 
 from variants_cli.publishing.errors import Conflict, PublishError
-from variants_cli.publishing.maintenance import unlisted
-from variants_cli.publishing.storage import StorageTarget, StoredIndex
+from variants_cli.publishing.storage import StoredIndex
 from variants_cli.publishing.stores import open_store
 
 DOCUMENT = "demo-1.0-variants.json"
@@ -94,7 +93,7 @@ def test_the_same_again_changes_nothing(place, batch):
 def test_other_contents_are_refused_before_anything_is_written(place, batch):
     publish(place, batch("first", "v3", "null"))
     page = Reader(place).get("simple/demo/index.v1_json")
-    target = StorageTarget(open_store(place))
+    target = StoredIndex(open_store(place))
     with pytest.raises(Conflict, match="a published file cannot change") as raised:
         target.probe(releases_in(batch("second", "v3", content="other")))
     assert place in str(raised.value)
@@ -109,7 +108,7 @@ def test_contradicting_metadata_is_refused(place, batch, tmp_path, build_wheel):
     tree = make_variant_json("v3", {"x86_64": {"level": ["v4"]}})
     build_wheel("demo-1.0-py3-none-win_amd64-v3.whl", folder=tmp_path / "bad", variant=tree)
     with pytest.raises(Conflict, match="nothing was changed") as raised:
-        StorageTarget(open_store(place)).probe(releases_in(tmp_path / "bad"))
+        StoredIndex(open_store(place)).probe(releases_in(tmp_path / "bad"))
     assert place in str(raised.value)
     assert "demo-1.0-py3-none-win_amd64-v3.whl" in str(raised.value)
 
@@ -156,7 +155,7 @@ class Forgetful:
 
 def test_storage_that_ignores_conditions_is_refused(place, batch):
     store = Forgetful(open_store(place))
-    target = StorageTarget(store)
+    target = StoredIndex(store)
     with pytest.raises(PublishError, match="ignores conditions of writes"):
         target.probe(releases_in(batch("first", "v3")))
     assert list(store.entries("")) == []
@@ -235,7 +234,7 @@ def test_killed_before_any_write(tmp_path, batch):
         child = os.fork()
         if child == 0:
             store = Killed(open_store(str(place)), number)
-            target = StorageTarget(store)
+            target = StoredIndex(store)
             try:
                 publish(place, second, target)
             finally:
@@ -268,9 +267,7 @@ def test_killed_at_any_time_and_resumed(place, batch, seed):
     assert labels in ({"v3", "null"}, {"v2", "v3", "v4", "null"})
     publish(place, second)
     assert Reader(place).settled("demo") == {DOCUMENT: {"v2", "v3", "v4", "null"}}
-    index = StoredIndex(open_store(place))
-    now = datetime.now(timezone.utc) + timedelta(days=2)
-    index.store.delete(entry.path for entry in unlisted(index, now)[0])
+    StoredIndex(open_store(place)).prune(datetime.now(timezone.utc) + timedelta(days=2))
     assert Reader(place).settled("demo") == {DOCUMENT: {"v2", "v3", "v4", "null"}}
 
 

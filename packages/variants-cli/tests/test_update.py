@@ -15,7 +15,7 @@ from wheel_files import make_variant_json
 from pep_variants import limits
 from pep_variants.errors import InconsistentMetadata
 from pep_variants.formats.reader import read_metadata
-from variants_cli.indexing.update import UpdateError, marked, updated
+from variants_cli.indexing.update import UpdateError, updated
 from variants_cli.indexing.wheelhouse import Distribution, VariantFile, identified
 from variants_index.pages import Page, PageFile
 
@@ -371,30 +371,3 @@ def test_what_is_removed_leaves_no_trace_in_labels(order, kept):
         assert index.documents.keys() == fresh.documents.keys()
         for name in index.documents:
             assert index.labels(name) == fresh.labels(name)
-
-
-def test_yanked_files():
-    index = Index().update(wheel(label="v3"), wheel(label="null"), wheel(version="2.0"))
-    v3, null, second = (wheel(label="v3"), wheel(label="null"), wheel(version="2.0"))
-    page = marked(index.page, [("demo-1.0-*", "broken"), (second.path.name, "")])
-    state = {file.filename: file.yanked for file in page.files}
-    assert state == {
-        v3.path.name: "broken", null.path.name: "broken", second.path.name: "", DOCUMENT: None,
-    }  # fmt: skip
-    page = marked(page, [("*-null.whl", None)])
-    assert {file.filename: file.yanked for file in page.files} == {**state, null.path.name: None}
-    assert marked(page, [("*", None)]) == index.page
-    for change in (marked(index.page, []), marked(index.page, [("*", None)])):
-        assert change == index.page
-    for pattern in ("demo-3.0-*", DOCUMENT, ""):
-        for reason in ("", None):
-            with pytest.raises(UpdateError, match="no file of demo has this name"):
-                marked(index.page, [(pattern, reason)])
-
-
-def test_status():
-    page = Page("demo", ())
-    archived = marked(page, [], status=("archived", "superseded by other"))
-    assert (archived.status, archived.status_reason) == ("archived", "superseded by other")
-    assert marked(archived, []) == archived
-    assert marked(archived, [], status=("active", None)) == page

@@ -11,14 +11,16 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Iterator
-from typing import IO, TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import IO, TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+T = TypeVar("T")
+
 _BUSY_SECONDS = 5.0
-"""How long Windows may refuse to replace a file that another process has open."""
+"""How long Windows may refuse to replace or read a file that another process has open."""
 
 _NO_ROOM = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
 
@@ -102,7 +104,7 @@ def replacing(
             if durable:
                 stream.flush()
                 os.fsync(stream.fileno())
-        _replace(temporary, path)
+        patiently(lambda: temporary.replace(path))
         if durable:
             _sync_directory(path.parent)
     except BaseException as error:
@@ -115,17 +117,16 @@ def replacing(
         raise
 
 
-def _replace(temporary: Path, path: Path) -> None:
+def patiently(act: Callable[[], T]) -> T:
+    """Return what *act* returns; on Windows, repeat it while another process has the file open."""
     deadline = time.monotonic() + _BUSY_SECONDS
     while True:
         try:
-            temporary.replace(path)
+            return act()
         except PermissionError:
             if os.name != "nt" or time.monotonic() > deadline:
                 raise
             time.sleep(0.02)
-        else:
-            return
 
 
 def _sync_directory(directory: Path) -> None:

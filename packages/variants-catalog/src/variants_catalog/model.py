@@ -22,7 +22,7 @@ from pep_variants.model.filename import read_version
 from pep_variants.model.generation import V0_2_0
 from pep_variants.model.label import NULL_LABEL, split_label
 from pep_variants.model.metadata import Metadata, ProviderInfo
-from pep_variants.model.property import Features, Properties, Property
+from pep_variants.model.property import Features, Properties, Property, group_properties
 
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _NUMBER = r"[0-9]+(?:\.[0-9]+)*"
@@ -116,10 +116,7 @@ class CatalogVariant:
 
     def properties_of(self, values: Mapping[str, str]) -> dict[str, Features]:
         """Return the properties, with the *values* of placeholders."""
-        found: dict[str, dict[str, list[str]]] = {}
-        for text in self.properties:
-            item = Property.parse(filled(text, values))
-            found.setdefault(item.namespace, {}).setdefault(item.feature, []).append(item.value)
+        found = group_properties(Property.parse(filled(text, values)) for text in self.properties)
         return {
             namespace: {feature: tuple(sorted(set(held))) for feature, held in features.items()}
             for namespace, features in found.items()

@@ -15,52 +15,54 @@ from pep_variants.detect.plugins import Refused
 from pep_variants.detect.registry import find_known
 from pep_variants.errors import VariantError
 
+from .console import warn
+from .description import lost_priorities
+from .detection import plugin_runner_of
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Sequence
 
     from pep_variants.model.metadata import Metadata, ProviderInfo
     from pep_variants.model.property import Features
-    from variants_plugins import PluginRunner
 
 
 class BuildProviderError(VariantError):
     """A provider of the build that cannot be asked, or whose answer cannot be used."""
 
 
-def with_build_providers(project: Metadata, runner_of: Callable[[], PluginRunner]) -> Metadata:
+def with_build_providers(project: Metadata, allowed: Sequence[str]) -> Metadata:
     """Return *project* with what the providers of the build say as static properties.
 
-    Packages with a built-in implementation are not run; others have to be allowed.
+    Packages with a built-in implementation are not run; others have to be allowed. Warns of what
+    *project* says that metadata cannot.
 
     Args:
         project: metadata as pyproject.toml has it.
-        runner_of: makes what runs allowed plugins; called only if there is one to run.
+        allowed: provider plugins that may run besides those of the user's settings.
 
     Raises:
         BuildProviderError: a provider is not allowed, or has no values.
         PluginFailed: an allowed one fails.
     """
-    if not any(provider.build_requires for provider in project.providers.values()):
-        return project
+    for lost in lost_priorities(project):
+        warn(f"{project.source}: {lost} does not exist in the current format and is not written")
     providers = {}
     for namespace, provider in project.providers.items():
         if provider.build_requires:
             asked = replace(provider, requires=provider.build_requires, build_requires=())
-            found = _asked(project.source, namespace, asked, runner_of)
+            found = _asked(project.source, namespace, asked, allowed)
             provider = replace(provider, build_requires=(), plugin_api=None, static=found)
         providers[namespace] = provider
     return replace(project, providers=providers)
 
 
-def _asked(
-    source: str, namespace: str, provider: ProviderInfo, runner_of: Callable[[], PluginRunner]
-) -> Features:
+def _asked(source: str, namespace: str, provider: ProviderInfo, allowed: Sequence[str]) -> Features:
     environment = {name: str(value) for name, value in default_environment().items()}
     place = f"{source}: variant.providers.{namespace}"
     stand_in = find_known(namespace, provider, lambda: environment)
     if stand_in is not None:
         return stand_in.factory().known()
-    runner = runner_of()
+    runner = plugin_runner_of({"variant-allow-provider": [*allowed]})
     judged = runner.judge(provider, environment)
     if isinstance(judged, Refused):
         way_out = (

@@ -28,6 +28,12 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def some(names: Sequence[str], shown: int = 5) -> str:
+    """Return the first of *names*, and how many more there are."""
+    more = len(names) - shown
+    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
+
+
 def note(text: str) -> None:
     """Tell the user something on stderr that changes nothing about success."""
     click.echo(f"note: {one_line(text)}", err=True)

@@ -11,7 +11,7 @@ from pep_variants.formats.writer import write_metadata
 from pep_variants.model.generation import V0_1_1, V0_2_0
 from pep_variants.model.label import NULL_LABEL, check_label
 from pep_variants.model.metadata import Metadata
-from pep_variants.model.property import ABI_DEPENDENCY, NAME, Property
+from pep_variants.model.property import ABI_DEPENDENCY, NAME, Property, group_properties
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -85,7 +85,6 @@ def add_variant(project: Metadata, label: str, properties: Sequence[Property]) -
             "metadata needs at least one namespace: name those of the other variants with "
             "--namespace"
         )
-    features: dict[str, dict[str, set[str]]] = {}
     for item in properties:
         if item.namespace not in (*project.namespaces, ABI_DEPENDENCY):
             raise DescriptionError(
@@ -100,10 +99,9 @@ def add_variant(project: Metadata, label: str, properties: Sequence[Property]) -
                 f"{project.source}: '{item}' is not supported on any machine: static-properties "
                 f"of {item.namespace!r} list {listed} for {item.feature!r}"
             )
-        features.setdefault(item.namespace, {}).setdefault(item.feature, set()).add(item.value)
     variant = {
-        namespace: {feature: tuple(sorted(values)) for feature, values in by_feature.items()}
-        for namespace, by_feature in features.items()
+        namespace: {feature: tuple(sorted({*values})) for feature, values in features.items()}
+        for namespace, features in group_properties(properties).items()
     }
     return replace(project, variants={label: variant})
 

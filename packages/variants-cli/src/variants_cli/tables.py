@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from packaging.utils import canonicalize_name
 
 from pep_variants.errors import VariantError, redacted, shortened
-from pep_variants.formats import toml
+from pep_variants.formats.tree import Tree, joined
 
 T = TypeVar("T")
 
@@ -29,17 +29,15 @@ class TableError(VariantError):
         super().__init__(": ".join(filter(None, (self.source, path, problem))))
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """Return the contents of the TOML file *path*.
+def read_toml(path: Path) -> Table:
+    """Return the whole TOML file *path*.
 
     Raises:
         TableError: it is not valid TOML.
         OSError: it cannot be read.
     """
-    try:
-        return toml.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:  # TOMLDecodeError, UnicodeDecodeError
-        raise TableError(str(path), "", f"not valid TOML: {error}") from None
+    tree = Tree(partial(TableError, str(path)))
+    return Table(str(path), "", tree.load_toml(path.read_bytes()))
 
 
 def project_name(text: str) -> str:
@@ -62,10 +60,11 @@ class Table:
 
     def __init__(self, source: str, path: str, tree: dict[str, Any]) -> None:
         self.source, self.path, self.tree = source, path, tree
+        self._read = Tree(partial(TableError, source))
 
     def error(self, problem: str, key: str = "") -> TableError:
         """Return the error for *problem* of the table, or of its *key*."""
-        return TableError(self.source, ".".join(filter(None, (self.path, key))), problem)
+        return TableError(self.source, joined(self.path, key) if key else self.path, problem)
 
     def check(self, fine: object, problem: str, key: str = "") -> None:
         """Raise the error for *problem* of the table, or of its *key*, unless it is *fine*."""
@@ -74,31 +73,25 @@ class Table:
 
     def check_keys(self, *known: str) -> None:
         """Refuse keys that are not *known*."""
-        for key in self.tree:
-            self.check(key in known, f"unknown key {shortened(key)}; there are {', '.join(known)}")
+        self._read.check_keys(self.tree, self.path, known)
 
-    def at(self, key: str, tree: dict[str, Any]) -> Table:
-        """Return *tree* as the table at *key*."""
-        return Table(self.source, ".".join(filter(None, (self.path, key))), tree)
+    def at(self, key: str, value: object) -> Table:
+        """Return *value* as the table at *key*."""
+        path = joined(self.path, key)
+        return Table(self.source, path, self._read.mapping(value, path))
 
     def table(self, key: str) -> Table:
         """Return the table *key*, empty if it is missing."""
-        value = self.tree.get(key, {})
-        self.check(isinstance(value, dict), f"expected a table, found {shortened(value)}", key)
-        return self.at(key, value)
+        return self.at(key, self.tree.get(key, {}))
 
     def tables(self, key: str) -> list[Table]:
         """Return the list of tables *key*, empty if it is missing."""
-        value = self.tree.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-            raise self.error(f"expected tables such as [[{key}]], found {shortened(value)}", key)
-        return [self.at(f"{key}[{number}]", item) for number, item in enumerate(value)]
+        found = self._read.tables(self.tree, key, self.path)
+        return [self.at(f"{key}[{number}]", item) for number, item in enumerate(found)]
 
     def string(self, key: str, default: str = "") -> str:
         """Return the string *key*, or *default* if it is missing."""
-        value = self.tree.get(key, default)
-        self.check(isinstance(value, str), f"expected a string, found {shortened(value)}", key)
-        return str(value)
+        return self._read.string({key: default, **self.tree}, key, self.path) or ""
 
     def texts(self) -> dict[str, str]:
         """Return the contents, all of which have to be strings."""
@@ -109,14 +102,7 @@ class Table:
     ) -> tuple[str, ...]:
         """Return the list of strings *key*; *expected* says what else it may be."""
         value = self.tree.get(key, list(default))
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self.error(f"expected {expected} of strings, found {shortened(value)}", key)
-        return tuple(value)
-
-    def words(self, key: str, text: str) -> tuple[str, ...]:
-        """Return the words of the command *text*."""
-        (words,) = self.parsed(key, shlex.split, [text], "is not a valid command: {error}")
-        return tuple(words)
+        return self._read.string_list(value, joined(self.path, key), f"{expected} of strings")
 
     def read(self, key: str, read: Callable[[str], T], what: str = "{error}") -> T | None:
         """Return what *read* makes of the string *key*, None if it is missing; see `parsed`."""

@@ -1,7 +1,7 @@
 """Strict reading of parsed TOML and JSON.
 
 Every value is checked when it is read, and every error names the place of the value. The readers
-of variant metadata, platform files, settings, recipes and targets all use this one.
+of variant metadata, platform files, settings, matrices and targets all use this one.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from ..errors import InvalidProperty, shortened
@@ -114,3 +114,12 @@ def iter_properties(properties: Properties) -> Iterator[Property]:
         for feature, values in features.items():
             for value in values:
                 yield Property(namespace, feature, value)
+
+
+def group_properties(properties: Iterable[Property]) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Return *properties* by namespace and feature, values in their order: as `Properties`."""
+    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    for namespace, feature, value in properties:
+        features = found.setdefault(namespace, {})
+        features[feature] = (*features.get(feature, ()), value)
+    return found

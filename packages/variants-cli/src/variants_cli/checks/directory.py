@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,12 +20,10 @@ from ..console import tracked
 from ..indexing.wheelhouse import CORE_METADATA_SUFFIX, digest_of
 from .document import check_index_metadata
 from .finding import Finding, Report
-from .release import check_releases, check_wheel
+from .release import ReleaseFiles, check_releases, check_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
-
-    from pep_variants.model.metadata import Metadata
 
     from .release import Release
 
@@ -54,9 +53,9 @@ def check_directory(directory: Path) -> tuple[int, list[Finding]]:
     report = Report(str(directory), again=f"write it again: variants index --fresh {directory}")
     # Pages that list no wheels are not those of projects.
     pages = [path for name in PAGES for path in files(name) if b".whl" in path.read_bytes()]
-    wheels = []
-    paths = files("*.whl")
-    for path in tracked(paths, len(paths), "checking wheels"):
+    releases: dict[Release, ReleaseFiles] = defaultdict(ReleaseFiles)
+    wheels = files("*.whl")
+    for path in tracked(wheels, len(wheels), "checking wheels"):
         wheel = check_wheel(path)
         report.findings += wheel.findings
         beside = path.with_name(f"{path.name}{CORE_METADATA_SUFFIX}")
@@ -65,23 +64,20 @@ def check_directory(directory: Path) -> tuple[int, list[Finding]]:
             message += "dependencies than are installed"
             report.add("core-metadata-mismatch", "", message, file=str(beside))
         wheel.core_metadata = None  # of thousands of wheels it takes much memory
-        wheels.append(wheel)
-    documents: dict[Release, list[Metadata]] = {}
-    paths = files(f"*{METADATA_SUFFIX}")
-    for path in paths:
+        if wheel.release is not None:
+            releases[wheel.release].wheels.append(wheel)
+            releases[wheel.release].labels.add(wheel.label)
+    documents = files(f"*{METADATA_SUFFIX}")
+    for path in documents:
         metadata, found = check_index_metadata(path)
         report.findings += found
         release = parse_metadata_filename(path.name)
         if release is not None and metadata is not None:
-            documents.setdefault(release, []).append(metadata)
-    listed: dict[Release, set[str | None]] = {}
-    for wheel in wheels:
-        if wheel.release is not None:
-            listed.setdefault(wheel.release, set()).add(wheel.label)
-    check_releases(report, wheels, documents, listed)
-    with_variants = {release for release, labels in listed.items() if labels - {None}}
-    _check_pages(report, pages, [*(wheel.path for wheel in wheels), *paths], with_variants)
-    return len(wheels) + len(paths) + len(pages), report.findings
+            releases[release].documents.append(metadata)
+    check_releases(report, releases)
+    with_variants = {release for release, held in releases.items() if held.labels - {None}}
+    _check_pages(report, pages, [*wheels, *documents], with_variants)
+    return len(wheels) + len(documents) + len(pages), report.findings
 
 
 def _check_pages(

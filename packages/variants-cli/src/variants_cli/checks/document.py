@@ -67,7 +67,7 @@ def check_pyproject(path: Path) -> list[Finding]:
     """Check the ``[variant]`` table of a pyproject.toml.
 
     Raises:
-        VariantError: it is a build matrix or a recipe, which have the same table.
+        VariantError: it is a build matrix, which has the same table.
     """
     report = Report(str(path))
     data = _read(path)
@@ -76,10 +76,9 @@ def check_pyproject(path: Path) -> list[Finding]:
     except MetadataError as problem:
         _unreadable(report, problem)
         return report.findings
-    if {"axes", "extends", "wheel"} & loads(data.decode()).keys():
+    if {"axes", "extends"} & loads(data.decode()).keys():
         raise VariantError(
-            f"{path}: is no pyproject.toml: variants matrix FILE checks a build matrix, and "
-            "variants make --config FILE a recipe"
+            f"{path}: is no pyproject.toml: variants matrix FILE checks a build matrix"
         )
     report.prefix = "variant."
     _check_metadata(report, metadata)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import click
 
-from ..console import counted, one_line, print_json
+from ..console import counted, one_line, print_json, warn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,7 +96,7 @@ KINDS = {
     ),
     "metadata-file-missing": _REBUILD,
     "identity-mismatch": Kind(
-        ERROR, "rename a project or its version with variants make --config, not by hand"
+        ERROR, "rename a project or its version with variants make, not by hand"
     ),
     "invalid-dependency": Kind(
         ERROR, "correct it: installers refuse the wheel or drop the dependency"
@@ -161,6 +161,15 @@ class Report:
         place = f"{self.prefix}{place}" if place else self.prefix.rstrip(". ")
         finding = Finding(kind.severity, code, file or self.file, place, message, remedy)
         self.findings.append(finding)
+
+
+def require_valid(findings: Sequence[Finding]) -> None:
+    """Print *findings* about metadata as warnings; fail for the first error."""
+    for finding in findings:
+        message = ": ".join(filter(None, (finding.file, finding.place, finding.message)))
+        if finding.severity == ERROR:
+            raise click.ClickException(message)
+        warn(message)
 
 
 def report(findings: Sequence[Finding], checked: int, *, noun: str, as_json: bool) -> int:

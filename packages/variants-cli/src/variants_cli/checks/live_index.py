@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -10,7 +11,7 @@ from packaging.utils import canonicalize_name
 
 from pep_variants.errors import InvalidWheelFilename, redacted
 from pep_variants.limits import DOCUMENT_BYTES
-from pep_variants.model.filename import parse_filename, parse_metadata_filename
+from pep_variants.model.filename import parse_filename
 from pep_variants.model.label import METADATA_SUFFIX
 from variants_index.errors import BadResponse, InvalidPage, PackageIndexError
 from variants_index.http.ranges import opened
@@ -18,7 +19,7 @@ from variants_index.http.ranges import opened
 from ..indexing.update import release_of
 from .document import check_document, check_name
 from .finding import Finding, Report
-from .release import CheckedWheel, check_releases, check_wheel
+from .release import CheckedWheel, ReleaseFiles, check_releases, check_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -65,33 +66,29 @@ def check_live(
     except InvalidPage as problem:
         report.add("invalid-page", "", str(problem))
         return 1, report.findings
-    files = [(file, release_of(file.filename)) for file in page.files]
+    files = [(file, release_of(file.filename) or (None, None)) for file in page.files]
     if releases is not None:
-        files = [(file, found) for file, found in files if found and found[0] in releases]
+        files = [(file, found) for file, found in files if found[0] in releases]
     _check_entries(report, [file for file, _ in files])
-    documents: dict[Release, list[Metadata]] = {}
-    listed: dict[Release, set[str | None]] = {}
-    wheels: list[CheckedWheel] = []
+    held: dict[Release, ReleaseFiles] = defaultdict(ReleaseFiles)
     checked = 1
-    for file, found in files:
-        label = found[1] if found is not None else None
+    for file, (release, label) in files:
         is_document = file.filename.endswith(METADATA_SUFFIX)
-        is_first = label is not None and found and label not in listed.get(found[0], set())
-        if found is not None and file.filename.endswith(".whl"):
-            listed.setdefault(found[0], set()).add(label)
-        if not (is_document or is_first or (every_wheel and label is not None)):
+        is_first = release is not None and label not in held[release].labels
+        if release is not None and file.filename.endswith(".whl"):
+            held[release].labels.add(label)
+        if not is_document and (label is None or not (is_first or every_wheel)):
             continue
         checked += 1
         if progress is not None:
             progress(file.filename)
         if is_document:
             metadata = _check_document(report, session, file)
-            release = parse_metadata_filename(file.filename)
             if metadata is not None and release is not None:
-                documents[release] = [metadata]
-        else:
-            wheels.append(_check_wheel(report, session, file))
-    check_releases(report, wheels, documents, listed)
+                held[release].documents = [metadata]
+        elif release is not None:
+            held[release].wheels.append(_check_wheel(report, session, file))
+    check_releases(report, held)
     return checked, report.findings
 
 

@@ -38,6 +38,7 @@ from pep_variants.wheelfile.core_metadata import METADATA_FILE, read_fields
 from pep_variants.wheelfile.record import RECORD_FILE, SIGNATURE_FILES, digest_of, read_record
 from pep_variants.wheelfile.wheel import VARIANT_FILE, WheelContents, open_wheel
 
+from ..console import some
 from ..indexing.wheelhouse import label_problem
 from .document import check_document
 from .finding import Finding, Report
@@ -79,6 +80,21 @@ class CheckedWheel:
     core_metadata: bytes | None = None
     variant_digest: bytes | None = None
     findings: list[Finding] = field(default_factory=list)
+
+
+@dataclass
+class ReleaseFiles:
+    """The files of one version.
+
+    Attributes:
+        wheels: those that were looked into.
+        documents: its readable ``*-variants.json``.
+        labels: of all its wheels, None for a non-variant wheel.
+    """
+
+    wheels: list[CheckedWheel] = field(default_factory=list)
+    documents: list[Metadata] = field(default_factory=list)
+    labels: set[str | None] = field(default_factory=set)
 
 
 def check_wheel(
@@ -168,9 +184,9 @@ def _check_record(report: Report, contents: WheelContents, variant: bytes | None
     unlisted = {f"{contents.dist_info}/{name}" for name in SIGNATURE_FILES}
     names = {name for name in contents.archive.namelist() if not name.endswith("/")}
     if missing := sorted(names - rows.keys() - unlisted):
-        report.add("record-incomplete", place, f"does not list {_some(missing)}")
+        report.add("record-incomplete", place, f"does not list {some(missing, 3)}")
     if gone := sorted(rows.keys() - names):
-        message = f"lists {_some(gone)}, which the wheel does not contain"
+        message = f"lists {some(gone, 3)}, which the wheel does not contain"
         report.add("record-incomplete", place, message)
     row = rows.get(f"{contents.dist_info}/{VARIANT_FILE}")
     if variant is None or row is None:
@@ -180,11 +196,6 @@ def _check_record(report: Report, contents: WheelContents, variant: bytes | None
     if (row.digest, row.size) != (found, str(len(variant))):
         message = f"says {row.digest or 'no hash'} and size {row.size!r} of {VARIANT_FILE}, which "
         report.add("record-mismatch", place, f"{message}is {found} and has {len(variant)} bytes")
-
-
-def _some(names: list[str]) -> str:
-    more = len(names) - 3
-    return ", ".join(names[:3]) + (f" and {more} more" if more > 0 else "")
 
 
 def _check_markers(
@@ -226,43 +237,26 @@ def _check_markers(
                 report.add("marker-never-true", "METADATA", message, file=str(wheel.path))
 
 
-def check_releases(
-    report: Report,
-    wheels: Sequence[CheckedWheel],
-    documents: Mapping[Release, Sequence[Metadata]],
-    listed: Mapping[Release, set[str | None]],
-) -> None:
-    """Report contradictions between the files of each version.
-
-    Args:
-        report: of the directory or page; gets the findings.
-        wheels: those that were looked into.
-        documents: the readable ``*-variants.json`` of each version.
-        listed: labels of all wheels of each version, None for a non-variant wheel.
-    """
-    groups: dict[Release, list[CheckedWheel]] = {}
-    for wheel in wheels:
-        if wheel.release is not None:
-            groups.setdefault(wheel.release, []).append(wheel)
-    for release in sorted({*listed, *documents}):
-        group, labels = groups.get(release, []), listed.get(release, set())
-        held = documents.get(release, ())
+def check_releases(report: Report, releases: Mapping[Release, ReleaseFiles]) -> None:
+    """Report contradictions between the files of each of *releases*."""
+    for release, files in sorted(releases.items(), key=lambda item: item[0]):
+        wheels, labels = files.wheels, files.labels
         variants: dict[str, Properties] = {}
-        _check_each_other(report, group)
-        if not held and labels - {None}:
+        _check_each_other(report, wheels)
+        if not files.documents and labels - {None}:
             message = f"no {metadata_filename(*release)} for the variant wheels of {release[0]} "
             message += f"{release[1]}: installers that do not read wheels ignore them"
             report.add("index-metadata-missing", "", message)
-        for metadata in held:
-            _check_index(report, metadata, group, labels)
+        for metadata in files.documents:
+            _check_index(report, metadata, wheels, labels)
             variants.update(metadata.variants)
-        for wheel in group:
+        for wheel in wheels:
             variants.update(wheel.metadata.variants if wheel.metadata is not None else {})
         if labels and not {None, NULL_LABEL, ZERO_LABEL} & labels:
             message = "all its wheels are variants: machines that fit none of them, and "
             message += "installers that do not know variants, get no wheel"
             report.add("no-fallback", f"{release[0]} {release[1]}", message)
-        _check_markers(report, group, variants, labels)
+        _check_markers(report, wheels, variants, labels)
 
 
 def _check_each_other(report: Report, wheels: Sequence[CheckedWheel]) -> None:

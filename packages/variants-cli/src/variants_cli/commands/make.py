@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from glob import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
+from packaging.requirements import Requirement
 
-from pep_variants.errors import InvalidProperty
+from pep_variants.choose.markers import NON_VARIANT, reduce_requirement
+from pep_variants.errors import VariantError
 from pep_variants.files import replacing
 from pep_variants.model.filename import parse_filename
 from pep_variants.model.label import split_label
@@ -19,19 +21,17 @@ from pep_variants.wheelfile.rewriting import open_source
 
 from ..build_providers import with_build_providers
 from ..checks.document import check_document
-from ..checks.finding import ERROR
+from ..checks.finding import require_valid
 from ..console import note, warn
 from ..description import (
     add_variant,
     from_options,
     from_pyproject,
-    lost_priorities,
     write_description,
 )
-from ..detection import plugin_runner_of
 from ..matrix.combination import combine, label_wheels, metadata_of, select
 from ..matrix.reading import read_matrix
-from ..recipe import Job, plan, read_recipe, target_name, unused
+from ..tables import project_name
 from .arguments import (
     FILE,
     force_option,
@@ -43,28 +43,52 @@ from .arguments import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pep_variants.model.metadata import Metadata
-
-    Asked = Callable[[Metadata], Metadata]
-
 _ATTESTATIONS = (".asc", ".provenance", ".attestation", ".sigstore", ".sigstore.json")
 """Ends of names of files beside a wheel that attest to it (PEP 740, Sigstore, OpenPGP)."""
 
 
-def _parsed(
-    context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
-) -> tuple[Property, ...]:
-    try:
-        return tuple(map(Property.parse, texts))
-    except InvalidProperty as error:
-        raise click.BadParameter(str(error), context, parameter) from None
+class Job(NamedTuple):
+    """One wheel to write.
+
+    Attributes:
+        wheel: the existing wheel.
+        label: of the new one, None for a wheel without a variant.
+        variant_json: its metadata, None for a wheel without a variant.
+    """
+
+    wheel: Path
+    label: str | None = None
+    variant_json: bytes | None = None
+
+
+def _checked(read: Callable[[str], object]) -> Callable[[str], object]:
+    """Return *read* as the type of an option."""
+
+    def checked(text: str) -> object:
+        try:
+            return read(text)
+        except VariantError as error:
+            raise click.BadParameter(str(error)) from None
+        except ValueError as error:
+            raise click.BadParameter(f"{text!r}: {error}") from None
+
+    return checked
+
+
+def _dependency(text: str) -> str:
+    """Return *text*, a dependency that may have variant markers."""
+    if text.splitlines() != [text]:
+        raise ValueError("must be one line")
+    Requirement(reduce_requirement(text, NON_VARIANT, publishing=True) or "none")
+    return text
 
 
 @click.command()
-@click.argument("wheels", metavar="WHEEL...", type=FILE, nargs=-1)
+@wheels_argument
 @click.option("--label", help="Label of the variant; 'null' has no properties.")
 @click.option(
-    "--property", "properties", callback=_parsed, metavar="PROPERTY", multiple=True,
+    "--property", "properties", type=_checked(Property.parse), metavar="PROPERTY",
+    multiple=True,
     help="Property of the variant: 'namespace :: feature :: value'. Repeatable; of several "
     "values of one feature, one has to be supported.",
 )  # fmt: skip
@@ -78,11 +102,6 @@ def _parsed(
     help="Take namespaces and providers from the [variant] table of this pyproject.toml.",
 )  # fmt: skip
 @click.option(
-    "--config", type=FILE,
-    help="Recipe: a TOML file with the variants of many wheels. Without WHEELs, "
-    "uses those beside the file that its patterns match.",
-)  # fmt: skip
-@click.option(
     "--matrix", "matrix_file", type=FILE,
     help="Build matrix: gives wheels that were built elsewhere the label and the properties that "
     "it says. The label is that of --only, or the name of the wheel's folder.",
@@ -91,6 +110,23 @@ def _parsed(
     "--only", metavar="WHICH", multiple=True,
     help="With --matrix: which variant the wheels are: a label, a pattern or AXIS=VALUE. "
     "Repeatable.",
+)  # fmt: skip
+@click.option(
+    "--rename", metavar="PROJECT", type=_checked(lambda text: project_name(text) and text),
+    help="New name of the project. Modules keep theirs.",
+)  # fmt: skip
+@click.option(
+    "--drop-local-version", is_flag=True,
+    help="Remove the local part of the version: 2.9.0+cu126 becomes 2.9.0.",
+)  # fmt: skip
+@click.option(
+    "--remove-dependency", "remove", metavar="NAME", multiple=True,
+    help="Remove a dependency: a name or a pattern such as 'nvidia-*-cu12'. Repeatable.",
+)  # fmt: skip
+@click.option(
+    "--add-dependency", "add", metavar="REQUIREMENT", multiple=True,
+    type=_checked(_dependency),
+    help="Add a dependency, such as \"numpy; 'nvidia' in variant_namespaces\". Repeatable.",
 )  # fmt: skip
 @preference_options("variant-allow-provider")
 @output_option
@@ -101,9 +137,12 @@ def make(
     properties: tuple[Property, ...],
     namespaces: tuple[str, ...],
     pyproject: Path | None,
-    config: Path | None,
     matrix_file: Path | None,
     only: tuple[str, ...],
+    rename: str | None,
+    drop_local_version: bool,
+    remove: tuple[str, ...],
+    add: tuple[str, ...],
     variant_allow_provider: tuple[str, ...],
     output: Path | None,
     force: bool,
@@ -119,49 +158,32 @@ def make(
     """
     if only and matrix_file is None:
         raise click.UsageError("--only needs --matrix")
-    described = bool(label or properties or namespaces or pyproject)
-    if described + bool(config) + bool(matrix_file) > 1:
-        one, other = ("matrix", "config") if matrix_file else ("config", "property")
+    if matrix_file and (label or properties or namespaces or pyproject):
         raise click.UsageError(
-            f"--{one} cannot be combined with --label, --{other} and other options of variants"
+            "--matrix cannot be combined with --label, --property and other options of variants"
         )
-    if label is None and config is None and matrix_file is None:
-        raise click.UsageError("Missing option '--label' (or '--config').")
+    if label is None and matrix_file is None:
+        raise click.UsageError("Missing option '--label' (or '--matrix').")
     if pyproject is not None and namespaces:
         raise click.UsageError("--pyproject cannot be combined with --namespace")
-    if not wheels and config is None:
-        raise click.UsageError("Missing argument 'WHEEL...'.")
 
-    def asked(project: Metadata) -> Metadata:
-        for lost in lost_priorities(project):
-            warn(
-                f"{project.source}: {lost} does not exist in the current format and is not written"
-            )
-        return with_build_providers(
-            project, lambda: plugin_runner_of({"variant-allow-provider": variant_allow_provider})
-        )
-
-    if matrix_file is not None:
-        jobs = _from_matrix(matrix_file, only, wheels, asked)
-    elif config is not None:
-        jobs = _from_recipe(config, wheels, asked)
+    for wheel in wheels:
+        if parse_filename(wheel.name).label is not None:
+            raise click.ClickException(f"{wheel} is a variant wheel: unmake it first")
+    if label is None:
+        assert matrix_file is not None
+        jobs = _from_matrix(matrix_file, only, wheels, variant_allow_provider)
     else:
-        assert label is not None
         if pyproject is None:
             project = from_options(namespaces, properties)
         else:
             project = from_pyproject(pyproject.read_bytes(), str(pyproject))
-        variant_json = write_description(add_variant(asked(project), label, properties))
-        for wheel in wheels:
-            if parse_filename(wheel.name).label is not None:
-                raise click.ClickException(f"{wheel} is a variant wheel: unmake it first")
-        edits = Edits()
-        jobs = [
-            Job(wheel, target_name(wheel.name, label, edits), variant_json, edits)
-            for wheel in wheels
-        ]
-    _check_documents(jobs)
-    _write(jobs, output, force=force)
+        project = with_build_providers(project, variant_allow_provider)
+        document = write_description(add_variant(project, label, properties))
+        jobs = [Job(wheel, label, document) for wheel in wheels]
+    for data in dict.fromkeys(job.variant_json or b"" for job in jobs):
+        require_valid(check_document(data, "")[1])
+    _write(jobs, Edits(rename, drop_local_version, remove, add), output, force=force)
 
 
 @click.command()
@@ -174,39 +196,17 @@ def unmake(wheels: tuple[Path, ...], output: Path | None, force: bool) -> None:
     The inverse of make: removes the label from the name and variant.json from dist-info; everything
     else is copied as it is. The paths of the new wheels are printed.
     """
-    jobs = []
     for wheel in wheels:
         parse_filename(wheel.name)
-        jobs.append(Job(wheel, split_label(wheel.name)[0], None, Edits()))
-    _write(jobs, output, force=force, undo=True)
-
-
-def _from_recipe(config: Path, wheels: Sequence[Path], asked: Asked) -> list[Job]:
-    """Return the wheels to write for the recipe *config*."""
-    recipe = read_recipe(config)
-    recipe = replace(recipe, metadata=asked(recipe.metadata))
-    if not wheels:
-        wheels = sorted(
-            path
-            for path in config.parent.glob("*.whl")
-            if split_label(path.name)[1] is None
-            and any(item.matches(path.name) for item in recipe.wheels)
-        )
-        if not wheels:
-            raise click.ClickException(
-                f"{config}: no plain wheel beside it matches its patterns: name the wheels"
-            )
-    for item in unused(recipe, wheels):
-        warn(f"{config}: {item.place}: no wheel matches {', '.join(item.patterns)}")
-    return plan(recipe, wheels)
+    _write([Job(wheel) for wheel in wheels], Edits(), output, force=force)
 
 
 def _from_matrix(
-    file: Path, only: Sequence[str], wheels: Sequence[Path], asked: Asked
+    file: Path, only: Sequence[str], wheels: Sequence[Path], allowed: Sequence[str]
 ) -> list[Job]:
     """Return the wheels to write to give *wheels* the labels of the matrix *file*."""
     matrix = read_matrix(file)
-    matrix = replace(matrix, project=asked(matrix.project))
+    matrix = replace(matrix, project=with_build_providers(matrix.project, allowed))
     variants = combine(matrix)
     for after in matrix.build.after:
         if after.abi:
@@ -214,48 +214,37 @@ def _from_matrix(
                 f"{file}: build.after: no abi_dependency on {after.project} is written, as the "
                 "release that the wheels were built against is not known: add it as a property"
             )
-    jobs: list[Job] = []
-    edits = Edits()
-    for wheel, variant in label_wheels(variants, select(variants, only), wheels):
-        document = write_description(metadata_of(matrix, [variant]))
-        jobs.append(Job(wheel, target_name(wheel.name, variant.label, edits), document, edits))
-    return jobs
+    return [
+        Job(wheel, variant.label, write_description(metadata_of(matrix, [variant])))
+        for wheel, variant in label_wheels(variants, select(variants, only), wheels)
+    ]
 
 
-def _check_documents(jobs: Sequence[Job]) -> None:
-    """Print findings about the metadata of *jobs*; fail for errors."""
-    names = {job.variant_json: job.name for job in jobs if job.variant_json}
-    for document, name in names.items():
-        for finding in check_document(document, f"variant {split_label(name)[1]!r}")[1]:
-            if finding.severity == ERROR:
-                raise click.ClickException(f"{finding.place}: {finding.message}")
-            warn(f"{finding.place}: {finding.message}")
-
-
-def _write(jobs: Sequence[Job], output: Path | None, *, force: bool, undo: bool = False) -> None:
+def _write(jobs: Sequence[Job], edits: Edits, output: Path | None, *, force: bool) -> None:
     """Write the new wheels, and print their paths."""
     targets: dict[Path, Job] = {}
     for job in jobs:
-        target = (output or job.wheel.parent) / job.name
+        name, version, rest = split_label(job.wheel.name)[0].removesuffix(".whl").split("-", 2)
+        parts = (*edits.renamed(name, version), rest, *([job.label] if job.label else []))
+        target = (output or job.wheel.parent) / f"{'-'.join(parts)}.whl"
         if (other := targets.setdefault(target, job)) is not job:
             raise click.ClickException(
                 f"{other.wheel} and {job.wheel} would both be written to {target}"
             )
         if target.exists() and not force:
             raise click.ClickException(f"{target} exists: use --force to replace it")
-    for target, job in targets.items():
-        wheel = job.wheel
+    for target, (wheel, label, variant_json) in targets.items():
         with open_source(wheel) as source:
-            if undo and not source.is_variant:
+            if label is None and not source.is_variant:
                 raise click.ClickException(f"{wheel}: not a variant wheel: it has no variant.json")
-            if source.is_variant and not undo:
+            if label is not None and source.is_variant:
                 raise click.ClickException(
                     f"{wheel} has variant metadata in it although its filename has no label: "
                     "unmake it first"
                 )
             for signature in source.signatures:
                 note(f"{wheel}: {signature} is not copied: it does not sign the new RECORD")
-            for beside in () if undo else sorted(wheel.parent.glob(f"{escape(wheel.name)}.*")):
+            for beside in sorted(wheel.parent.glob(f"{escape(wheel.name)}.*")) if label else ():
                 if beside.name.endswith(_ATTESTATIONS):
                     note(
                         f"{beside.name} attests to {wheel.name} only: sign the new wheel "
@@ -263,6 +252,6 @@ def _write(jobs: Sequence[Job], output: Path | None, *, force: bool, undo: bool 
                     )
             target.parent.mkdir(parents=True, exist_ok=True)
             with replacing(target) as stream:
-                source.write(stream, job.variant_json, job.edits)
+                source.write(stream, variant_json, edits)
     for target in targets:
         click.echo(target)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,9 +12,8 @@ from pep_variants.files import replacing
 
 from ..build_providers import with_build_providers
 from ..checks.document import check_document
-from ..checks.finding import ERROR
+from ..checks.finding import require_valid
 from ..console import counted, fail, note, one_line, print_table, warn
-from ..detection import plugin_runner_of
 from ..matrix import output as outputs
 from ..matrix.building import (
     Built,
@@ -30,8 +28,8 @@ from ..matrix.combination import built_against, combine, select
 from ..matrix.model import BuildError, Matrix, Variant
 from ..matrix.output import TEXTS, counts
 from ..matrix.reading import read_matrix
-from ..pages.release_page import DOCUMENTS, SEVERAL, document, problem_of
-from .arguments import platform_option, preference_options
+from ..pages.release_page import DOCUMENTS, SEVERAL, document
+from .arguments import FILE, platform_option, preference_options
 from .index import index
 
 if TYPE_CHECKING:
@@ -39,24 +37,19 @@ if TYPE_CHECKING:
 
     from pep_variants.errors import VariantError
 
-    Chosen = tuple[Matrix, Sequence[Variant]]
-
 TABLE = "table"
 
 
-class _MatrixFile(click.Path):
-    """A file, or else the name of a matrix that comes with the package."""
+def _matrix_file(text: str) -> object:
+    """Return the path of a file, or else of the matrix with this name that comes with the package.
 
-    def convert(
-        self,
-        value: str | os.PathLike[str],
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> str | bytes | os.PathLike[str]:
-        """Return the path."""
-        shipped = Path(__file__).parents[1] / "matrices" / value
-        found = shipped if shipped.is_file() and not os.path.exists(value) else value  # noqa: PTH110
-        return super().convert(found, param, ctx)
+    Raises:
+        click.BadParameter: there is none.
+    """
+    shipped = Path(__file__).parents[1] / "matrices" / text
+    if shipped.is_file() and not Path(text).exists():
+        return shipped
+    return FILE.convert(text, None, None)
 
 
 @click.command(short_help="Show, plan or build the variants of a build matrix.")
@@ -65,7 +58,7 @@ class _MatrixFile(click.Path):
     metavar="FILE...",
     nargs=-1,
     required=True,
-    type=_MatrixFile(exists=True, dir_okay=False, path_type=Path),
+    type=_matrix_file,
 )
 @click.option(
     "--format",
@@ -145,7 +138,7 @@ def matrix(
             _build(read, some, target)
         index.main([str(target)], prog_name="variants index", standalone_mode=False)
     elif form in DOCUMENTS:
-        _print(_document(form, chosen, machines, variant_enable), output)
+        _print(document(form, chosen, machines, variant_enable), output)
     elif form == TABLE:
         _show_table(chosen[0][1], releases[0][1])
     else:
@@ -164,19 +157,12 @@ def _read(
     """
     read = read_matrix(file)
     variants = combine(read)
-    asked = with_build_providers(
-        read.project, lambda: plugin_runner_of({"variant-allow-provider": list(allowed)})
-    )
+    asked = with_build_providers(read.project, allowed)
     build = replace(read.build, source=source) if source is not None else read.build
     read = replace(read, project=asked, build=build)
     for after in read.build.after:
         built_against(read, variants, after)
-    document = outputs.metadata(read, variants).encode()
-    for finding in check_document(document, read.source)[1]:
-        message = ": ".join(filter(None, (finding.file, finding.place, finding.message)))
-        if finding.severity == ERROR:
-            raise click.ClickException(message)
-        warn(message)
+    require_valid(check_document(outputs.metadata(read, variants).encode(), read.source)[1])
     return read, variants
 
 
@@ -203,28 +189,6 @@ def _print(text: str, output: Path | None) -> None:
     output.parent.mkdir(parents=True, exist_ok=True)
     with replacing(output) as stream:
         stream.write(text.encode())
-
-
-def _document(
-    form: str, chosen: Sequence[Chosen], wanted: Sequence[str], enabled: Sequence[str]
-) -> str:
-    """Return who gets what.
-
-    Args:
-        form: one of `DOCUMENTS`.
-        chosen: matrices with their selected variants.
-        wanted: machines, as for ``--platform``.
-        enabled: optional namespaces.
-    """
-    from ..pages.coverage import read_machines
-    from ..pages.release_page import examine
-
-    known, machines = read_machines(), read_machines(wanted)
-    releases = [examine(item, some, machines, known, enabled) for item, some in chosen]
-    text = document(form, releases)
-    if problem := problem_of(form, text):
-        warn(problem)
-    return text
 
 
 def _show_table(chosen: Sequence[Variant], variants: Sequence[Variant]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..checks.finding import ERROR
-from ..console import counted, fail, note, one_line, print_json, printable, warn
+from ..console import counted, fail, one_line, print_json, printable, warn
 from .arguments import json_option
 
 if TYPE_CHECKING:
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from ..checks.finding import Finding
     from ..publishing.release import Release
-    from ..publishing.storage import StorageTarget
+    from ..publishing.storage import StoredIndex
     from ..publishing.transaction import Published
     from ..publishing.upload_api import UploadApi
 
-    Target = UploadApi | StorageTarget
+    Target = UploadApi | StoredIndex
 
 
 @click.command(short_help="Upload wheels and metadata.")
@@ -113,7 +113,7 @@ def publish(
             lambda text: None if as_json else click.echo(printable(text)),
             dry=dry_run,
         )
-        findings = [] if dry_run else transaction.verify(target, releases, done, note)
+        findings = [] if dry_run else transaction.verify(target, releases, done)
     if as_json:
         print_json(_tree(target, releases, done, None if dry_run else findings))
     elif not dry_run:
@@ -164,11 +164,11 @@ def _target(
     options["client_cert"] = options["client_cert"] or sources.client_cert
     settings = open_settings(**options)
     sources = replace(sources, cert=settings.cacert, client_cert=settings.client_cert)
-    return UploadApi(settings, sources, index_url=index_url, note=note)
+    return UploadApi(settings, sources, index_url=index_url)
 
 
 def _storage(directory: Path, to: str) -> Target:
-    from ..publishing.storage import StorageTarget
+    from ..publishing.storage import StoredIndex
     from ..publishing.stores import open_store
 
     top, folder = directory.resolve(), Path(to).resolve()
@@ -177,7 +177,7 @@ def _storage(directory: Path, to: str) -> Target:
             f"{to}: is in {directory}: give a directory beside it; to make an index of the "
             "directory itself, see variants index"
         )
-    return StorageTarget(open_store(to))
+    return StoredIndex(open_store(to))
 
 
 def _tree(

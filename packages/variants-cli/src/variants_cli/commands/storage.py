@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..console import counted, print_json, print_table
-from ..indexing.update import STATUSES
 from .arguments import json_option
 
 if TYPE_CHECKING:
     from ..publishing.storage import StoredIndex
+
+STATUSES = ("active", "archived", "deprecated", "quarantined")
+"""Statuses that a project can have (PEP 792)."""
 
 
 def _reasons(
@@ -57,7 +59,7 @@ def storage(
     status: tuple[str, str | None] | None,
     prune: bool,
     as_json: bool,
-    **patterns: Any,  # noqa: ANN401 - of `change_project`
+    **patterns: Any,  # noqa: ANN401 - of `StoredIndex.change_project`
 ) -> None:
     """Show and change what variants publish --to PLACE has published.
 
@@ -70,7 +72,6 @@ def storage(
     """
     from packaging.utils import canonicalize_name
 
-    from ..publishing.maintenance import change_project
     from ..publishing.storage import StoredIndex
     from ..publishing.stores import open_store
 
@@ -81,7 +82,7 @@ def storage(
     if project is not None:
         project = canonicalize_name(project)
         if has_change:
-            update = change_project(index, project, status=status, **patterns)
+            update = index.change_project(project, status=status, **patterns)
             if not as_json:
                 click.echo(f"{project}: {counted(len(update.changed), 'file')} changed")
     if prune:
@@ -93,28 +94,16 @@ def storage(
 
 
 def _prune(index: StoredIndex, *, as_json: bool) -> None:
-    from ..publishing.maintenance import unlisted
-
-    old, young = unlisted(index, datetime.now(timezone.utc))
-    index.store.delete(entry.path for entry in old)
+    removed = index.prune(datetime.now(timezone.utc))
     if as_json:
-        lists = {"removed": old, "kept": young}
-        print_json(
-            {
-                name: [{"path": entry.path, "size": entry.size} for entry in entries]
-                for name, entries in lists.items()
-            }
-        )
+        print_json({"removed": [{"path": entry.path, "size": entry.size} for entry in removed]})
         return
-    click.echo(
-        f"{index.store.name}: {counted(len(old), 'object')} removed, "
-        f"{sum(entry.size for entry in old):,} bytes; "
-        f"{counted(len(young), 'object')} that no page lists kept, as too young"
-    )
+    size = sum(entry.size for entry in removed)
+    click.echo(f"{index.place}: {counted(len(removed), 'object')} removed, {size:,} bytes")
 
 
 def _show_projects(index: StoredIndex, *, as_json: bool) -> None:
-    pages = [page for project in index.projects() if (page := index.read(project)[0]) is not None]
+    pages = [page for project in index.projects() if (page := index.page(project)) is not None]
     if as_json:
         print_json([{"name": page.project, "files": len(page.files)} for page in pages])
         return
@@ -126,9 +115,9 @@ def _show_projects(index: StoredIndex, *, as_json: bool) -> None:
 
 
 def _show_files(index: StoredIndex, project: str, *, as_json: bool) -> None:
-    page, _ = index.read(project)
+    page = index.page(project)
     if page is None:
-        raise click.ClickException(f"{index.store.name}: there is no project {project}")
+        raise click.ClickException(f"{index.place}: there is no project {project}")
     if as_json:
         files = [
             {

@@ -11,7 +11,6 @@ import hashlib
 import json
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,6 @@ from pep_variants.errors import (
     MetadataError,
     VariantError,
     redacted,
-    shortened,
 )
 from pep_variants.formats.merging import merge_all
 from pep_variants.formats.writer import write_metadata
@@ -34,7 +32,7 @@ from ..description import lost_priorities
 from .wheelhouse import VariantFile, identified
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -45,9 +43,6 @@ if TYPE_CHECKING:
 
     Release = tuple[NormalizedName, Version]
     UrlOf = Callable[[str, str], str]
-
-STATUSES = ("active", "archived", "deprecated", "quarantined")
-"""Statuses that a project can have (PEP 792)."""
 
 
 class UpdateError(VariantError):
@@ -175,19 +170,16 @@ def release_of(filename: str) -> tuple[Release, str | None] | None:
 def _entry(item: Distribution, old: PageFile | None, url_of: UrlOf, now: str) -> PageFile:
     if old is not None and old.hashes.get("sha256") != item.sha256:
         raise _conflict(redacted(old.url), old.hashes.get("sha256"), item)
-    name = item.path.name
+    before = old or PageFile(item.path.name, "", {})
     metadata = item.metadata_sha256
-    return PageFile(
-        name,
-        url_of(name, item.sha256),
-        {**(old.hashes if old else {}), "sha256": item.sha256},
-        item.requires_python,
-        yanked=old.yanked if old else None,
+    return replace(
+        before,
+        url=url_of(item.path.name, item.sha256),
+        hashes={**before.hashes, "sha256": item.sha256},
+        requires_python=item.requires_python,
         size=item.size,
-        upload_time=(old.upload_time if old else None) or now,
+        upload_time=before.upload_time or now,
         core_metadata=None if metadata is None else {"sha256": metadata},
-        provenance=old.provenance if old else None,
-        gpg_sig=old.gpg_sig if old else None,
     )
 
 
@@ -253,49 +245,6 @@ def _place(
     found = released[filename]
     is_document = filename.endswith(METADATA_SUFFIX)
     return found is not None, None if found is None else found[0][1], is_document, filename
-
-
-def marked(
-    page: Page,
-    marks: Iterable[tuple[str, str | None]],
-    status: tuple[str, str | None] | None = None,
-) -> Page:
-    """Return *page* with files yanked (PEP 592), and the status of the project (PEP 792).
-
-    Yanked files are chosen only where pinned.
-
-    Args:
-        page: of a project.
-        marks: filenames or shell-style patterns, each with the reason, which may be empty; with
-            None, the files are not yanked any more.
-        status: one of `STATUSES`, and the reason; None to leave it as it is.
-
-    Raises:
-        UpdateError: a name or pattern matches no distribution of the project.
-    """
-    files = {file.filename: file for file in page.files}
-    for pattern, reason in marks:
-        for name in matching(page, pattern):
-            files[name] = replace(files[name], yanked=reason)
-    page = replace(page, files=tuple(files.values()))
-    return page if status is None else replace(page, status=status[0], status_reason=status[1])
-
-
-def matching(page: Page, pattern: str) -> list[str]:
-    """Return the names of the distributions on *page* that *pattern* is about.
-
-    Args:
-        page: of a project.
-        pattern: a filename, or a shell-style pattern.
-
-    Raises:
-        UpdateError: there are none.
-    """
-    names = [file.filename for file in page.files if not file.filename.endswith(METADATA_SUFFIX)]
-    found = [name for name in names if name == pattern or fnmatchcase(name, pattern)]
-    if not found:
-        raise UpdateError(f"{shortened(pattern, 200)}: no file of {page.project} has this name")
-    return found
 
 
 def write_merged(files: Sequence[VariantFile]) -> bytes:

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING
 
 from packaging.utils import parse_sdist_filename
 
-from pep_variants.errors import InvalidWheel, MetadataError, redacted
+from pep_variants.errors import InvalidSdist, InvalidWheel, MetadataError, redacted
 from pep_variants.formats.reader import read_metadata
 from pep_variants.model.filename import parse_filename
 from pep_variants.wheelfile.core_metadata import METADATA_FILE, first_field
@@ -18,7 +18,6 @@ from pep_variants.wheelfile.sdist import read_pkg_info
 from pep_variants.wheelfile.wheel import VARIANT_FILE, open_wheel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     from packaging.utils import NormalizedName
@@ -196,17 +195,26 @@ def digest_of(stream: IO[bytes]) -> tuple[int, str]:
     return stream.tell(), digest.hexdigest()
 
 
-def read_core_metadata(wheel: Distribution) -> bytes:
-    """Return METADATA of *wheel*.
+def read_core_metadata(distribution: Distribution) -> bytes:
+    """Return METADATA of a wheel, PKG-INFO of a source distribution.
 
     Raises:
-        InvalidWheel: it is not the one that was read before: the file was changed.
-        OSError: the file cannot be read.
+        InvalidWheel, InvalidSdist: it was changed since it was read, or has no such file.
+        OSError: it cannot be read.
     """
-    with open_wheel(wheel.path, str(wheel.path)) as contents:
+    path = distribution.path
+    if not distribution.is_wheel:
+        with path.open("rb") as stream:
+            data = read_pkg_info(stream, path.name, str(path))
+        if data is None:
+            raise InvalidSdist(
+                f"{path}: has no PKG-INFO: build it again with a PEP 517 build backend"
+            )
+        return data
+    with open_wheel(path, str(path)) as contents:
         data = contents.read(METADATA_FILE) or b""
-    if hashlib.sha256(data).hexdigest() != wheel.metadata_sha256:
-        raise InvalidWheel(f"{wheel.path}: was changed meanwhile: run this command again")
+    if hashlib.sha256(data).hexdigest() != distribution.metadata_sha256:
+        raise InvalidWheel(f"{path}: was changed meanwhile: run this command again")
     return data
 
 
@@ -227,16 +235,6 @@ def label_problem(label: str | None, metadata: Metadata | None) -> str | None:
     if not metadata.lists_only(label):
         return f"the filename has label {label!r}, but {VARIANT_FILE} describes {found}"
     return None
-
-
-def by_version(
-    distributions: Iterable[Distribution],
-) -> dict[tuple[NormalizedName, Version], list[Distribution]]:
-    """Return *distributions* grouped by project and version, both ascending."""
-    groups: dict[tuple[NormalizedName, Version], list[Distribution]] = {}
-    for distribution in distributions:
-        groups.setdefault((distribution.project, distribution.version), []).append(distribution)
-    return dict(sorted(groups.items()))
 
 
 def is_distribution(filename: str) -> bool:

@@ -21,7 +21,7 @@ from packaging.utils import canonicalize_name
 
 from pep_variants.formats import toml
 
-from .model import BuildError
+from .model import BuildError, Settings
 
 PYPROJECT = "pyproject.toml"
 SETUPTOOLS = "setuptools"
@@ -44,6 +44,24 @@ _REPLACING = ("c", "cxx")
 
 INTERPRETER = "\0"
 """Stands for the flags of an interpreter on another machine."""
+
+
+def variables(
+    settings: Settings, pyproject: Mapping[str, Any], environ: Mapping[str, str], **machine: str
+) -> dict[str, str]:
+    """Return the variables of a build: those that are set, appended to, and of `additions`.
+
+    Args:
+        settings: of the variant.
+        pyproject: of the project that is built.
+        environ: environment of the build without them.
+        machine: see `additions`.
+    """
+    own = dict(settings.environment)
+    for name, words in settings.flags.items():
+        own[name] = " ".join([*filter(None, [environ.get(name, "")]), *words])
+    more = additions(settings.compiler_flags, pyproject, {**environ, **own}, **machine)
+    return {**own, **more}
 
 
 def additions(

@@ -40,7 +40,7 @@ from pep_variants.wheelfile.wheel import VARIANT_FILE
 
 from ..description import write_description
 from ..detection import detector_for
-from .backends import additions, build_requires, members, read_pyproject
+from .backends import build_requires, members, read_pyproject, variables
 from .combination import built_against, metadata_of
 from .model import After, BuildError, Matrix, Test, Variant
 from .targets import Python, is_built_for
@@ -215,13 +215,7 @@ class _Build:
         plan, settings = self._plan, variant.settings
         variant_json = write_description(metadata_of(plan.matrix, [variant]))
         interpreter = find_interpreter(variant.python)
-        own = dict(settings.environment)
-        for name, words in settings.flags.items():
-            own[name] = " ".join([*filter(None, [os.environ.get(name, "")]), *words])
-        own |= additions(
-            settings.compiler_flags, self._pyproject, {**os.environ, **own},
-            interpreter=interpreter.flags,
-        )  # fmt: skip
+        own = variables(settings, self._pyproject, os.environ, interpreter=interpreter.flags)
         against = plan.against.get(variant.name, ())
         inputs = fingerprint(
             [self._source, own, settings.config_settings, interpreter.version,

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from pep_variants.errors import VariantError, shortened
-from pep_variants.model.filename import parse_filename
 from pep_variants.model.metadata import Metadata
-from pep_variants.model.property import Properties, Property
+from pep_variants.model.property import Properties, Property, group_properties
 
 from ..description import add_variant
 from .model import After, Matrix, Override, Settings, Value, Variant, holds
@@ -197,11 +196,14 @@ def _named_of(settings: Settings, kind: str) -> Iterable[tuple[str, Any]]:
     if kind != "properties":
         found: Mapping[str, Any] = getattr(settings, kind)
         return found.items()
-    features: dict[str, tuple[Property, ...]] = {}
-    for item in settings.properties:
-        feature = f"{item.namespace} :: {item.feature}"
-        features[feature] = (*features.get(feature, ()), item)
-    return features.items()
+    return [
+        (
+            f"{namespace} :: {feature}",
+            tuple(Property(namespace, feature, value) for value in values),
+        )
+        for namespace, features in group_properties(settings.properties).items()
+        for feature, values in features.items()
+    ]
 
 
 def _named(values: Mapping[str, Value]) -> str:
@@ -286,8 +288,6 @@ def label_wheels(
     several = len(distinct(selected)) > 1
     found = []
     for wheel in wheels:
-        if parse_filename(wheel.name).label is not None:
-            raise VariantError(f"{wheel} is a variant wheel: unmake it first")
         folder = wheel.absolute().parent.name
         builds = [v for v in selected if not several or folder in (v.label, v.name)]
         if not builds:

@@ -11,11 +11,11 @@ from typing import Any
 
 from pep_variants.choose.phrases import answered, asked, why_chosen
 from pep_variants.errors import VariantError
-from pep_variants.model.property import Property
+from pep_variants.model.property import Property, group_properties
 
 from ..console import counted
 from ..description import write_description
-from .backends import INTERPRETER, additions, read_pyproject
+from .backends import INTERPRETER, read_pyproject, variables
 from .combination import distinct, metadata_of
 from .model import BuildError, Matrix, Variant
 
@@ -45,18 +45,16 @@ def needs(properties: Iterable[Property], optional: Collection[str] = ()) -> str
         properties: of a variant.
         optional: namespaces that users have to enable, of which that is all that is said.
     """
-    grouped: dict[tuple[str, str], list[str]] = {}
-    for item in properties:
-        grouped.setdefault((item.namespace, item.feature), []).append(item.value)
     parts = []
-    for (namespace, feature), values in grouped.items():
-        texts = dict.fromkeys(answered(namespace, feature, value) for value in values)
-        if namespace in optional:
-            parts.append(f"{namespace} enabled")
-        elif len(texts) > 1:
-            parts.append(f"{asked(namespace, feature)} {', '.join(texts)}")
-        else:
-            parts.append(why_chosen({namespace: {feature: tuple(values)}}))
+    for namespace, features in group_properties(properties).items():
+        for feature, values in features.items():
+            texts = dict.fromkeys(answered(namespace, feature, value) for value in values)
+            if namespace in optional:
+                parts.append(f"{namespace} enabled")
+            elif len(texts) > 1:
+                parts.append(f"{asked(namespace, feature)} {', '.join(texts)}")
+            else:
+                parts.append(why_chosen({namespace: {feature: values}}))
     return ", ".join(dict.fromkeys(parts))
 
 
@@ -88,7 +86,7 @@ def _tree(variant: Variant) -> dict[str, Any]:
         "title": variant.title,
         "properties": [str(item) for item in settings.properties],
         "environment": dict(settings.environment),
-        "flags": _joined(settings.flags),
+        "flags": {name: " ".join(words) for name, words in settings.flags.items()},
         "compiler_flags": settings.compiler_flags,
         "config_settings": settings.config_settings,
         "hosts": [str(host) for host in variant.hosts],
@@ -159,14 +157,8 @@ def _pyproject(matrix: Matrix) -> Pyproject:
 
 def _environment(variant: Variant, source: Pyproject, system: str) -> dict[str, str]:
     """Return the variables of a build on another machine; `INTERPRETER` is that of its flags."""
-    settings, target = variant.settings, variant.platform
-    own = {**settings.environment, **_joined(settings.flags)}
-    system = target.system if target is not None else system
-    return {**own, **additions(settings.compiler_flags, source, own, system=system)}
-
-
-def _joined(flags: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    return {name: " ".join(words) for name, words in flags.items()}
+    system = variant.platform.system if variant.platform is not None else system
+    return variables(variant.settings, source, {}, system=system)
 
 
 def _variable(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,7 @@ def read_matrix(path: Path) -> Matrix:
 
 def _load(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
     """Return the tree of *path*, put over the trees of what it extends."""
-    file = Table(str(path), "", read_toml(path))
+    file = read_toml(path)
     file.check(path.resolve() not in seen, "extends itself in a circle", "extends")
     build = file.table("build")
     for project in build.table("after").tree:
@@ -279,16 +280,13 @@ def _tests(build: Table) -> tuple[Test, ...]:
     given = build.tree.get("test", [])
     found = []
     for test in given if isinstance(given, list) else [given]:
-        tree = {"command": test} if isinstance(test, str) else test
-        if not isinstance(tree, dict):
-            raise build.error(f"expected a command or tables, found {shortened(test)}", "test")
-        table = build.at("test", tree)
+        table = build.at("test", {"command": test} if isinstance(test, str) else test)
         table.check_keys("command", "requires", "only")
-        words = table.words("command", table.string("command"))
+        words = table.read("command", shlex.split, "is not a valid command: {error}")
         table.check(words, "there is none: give the command to run", "command")
         requires = table.strings("requires")
         table.parsed("requires", Requirement, requires, "is not a valid requirement")
-        found.append(Test(words, requires, table.strings("only")))
+        found.append(Test(tuple(words or ()), requires, table.strings("only")))
     return tuple(found)
 
 

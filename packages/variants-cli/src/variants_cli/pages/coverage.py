@@ -6,8 +6,8 @@ settings of the user count, and only variants are compared, not the wheel tags o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
@@ -34,6 +34,15 @@ NOTHING, IDLE, OTHER, NULL, FITS = "nothing", "idle", "other", "null", "fits"
 others are for its kind. `OTHER`: the same where none is for its kind. `NULL`: the null variant, on
 a machine without accelerator. `FITS`: a variant for what the machine has.
 """
+
+OUTCOMES = {
+    NOTHING: "that get no variant",
+    IDLE: "whose accelerator is left idle",
+    NULL: "that get only the null variant",
+    OTHER: "with accelerators that this release is not for",
+    FITS: "with a variant for what they have",
+}
+"""Which machines they are, the worst gap first."""
 
 
 @dataclass(frozen=True)
@@ -114,23 +123,15 @@ class Choice:
     Attributes:
         machine: the machine.
         ranking: the judgement of every variant for it.
-        others: the same with one more optional namespace enabled, by that namespace.
     """
 
     machine: Machine
     ranking: Ranking
-    others: Mapping[str, Ranking] = field(default_factory=dict)
 
     @cached_property
     def label(self) -> str | None:
         """The label of the variant that is chosen; None if none is compatible."""
         return next(iter(self.ranking.labels), None)
-
-    @cached_property
-    def enabled(self) -> Mapping[str, str]:
-        """The label that is chosen instead, by the optional namespace that has to be enabled."""
-        labels = {name: next(iter(ranking.labels), "") for name, ranking in self.others.items()}
-        return {name: label for name, label in labels.items() if label != (self.label or "")}
 
     @property
     def why(self) -> str:
@@ -190,14 +191,13 @@ def why_unchosen(
         ladders: namespace and feature of which machines may get a higher value, as with a newer
             driver: machines that lack nothing else are nearest.
     """
-    judged = [(c.machine, each) for c in choices for each in (c.ranking, *c.others.values())]
-    if instead := {each.labels[0]: None for _, each in judged if label in each.labels}:
-        return f"where it fits, machines get {joined_labels([*instead])}"
+    if instead := dict.fromkeys(c.label for c in choices if label in c.ranking.labels):
+        return f"where it fits, machines get {joined_labels([*filter(None, instead)])}"
 
-    def distance(found: tuple[Machine, Ranking]) -> tuple[int, int, int]:
-        reasons = found[1].reasons(label)
+    def distance(choice: Choice) -> tuple[int, int, int]:
+        reasons = choice.ranking.reasons(label)
         fixed = sum((reason.namespace, reason.feature) not in ladders for reason in reasons)
-        return len(unsupported_namespaces(found[1], label)), len(reasons), fixed
+        return len(unsupported_namespaces(choice.ranking, label)), len(reasons), fixed
 
-    machine, ranking = min(judged, key=distance)
-    return f"fits none; {machine.name}: {'; '.join(why_not(ranking, label))}"
+    nearest = min(choices, key=distance)
+    return f"fits none; {nearest.machine.name}: {'; '.join(why_not(nearest.ranking, label))}"

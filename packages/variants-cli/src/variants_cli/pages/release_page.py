@@ -9,19 +9,11 @@ from pathlib import Path
 
 from pep_variants.errors import VariantError, shortened
 
+from ..console import warn
 from ..matrix.combination import distinct, metadata_of
 from ..matrix.model import Matrix, Value, Variant
 from ..matrix.output import needs
-from .coverage import (
-    FITS,
-    IDLE,
-    NOTHING,
-    NULL,
-    OTHER,
-    Choice,
-    Machine,
-    why_unchosen,
-)
+from .coverage import OUTCOMES, Choice, Machine, read_machines, why_unchosen
 from .decision_tree import (
     MAXIMUM_ARROWS,
     MAXIMUM_TEXT,
@@ -40,15 +32,6 @@ DOCUMENTS = ("html", "markdown", "mermaid")
 SEVERAL = ("markdown",)
 """Formats that can show several releases."""
 
-OUTCOMES = {
-    NOTHING: "that get no variant",
-    IDLE: "whose accelerator is left idle",
-    NULL: "that get only the null variant",
-    OTHER: "with accelerators that this release is not for",
-    FITS: "with a variant for what they have",
-}
-"""Which machines they are, the worst gap first."""
-
 _MOST_NAMES = 4
 
 SCOPE = (
@@ -65,7 +48,7 @@ class Release:
         matrix: the file.
         variants: those that are shown, one for each label.
         choices: what each machine gets.
-        unchosen: the variants that no machine gets, whatever is enabled, and why.
+        unchosen: the variants that no machine gets, and why.
         optional: the namespaces that users have to enable.
         tree: the first question; None if there are too many.
         problem: why there is no tree, or for which machines it does not hold; mostly empty.
@@ -113,22 +96,10 @@ class Release:
         return [variant.values[axis].name for axis in self.axes[:-1] or self.axes]
 
     def machines_of(self, label: str) -> str:
-        """Return the machines that get *label*, by default or with which namespace enabled."""
-        found = {"": [c.machine.name for c in self.choices if c.label == label]}
-        if not found[""]:
-            found = {
-                f"{added}: ": [
-                    c.machine.name for c in self.choices if c.enabled.get(added) == label
-                ]
-                for added in self.optional
-            }
-        return "; ".join(
-            added
-            + ", ".join(names[:_MOST_NAMES])
-            + (f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else "")
-            for added, names in found.items()
-            if names
-        )
+        """Return the machines that get *label*, a long list cut short."""
+        names = [choice.machine.name for choice in self.choices if choice.label == label]
+        more = len(names) - _MOST_NAMES
+        return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
     def needs(self, of: Value | Variant) -> str:
         """Return in a few words what machines need; several values are alternatives."""
@@ -177,15 +148,7 @@ def examine(
             f"{shortened(unknown[0])} is not an optional namespace of {matrix.source}; "
             f"there are: {', '.join(optional) or 'none'}"
         )
-    further = [namespace for namespace in optional if namespace not in enabled]
-    choices = tuple(
-        Choice(
-            machine,
-            machine.rank(metadata, enabled),
-            {added: machine.rank(metadata, (*enabled, added)) for added in further},
-        )
-        for machine in machines
-    )
+    choices = tuple(Choice(machine, machine.rank(metadata, enabled)) for machine in machines)
     grower = Grower(metadata, [machine.platform for machine in (*known, *machines)])
     tree, problem = None, ""
     try:
@@ -199,30 +162,46 @@ def examine(
                 f"Does not hold for {', '.join(unlike)}, which list what they support in "
                 "another order than other machines."
             )
-    some = {label for choice in choices for label in (choice.label, *choice.enabled.values())}
+    chosen = {choice.label for choice in choices}
     unchosen = {
         variant.label: why_unchosen(variant.label, choices, grower.ladders)
         for variant in variants
-        if variant.label not in some
+        if variant.label not in chosen
     }
     return Release(matrix, distinct(variants), choices, unchosen, optional, tree, problem)
 
 
-def document(form: str, releases: Sequence[Release]) -> str:
-    """Return *releases* in the format *form*, one of `DOCUMENTS`.
+def document(
+    form: str,
+    chosen: Sequence[tuple[Matrix, Sequence[Variant]]],
+    wanted: Sequence[str] = (),
+    enabled: Sequence[str] = (),
+) -> str:
+    """Return which machines get which variants, in the format *form*, one of `DOCUMENTS`.
 
     Args:
         form: the format.
-        releases: at least one; exactly one for formats that are not among `SEVERAL`.
+        chosen: matrices with some of their variants; exactly one for formats that are not among
+            `SEVERAL`.
+        wanted: machines, see `read_machines`.
+        enabled: optional namespaces that are enabled.
 
     Raises:
         VariantError: the release cannot be shown in this format.
     """
+    known, machines = read_machines(), read_machines(wanted)
+    releases = [examine(*each, machines, known, enabled) for each in chosen]
     release = releases[0]
     if form == "mermaid":
         if release.tree is None:
             raise VariantError(f"{release.matrix.source}: {release.problem}")
-        return flowchart(release.tree)
+        chart = flowchart(release.tree)
+        if not is_drawn(chart):
+            warn(
+                f"Mermaid draws at most {MAXIMUM_ARROWS} arrows and {MAXIMUM_TEXT:,} characters "
+                "by default: select variants with --only, or use --format html"
+            )
+        return chart
     return rendered(
         "release.html" if form == "html" else "release.md",
         releases=releases,
@@ -249,13 +228,3 @@ def new_values(releases: Sequence[Release]) -> Iterator[tuple[Release, str]]:
         values = [name for name in used if not name[:1].isdigit()]
         yield release, ", ".join(name for name in values if name not in (before or values))
         before = values
-
-
-def problem_of(form: str, text: str) -> str:
-    """Return what programs that show *text*, a document, will not do with it; mostly empty."""
-    if form != "mermaid" or is_drawn(text):
-        return ""
-    return (
-        f"Mermaid draws at most {MAXIMUM_ARROWS} arrows and {MAXIMUM_TEXT:,} characters "
-        "by default: select variants with --only, or use --format html"
-    )

@@ -25,17 +25,18 @@ from pep_variants.choose.ranking import rank
 from pep_variants.detect.known_machines import BY_NAME
 from pep_variants.detect.machines import load_machine
 from pep_variants.digests import Digests
-from pep_variants.errors import InvalidSdist
-from pep_variants.files import read_regular
-from pep_variants.limits import DOCUMENT_BYTES
-from pep_variants.model.filename import metadata_filename, parse_metadata_filename, read_version
+from pep_variants.model.filename import metadata_filename, read_version
 from pep_variants.model.label import METADATA_SUFFIX, NULL_LABEL, ZERO_LABEL, split_label
 from pep_variants.wheelfile.core_metadata import read_fields
-from pep_variants.wheelfile.sdist import read_pkg_info
 
-from ..indexing.update import same_meaning, write_merged
-from ..indexing.wheelhouse import VariantFile, by_version, is_distribution, read_distribution
-from ..indexing.wheelhouse import read_core_metadata as read_wheel_metadata
+from ..console import some
+from ..indexing.update import write_merged
+from ..indexing.wheelhouse import (
+    VariantFile,
+    is_distribution,
+    read_core_metadata,
+    read_distribution,
+)
 from .errors import Conflict, PublishError
 
 if TYPE_CHECKING:
@@ -92,8 +93,8 @@ class Release:
         project: normalized name.
         version: its version.
         files: the distributions, by filename.
-        document: the ``*-variants.json`` of these files alone, as a local file has it or as it is
-            merged from the wheels; None without variant wheels, and where the target gets none.
+        document: the ``*-variants.json`` of these files alone; None without variant wheels, and
+            where the target gets none.
     """
 
     project: NormalizedName
@@ -180,23 +181,6 @@ def best_first(document: bytes) -> tuple[str, ...]:
         return tuple(labels)
 
 
-def read_core_metadata(distribution: Distribution) -> bytes:
-    """Return METADATA of a wheel, PKG-INFO of a source distribution.
-
-    Raises:
-        InvalidWheel, InvalidSdist: it was changed meanwhile, or has no such file.
-        OSError: it cannot be read.
-    """
-    if distribution.is_wheel:
-        return read_wheel_metadata(distribution)
-    path = distribution.path
-    with path.open("rb") as stream:
-        data = read_pkg_info(stream, path.name, str(path))
-    if data is None:
-        raise InvalidSdist(f"{path}: has no PKG-INFO: build it again with a PEP 517 build backend")
-    return data
-
-
 def same_contents(file: ReleaseFile, hashes: Mapping[str, str]) -> bool | None:
     """Return whether *hashes* are those of *file*, None if they have no known algorithm.
 
@@ -232,12 +216,6 @@ def conflict(place: str, differences: Sequence[tuple[ReleaseFile, PageFile]]) ->
     )
 
 
-def some(names: Sequence[str]) -> str:
-    """Return the first of *names*, and how many more there are."""
-    more = len(names) - 5
-    return ", ".join(names[:5]) + (f" and {more} more" if more > 0 else "")
-
-
 def read_releases(
     directory: Path, *, metadata: bool = True, attestations: bool = True
 ) -> list[Release]:
@@ -246,8 +224,8 @@ def read_releases(
     The directory was validated: wheels and metadata fit each other.
 
     Args:
-        directory: with distributions, and at will with ``*-variants.json`` and attestations.
-        metadata: publish index-level metadata.
+        directory: with distributions, and at will with attestations.
+        metadata: publish index-level metadata, which is merged from the wheels.
         attestations: publish the attestations that are there.
 
     Raises:
@@ -256,45 +234,35 @@ def read_releases(
         VariantError: a file is not usable.
         OSError: it cannot be read.
     """
-    kinds = {path: kind_of(path.name) for path in sorted(directory.rglob("*")) if path.is_file()}
-    wanted = [path for path, kind in kinds.items() if kind not in (None, Kind.METADATA)]
+    found = (path for path in sorted(directory.rglob("*")) if is_distribution(path.name))
+    wanted = [path for path in found if path.is_file()]
     with ThreadPoolExecutor(_THREADS) as pool:
         distributions = list(pool.map(read_distribution, wanted))
     files: dict[str, ReleaseFile] = {}
     for item in distributions:
         if not item.is_wheel:
             _check_name(item)
-        found = ReleaseFile(item, _attestations(item) if attestations else ())
-        other = files.setdefault(item.path.name, found).distribution
+        file = ReleaseFile(item, _attestations(item) if attestations else ())
+        other = files.setdefault(item.path.name, file).distribution
         if other.sha256 != item.sha256:
             raise PublishError(
                 f"{other.path} and {item.path} have one name and different contents (sha256 "
                 f"{other.sha256} and {item.sha256}): remove one of them"
             )
-    documents: dict[tuple[NormalizedName, Version], list[VariantFile]] = {}
-    for path, kind in kinds.items():
-        key = parse_metadata_filename(path.name) if metadata and kind is Kind.METADATA else None
-        if key is not None:
-            data = read_regular(path, DOCUMENT_BYTES).data
-            documents.setdefault(key, []).append(VariantFile(data, str(path)))
-    groups = by_version(file.distribution for file in files.values())
+    groups: dict[tuple[NormalizedName, Version], list[ReleaseFile]] = {}
+    for _, file in sorted(files.items()):
+        item = file.distribution
+        groups.setdefault((item.project, item.version), []).append(file)
     return [
-        Release(
-            *key,
-            tuple(files[item.path.name] for item in groups.get(key, ())),
-            _document(groups.get(key, ()), documents.get(key, [])) if metadata else None,
-        )
-        for key in sorted(groups.keys() | documents.keys())
+        Release(*key, tuple(group), _document(group) if metadata else None)
+        for key, group in sorted(groups.items())
     ]
 
 
 def _best_first(release: Release) -> list[ReleaseFile]:
     """Return the files of *release*, of variant wheels first those that machines prefer."""
-    variants = [file.distribution.variant for file in release.files]
-    found = [variant for variant in variants if variant is not None]
-    if not found:
-        return list(release.files)
-    labels = best_first(release.document or write_merged(found))
+    document = release.document or _document(release.files)
+    labels = best_first(document) if document is not None else ()
     ranks = {label: number for number, label in enumerate(labels)}
 
     def rank_of(file: ReleaseFile) -> tuple[int, str]:
@@ -337,12 +305,8 @@ def _attestations(item: Distribution) -> tuple[Path, ...]:
     return found
 
 
-def _document(distributions: Sequence[Distribution], local: Sequence[VariantFile]) -> bytes | None:
-    """Return the metadata of a release: the local file, with what wheels have and it has not."""
-    files = [*local, *(item.variant for item in distributions if item.variant is not None)]
-    if not files:
-        return None
-    merged = write_merged(files)
-    if local and same_meaning(VariantFile(merged, local[0].source).metadata, local[0].metadata):
-        return local[0].data
-    return merged
+def _document(files: Iterable[ReleaseFile]) -> bytes | None:
+    """Return the metadata of a release, merged from its wheels."""
+    variants = [file.distribution.variant for file in files]
+    found = [variant for variant in variants if variant is not None]
+    return write_merged(found) if found else None

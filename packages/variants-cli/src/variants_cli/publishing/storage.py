@@ -30,37 +30,37 @@ import secrets
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
+from fnmatch import fnmatchcase
 from posixpath import relpath
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote, unquote
 
 from pep_variants import limits
-from pep_variants.errors import VariantError
+from pep_variants.errors import VariantError, shortened
+from pep_variants.model.filename import metadata_filename
 from pep_variants.model.label import METADATA_SUFFIX
 from variants_index.errors import PackageIndexError
 from variants_index.pages import HTML, JSON, html_projects, json_page, json_projects, read_page
 
 from ..indexing.static_index import HTML_PAGE, JSON_PAGE
-from ..indexing.update import updated, write_merged
-from ..indexing.wheelhouse import CORE_METADATA_SUFFIX, VariantFile, read_core_metadata
+from ..indexing.update import UpdateError, release_of, updated
+from ..indexing.wheelhouse import CORE_METADATA_SUFFIX, read_core_metadata
 from ..pages.project_page import render
 from .errors import Conflict, PublishError
 from .release import by_project, same_contents
 from .stores import CHUNK, PreconditionFailed, file_chunks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
-
-    from packaging.utils import NormalizedName
 
     from variants_index.pages import Page, PageFile
 
     from ..checks.finding import Finding
     from ..indexing.update import Update
     from .release import Release, ReleaseFile
-    from .stores import Content, Store
+    from .stores import Content, Entry, Store
 
     Change = Callable[[Page | None, Mapping[str, bytes]], Update]
 
@@ -81,6 +81,12 @@ _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 3.0
 _READERS = 16
 
+KEPT = timedelta(hours=24)
+"""How long files that no page lists are kept: a publisher may be about to list them."""
+
+HELD = timedelta(hours=1)
+"""How long clients and caches may go on with the page before the last one."""
+
 _DIGEST_CHARACTERS = 32
 """128 bits; a whole SHA-256 makes paths too long for Windows."""
 
@@ -97,11 +103,6 @@ def file_path(project: str, filename: str, sha256: str) -> str:
     return f"{FILES}/{project}/{sha256[:_DIGEST_CHARACTERS]}/{filename}"
 
 
-def is_file_path(path: str) -> bool:
-    """Return whether *path* is one that `file_path` returns."""
-    return _FILE.fullmatch(path) is not None
-
-
 def is_published(directory: Path) -> bool:
     """Return whether *directory* has files that `variants publish --to` put there."""
     folders = directory.glob(f"{FILES}/*/{'[0-9a-f]' * _DIGEST_CHARACTERS}")
@@ -114,33 +115,56 @@ def path_at(url: str) -> str | None:
 
 
 class StoredIndex:
-    """The pages and documents of an index in a store.
+    """An index in a store, to change and to publish to; see `transaction`.
 
     Methods raise `PublishError`.
+
+    Attributes:
+        store: with the index.
+        place: the store, for messages.
     """
+
+    commits_last = True
 
     def __init__(self, store: Store) -> None:
         """Use the index in *store*; nothing is read yet."""
         self.store = store
+        self.place = store.name
+
+    def close(self) -> None:
+        """Do nothing: no connection is kept."""
+
+    def page(self, project: str) -> Page | None:
+        """Return the page of *project*, None without one."""
+        return self.read(project)[0]
+
+    def is_same(self, file: ReleaseFile, listed: PageFile) -> bool:
+        """Return whether the page says that *listed* has the contents of *file*."""
+        return bool(same_contents(file, listed.hashes))
+
+    def findings(self, *_: object) -> list[Finding]:
+        """Return nothing: where the pages are served, and when, is not known."""
+        return []
 
     def read(self, project: str) -> tuple[Page | None, Content | None]:
         """Return the page of *project* that is there now, and its JSON page; None for neither.
 
         Of an index that has HTML pages only, that is the state. URLs are below `BASE`.
         """
-        content = None
         for name, kind in ((JSON_PAGE, JSON), (HTML_PAGE, HTML)):
             path = page_path(project, name)
             found = self.store.get(path, limits.PAGE_BYTES)
-            content = found if kind == JSON else None
             if found is not None:
                 try:
-                    return read_page(found.data, kind, BASE + quote(path), project), content
+                    page = read_page(found.data, kind, BASE + quote(path), project)
                 except PackageIndexError as error:
                     raise PublishError(self._shown(error)) from None
+                return page, found if kind == JSON else None
         return None, None
 
-    def documents(self, page: Page | None, names: Iterable[str] | None = None) -> dict[str, bytes]:
+    def documents(
+        self, page: Page | None, names: Collection[str] | None = None
+    ) -> dict[str, bytes]:
         """Return the ``*-variants.json`` that *page* lists, by filename; or those of *names*.
 
         Documents that are on another server, or gone, are left out.
@@ -148,13 +172,13 @@ class StoredIndex:
         Raises:
             PublishError: one is not what the page says.
         """
-        wanted = None if names is None else set(names)
-        found: dict[str, tuple[str, str | None]] = {}
-        for file in page.files if page is not None else ():
-            path = path_at(file.url)
-            is_wanted = wanted is None or file.filename in wanted
-            if file.filename.endswith(METADATA_SUFFIX) and path is not None and is_wanted:
-                found[file.filename] = path, file.hashes.get("sha256")
+        found = {
+            file.filename: (path, file.hashes.get("sha256"))
+            for file in (page.files if page is not None else ())
+            if file.filename.endswith(METADATA_SUFFIX)
+            and (names is None or file.filename in names)
+            and (path := path_at(file.url)) is not None
+        }
         with ThreadPoolExecutor(_READERS) as pool:
             contents = pool.map(lambda each: self._document(*each), found.values())
             return {
@@ -165,7 +189,7 @@ class StoredIndex:
         """Return the function that gives the URL for pages of a file in the store."""
         return lambda filename, sha256: BASE + quote(file_path(project, filename, sha256))
 
-    def change(self, project: str, documents: Iterable[str], change: Change) -> Update:
+    def change(self, project: str, documents: Collection[str], change: Change) -> Update:
         """Make *change* to *project*, whatever others do meanwhile.
 
         Args:
@@ -177,11 +201,10 @@ class StoredIndex:
             Conflict: *change* refuses: nothing was changed.
             PublishError: others kept changing the page.
         """
-        needed = set(documents)
 
         def attempt() -> Update:
             page, content = self.read(project)
-            update = self.next(change, page, self.documents(page, needed))
+            update = self.next(change, page, self.documents(page, documents))
             self._write_documents(update)
             data = json_page(_relative(update.page))
             self._replace(page_path(project, JSON_PAGE), content, data)
@@ -207,7 +230,7 @@ class StoredIndex:
         def attempt() -> None:
             # First the page to replace, then what it follows from: see the module.
             html = self.store.get(path, limits.PAGE_BYTES)
-            page, _ = self.read(project)
+            page = self.page(project)
             if page is not None:
                 self._replace(path, html, render(_relative(page), self.documents(page)))
 
@@ -218,6 +241,154 @@ class StoredIndex:
         """Return the names of all projects: those that have a page."""
         paths = (entry.path.split("/") for entry in self.store.entries(PAGES))
         return sorted({parts[1] for parts in paths if parts[2:] in ([JSON_PAGE], [HTML_PAGE])})
+
+    def probe(self, releases: Sequence[Release], *, dry: bool = False) -> None:
+        """Check that the store can replace on a condition, and make the change without writing."""
+        for project, group in by_project(releases).items():
+            page = self.page(project)
+            known = self.documents(page, _names(group))
+            self.next(self._addition(group), page, known)
+        if not dry:
+            self._check_conditions()
+
+    def upload(self, file: ReleaseFile) -> None:
+        """Put *file*, which no page lists yet, unless it is there: METADATA first."""
+        item = file.distribution
+        path = file_path(item.project, file.filename, item.sha256)
+        if item.is_wheel:
+            data = read_core_metadata(item)
+            if self.store.size(path + CORE_METADATA_SUFFIX) != len(data):
+                self.store.put(path + CORE_METADATA_SUFFIX, data)
+        if self.store.size(path) != item.size:
+            chunks = file_chunks(item.path, item.sha256)
+            # In parts only where it is large: parts take requests of their own.
+            self.store.put(path, chunks if item.size > CHUNK else b"".join(chunks))
+
+    def commit(self, releases: Sequence[Release]) -> dict[str, bytes]:
+        """Make *releases* visible, project by project; return their metadata by filename."""
+        documents: dict[str, bytes] = {}
+        for project, group in by_project(releases).items():
+            files = [file for release in group for file in release.files]
+            # Before, so that the page lists nothing that is missing; after, as files that no page
+            # lists may be removed at any time.
+            for file in files:
+                self.upload(file)
+            update = self.change(project, _names(group), self._addition(group))
+            for file in files:
+                self.upload(file)
+            for name in update.documents.keys() & set(_names(group)):
+                documents[name] = update.documents[name]
+        return documents
+
+    def change_project(
+        self,
+        project: str,
+        *,
+        yank: Mapping[str, str],
+        unyank: Sequence[str] = (),
+        remove: Sequence[str] = (),
+        status: tuple[str, str | None] | None = None,
+    ) -> Update:
+        """Make the changes; labels whose last wheel is removed leave the metadata.
+
+        Yanked files are chosen only where pinned.
+
+        Args:
+            project: normalized name.
+            yank: the reason, which may be empty, by filename or shell-style pattern (PEP 592).
+            unyank: filenames and patterns of files that are not yanked any more.
+            remove: filenames and patterns of files to take away.
+            status: of the project (PEP 792), with its reason; None for what it has.
+
+        Raises:
+            PublishError: the project, or a file, is not there; nothing was changed.
+        """
+        before = self.page(project)
+        if before is None:
+            raise PublishError(f"{self.place}: there is no project {shortened(project)}")
+        reasons = [*yank.items(), *((pattern, None) for pattern in unyank)]
+        marks = {name: reason for each, reason in reasons for name in _matching(before, each)}
+        removed = {name for pattern in remove for name in _matching(before, pattern)}
+        releases = [found[0] for name in removed if (found := release_of(name)) is not None]
+
+        def change(page: Page | None, known: Mapping[str, bytes]) -> Update:
+            if page is None:
+                raise UpdateError(f"{self.place}: the project {project} was removed meanwhile")
+            now = datetime.now(timezone.utc)
+            update = updated(page, known, [], url_of=self.url_of(project), now=now, removed=removed)
+            marked = {
+                file.filename: replace(file, yanked=marks[file.filename])
+                for file in update.page.files
+                if marks.get(file.filename, file.yanked) != file.yanked
+            }
+            files = tuple(marked.get(file.filename, file) for file in update.page.files)
+            after = replace(update.page, files=files)
+            if status is not None:
+                after = replace(after, status=status[0], status_reason=status[1])
+            return replace(update, page=after, changed=update.changed | marked.keys())
+
+        return self.change(project, {metadata_filename(*release) for release in releases}, change)
+
+    def prune(self, now: datetime) -> list[Entry]:
+        """Delete files that no page lists: replaced metadata, removed files, what kills left.
+
+        Only what has a path that publishers give is among it.
+        """
+        found: dict[str, list[Entry]] = {}
+        for entry in self.store.entries(FILES):
+            if _FILE.fullmatch(entry.path) and now - entry.modified > KEPT:
+                found.setdefault(entry.path.split("/")[1], []).append(entry)
+        unlisted: list[Entry] = []
+        for project, entries in found.items():
+            pages = self.store.entries(f"{PAGES}/{project}")
+            if any(now - page.modified < HELD for page in pages):
+                continue
+            # After the listing: what a publisher lists meanwhile is not taken for unlisted.
+            page = self.page(project)
+            files = page.files if page is not None else ()
+            listed = {path_at(url) for file in files for url in (file.url, file.provenance or "")}
+            unlisted += [
+                entry
+                for entry in entries
+                if not {entry.path, entry.path.removesuffix(CORE_METADATA_SUFFIX)} & listed
+            ]
+        self.store.delete(entry.path for entry in unlisted)
+        return unlisted
+
+    def _addition(self, releases: Sequence[Release]) -> Change:
+        """Return the function that gives the state of a project after *releases*."""
+        return lambda page, documents: updated(
+            page,
+            documents,
+            [file.distribution for release in releases for file in release.files],
+            url_of=self.url_of(releases[0].project),
+            now=datetime.now(timezone.utc),
+        )
+
+    def _check_conditions(self) -> None:
+        """Check that an object is replaced only if it is the one that was read.
+
+        Some servers that speak the protocol of S3 ignore the condition; two publishers would lose
+        each other's files there.
+        """
+        path = f"{PROBES}/{secrets.token_hex(8)}"
+        try:
+            self.store.put_if(path, b"first", None)
+            first = self.store.get(path, 100)
+            if first is None:
+                raise PublishError(f"{self.place}/{path}: was written, and is not there")
+            self.store.put_if(path, b"second", first.version)
+            for version in (None, first.version):
+                with contextlib.suppress(PreconditionFailed):
+                    self.store.put_if(path, b"third", version)
+                    raise PublishError(
+                        f"{self.place}: the storage ignores conditions of writes (If-Match and "
+                        "If-None-Match), which keep two publishers from losing each other's files: "
+                        "use one that supports them"
+                    )
+        finally:
+            with contextlib.suppress(PublishError):  # credentials may allow no removal
+                self.store.delete([path])
 
     def _list_projects(self) -> None:
         # First the pages to replace, then what they follow from: see the module.
@@ -240,7 +411,7 @@ class StoredIndex:
             return None
         if sha256 not in (None, hashlib.sha256(found.data).hexdigest()):
             raise PublishError(
-                f"{self.store.name}/{path}: is not the file that the page of its project lists "
+                f"{self.place}/{path}: is not the file that the page of its project lists "
                 f"(SHA-256 {sha256}): put back that one"
             )
         return found.data
@@ -253,7 +424,7 @@ class StoredIndex:
                 self.store.put(path, data)
 
     def _shown(self, error: Exception) -> str:
-        return str(error).replace(BASE, f"{self.store.name.rstrip('/')}/")
+        return str(error).replace(BASE, f"{self.place.rstrip('/')}/")
 
     def _repeated(self, attempt: Callable[[], _Result], what: str) -> _Result:
         """Return what *attempt* returns, after as many conflicts as it takes."""
@@ -265,129 +436,9 @@ class StoredIndex:
                 time.sleep(random.uniform(0, pause))  # noqa: S311 - a pause, not a secret
                 pause = min(2 * pause, _LONGEST_PAUSE)
         raise PublishError(
-            f"{self.store.name}: {what} was changed by other publishers {ROUNDS} times: run the "
+            f"{self.place}: {what} was changed by other publishers {ROUNDS} times: run the "
             "command again when they are done"
         )
-
-
-class StorageTarget:
-    """An index in a store, to publish to; see `transaction`.
-
-    Attributes:
-        place: the store, for messages.
-    """
-
-    commits_last = True
-
-    def __init__(self, store: Store) -> None:
-        """Set up an index in *store*; nothing is read."""
-        self._store = store
-        self._index = StoredIndex(store)
-        self.place = store.name
-
-    def close(self) -> None:
-        """Do nothing: no connection is kept."""
-
-    def page(self, project: NormalizedName) -> Page | None:
-        """Return the page of *project*, None without one."""
-        return self._index.read(project)[0]
-
-    def is_same(self, file: ReleaseFile, listed: PageFile) -> bool:
-        """Return whether the page says that *listed* has the contents of *file*."""
-        return bool(same_contents(file, listed.hashes))
-
-    def findings(self, *_: object) -> list[Finding]:
-        """Return nothing: where the pages are served, and when, is not known."""
-        return []
-
-    def probe(self, releases: Sequence[Release], *, dry: bool = False) -> None:
-        """Check that the store can replace on a condition, and make the change without writing."""
-        for project, group in by_project(releases).items():
-            page, _ = self._index.read(project)
-            known = self._index.documents(page, _names(group))
-            self._index.next(self._change(group), page, known)
-        if not dry:
-            self._check_conditions()
-
-    def upload(self, file: ReleaseFile) -> None:
-        """Put *file*, which no page lists yet, unless it is there: METADATA first."""
-        item = file.distribution
-        path = file_path(item.project, file.filename, item.sha256)
-        if item.is_wheel:
-            data = read_core_metadata(item)
-            if self._store.size(path + CORE_METADATA_SUFFIX) != len(data):
-                self._store.put(path + CORE_METADATA_SUFFIX, data)
-        if self._store.size(path) != item.size:
-            chunks = file_chunks(item.path, item.sha256)
-            # In parts only where it is large: parts take requests of their own.
-            self._store.put(path, chunks if item.size > CHUNK else b"".join(chunks))
-
-    def commit(self, releases: Sequence[Release]) -> dict[str, bytes]:
-        """Make *releases* visible, project by project; return their metadata by filename."""
-        documents: dict[str, bytes] = {}
-        for project, group in by_project(releases).items():
-            files = [file for release in group for file in release.files]
-            # Before, so that the page lists nothing that is missing; after, as files that no page
-            # lists may be removed at any time.
-            for file in files:
-                self.upload(file)
-            update = self._index.change(project, _names(group), self._change(group))
-            for file in files:
-                self.upload(file)
-            for name in update.documents.keys() & set(_names(group)):
-                documents[name] = update.documents[name]
-        return documents
-
-    def _change(self, releases: Sequence[Release]) -> Change:
-        """Return the function that gives the state of a project after *releases*."""
-
-        def change(page: Page | None, documents: Mapping[str, bytes]) -> Update:
-            known = dict(documents)
-            listed = {file.filename: file for file in page.files} if page is not None else {}
-            for release in releases:
-                # What a local file says beside what the wheels say.
-                name = release.document_name
-                if release.document is None:
-                    continue
-                if name in known:
-                    there = VariantFile(known[name], listed[name].url if name in listed else name)
-                    known[name] = write_merged([there, VariantFile(release.document, name)])
-                elif name not in listed:
-                    known[name] = release.document
-            return updated(
-                page,
-                known,
-                [file.distribution for release in releases for file in release.files],
-                url_of=self._index.url_of(releases[0].project),
-                now=datetime.now(timezone.utc),
-            )
-
-        return change
-
-    def _check_conditions(self) -> None:
-        """Check that an object is replaced only if it is the one that was read.
-
-        Some servers that speak the protocol of S3 ignore the condition; two publishers would lose
-        each other's files there.
-        """
-        path = f"{PROBES}/{secrets.token_hex(8)}"
-        try:
-            self._store.put_if(path, b"first", None)
-            first = self._store.get(path, 100)
-            if first is None:
-                raise PublishError(f"{self.place}/{path}: was written, and is not there")
-            self._store.put_if(path, b"second", first.version)
-            for version in (None, first.version):
-                with contextlib.suppress(PreconditionFailed):
-                    self._store.put_if(path, b"third", version)
-                    raise PublishError(
-                        f"{self.place}: the storage ignores conditions of writes (If-Match and "
-                        "If-None-Match), which keep two publishers from losing each other's files: "
-                        "use one that supports them"
-                    )
-        finally:
-            with contextlib.suppress(PublishError):  # credentials may allow no removal
-                self._store.delete([path])
 
 
 def _relative(page: Page) -> Page:
@@ -406,3 +457,16 @@ def _relative(page: Page) -> Page:
 
 def _names(releases: Sequence[Release]) -> list[str]:
     return [release.document_name for release in releases]
+
+
+def _matching(page: Page, pattern: str) -> list[str]:
+    """Return the names of the distributions on *page* with this name or shell-style pattern.
+
+    Raises:
+        PublishError: there are none.
+    """
+    names = [file.filename for file in page.files if not file.filename.endswith(METADATA_SUFFIX)]
+    found = [name for name in names if name == pattern or fnmatchcase(name, pattern)]
+    if not found:
+        raise PublishError(f"{shortened(pattern, 200)}: no file of {page.project} has this name")
+    return found

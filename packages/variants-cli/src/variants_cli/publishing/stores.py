@@ -10,20 +10,18 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import re
-import time
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from filelock import FileLock, Timeout
 
 from pep_variants.errors import redacted
-from pep_variants.files import read_regular, replacing
+from pep_variants.files import patiently, read_regular, replacing
 from pep_variants.limits import PROJECTS_BYTES
 from pep_variants.model.label import METADATA_SUFFIX
 from variants_index.pages import JSON
@@ -33,9 +31,7 @@ from ..indexing.wheelhouse import CORE_METADATA_SUFFIX
 from .errors import PublishError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-_T = TypeVar("_T")
+    from collections.abc import Iterable, Iterator
 
 Version: TypeAlias = Any
 """Identifies the content of one object, as its store spells it."""
@@ -47,8 +43,6 @@ LOCK = ".publish.lock"
 """Held in a directory while an object is compared and replaced."""
 
 _LOCK_SECONDS = 120.0
-_BUSY_SECONDS = 5.0
-"""How long Windows may refuse to replace a file that another process reads."""
 
 _IMMUTABLE = "public, max-age=31536000, immutable"
 _CHANGING = "public, max-age=60"
@@ -126,7 +120,7 @@ class DirectoryStore:
     def get(self, path: str, limit: int) -> Content | None:
         """Return the object at *path* of at most *limit* bytes, None if there is none."""
         with self._errors(path), contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            data = _patiently(lambda: read_regular(self._path(path), limit).data)
+            data = patiently(lambda: read_regular(self._path(path), limit).data)
             return Content(data, hashlib.sha256(data).hexdigest())
         return None
 
@@ -181,7 +175,7 @@ class DirectoryStore:
         """Remove objects."""
         for path in paths:
             with self._errors(path), contextlib.suppress(NotADirectoryError):
-                _patiently(partial(self._path(path).unlink, missing_ok=True))
+                patiently(partial(self._path(path).unlink, missing_ok=True))
 
     def _path(self, path: str) -> Path:
         return self._root.joinpath(*_checked(path).split("/"))
@@ -363,15 +357,3 @@ def _reason(text: str) -> str:
     # URLs of requests may be signed.
     line = " ".join(redacted(word) if "://" in word else word for word in line.split(" "))
     return ": ".join(filter(None, (line, *(code.groups() if code else ()))))[:500]
-
-
-def _patiently(act: Callable[[], _T]) -> _T:
-    """Return what *act* returns; on Windows, repeat it while another process has the file open."""
-    deadline = time.monotonic() + _BUSY_SECONDS
-    while True:
-        try:
-            return act()
-        except PermissionError:
-            if os.name != "nt" or time.monotonic() > deadline:
-                raise
-            time.sleep(0.02)

@@ -7,7 +7,7 @@ its page, so the same command goes on from there after a failure or a kill:
    contents ends it.
 2. `probe`: everything that can be refused is refused now, before an upload.
 3. `upload` for every file. On a target that shows files at once (`UploadApi`, its `commits_last` is
-   false) the variant wheels, then step 4, then the fallbacks. On storage (`StorageTarget`) in any
+   false) the variant wheels, then step 4, then the fallbacks. On storage (`StoredIndex`) in any
    order: no page lists them yet.
 4. `commit`: merges the variant metadata of the releases with what is there and makes it visible; on
    storage, everything else with it, by one conditional write.
@@ -28,11 +28,11 @@ from rich.filesize import decimal
 from pep_variants.errors import VariantError
 from variants_index.errors import PackageIndexError
 
-from ..console import counted
+from ..console import counted, note, some
 from ..indexing.update import same_meaning
 from ..indexing.wheelhouse import VariantFile
 from .errors import Conflict, PublishError
-from .release import Kind, by_project, conflict, entry_of, parts_of, same_contents, some
+from .release import Kind, by_project, conflict, entry_of, parts_of, same_contents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
     from ..checks.finding import Finding
     from .release import Release, ReleaseFile
-    from .storage import StorageTarget
+    from .storage import StoredIndex
     from .upload_api import UploadApi
 
-    Target: TypeAlias = UploadApi | StorageTarget
+    Target: TypeAlias = UploadApi | StoredIndex
 
 UPLOADED = "uploaded"
 PRESENT = "already there"
@@ -136,9 +136,7 @@ def publish(
     return done
 
 
-def verify(
-    target: Target, releases: Sequence[Release], done: Published, note: Callable[[str], None]
-) -> list[Finding]:
+def verify(target: Target, releases: Sequence[Release], done: Published) -> list[Finding]:
     """Return the findings of ``variants validate`` on the live pages of *target*.
 
     Pages that do not show everything yet are read again for `VERIFY_SECONDS`.
@@ -147,7 +145,6 @@ def verify(
         target: that was published to.
         releases: that were published.
         done: what was published.
-        note: shows what is waited for.
 
     Raises:
         PublishError: the pages do not show what was published.

@@ -59,10 +59,11 @@ from variants_index.http.failures import BUSY, retry_after
 from variants_index.http.session import Session
 
 from ..checks.live_index import check_live
+from ..console import note
 from ..indexing.update import same_meaning, write_merged
-from ..indexing.wheelhouse import VariantFile, read_variant_file
+from ..indexing.wheelhouse import VariantFile, read_core_metadata, read_variant_file
 from .errors import Conflict, PublishError
-from .release import conflict, entry_of, read_core_metadata, same_contents
+from .release import conflict, entry_of, same_contents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -255,7 +256,6 @@ class UploadApi:
         sources: Sources,
         *,
         index_url: str | None = None,
-        note: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Look for the credentials, check the access and find the pages.
 
@@ -263,7 +263,6 @@ class UploadApi:
             settings: from `open_settings`.
             sources: certificates, proxy and trusted hosts for the pages.
             index_url: base URL of the simple API; None to derive it from the upload URL.
-            note: shows the user what is waited for.
 
         Raises:
             PublishError: trusted publishing fails, the URL takes no uploads, or not with these
@@ -271,7 +270,6 @@ class UploadApi:
         """
         self._url = str(settings.repository_config["repository"])
         self.place = redacted(self._url)
-        self._note = note
         # twine prints what it does, and its progress, to stdout; `_send` says what fails.
         self._output = io.StringIO() if settings.disable_progress_bar else sys.stderr
         logging.getLogger("twine").setLevel(logging.ERROR)
@@ -319,7 +317,7 @@ class UploadApi:
         """Return whether the index has the contents of *file*, by hash; else read what it has."""
         same = same_contents(file, listed.hashes)
         if same is None:
-            self._note(f"{file.filename}: its page has no hash: downloading it to compare")
+            note(f"{file.filename}: its page has no hash: downloading it to compare")
             digest, left = hashlib.sha256(), file.distribution.size
             with _reading(), self._session.stream(listed.url) as chunks:
                 for chunk in chunks:
@@ -422,7 +420,7 @@ class UploadApi:
             if number == RETRIES or asked > PATIENCE:
                 raise PublishError(f"{where}: {problem}: run the command again later")
             seconds = max(pause(number), asked)
-            self._note(f"{where}: {problem}: again in {seconds:.1f} s")
+            note(f"{where}: {problem}: again in {seconds:.1f} s")
             time.sleep(seconds)
             if arrived():
                 return None
@@ -458,7 +456,7 @@ class UploadApi:
             if there is not None and there.data == data:
                 return data
             if number:
-                self._note(f"{self.place}: another publisher replaced the metadata: merged again")
+                note(f"{self.place}: another publisher replaced the metadata: merged again")
             self._put(release, data, there)
             if not self._settled(release, page):
                 return data  # a cache between; verification comes back to it
@@ -516,7 +514,7 @@ class UploadApi:
                     _ = variant.metadata
                     found[label] = variant
             except (PackageIndexError, VariantError) as problem:
-                self._note(f"the variant {label}, which is there, is left out: {problem}")
+                note(f"the variant {label}, which is there, is left out: {problem}")
         return list(found.values())
 
     def _put(self, release: Release, data: bytes, there: VariantFile | None) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
@@ -25,13 +26,15 @@ _LONGEST = 6
 """Parts of a release number, more than real ones have."""
 
 
-class CatalogFinding(NamedTuple):
-    """An error, or a warning about a probable mistake.
+@dataclass(frozen=True)
+class Finding:
+    """An error, or a warning about a probable mistake, of an entry or a publisher's files.
 
     Attributes:
-        severity: ``error`` for what makes variants unusable, else ``warning``.
+        severity: ``error`` for what breaks the format or makes variants unusable, else
+            ``warning``.
         code: stable name of the kind of finding, see docs/reference/findings.md.
-        file: the file of the entry.
+        file: the file it is in.
         place: where in the file, empty for the whole of it.
         message: what is wrong.
         remedy: what to do about it.
@@ -45,8 +48,8 @@ class CatalogFinding(NamedTuple):
     remedy: str
 
 
-error: Final = partial(CatalogFinding, "error")
-warning: Final = partial(CatalogFinding, "warning")
+error: Final = partial(Finding, "error")
+warning: Final = partial(Finding, "warning")
 
 
 class CheckedEntries(NamedTuple):
@@ -60,7 +63,7 @@ class CheckedEntries(NamedTuple):
 
     number: int
     entries: list[CatalogProject]
-    findings: list[CatalogFinding]
+    findings: list[Finding]
 
 
 def check_file(path: Path) -> CheckedEntries:
@@ -96,12 +99,12 @@ def check_entries(catalog: Catalog, names: Sequence[str]) -> CheckedEntries:
     return checked
 
 
-def _invalid(problem: CatalogError) -> CatalogFinding:
+def _invalid(problem: CatalogError) -> Finding:
     remedy = "correct it: CONTRIBUTING.md of variants-catalog has the meaning of every key"
     return error("invalid-catalog", problem.source, problem.path, problem.problem, remedy)
 
 
-def _properties(entry: CatalogProject) -> Iterator[CatalogFinding]:
+def _properties(entry: CatalogProject) -> Iterator[Finding]:
     providers = {row.namespace: row for row in KNOWN}
     for number, variant in enumerate(entry.variants, 1):
         for text in variant.properties:
@@ -125,7 +128,7 @@ def _properties(entry: CatalogProject) -> Iterator[CatalogFinding]:
             yield error(code, entry.source, place, f"{text!r}: {message}", remedy)
 
 
-def _versions(entry: CatalogProject) -> Iterator[CatalogFinding]:
+def _versions(entry: CatalogProject) -> Iterator[Finding]:
     """Yield variants that are about no version, or about files that another one is about."""
     numbered = list(enumerate(entry.variants, 1))
     for number, variant in numbered:
@@ -172,7 +175,7 @@ def sample_versions(variants: Iterable[CatalogVariant]) -> list[Version]:
     return sorted(filter(None, map(read_version, texts)))
 
 
-def _references(entry: CatalogProject, catalog: Catalog) -> Iterator[CatalogFinding]:
+def _references(entry: CatalogProject, catalog: Catalog) -> Iterator[Finding]:
     names = set(catalog.names())
     for other in entry.coherent:
         if len(names) > 1 and other not in names:

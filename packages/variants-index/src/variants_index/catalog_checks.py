@@ -19,7 +19,7 @@ from pep_variants.errors import redacted
 from pep_variants.model.filename import read_version
 from pep_variants.model.label import NULL_LABEL, split_label
 from pep_variants.sources import Sources
-from variants_catalog.checks import CatalogFinding, error, warning
+from variants_catalog.checks import Finding, error, warning
 from variants_catalog.model import CatalogProject, filled, platform_kind, target
 from variants_catalog.places import pages_of
 
@@ -87,7 +87,7 @@ class LiveCheck:
 
     def check(
         self, entries: Sequence[CatalogProject], progress: Callable[[str], None] | None = None
-    ) -> list[CatalogFinding]:
+    ) -> list[Finding]:
         """Return the findings about *entries*; a source that fails does not end the check.
 
         Args:
@@ -99,7 +99,7 @@ class LiveCheck:
                 self._prefetcher.start((url, entry.name), partial(self._page, url, entry.name))
             for name in (*entry.targets, entry.name):
                 self._finder.start(name)
-        found: list[CatalogFinding] = []
+        found: list[Finding] = []
         try:
             for entry in entries:
                 if progress is not None:
@@ -112,7 +112,7 @@ class LiveCheck:
             found.append(error("source-unreachable", host, "", message, "try again later"))
         return found
 
-    def _check(self, entry: CatalogProject) -> Iterator[CatalogFinding]:
+    def _check(self, entry: CatalogProject) -> Iterator[Finding]:
         places: dict[tuple[bool, str], list[int]] = {}
         for number, variant in enumerate(entry.variants, 1):
             if variant.place is not None:
@@ -165,7 +165,7 @@ class LiveCheck:
         number: int,
         listing: _Listing,
         versions: _Versions,
-    ) -> Iterator[CatalogFinding]:
+    ) -> Iterator[Finding]:
         """Put into *versions* those that a variant has, with the wheels of each."""
         variant = entry.variants[number - 1]
         alone = replace(entry, variants=(variant,))
@@ -216,7 +216,7 @@ class LiveCheck:
         version: Version,
         first: PageFile,
         kinds: Iterable[str],
-    ) -> Iterator[CatalogFinding]:
+    ) -> Iterator[Finding]:
         """Yield requirements of a variant that name no project, or an extra that there is not.
 
         An extra has to give something on each of the *kinds* of machines.
@@ -291,7 +291,7 @@ class LiveCheck:
                 return f"{other} {newest} has no wheel for it"
         return ""
 
-    def _names(self, entry: CatalogProject, held: Iterable[_Versions]) -> Iterator[CatalogFinding]:
+    def _names(self, entry: CatalogProject, held: Iterable[_Versions]) -> Iterator[Finding]:
         """Yield what is wrong with the project's own name on the user's indexes."""
         try:
             own = self._finder.project(entry.name) if entry.targets else None
@@ -413,7 +413,7 @@ def _by_kind(files: Iterable[tuple[str, PageFile]]) -> dict[str, int]:
 
 def _platforms(
     entry: CatalogProject, number: int, version: Version, sizes: Mapping[str, int]
-) -> Iterator[CatalogFinding]:
+) -> Iterator[Finding]:
     """Yield platforms without a wheel, or with one that is too small for the same GPU code."""
     variant, place = entry.variants[number - 1], f"variant {number}"
     for kind in dict.fromkeys(map(platform_kind, variant.platforms)):
@@ -439,7 +439,7 @@ def _source(
     place: str,
     listing: _Listing,
     held: Sequence[Mapping[Version, object]],
-) -> Iterator[CatalogFinding]:
+) -> Iterator[Finding]:
     """Yield what a source has, but no variant is about."""
     newest = max(_finals(_version(file.filename) for file in listing.files))
     known = max(_finals(version for versions in held for version in versions))

@@ -13,13 +13,14 @@ from packaging.utils import canonicalize_name
 from pep_variants.model.filename import parse_metadata_filename
 from pep_variants.model.label import METADATA_SUFFIX
 from pep_variants.urls import is_local, local_path
+from variants_catalog.checks import Finding
 from variants_index.errors import InvalidPage
 from variants_index.pages import HTML, JSON, read_page
 
 from ..console import tracked
 from ..indexing.wheelhouse import CORE_METADATA_SUFFIX, digest_of
 from .document import check_index_metadata
-from .finding import Finding, Report
+from .finding import Report
 from .release import ReleaseFiles, check_releases, check_wheel
 
 if TYPE_CHECKING:

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 
     from pep_variants.model.metadata import Metadata
     from pep_variants.model.property import Features
-
-    from .finding import Finding
+    from variants_catalog.checks import Finding
 
 _SMALL = 64 * 1024
 """Bytes of a document that is worth remembering."""

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import click
 
+from variants_catalog.checks import Finding
+
 from ..console import counted, one_line, print_json, warn
 
 if TYPE_CHECKING:
@@ -14,32 +16,6 @@ if TYPE_CHECKING:
 
 ERROR: Final = "error"
 WARNING: Final = "warning"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """An error, or a warning about a probable mistake.
-
-    Attributes:
-        severity: ``error`` for what breaks the format or makes variants unusable, else
-            ``warning``.
-        code: stable name of the kind of finding, see docs/reference/findings.md.
-        file: the file it is in.
-        place: where in the file, empty for the whole of it.
-        message: what is wrong.
-        remedy: what to do about it.
-    """
-
-    severity: Literal["error", "warning"]
-    code: str
-    file: str
-    place: str
-    message: str
-    remedy: str
-
-    def tree(self) -> dict[str, str]:
-        """Return the finding for JSON."""
-        return asdict(self)
 
 
 class Kind(NamedTuple):
@@ -185,7 +161,7 @@ def report(findings: Sequence[Finding], checked: int, *, noun: str, as_json: boo
     warnings = sum(finding.severity == WARNING for finding in findings)
     if as_json:
         tree = {"checked": checked, "errors": errors, "warnings": warnings}
-        print_json({**tree, "findings": [finding.tree() for finding in findings]})
+        print_json({**tree, "findings": [asdict(finding) for finding in findings]})
         return 1 if errors else 0
     for finding in findings:
         _show(finding)

@@ -13,12 +13,13 @@ from pep_variants.errors import InvalidWheelFilename, redacted
 from pep_variants.limits import DOCUMENT_BYTES
 from pep_variants.model.filename import parse_filename
 from pep_variants.model.label import METADATA_SUFFIX
+from variants_catalog.checks import Finding
 from variants_index.errors import BadResponse, InvalidPage, PackageIndexError
 from variants_index.http.ranges import opened
 
 from ..indexing.update import release_of
 from .document import check_document, check_name
-from .finding import Finding, Report
+from .finding import Report
 from .release import CheckedWheel, ReleaseFiles, check_releases, check_wheel
 
 if TYPE_CHECKING:

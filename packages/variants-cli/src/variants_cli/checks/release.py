@@ -37,11 +37,12 @@ from pep_variants.model.label import NULL_LABEL, ZERO_LABEL
 from pep_variants.wheelfile.core_metadata import METADATA_FILE, read_fields
 from pep_variants.wheelfile.record import RECORD_FILE, SIGNATURE_FILES, digest_of, read_record
 from pep_variants.wheelfile.wheel import VARIANT_FILE, WheelContents, open_wheel
+from variants_catalog.checks import Finding
 
 from ..console import some
 from ..indexing.wheelhouse import label_problem
 from .document import check_document
-from .finding import Finding, Report
+from .finding import Report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

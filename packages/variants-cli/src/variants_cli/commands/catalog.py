@@ -118,7 +118,7 @@ def check(
     from variants_catalog.checks import check_entries, check_file
     from variants_index.catalog_checks import LiveCheck
 
-    from ..checks.finding import Finding, report
+    from ..checks.finding import report
     from .index_options import progress
 
     paths = [Path(name) for name in names if _is_path(name)]
@@ -134,8 +134,7 @@ def check(
         with _session() as (session, user), progress() as show:
             findings += LiveCheck(session, user).check(entries, show)
     checked = sum(check.number for check in checks)
-    shown = [Finding(*finding) for finding in findings]
-    context.exit(report(shown, checked, noun="project", as_json=as_json))
+    context.exit(report(findings, checked, noun="project", as_json=as_json))
 
 
 @catalog.command()

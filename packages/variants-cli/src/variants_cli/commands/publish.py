@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,8 @@ from .arguments import json_option
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..checks.finding import Finding
+    from variants_catalog.checks import Finding
+
     from ..publishing.release import Release
     from ..publishing.storage import StoredIndex
     from ..publishing.transaction import Published
@@ -208,7 +210,7 @@ def _tree(
             for name, digest in sorted(done.documents.items())
         ],
         "verified": not any(finding.severity == ERROR for finding in findings),
-        "findings": [finding.tree() for finding in findings],
+        "findings": [asdict(finding) for finding in findings],
     }
 
 

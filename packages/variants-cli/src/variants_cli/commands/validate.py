@@ -12,7 +12,7 @@ from ..checks.finding import report
 from .arguments import PathOrURL, json_option
 
 if TYPE_CHECKING:
-    from ..checks.finding import Finding
+    from variants_catalog.checks import Finding
 
 
 @click.command(short_help="Check wheels, metadata, directories and live indexes.")

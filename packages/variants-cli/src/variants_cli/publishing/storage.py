@@ -55,9 +55,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
+    from variants_catalog.checks import Finding
     from variants_index.pages import Page, PageFile
 
-    from ..checks.finding import Finding
     from ..indexing.update import Update
     from .release import Release, ReleaseFile
     from .stores import Content, Entry, Store

@@ -37,9 +37,9 @@ from .release import Kind, by_project, conflict, entry_of, parts_of, same_conten
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from variants_catalog.checks import Finding
     from variants_index.pages import Page, PageFile
 
-    from ..checks.finding import Finding
     from .release import Release, ReleaseFile
     from .storage import StoredIndex
     from .upload_api import UploadApi

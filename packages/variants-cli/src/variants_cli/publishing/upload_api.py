@@ -72,10 +72,10 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from pep_variants.sources import Sources
+    from variants_catalog.checks import Finding
     from variants_index.pages import Page
     from variants_index.pages import PageFile as Listed
 
-    from ..checks.finding import Finding
     from .release import Release, ReleaseFile
 
 ROUNDS = 8

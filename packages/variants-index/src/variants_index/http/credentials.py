@@ -100,7 +100,10 @@ def _from_netrc(
     if environ.get("NETRC"):
         paths = [Path(environ["NETRC"])]
     else:
-        home = Path(environ.get("HOME") or environ.get("USERPROFILE") or Path.home())
+        try:
+            home = Path(environ.get("HOME") or environ.get("USERPROFILE") or Path.home())
+        except RuntimeError:  # neither HOME nor an entry in passwd
+            return None
         paths = [home / ".netrc", home / "_netrc"]
     for path in paths:
         try:

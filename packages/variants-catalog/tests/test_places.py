@@ -1,4 +1,4 @@
-"""What the places of an entry have, whoever fetches their pages."""
+"""What the places of an entry have, in the same way for every client."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def with_same_files(
                 for need in roots
                 if isinstance(need, SpecifierRequirement) and need.project in (name, build)
             ]
-            # That each version of the project is one of the build is nobody's wish.
+            # The requirement of each version on its own build was added here, not asked for.
             details += (text for text in failure.details if not text.startswith(f"{name} "))
             cause = f"no version of {build} meets what is asked of both"
             return SameFiles(name, [build], cause, tuple(dict.fromkeys(details)))

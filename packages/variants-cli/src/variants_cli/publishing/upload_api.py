@@ -109,7 +109,7 @@ _TAGS = re.compile(r"<(style|script|title)\b.*?</\1\s*>|<[^>]*>", re.DOTALL | re
 
 
 class _Credentials(Resolver):
-    """User name and password as twine finds them; empty where there is nobody to ask."""
+    """User name and password as twine finds them; empty without a terminal to ask on."""
 
     def prompt(self, what: str, how: Callable[..., str]) -> str:
         """Ask for *what* on a terminal, unless netrc has it, which requests reads."""

@@ -67,8 +67,7 @@ class CatalogLink(Link):  # type: ignore[misc] # pip is not there for mypy
         """Name and version that the publisher gave the file, if it is installed under another."""
         if not self.file.origin:
             return {}
-        version = self.file.published.split("-", 2)[1].replace("_", "-")
-        return {"name": self.file.origin, "version": version}
+        return {"name": self.file.origin, "version": self.file.published_version}
 
     @property
     def source(self) -> str:

@@ -56,6 +56,11 @@ class PublishedFile:
     origin: str = ""
 
     @property
+    def published_version(self) -> str:
+        """Version as published, with its local part."""
+        return self.published.split("-", 2)[1].replace("_", "-")
+
+    @property
     def is_rewritten(self) -> bool:
         """Whether the wheel that is installed differs from the publisher's."""
         return bool(self.requires or self.origin)

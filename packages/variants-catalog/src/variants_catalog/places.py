@@ -284,10 +284,7 @@ def _is_newer(item: Found[F], before: Found[F]) -> bool:
     """
     if item.url != before.url or item.published is None or before.published is None:
         return False
-    new, old = (
-        read_version(each.published.split("-", 2)[1].replace("_", "-"))
-        for each in (item.published, before.published)
-    )
+    new, old = (read_version(each.published_version) for each in (item.published, before.published))
     return new is not None and old is not None and new > old
 
 

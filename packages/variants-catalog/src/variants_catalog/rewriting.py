@@ -55,8 +55,7 @@ class Origin:
     @classmethod
     def of_file(cls, file: PublishedFile, url: str, hashes: Mapping[str, str]) -> Origin:
         """Return the origin of *file*, which is at *url*."""
-        version = file.published.split("-", 2)[1].replace("_", "-")
-        return cls(file.origin, version, without_userinfo(url), dict(hashes))
+        return cls(file.origin, file.published_version, without_userinfo(url), dict(hashes))
 
     @property
     def requirement(self) -> str:
@@ -183,7 +182,7 @@ def _edits(metadata: bytes, entry: CatalogProject, file: PublishedFile) -> Edits
         added += _of_extras(given, published, extras)
     if not file.origin:
         return Edits(add=tuple(added))
-    has_local = "+" in file.published.split("-", 2)[1]
+    has_local = "+" in file.published_version
     removed = (published,) if own else ()
     return Edits(entry.name, has_local, removed, (*own, *added))
 

@@ -52,7 +52,7 @@ class CatalogFile:
     @cached_property
     def published_version(self) -> Version:
         """Version as published, with its local part."""
-        found = read_version(self.published.published.split("-", 2)[1].replace("_", "-"))
+        found = read_version(self.published.published_version)
         return self.published.version if found is None else found
 
     @property

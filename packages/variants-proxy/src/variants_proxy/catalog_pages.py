@@ -23,7 +23,15 @@ from pep_variants.choose.preferences import NON_VARIANT_LABEL
 from pep_variants.errors import CatalogError
 from pep_variants.model.metadata import Metadata
 from variants_catalog.model import CatalogProject, PublishedFile
-from variants_catalog.places import Found, Listed, PlacePage, PlaceReader, Unavailable, own_place
+from variants_catalog.places import (
+    Found,
+    Listed,
+    PlacePage,
+    PlaceReader,
+    Unavailable,
+    own_place,
+    pages_of,
+)
 from variants_index.pages import Page, PageFile
 
 from .catalog_files import listed_as
@@ -166,7 +174,7 @@ class CatalogPages:
     async def _with(
         self, entry: CatalogProject, upstream: Upstream, found: FetchedPage | None
     ) -> FetchedPage | None:
-        pages = PlaceReader[_File](entry).pages
+        pages = pages_of(entry)
         works = [partial(self._asked, self._place(entry, page), entry.name) for page in pages]
         order = self._order[: self._order.index(upstream) + 1]
         works += [partial(self._first, order, name) for name in entry.targets]

@@ -324,8 +324,8 @@ import sys
 from pathlib import Path
 from variants_index.pages import Page, PageFile, json_page
 from variants_proxy import Settings, Upstream
-from variants_proxy.listening import listen
-from variants_proxy.server import make_server
+from variants_proxy.server.listening import listen
+from variants_proxy.server.server import make_server
 url, cache, port = sys.argv[1:]
 settings = Settings((Upstream("main", url),), Path(cache))
 server = make_server(settings)

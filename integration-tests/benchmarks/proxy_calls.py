@@ -22,7 +22,7 @@ from support.index import JSON
 from support.wheels import X86_64, Release, metadata
 from variants_index.pages import Page, PageFile, json_page, read_page
 from variants_proxy import Machine, Settings, Upstream, create_app, encode, index_url
-from variants_proxy.server import limited_config
+from variants_proxy.server.server import limited_config
 
 VARIANTS = metadata(
     {"null": {}, **{f"x86_64_v{n}": {"x86_64": {"level": [f"v{n}"]}} for n in (2, 3, 4)}},
@@ -49,8 +49,8 @@ class LargePage:
     """
 
     def __init__(self, folder: Path, *, in_place: bool = False, tags: int = len(_TAGS)) -> None:
-        from variants_proxy.metrics import Metrics
         from variants_proxy.service import Service
+        from variants_proxy.upstream.metrics import Metrics
 
         entries: list[dict[str, Any]] = []
         for number in range(VERSIONS):
@@ -84,8 +84,8 @@ class LargePage:
         self._loop.run_until_complete(self._answer(f"{self._turn}"))
 
     async def _answer(self, digest: str) -> None:
-        from variants_proxy.upstream_pages import FetchedPage
-        from variants_proxy.views import ProjectView
+        from variants_proxy.choice.views import ProjectView
+        from variants_proxy.upstream.upstream_pages import FetchedPage
 
         page = read_page(self._body, JSON, _URL, "large")
         found = FetchedPage(page, digest, False, time.monotonic())

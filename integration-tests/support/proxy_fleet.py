@@ -27,9 +27,9 @@ _SERVE = """
 import sys
 from pathlib import Path
 from variants_proxy import Settings, Upstream
-from variants_proxy.authentication import TokenMiddleware
-from variants_proxy.listening import listen
-from variants_proxy.server import make_server
+from variants_proxy.server.authentication import TokenMiddleware
+from variants_proxy.server.listening import listen
+from variants_proxy.server.server import make_server
 settings = Settings(
     (Upstream("main", sys.argv[1]),), Path(sys.argv[2]), fresh_seconds=float(sys.argv[4])
 )

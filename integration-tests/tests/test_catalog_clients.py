@@ -32,7 +32,7 @@ from support.uvs import Machine
 from support.waiting import wait_until
 from variants_catalog.model import CatalogProject, CatalogVariant, target
 from variants_catalog.store import DirectoryCatalog
-from variants_proxy.installer_lines import Address
+from variants_proxy.people.installer_lines import Address
 
 VERSIONS = {
     "torch": "2.11.0",

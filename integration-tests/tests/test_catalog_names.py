@@ -21,7 +21,7 @@ from support.index import Index, served
 from support.uvs import Machine
 from support.wheels import Wheel
 from variants_proxy import Settings, Upstream, create_app
-from variants_proxy.listening import listen
+from variants_proxy.server.listening import listen
 
 pytestmark = pytest.mark.skipif(
     (sys.platform, platform.machine()) != ("linux", "x86_64"),

@@ -19,7 +19,7 @@ from support.environments import ROOT
 from uv_variants.own_options import OWN_OPTIONS
 from variants_cli.main import cli
 from variants_plugins.variables import PLUGIN_VARIABLES
-from variants_proxy.cli import cli as proxy_cli
+from variants_proxy.commands.cli import cli as proxy_cli
 
 PAGE = ROOT / "docs/reference/configuration.md"
 TEXT = PAGE.read_text("utf-8")

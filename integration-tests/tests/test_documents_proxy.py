@@ -19,7 +19,7 @@ from support.documents import Page, Reader
 from support.environments import PIPS, ROOT
 from support.published_builds import TORCH, published, standing_in
 from variants_proxy import Limits
-from variants_proxy.cli import cli
+from variants_proxy.commands.cli import cli
 
 REFERENCE = (ROOT / "docs/reference/proxy.md").read_text("utf-8")
 

@@ -27,8 +27,8 @@ from support.projects import app_index
 from support.waiting import wait_until
 from support.wheels import Wheel
 from variants_proxy import Machine, Settings, Upstream, create_app, encode
-from variants_proxy.installer_lines import Address
-from variants_proxy.listening import listen
+from variants_proxy.people.installer_lines import Address
+from variants_proxy.server.listening import listen
 
 NVIDIA = Platform({"nvidia": Support({"cuda_version_lower_bound": ("12.8", "12.6")})})
 GPU = encode(Machine(NVIDIA))

@@ -140,7 +140,7 @@ def commands(group: click.Group, name: str):
 def test_every_option_of_every_command_is_in_the_reference(site, pages, program):
     from uv_variants.own_commands import cli as uv_cli
     from variants_cli.main import cli
-    from variants_proxy.cli import cli as proxy_cli
+    from variants_proxy.commands.cli import cli as proxy_cli
 
     group = {"variants": cli, "uv-variants": uv_cli, "variants-proxy": proxy_cli}[program]
     page = pages[site / "docs" / "reference" / "commands" / f"{program}.html"]

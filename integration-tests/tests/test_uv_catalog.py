@@ -24,7 +24,7 @@ from support.wheels import Wheel
 from uv_variants.site_packages import installed_versions
 from variants_proxy import Machine as Described
 from variants_proxy import Settings, Upstream, create_app, encode
-from variants_proxy.listening import listen
+from variants_proxy.server.listening import listen
 from variants_proxy.urls import keyed_url
 
 PYTHON = sys.executable

@@ -18,7 +18,7 @@ from support.projects import CUDA_12_8
 from support.proxies import running_proxy
 from support.uvs import Machine
 from variants_proxy import Settings, Upstream, encode, index_url
-from variants_proxy.in_place_names import wheel_at
+from variants_proxy.choice.in_place_names import wheel_at
 from variants_proxy.urls import in_place_url
 
 if sys.version_info >= (3, 11):

@@ -22,8 +22,8 @@ from support.waiting import wait_until
 from support.wheels import Wheel
 from variants_proxy import Machine as Described
 from variants_proxy import Settings, Upstream, create_app, encode
-from variants_proxy.authentication import TokenMiddleware
-from variants_proxy.listening import listen
+from variants_proxy.server.authentication import TokenMiddleware
+from variants_proxy.server.listening import listen
 from variants_proxy.urls import keyed_url
 
 GPU = encode(

@@ -30,7 +30,8 @@ SECURITY = {
 STARTED = """
 import json, socket, sys
 from pathlib import Path
-from variants_proxy import Settings, Upstream, server
+from variants_proxy import Settings, Upstream
+from variants_proxy.server import server
 message = json.load(sys.stdin)
 upstreams = tuple(Upstream(f"index{n}", url) for n, url in enumerate(message["urls"]))
 settings = Settings(upstreams, Path(message["cache"]), compress=False)
@@ -152,7 +153,7 @@ class TestEnd:
     def test_while_a_parser_is_stuck(self, tmp_path):
         """No input is known that does this: a fault in a parser is put there."""
         stuck = (
-            "import variants_proxy.upstreams as upstreams\n"
+            "import variants_proxy.upstream.upstreams as upstreams\n"
             "def read_projects(*arguments):\n"
             "    while True: pass\n"
             f"upstreams.read_projects = read_projects\n{STARTED}"
@@ -206,7 +207,7 @@ def test_headers_for_browsers(served, path, host):
 class TestSlowClients:
     def test_of_many_none_stays(self, tmp_path):
         """A request's head comes byte by byte from 200 clients."""
-        code = f"import variants_proxy.connections as s; s.HEAD_SECONDS = 1.0\n{STARTED}"
+        code = f"import variants_proxy.server.connections as s; s.HEAD_SECONDS = 1.0\n{STARTED}"
         with proxy_at(tmp_path, "http://127.0.0.1:9/simple/", code=code) as (_, port):
             clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(200)]
             try:
@@ -227,7 +228,7 @@ class TestSlowClients:
                     client.close()
 
     def test_the_oldest_makes_room(self, tmp_path):
-        code = f"import variants_proxy.connections as s; s.CONNECTIONS = 20\n{STARTED}"
+        code = f"import variants_proxy.server.connections as s; s.CONNECTIONS = 20\n{STARTED}"
         with proxy_at(tmp_path, "http://127.0.0.1:9/simple/", code=code) as (_, port):
             clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(40)]
             try:

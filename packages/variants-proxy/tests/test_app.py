@@ -936,7 +936,7 @@ def test_what_has_begun_is_finished_when_the_proxy_is_told_to_stop(upstream, sta
 
 def test_a_fault_of_ours_costs_the_variants(upstream, start, monkeypatch):
     upstream.add_release(plain=True)
-    monkeypatch.setattr("variants_proxy.choice.select", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("variants_proxy.choice.choice.select", lambda *_, **__: 1 / 0)
     proxy = start(upstream)
     assert proxy.files()[APP]["url"] == f"{upstream.url}/files/app/{APP}"
     forced = proxy.get(f"{index_url(key(variant=['app=cu128']))}app/")

@@ -14,16 +14,16 @@ from upstream_server import JSON, wheel
 from support.waiting import processor_limit
 from variants_index.errors import BadResponse
 from variants_proxy import Limits, Machine, Upstream, encode, index_url
-from variants_proxy.budget import LARGE, Budget
-from variants_proxy.circuit_breaker import (
+from variants_proxy.errors import UpstreamError
+from variants_proxy.upstream.budget import LARGE, Budget
+from variants_proxy.upstream.circuit_breaker import (
     FAILURES,
     FIRST_PAUSE,
     LONGEST_PAUSE,
     CircuitBreaker,
     CircuitOpen,
 )
-from variants_proxy.errors import UpstreamError
-from variants_proxy.workers import Busy, Threads, Workers
+from variants_proxy.upstream.workers import Busy, Threads, Workers
 
 KEY = encode(Machine(NVIDIA, target="linux-x86_64"))
 PLAIN = "plain-1.0-py3-none-any.whl"
@@ -331,7 +331,7 @@ class TestUpstreams:
 class TestEventLoop:
     def test_a_list_of_projects_that_takes_long_to_read(self, upstream, start, monkeypatch):
         """Whatever it takes: the proxy answers others meanwhile."""
-        import variants_proxy.upstream_pages as upstreams
+        import variants_proxy.upstream.upstream_pages as upstreams
 
         release = threading.Event()
         original = upstreams.read_projects

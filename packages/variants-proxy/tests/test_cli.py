@@ -17,9 +17,9 @@ from machines import NVIDIA
 
 from pep_variants.detect.machines import machine_text
 from variants_proxy import Machine, encode, index_url
-from variants_proxy.key import decode
+from variants_proxy.client.key import decode
 
-COMMAND = [sys.executable, "-c", "from variants_proxy.cli import main; main()"]
+COMMAND = [sys.executable, "-c", "from variants_proxy.commands.cli import main; main()"]
 DEPLOY = Path(__file__).parents[1] / "deploy"
 KEY = encode(Machine(NVIDIA, target="linux-x86_64"))
 """Of a machine with a GPU."""

@@ -10,9 +10,10 @@ import pytest
 from upstream_server import JSON, served
 from upstream_server import Upstream as Server
 
-from variants_proxy import Settings, Upstream, connections, index_url
-from variants_proxy.connections import HEAD_BYTES
-from variants_proxy.server import LimitedServer, limited_config, make_server
+from variants_proxy import Settings, Upstream, index_url
+from variants_proxy.server import connections
+from variants_proxy.server.connections import HEAD_BYTES
+from variants_proxy.server.server import LimitedServer, limited_config, make_server
 
 PAGE = f"{index_url('~')}app/"
 HEAD = b"Host: localhost\r\n"

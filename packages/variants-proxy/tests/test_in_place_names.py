@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.utils import parse_wheel_filename
 
-from variants_proxy.in_place_names import (
+from variants_proxy.choice.in_place_names import (
     HERE,
     decoded_name,
     encoded_name,

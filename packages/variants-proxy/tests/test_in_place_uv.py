@@ -12,7 +12,7 @@ from upstream_server import document, json, wheel
 
 from support.uvs import UVS, downloaded_uv
 from variants_proxy import Machine, encode, host_target
-from variants_proxy.clients import ClientSettings
+from variants_proxy.choice.clients import ClientSettings
 from variants_proxy.urls import in_place_url
 
 HERE = encode(Machine(NVIDIA, target=host_target()))

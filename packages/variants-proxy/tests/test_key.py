@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from pep_variants.choose.preferences import Preferences, preferences_from_options
 from pep_variants.model.platform import Platform, Support
+from variants_proxy.client.key import MAX_KEY, MAX_TEXT, Machine, decode, encode, host_target
+from variants_proxy.client.key_codec import pack, unpack
+from variants_proxy.client.key_dictionary import DICTIONARY
 from variants_proxy.errors import InvalidKey
-from variants_proxy.key import MAX_KEY, MAX_TEXT, Machine, decode, encode, host_target
-from variants_proxy.key_codec import pack, unpack
-from variants_proxy.key_dictionary import DICTIONARY
 
 names = st.text("abcdefghijklmnopqrstuvwxyz0123456789_", min_size=1, max_size=12)
 values = st.text("abcdefghijklmnopqrstuvwxyz0123456789_.", min_size=1, max_size=8)

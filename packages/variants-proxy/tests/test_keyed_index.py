@@ -11,9 +11,9 @@ from upstream_server import JSON, wheel
 
 from pep_variants.model.platform import Platform, Support
 from variants_proxy import Machine, Upstream, encode
-from variants_proxy.authentication import TokenMiddleware
-from variants_proxy.key import MAX_KEY
-from variants_proxy.upstream_options import proxy_base
+from variants_proxy.client.key import MAX_KEY
+from variants_proxy.server.authentication import TokenMiddleware
+from variants_proxy.upstream.upstream_options import proxy_base
 from variants_proxy.urls import keyed_url
 
 GPU = encode(Machine(NVIDIA, target="linux-x86_64"))

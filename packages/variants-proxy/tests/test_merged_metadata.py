@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from packaging.requirements import Requirement
 
 from pep_variants.wheelfile.core_metadata import read_fields, requirements_of
-from variants_proxy.merged_metadata import WheelMetadata, merge_metadata
+from variants_proxy.projects.merged_metadata import WheelMetadata, merge_metadata
 
 LIMIT = 2**20
 LINUX, ARM, MAC, WINDOWS = (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from variants_proxy.key import Machine
-from variants_proxy.observations import PlainProjects
-from variants_proxy.views import Client
+from variants_proxy.choice.views import Client
+from variants_proxy.client.key import Machine
+from variants_proxy.projects.observations import PlainProjects
 
 
 def test_a_project_is_plain_while_each_of_its_pages_was() -> None:

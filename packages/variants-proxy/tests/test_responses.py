@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from variants_proxy.responses import CachedResponse, accepted_formats, accepts_gzip
+from variants_proxy.upstream.responses import CachedResponse, accepted_formats, accepts_gzip
 
 PAGE = "application/vnd.pypi.simple.v1"
 

@@ -12,7 +12,7 @@ from upstream_server import JSON
 
 from pep_variants.model.platform import Platform
 from variants_proxy import Machine, encode, index_url
-from variants_proxy.shared_caches import for_one_client
+from variants_proxy.upstream.shared_caches import for_one_client
 
 GPU = encode(Machine(NVIDIA, target="linux-x86_64"))
 CPU = encode(Machine(Platform({}), target="linux-x86_64"))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pep_variants.model.label import METADATA_SUFFIX, split_label
 from variants_index.pages import JSON, PageFile, html_page, json_page, read_page
-from variants_proxy.upstream_page import UpstreamPage
+from variants_proxy.upstream.upstream_page import UpstreamPage
 
 URL = "https://index.example/simple/app/"
 PLAIN = "https://files.example/a/app-1.0-py3-none-any.whl"

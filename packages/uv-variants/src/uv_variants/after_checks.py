@@ -36,7 +36,7 @@ def check_sources(
     """
     if context.preferences.catalog is None or context.place.is_on(_ALLOWED):
         return
-    from variants_proxy.catalog_remarks import failures
+    from variants_proxy.commands.catalog_remarks import failures
 
     lines = failures(choices.reports(names))
     for line in lines:
@@ -100,14 +100,14 @@ def check_installed(state: InstalledState) -> None:
 
 
 def _two_names(context: Context, names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    from variants_proxy.catalog_remarks import two_names
+    from variants_proxy.commands.catalog_remarks import two_names
 
     return two_names(names, context.preferences, context.place.cwd)
 
 
 def _together(lock: Lock, project: str, name: str) -> bool:
     """Return whether a lock installs both packages without extras, on one platform."""
-    from variants_proxy.wheel_environments import ELSEWHERE, environments
+    from variants_proxy.projects.wheel_environments import ELSEWHERE, environments
 
     if not {project, name} <= lock.required:
         return False

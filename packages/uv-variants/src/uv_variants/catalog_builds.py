@@ -29,7 +29,7 @@ def builds_taken(state: InstalledState, names: Iterable[str]) -> list[Installed]
 
 def remarks(state: InstalledState, names: Iterable[str]) -> list[str]:
     """Return what is not taken of the catalogue for projects, one line for each reason."""
-    from variants_proxy.catalog_remarks import excluded, failures
+    from variants_proxy.commands.catalog_remarks import excluded, failures
 
     names = list(names)
     if state.context.preferences.catalog is None or not names:

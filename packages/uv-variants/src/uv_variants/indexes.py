@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from variants_proxy.upstream_options import absolute_url, upstream_name
+from variants_proxy.upstream.upstream_options import absolute_url, upstream_name
 
 if TYPE_CHECKING:
     from variants_proxy import Upstream

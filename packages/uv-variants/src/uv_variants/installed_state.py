@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from variants_proxy.in_place_names import HERE
+from variants_proxy.choice.in_place_names import HERE
 
 from .locked_variants import Lock
 from .named_projects import are_tags_of

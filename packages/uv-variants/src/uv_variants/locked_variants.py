@@ -1,7 +1,7 @@
 """The variants in uv.lock: what its URLs say of them.
 
 A variant wheel is in a lock at ``<index>/<project>/.variant/<label>/<name>``, below the URL of its
-own index, with the label in its build tag too (see `variants_proxy.in_place_names`). The hash is
+own index, with the label in its build tag too (`variants_proxy.choice.in_place_names`). The hash is
 that of the file that is served there. In a *floating* lock the label is `HERE`: each machine gets
 what fits it, and there is no hash.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from variants_proxy.in_place_names import FOLDER, HERE, wheel_at
+from variants_proxy.choice.in_place_names import FOLDER, HERE, wheel_at
 
 if TYPE_CHECKING:
     from .invocation import Invocation
@@ -26,7 +26,7 @@ _PACKAGE = re.compile(r'(?m)^\[\[package\]\]\nname = "([^"]+)"\nversion = "([^"]
 
 Names = Mapping[str, Mapping[str, tuple[str, ...]]]
 """Wheels of a lock by project (normalized name) and version: the last part of the URL, of wheels
-that the proxy serves from `FOLDER` on. `variants_proxy.clients.ClientSettings.locked`."""
+that the proxy serves from `FOLDER` on. `variants_proxy.choice.clients.ClientSettings.locked`."""
 
 
 @dataclass(frozen=True)

@@ -173,7 +173,7 @@ def _passed_over(choices: Mapping[str, VersionChoice], taken: Version) -> Iterat
         if found is None or (found.is_prerelease and not taken.is_prerelease):
             continue
         if found > taken and choice.passed_over:
-            from variants_proxy.remarks import TAKEN
+            from variants_proxy.choice.remarks import TAKEN
 
             yield choice.passed_over.replace(TAKEN, str(taken))
         return
@@ -184,7 +184,7 @@ def _added_by_markers(context: Context, choices: Choices, names: Iterable[str]) 
 
     uv's own message names the dependency, but neither the variant nor the marker.
     """
-    from variants_proxy.remarks import version_in
+    from variants_proxy.choice.remarks import version_in
 
     from .named_projects import admits, requirement_texts
 

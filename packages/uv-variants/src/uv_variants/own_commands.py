@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 from pep_variants.errors import VariantError, redacted
+from variants_proxy.commands.source_options import complete_machines, named_machine
 from variants_proxy.errors import InvalidSetting
-from variants_proxy.listening import LOOPBACK, PORT, is_wildcard, listen
-from variants_proxy.source_options import complete_machines, named_machine
-from variants_proxy.upstream_options import PYPI, bare_url, split_token
+from variants_proxy.server.listening import LOOPBACK, PORT, is_wildcard, listen
+from variants_proxy.upstream.upstream_options import PYPI, bare_url, split_token
 
 from .daemon.background import start_in_background, stop_running
 from .daemon.state_file import (
@@ -159,9 +159,9 @@ def serve(
     from pep_variants.cache_directory import cache_directory
     from pep_variants.settings.loader import load_preferences
     from variants_proxy import Settings
-    from variants_proxy.authentication import TokenMiddleware
-    from variants_proxy.server import make_server
-    from variants_proxy.source_options import checked_catalog
+    from variants_proxy.commands.source_options import checked_catalog
+    from variants_proxy.server.authentication import TokenMiddleware
+    from variants_proxy.server.server import make_server
 
     from .report import warn
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from variants_proxy.key import Machine, encode
+from variants_proxy.client.key import Machine, encode
 
 if TYPE_CHECKING:
     from pep_variants.choose.preferences import Preferences
@@ -60,7 +60,7 @@ def platform_key(
         InvalidKey: the preferences do not fit into a URL.
     """
     from pep_variants.model.platform import Platform
-    from variants_proxy.host_machine import described_machine
+    from variants_proxy.client.host_machine import described_machine
 
     target = target_of(python_platform) if python_platform else None
     machine = described_machine(preferences, target, answers)

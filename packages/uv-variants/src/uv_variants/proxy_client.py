@@ -188,7 +188,7 @@ class ProxyClient:
     def reports(
         self, projects: Iterable[str], *, markers: bool = False
     ) -> dict[str, Mapping[str, Any]]:
-        """Return the reports of `variants_proxy.decision_report`, see `choices`."""
+        """Return the reports of `variants_proxy.projects.decision_report`, see `choices`."""
         query = "?markers" if markers else ""
         found: dict[str, Mapping[str, Any]] = {}
         with self._requests() as get:
@@ -212,7 +212,7 @@ class ProxyClient:
     def release_files(
         self, project: str, version: str, *, index: str, tags: Iterable[str], served: bool
     ) -> Mapping[str, Any] | None:
-        """Return the files of a version, see `variants_proxy.release_files.ReleaseFiles.of`.
+        """Return the files of a version, see `variants_proxy.projects.release_files`.
 
         Args:
             project: normalized name.
@@ -335,7 +335,7 @@ class Choices:
 
 
 def read_choices(tree: Mapping[str, Any]) -> dict[str, VersionChoice]:
-    """Return the choices in a report of `variants_proxy.decision_report`, by version."""
+    """Return the choices in a report of `variants_proxy.projects.decision_report`, by version."""
     return {
         item["version"]: VersionChoice(
             item["files"],

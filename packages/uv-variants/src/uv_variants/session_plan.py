@@ -159,7 +159,7 @@ class SessionPlan:
             return None
         if uses_torch_backend(context):
             return None
-        from variants_proxy.source_options import checked_catalog
+        from variants_proxy.commands.source_options import checked_catalog
 
         return checked_catalog(preferences, context.place.cwd)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from variants_proxy.upstream_options import PYPI
+from variants_proxy.upstream.upstream_options import PYPI
 
 from .command_scope import Scope
 from .configuration import Configuration, read_configuration

@@ -14,8 +14,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .app import create_app
-    from .key import Machine, decode, encode, host_target
+    from .client.key import Machine, decode, encode, host_target
+    from .server.app import create_app
     from .settings import Limits, Settings, Upstream
     from .urls import index_url, links_url, variants_url
 
@@ -34,8 +34,8 @@ __all__ = [
 ]
 
 _MODULES = {
-    "app": ("create_app",),
-    "key": ("Machine", "decode", "encode", "host_target"),
+    "server.app": ("create_app",),
+    "client.key": ("Machine", "decode", "encode", "host_target"),
     "settings": ("Limits", "Settings", "Upstream"),
     "urls": ("index_url", "links_url", "variants_url"),
 }

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from .catalog_pages import CatalogPages
-from .catalog_source import CatalogSource
-from .clients import Clients
-from .core_metadata import CoreMetadata
-from .decision_report import DecisionReport
-from .deliveries import Deliveries
+from .catalog.catalog_pages import CatalogPages
+from .catalog.catalog_source import CatalogSource
+from .choice.clients import Clients
 from .errors import NoSuchFile
-from .metrics import Metrics
-from .observations import NotedProjects, PlainProjects
-from .page_entries import PageEntries
-from .project_pages import ProjectPages
-from .project_views import ProjectViews
-from .release_files import ReleaseFiles
-from .release_metadata import ReleaseMetadata
-from .served_metadata import ServedMetadata
+from .files.deliveries import Deliveries
+from .pages.page_entries import PageEntries
+from .pages.project_pages import ProjectPages
+from .projects.decision_report import DecisionReport
+from .projects.observations import NotedProjects, PlainProjects
+from .projects.project_views import ProjectViews
+from .projects.release_files import ReleaseFiles
+from .projects.served_metadata import ServedMetadata
 from .settings import Settings, Upstream
-from .upstream_pages import UpstreamPages
-from .upstreams import Upstreams
-from .wheel_preparation import WheelPreparation
+from .upstream.core_metadata import CoreMetadata
+from .upstream.metrics import Metrics
+from .upstream.release_metadata import ReleaseMetadata
+from .upstream.upstream_pages import UpstreamPages
+from .upstream.upstreams import Upstreams
+from .wheels.wheel_preparation import WheelPreparation
 
 
 class Service:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from uv_variants.errors import ProxyFailed
-from variants_proxy.listening import LOOPBACK
+from variants_proxy.server.listening import LOOPBACK
 
 from .control_client import ControlClient, NoDaemon, Refused
 from .place import DaemonPlace

@@ -9,7 +9,7 @@ import socket
 from collections.abc import Mapping
 from contextlib import suppress
 
-from variants_proxy.listening import LOOPBACK
+from variants_proxy.server.listening import LOOPBACK
 
 _LINE = 64 * 1024
 _MOST_HEADERS = 100

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from variants_proxy.listening import LOOPBACK, listen
+from variants_proxy.server.listening import LOOPBACK, listen
 
 from .control_client import ControlClient, NoDaemon, Refused
 from .identity import identity

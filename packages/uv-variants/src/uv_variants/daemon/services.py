@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from uv_variants.transport import with_authorization
 from variants_proxy import Limits, Settings
-from variants_proxy.app import create_app
-from variants_proxy.clients import ClientSettings
+from variants_proxy.choice.clients import ClientSettings
+from variants_proxy.server.app import create_app
 
 from .session import SessionSettings
 

@@ -33,9 +33,9 @@ from variants_index.doctor import (
     uv_part,
 )
 from variants_index.uv_files import workspace_root
-from variants_proxy.in_place_names import HERE
-from variants_proxy.key import host_target
-from variants_proxy.upstream_options import bare_url
+from variants_proxy.choice.in_place_names import HERE
+from variants_proxy.client.key import host_target
+from variants_proxy.upstream.upstream_options import bare_url
 
 from .. import uv_directories
 from ..command_scope import Scope

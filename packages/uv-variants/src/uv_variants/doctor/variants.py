@@ -26,13 +26,13 @@ from variants_index.doctor import (
     switch_problem,
 )
 from variants_index.platforms import is_for_platform
+from variants_proxy.choice.in_place_names import HERE
 from variants_proxy.errors import ANSWERED, ProxyError
-from variants_proxy.in_place_names import HERE
-from variants_proxy.metrics import Metrics
 from variants_proxy.service import Service
 from variants_proxy.settings import Limits, Settings
-from variants_proxy.single_flight import gather_limited
-from variants_proxy.upstream_options import bare_url
+from variants_proxy.upstream.metrics import Metrics
+from variants_proxy.upstream.single_flight import gather_limited
+from variants_proxy.upstream.upstream_options import bare_url
 
 from ..proxy_client import VersionChoice, read_choices
 

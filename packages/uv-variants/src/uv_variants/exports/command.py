@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from pep_variants.errors import LockError
 from pep_variants.files import replacing
-from variants_proxy.in_place_names import FOLDER
+from variants_proxy.choice.in_place_names import FOLDER
 
 from ..command_scope import EXPORTING
 from ..errors import ExportFailed

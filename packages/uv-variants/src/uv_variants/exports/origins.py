@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pep_variants.choose.marker_terms import Term, all_of
-from variants_proxy.merged_metadata import group_markers
+from variants_proxy.projects.merged_metadata import group_markers
 
 if TYPE_CHECKING:
     from .release import IndexRelease, IndexWheel

@@ -14,7 +14,7 @@ from pep_variants.errors import LockError
 from pep_variants.formats import toml
 from pep_variants.lock.table import write_table
 from pep_variants.lock.wheels import KEY
-from variants_proxy.in_place_names import FOLDER, wheel_at
+from variants_proxy.choice.in_place_names import FOLDER, wheel_at
 
 from .origins import Part
 from .release import IndexRelease, IndexWheel

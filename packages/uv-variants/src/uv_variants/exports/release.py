@@ -9,7 +9,7 @@ from typing import Any
 from packaging.utils import canonicalize_name
 
 from pep_variants.errors import without_userinfo
-from variants_proxy.in_place_names import HERE
+from variants_proxy.choice.in_place_names import HERE
 
 _STRONG = ("sha256", "sha384", "sha512")
 

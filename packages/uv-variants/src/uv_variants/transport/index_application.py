@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote_to_bytes, urlsplit
 from packaging.utils import canonicalize_name
 
 from pep_variants.limits import PAGE_BYTES
-from variants_proxy.in_place_names import FOLDER
+from variants_proxy.choice.in_place_names import FOLDER
 
 from .forwarding import Forwarder, ForwardingFailed, send_text, while_connected
 from .request_head import BadRequest

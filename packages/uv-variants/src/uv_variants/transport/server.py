@@ -14,8 +14,8 @@ from urllib.parse import unquote
 from uvicorn.server import ServerState
 
 from variants_index.http.user_proxies import InvalidProxy
-from variants_proxy.connections import LimitedProtocol, connection_limit
-from variants_proxy.server import limited_config
+from variants_proxy.server.connections import LimitedProtocol, connection_limit
+from variants_proxy.server.server import limited_config
 
 from .authority import Authority, AuthorityFailed
 from .connecting import Unreachable

@@ -1,0 +1,339 @@
+"""Selection among the files of an upstream's page: one wheel per plain filename.
+
+A pure function of a page, the metadata of its versions, and a machine. Wheels for the machine's
+platform are selected by the engine; for other platforms, which lock files need as well, there are
+the null variant and the non-variant wheel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from types import MappingProxyType
+from typing import TypeAlias
+
+from packaging.utils import InvalidName, canonicalize_name
+from packaging.version import Version
+
+from pep_variants.choose.markers import VariantContext
+from pep_variants.choose.preferences import NON_VARIANT_LABEL, Preferences
+from pep_variants.choose.selection import File, Selection, select
+from pep_variants.detect.detector import Detector
+from pep_variants.errors import PluginFailed, VariantError
+from pep_variants.model.label import METADATA_SUFFIX, NULL_LABEL, ZERO_LABEL, split_label
+from pep_variants.model.metadata import Metadata
+from pep_variants.model.platform import Platform
+from variants_index.pages import Page, PageFile
+from variants_index.platforms import covers, environment_of, is_for_platform, platform_of_namespaces
+
+from ..client.key import Machine
+from ..upstream.releases import Release, wheel_version
+from .equal_decisions import EqualDecisions
+from .locked_labels import LockedVersion, locked_offers, with_locked
+from .offers import NO_AGREEMENT, Agreed, Choice, Decision, Offer
+
+_NULLS = (NULL_LABEL, ZERO_LABEL)
+OWN = ""
+"""Source of the page's own files in a selection."""
+
+_ByLabel: TypeAlias = "dict[tuple[str, str | None], list[tuple[str, PageFile]]]"
+"""Plain filename and file by source and label."""
+
+_Source: TypeAlias = "tuple[Release, Callable[[Release], Metadata]]"
+
+
+@dataclass(frozen=True)
+class OtherSource:
+    """Another upstream whose files uv merges with those of a page.
+
+    uv merges the files of find-links places with those of every index. Of wheels with the same tags
+    it takes any, so a non-variant wheel or lesser variant must not be listed if the other place has
+    a better one.
+
+    Attributes:
+        source: name of the upstream.
+        releases: versions with wheels, with or without variants.
+        metadata: returns the metadata of a release, as for `choose`.
+    """
+
+    source: str
+    releases: Mapping[Version, Release]
+    metadata: Callable[[Release], Metadata]
+
+
+def choose(
+    page: Page,
+    found: Sequence[Release],
+    machine: Machine,
+    metadata: Callable[[Release], Metadata],
+    *,
+    limit: int,
+    marked: Collection[Version] = (),
+    failures: Mapping[str, PluginFailed] = MappingProxyType({}),
+    others: Sequence[OtherSource] = (),
+    is_last: bool = True,
+    portable: bool = False,
+    locked: Mapping[Version, LockedVersion] = MappingProxyType({}),
+    agreed: Agreed = NO_AGREEMENT,
+) -> Choice:
+    """Choose among the files of *page* for *machine*.
+
+    Args:
+        page: of one project of one upstream.
+        found: `releases` of the page.
+        machine: of the client.
+        metadata: returns the metadata of a release; a `VariantError` costs that release its
+            variants.
+        limit: number of releases that are evaluated; further ones have their null variants and
+            non-variant wheels.
+        marked: versions without variants whose wheels have variant markers.
+        failures: of plugins that the user allowed, by `provider_id`.
+        others: upstreams whose files are evaluated together with these, but not listed here.
+        is_last: files of *others* come first among equals.
+        portable: markers are evaluated as in `own_context`.
+        locked: what a lock file has of the project; a forced label goes before it.
+        agreed: labels that go before others that fit, see `catalog_agreement`.
+
+    Raises:
+        PluginFailed: a release needs a plugin of *failures*.
+    """
+    preferences = machine.preferences
+    forced = preferences.forced.get(page.project)
+    if not preferences.use_variants or forced == NON_VARIANT_LABEL:
+        return Choice(tuple(_without_variants(page.files, marked)))
+    target = target_of(machine)
+    detect = Detector(
+        environment=environment_of(target),
+        enabled=preferences.enable,
+        platform=machine.platform,
+        detected=machine.detected if machine.detected.namespaces else None,
+        answers={**machine.answers, **failures},
+    ).platform
+
+    def sources(release: Release) -> dict[str, _Source]:
+        theirs = {
+            other.source: (other.releases[release.version], other.metadata)
+            for other in others
+            if release.version in other.releases
+        }
+        own = {OWN: (release, metadata)}
+        return {**theirs, **own} if is_last else {**own, **theirs}
+
+    def decide(release: Release) -> Decision:
+        given = sources(release)
+        return _decide(release, page, machine, target, given, detect, agreed, portable=portable)
+
+    if not others:
+        decide = EqualDecisions(decide, metadata).decision
+    decisions = [decide(release) for release in found[:limit]]
+    if locked and forced is None:
+        decisions = [_kept(decision, locked, metadata, target) for decision in decisions]
+    decisions.sort(key=lambda decision: decision.release.version, reverse=True)
+    offered: dict[str, Offer] = {}  # by the upstream's filename
+    ours: set[str] = set()
+    for decision in decisions:
+        ours.update([file.filename for file in decision.release.wheels])
+        offered.update({offer.file.filename: offer for offer in decision.offers.values()})
+    for release in found[limit:]:
+        ours.update(file.filename for file in release.wheels)
+        offered.update({offer.file.filename: offer for offer in _unevaluated(release, forced)})
+    offers = []
+    for file in page.files:
+        filename = file.filename
+        if filename in ours:
+            # A page may list a filename twice.
+            if (offer := offered.pop(filename, None)) is not None:
+                offers.append(offer)
+        elif forced is None:
+            offers += _without_variants((file,), marked)
+    return Choice(tuple(offers), tuple(decisions))
+
+
+def _kept(
+    decision: Decision,
+    locked: Mapping[Version, LockedVersion],
+    metadata: Callable[[Release], Metadata],
+    target: str,
+) -> Decision:
+    """Return *decision* with what a lock file has of its version."""
+    release = decision.release
+    items = locked.get(release.version)
+    if items is None:
+        return decision
+
+    def context(label: str) -> VariantContext | None:
+        try:
+            return own_context(label, metadata(release))
+        except VariantError:
+            return None  # the file cannot be had, if anything depends on it
+
+    found = locked_offers(release, items, context)
+    here = dict.fromkeys(
+        offer.label for plain, offer in found.items() if _tail(plain.split("-", 2)[2], target)[2]
+    )
+    offers = with_locked(decision.offers, found)
+    return replace(decision, offers=offers, locked=found, kept=tuple(here))
+
+
+def target_of(machine: Machine) -> str:
+    """Return operating system and processor of *machine*, as far as its description says."""
+    return machine.target or platform_of_namespaces(_supported(machine))
+
+
+def _supported(machine: Machine) -> tuple[str, ...]:
+    namespaces = {**machine.detected.namespaces, **machine.platform.namespaces}
+    return tuple(sorted(name for name, held in namespaces.items() if held.features))
+
+
+def _without_variants(files: Iterable[PageFile], marked: Collection[Version]) -> Iterable[Offer]:
+    for file in files:
+        if split_label(file.filename)[1] is None and not file.filename.endswith(METADATA_SUFFIX):
+            is_marked = bool(marked) and wheel_version(file.filename) in marked
+            yield Offer(file, file.filename, None, VariantContext("", {}) if is_marked else None)
+
+
+def _unevaluated(release: Release, forced: str | None) -> Iterable[Offer]:
+    by_name: dict[str, Offer] = {}
+    for file in release.wheels:
+        plain, label = split_label(file.filename)
+        if forced is not None or (label is not None and label not in _NULLS):
+            continue
+        if label is not None or plain not in by_name:
+            by_name[plain] = Offer(file, plain, label, VariantContext(label or "", {}))
+    return by_name.values()
+
+
+def _decide(
+    release: Release,
+    page: Page,
+    machine: Machine,
+    target: str,
+    sources: Mapping[str, _Source],
+    detect: Callable[[Metadata], Platform],
+    agreed: Agreed,
+    *,
+    portable: bool,
+) -> Decision:
+    # By label: the metadata of a label is that of all its wheels in a source.
+    described: _ByLabel = {}
+    foreign: _ByLabel = {}
+    for source, (theirs, _) in sources.items():
+        for file in theirs.wheels:
+            name, version, tail = file.filename.split("-", 2)
+            plain_tail, label, is_described = _tail(tail, target)
+            plain = file.filename if label is None else f"{name}-{version}-{plain_tail}"
+            if is_described:
+                described.setdefault((source, label), []).append((plain, file))
+            elif source == OWN and (label is None or label in _NULLS):
+                foreign.setdefault((source, label), []).append((plain, file))
+
+    def evaluated(wheels: _ByLabel, preferences: Preferences) -> Selection[PageFile]:
+        def read(source: str) -> Metadata:
+            theirs, metadata = sources[source]
+            return metadata(theirs)
+
+        return select(
+            [File(same[0][1].filename, source, same[0][1]) for (source, _), same in wheels.items()],
+            metadata=read,
+            platform=detect,
+            preferences=preferences,
+            project=page.project,
+        )
+
+    # Yanked wheels are used only if there is no other (PEP 592).
+    selection = evaluated(standing := _not_yanked(described), machine.preferences)
+    if not selection.files and standing is not described:
+        selection = evaluated(standing := described, machine.preferences)
+    best = selection
+    selection = _agreeing(selection, agreed.labels)
+    offers = _best(selection, standing, portable=portable)
+    if foreign:
+        # A forced label applies to this platform only.
+        other = evaluated(foreign, replace(machine.preferences, forced={}))
+        offers = {**_best(other, foreign, portable=portable), **offers}
+    agrees = "" if selection.chosen is best.chosen else agreed.project
+    return Decision(release, selection, offers, agrees=agrees)
+
+
+def _agreeing(selection: Selection[PageFile], agreed: Sequence[str]) -> Selection[PageFile]:
+    """Return *selection* with the files of the labels *agreed* in front."""
+    if not agreed or selection.chosen is None or selection.chosen.label in agreed:
+        return selection
+    first = [file for file in selection.files if file.label in agreed]
+    others = [file for file in selection.files if file.label not in agreed]
+    return replace(selection, files=(*first, *others))
+
+
+def _not_yanked(wheels: _ByLabel) -> _ByLabel:
+    """Return *wheels* without those that are yanked; the same object if none is."""
+    if all(file.yanked is None for same in wheels.values() for _, file in same):
+        return wheels
+    kept = {
+        key: [(plain, file) for plain, file in same if file.yanked is None]
+        for key, same in wheels.items()
+    }
+    return {key: same for key, same in kept.items() if same}
+
+
+@lru_cache(maxsize=16384)
+def _tail(tail: str, target: str) -> tuple[str, str | None, bool]:
+    """Split the part of a filename after the version; return whether it is for *target*, too.
+
+    Cached: most versions of a project have the same parts.
+    """
+    plain, label = split_label(f"name-0-{tail}")
+    return plain[len("name-0-") :], label, is_for_platform(plain[plain.rfind("-") + 1 : -4], target)
+
+
+def own_context(label: str, metadata: Metadata) -> VariantContext:
+    """Return what markers of a wheel are evaluated against wherever it is to be installed.
+
+    PEP 825 leaves out those of several values of a feature that a machine does not support. Files
+    in a lock file must be the same for every machine, so they count here: there is one hash of a
+    wheel. Features of one value, which are nearly all, make no difference.
+    """
+    return VariantContext(label, metadata.properties_of(metadata.label_of(label)) or {})
+
+
+def _best(selection: Selection[PageFile], wheels: _ByLabel, *, portable: bool) -> dict[str, Offer]:
+    """Return the best wheel of the page for every plain filename.
+
+    An installer without variants compares platform tags and build tags first, while the order of
+    variants outranks both. So a wheel is left out if a better variant, of any source, can be
+    installed wherever it can.
+    """
+    chosen: dict[str, tuple[int, Offer]] = {}
+    shown: dict[str, tuple[int, Offer]] = {}
+    for place, kept in enumerate(selection.files):
+        context = selection.context(kept)
+        if portable and kept.label is not None and kept.source in selection.rankings:
+            context = own_context(kept.label, selection.rankings[kept.source].metadata)
+        for plain, file in wheels[kept.source, kept.label]:
+            offer = Offer(file, plain, kept.label, context)
+            known = chosen.setdefault(plain, (place, offer))
+            # uv has its own rule for equals of several sources.
+            is_equal = known[1].label == kept.label
+            if kept.source == OWN and plain not in shown and is_equal:
+                shown[plain] = known[0], offer
+    if len({place for place, _ in chosen.values()}) > 1:
+        tags = {plain: "-".join(plain[:-4].rsplit("-", 3)[1:]) for plain in chosen}
+        return {
+            plain: offer
+            for plain, (place, offer) in shown.items()
+            if not any(
+                better < place and rival.label != offer.label and covers(tags[other], tags[plain])
+                for other, (better, rival) in chosen.items()
+            )
+        }
+    return {plain: offer for plain, (_, offer) in shown.items()}
+
+
+def normalized(project: str) -> str | None:
+    """Return the normalized name of *project*, None if it is not a valid name (PEP 508)."""
+    if len(project) > 200:
+        return None
+    try:
+        return canonicalize_name(project, validate=True)
+    except InvalidName:
+        return None

@@ -1,0 +1,79 @@
+"""What a page offers of an upstream's files: the result of the selection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pep_variants.choose.markers import VariantContext
+from pep_variants.choose.selection import Selection
+from variants_index.pages import PageFile
+
+from ..upstream.releases import Release
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A file on the proxy's page.
+
+    Attributes:
+        file: of the upstream.
+        filename: the plain filename on the page.
+        label: of the variant, None for a file without label.
+        context: for variant markers; None for files without markers, as far as known.
+    """
+
+    file: PageFile
+    filename: str
+    label: str | None = None
+    context: VariantContext | None = None
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The decision on one version, with its reasons.
+
+    Attributes:
+        release: the version.
+        selection: among the wheels for the machine's platform.
+        offers: selected files by plain filename.
+        locked: those of them that a lock file has.
+        kept: labels of those that are for the machine's platform, None for a wheel without.
+        agrees: name of the project whose variant it has in place of the best one; empty for none.
+    """
+
+    release: Release
+    selection: Selection[PageFile]
+    offers: Mapping[str, Offer]
+    locked: Mapping[str, Offer] = field(default_factory=dict)
+    kept: tuple[str | None, ...] = ()
+    agrees: str = ""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The selected files of a project.
+
+    Attributes:
+        offers: in the order of the page.
+        decisions: newest version first.
+    """
+
+    offers: tuple[Offer, ...]
+    decisions: tuple[Decision, ...] = ()
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """What a project should have because of another one.
+
+    Attributes:
+        labels: any of them will do.
+        project: normalized name of the other one.
+    """
+
+    labels: tuple[str, ...] = ()
+    project: str = ""
+
+
+NO_AGREEMENT = Agreed()

@@ -1,0 +1,178 @@
+"""Notices about a decision for users, in the engine's words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from packaging.utils import canonicalize_name, parse_sdist_filename
+from packaging.version import Version
+
+from pep_variants.choose.displaced import displaced_by, is_accelerated
+from pep_variants.choose.explanation import notices
+from pep_variants.choose.marker_requirements import required_by_marker
+from pep_variants.choose.metadata_markers import conditional_dependencies, reduce_requirements
+from pep_variants.choose.ranking import Ranking
+from pep_variants.choose.selection import Selection
+from pep_variants.choose.unfit import is_unfit, nothing_fits, passed_over
+from pep_variants.model.property import ABI_DEPENDENCY
+
+from ..upstream.releases import wheel_version
+from .offers import Choice, Decision, Offer
+
+TAKEN = "{taken}"
+"""Placeholder in `remarks` for the installed version, which the proxy does not know."""
+
+_MAX_LABELS = 3
+
+
+def is_notable(choice: Choice, project: str) -> bool:
+    """Return whether there are notices about *project*, of which *choice* was made."""
+    return any(map(_is_notable, choice.decisions)) or bool(older_builds(choice, project))
+
+
+def _is_notable(decision: Decision) -> bool:
+    """Return whether there are notices about *decision* alone."""
+    selection = decision.selection
+    return bool(
+        selection.problems
+        or is_unfit(selection)
+        or left_out(selection)
+        or has_unfit_lock(decision)
+        or any(notice.actionable for each in _rankings(selection) for notice in notices(each))
+    )
+
+
+def has_unfit_lock(decision: Decision) -> bool:
+    """Return whether a lock file has a variant that does not fit the machine."""
+    if not decision.kept:
+        return False
+    fitting = {file.label for file in decision.selection.files}
+    return any(label is not None and label not in fitting for label in decision.kept)
+
+
+def remarks(decision: Decision, choice: Choice, project: str) -> dict[str, str | tuple[str, ...]]:
+    """Return the notices about *decision* as JSON data.
+
+    ``unfit`` is why no file of the version can be installed, ``passed-over`` that it was skipped
+    in favour of `TAKEN`, ``left-out`` the variants that uv cannot evaluate; empty without notice.
+
+    Args:
+        decision: one of *choice*.
+        choice: of the project's files.
+        project: normalized name.
+    """
+    version, selection = decision.release.version, decision.selection
+    unfit = passed = ""
+    if is_unfit(selection):
+        plain = _plain_versions(choice, version)
+        unfit = str(nothing_fits(project, version, selection, plain=plain))
+        passed = passed_over(project, [(version, selection)], TAKEN)
+    return {
+        "unfit": unfit,
+        "passed-over": passed,
+        "left-out": tuple(
+            f"{_listed(labels)} of {project} {version}: built against a version of "
+            f"{_listed(names)} (abi_dependency), which uv cannot compare with what it installs; "
+            "pip with the shim and variants resolve can"
+            for labels, names in left_out(selection)
+        ),
+    }
+
+
+def older_builds(choice: Choice, project: str) -> dict[Version, tuple[Version, str]]:
+    """Return the versions that have no build for the accelerator here, though an older one has.
+
+    With the newest such version, and the line about it. Nothing where the user forces a label.
+
+    Args:
+        choice: of the project's files.
+        project: normalized name.
+    """
+    found: dict[Version, tuple[Version, str]] = {}
+    newest: Decision | None = None
+    for decision in sorted(choice.decisions, key=lambda each: each.release.version):
+        version, selection = decision.release.version, decision.selection
+        if project in selection.preferences.forced:
+            return {}
+        if is_accelerated(selection, selection.chosen):
+            if not version.is_prerelease:
+                newest = decision
+        elif newest is not None and selection.chosen is not None and not decision.kept:
+            older = [(newest.release.version, newest.selection)]
+            line = displaced_by(project, version, selection, selection.chosen, older)
+            found[version] = newest.release.version, line
+    return found
+
+
+def conditional_requirements(
+    project: str, decision: Decision, offer: Offer, metadata: bytes
+) -> list[dict[str, str]]:
+    """Return the requirements of a variant that its variant markers add, as JSON data.
+
+    ``name`` is the normalized name of the dependency, ``requires`` the requirement without variant
+    terms, and ``text`` names the marker as the reason, and a way out.
+
+    Args:
+        project: normalized name.
+        decision: the variant's version.
+        offer: one of its wheels.
+        metadata: its ``METADATA``.
+    """
+    selection = decision.selection
+    file = next((file for file in selection.files if file.label == offer.label), None)
+    if file is None or offer.context is None:
+        return []
+    lines = conditional_dependencies(metadata)
+    version = decision.release.version
+    found = []
+    for requires in reduce_requirements(lines, offer.context):
+        name = canonicalize_name(re.split(r"[^A-Za-z0-9._-]", requires, maxsplit=1)[0])
+        texts = required_by_marker(project, version, selection, file, lines, name)
+        found += [{"name": name, "requires": requires, "text": text} for text in texts]
+    return found
+
+
+def version_in(filename: str) -> Version | None:
+    """Return the version in the name of a wheel or source distribution, None for another file."""
+    if filename.endswith(".whl"):
+        return wheel_version(filename)
+    try:
+        return parse_sdist_filename(filename)[1]
+    except ValueError:  # InvalidSdistFilename; `int` of thousands of digits
+        return None
+
+
+def left_out(selection: Selection[Any]) -> list[tuple[list[str], list[str]]]:
+    """Return labels rejected because of `abi_dependency` only, and the projects it names."""
+    found = []
+    for ranking in _rankings(selection):
+        names: dict[str, None] = {}
+        labels = []
+        for label in ranking.rejected_labels:
+            reasons = ranking.reasons(label)
+            if reasons and all(reason.namespace == ABI_DEPENDENCY for reason in reasons):
+                labels.append(label)
+                names.update((reason.feature, None) for reason in reasons)
+        if labels:
+            found.append((labels, list(names)))
+    return found
+
+
+def _plain_versions(choice: Choice, unfit: Version) -> list[Version]:
+    found = {
+        version
+        for offer in choice.offers
+        if offer.label is None and (version := wheel_version(offer.filename)) is not None
+    }
+    return sorted(found - {unfit}, reverse=True)
+
+
+def _rankings(selection: Selection[Any]) -> Iterable[Ranking]:
+    return selection.distinct_rankings.values()
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - _MAX_LABELS
+    return ", ".join(names[:_MAX_LABELS]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,1 @@
+"""The machine of a client: its platform key, or its registered name."""

@@ -1,0 +1,283 @@
+"""Platform keys: the part of a URL that describes the client's machine.
+
+A key is one of these:
+
+* the name of a platform file of the proxy (``ours``), or of a known machine (``h100-zen4``),
+* facts (``cuda=12.8,sm=9.0,cpu=zen4``), as `pep_variants.detect.machines` reads them, or
+* ``1~`` and a description: canonical JSON, packed (see `key_codec`), in base64url without padding.
+
+The JSON has these members, empty ones are left out:
+
+* ``f``: name of a platform file of the proxy or of a known machine, or facts, in place of ``p``.
+* ``p``: supported properties: namespace to features, the most preferred first. A feature is
+  ``[name, value, …]``, its values most preferred first, or only its name for the one value
+  ``on``.
+* ``d``: the same for properties that built-in providers detected: they count where these implement
+  the provider that the metadata names.
+* ``a``: supported properties that plugins answered, by `provider_id`: they count for metadata
+  that wants this very provider.
+* ``t``: operating system and processor, see `Machine.target`.
+* every preference that can change a choice, with its name and type in ``variants.toml``.
+
+Equal descriptions have equal keys on every machine, and no other key decodes to them. Keys are
+untrusted input: their decoded size is limited, and the engine's strict readers read them.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import platform as host
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pep_variants.choose.preferences import Preferences, read_configuration
+from pep_variants.detect.detector import PROVIDER_ID_LENGTH
+from pep_variants.errors import VariantError, shortened
+from pep_variants.formats.platform_file import read_platform
+from pep_variants.model.platform import Platform, Support
+from pep_variants.model.property import Features
+
+from ..errors import InvalidKey
+from .key_codec import pack, unpack
+from .key_dictionary import DICTIONARY
+
+MAX_KEY = 4096
+"""Maximum length of a key: half of what servers and proxies accept as a URL."""
+
+MAX_TEXT = 16 * 1024
+"""Maximum size of a description in bytes."""
+
+PLATFORM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+"""Valid names of platform files in URLs."""
+
+_FACTS = re.compile(r"(?=[^=]*=)[A-Za-z0-9][A-Za-z0-9._,=+-]{0,255}")
+
+TARGET = re.compile(r"(linux|win|macosx|android|ios|freebsd)-[a-z0-9_]{1,32}")
+
+_PROVIDER_ID = re.compile(rf"[0-9a-f]{{{PROVIDER_ID_LENGTH}}}")
+_PREFIX = "1~"
+_ON = ("on",)
+_PREFERENCES = (
+    "no-variants",
+    "variant",
+    "prefer",
+    "exclude",
+    "enable",
+    "namespace_priorities",
+    "feature_priorities",
+    "property_priorities",
+)
+_MACHINES = {"amd64": "x86_64", "arm64": "aarch64", "x86": "i686", "i386": "i686"}
+_SYSTEMS = {"win32": "win", "cygwin": "win", "darwin": "macosx"}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The machine of a client.
+
+    Attributes:
+        platform: supported properties of a platform file, for any provider that metadata names.
+        detected: properties that the built-in providers detected, see `Detector`.
+        name: of a platform file of the proxy or of a known machine, or facts, in place of
+            `platform`; empty for none.
+        target: operating system and processor, ``linux-x86_64``, ``win-x86_64``,
+            ``macosx-aarch64``: variants of wheels for other platforms are not selected. Empty if
+            unknown.
+        preferences: of the user. Those count that can change the choice for one project:
+            `use_variants`, `forced`, `prefer`, `exclude`, `enable` and the priorities.
+        answers: properties that plugins reported, by `provider_id`, see `Detector`.
+    """
+
+    platform: Platform = field(default_factory=Platform)
+    name: str = ""
+    target: str = ""
+    preferences: Preferences = field(default_factory=Preferences)
+    detected: Platform = field(default_factory=Platform)
+    answers: Mapping[str, Support] = field(default_factory=dict)
+
+
+def host_target() -> str:
+    """Return the target of this machine, empty if there is no platform tag for it."""
+    machine = host.machine().lower()
+    target = f"{_SYSTEMS.get(sys.platform, sys.platform)}-{_MACHINES.get(machine, machine)}"
+    return target if TARGET.fullmatch(target) else ""
+
+
+def encode(machine: Machine) -> str:
+    """Return the key of *machine*.
+
+    Raises:
+        InvalidKey: the name or target is not valid, or the key is too long for a URL.
+    """
+    if machine.name and not _is_name(machine.name):
+        raise InvalidKey(
+            f"{shortened(machine.name)} is not a valid platform name: "
+            f"it must match {PLATFORM_NAME.pattern}, or be facts such as cuda=12.8,sm=9.0"
+        )
+    if machine.target and not TARGET.fullmatch(machine.target):
+        raise InvalidKey(
+            f"{shortened(machine.target)} is not a valid target: it must match {TARGET.pattern}"
+        )
+    tree = _tree(machine)
+    if machine.name and len(tree) == 1:
+        return machine.name
+    text = json.dumps(tree, separators=(",", ":"), sort_keys=True).encode()
+    if len(text) > MAX_TEXT:
+        raise InvalidKey(_too_long(len(text)))
+    packed = base64.urlsafe_b64encode(pack(text, DICTIONARY)).rstrip(b"=").decode()
+    if len(packed) + len(_PREFIX) > MAX_KEY:
+        raise InvalidKey(_too_long(len(packed)))
+    return _PREFIX + packed
+
+
+def decode(key: str) -> Machine:
+    """Return the machine that *key* describes, or only its name or facts.
+
+    Raises:
+        InvalidKey: it is neither a name nor a result of `encode`.
+    """
+    if not key.startswith(_PREFIX):
+        if not _is_name(key):
+            raise InvalidKey(f"{shortened(key)} is not a valid platform key")
+        return Machine(name=key)
+    if len(key) > MAX_KEY:
+        raise InvalidKey(f"a platform key has at most {MAX_KEY} characters, this one {len(key)}")
+    try:
+        packed = base64.b64decode(_padded(key[len(_PREFIX) :]), altchars=b"-_", validate=True)
+        tree = json.loads(unpack(packed, DICTIONARY, MAX_TEXT))
+        machine = _machine(tree)
+        canonical = encode(machine)
+    except (ValueError, TypeError, RecursionError, binascii.Error, VariantError) as error:
+        raise InvalidKey(
+            f"{shortened(key)} is not a valid platform key: {shortened(str(error), 200)}"
+        ) from None
+    if canonical != key:
+        raise InvalidKey(f"{shortened(key)} is not a valid platform key: not in canonical form")
+    return machine
+
+
+def _is_name(text: str) -> bool:
+    return bool(PLATFORM_NAME.fullmatch(text) or _FACTS.fullmatch(text))
+
+
+def _too_long(size: int) -> str:
+    return (
+        f"the platform needs {size} characters, which is too long for a URL: "
+        "write it to a platform file and use that (--variant-platform)"
+    )
+
+
+def _padded(text: str) -> bytes:
+    return text.encode("ascii") + b"=" * (-len(text) % 4)
+
+
+# --- encoding
+
+
+def _tree(machine: Machine) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    if machine.name:
+        tree["f"] = machine.name
+    else:
+        tree["p"] = _namespaces(machine.platform)
+        tree["d"] = _namespaces(machine.detected)
+    tree["a"] = {
+        name: _features_list(support.features) for name, support in sorted(machine.answers.items())
+    }
+    if machine.target:
+        tree["t"] = machine.target
+    preferences = machine.preferences
+    given = {
+        **tree,
+        "no-variants": not preferences.use_variants,
+        "variant": [f"{name}={label}" for name, label in sorted(preferences.forced.items())],
+        "prefer": list(map(str, preferences.prefer)),
+        "exclude": sorted(map(str, preferences.exclude)),
+        "enable": sorted(preferences.enable),
+        "namespace_priorities": list(preferences.namespace_priorities),
+        "feature_priorities": {
+            name: list(features) for name, features in preferences.feature_priorities.items()
+        },
+        "property_priorities": {
+            name: {feature: list(values) for feature, values in features.items()}
+            for name, features in preferences.property_priorities.items()
+        },
+    }
+    return {name: value for name, value in given.items() if value}
+
+
+def _namespaces(platform: Platform) -> dict[str, list[Any]]:
+    return {
+        namespace: _features_list(support.features)
+        for namespace, support in platform.namespaces.items()
+    }
+
+
+def _features_list(features: Features) -> list[Any]:
+    return [
+        feature if values == _ON else [feature, *values]
+        for feature, values in features.items()
+        if values
+    ]
+
+
+# --- decoding
+
+
+def _machine(tree: object) -> Machine:
+    if not isinstance(tree, dict):
+        raise ValueError("it is not a JSON object")
+    unknown = tree.keys() - {"a", "d", "f", "p", "t", *_PREFERENCES}
+    if unknown:
+        raise ValueError(f"unknown member {shortened(min(unknown))}")
+    name, target = tree.get("f", ""), tree.get("t", "")
+    if not isinstance(name, str) or not isinstance(target, str):
+        raise ValueError("name and target must be strings")
+    preferences = {key: value for key, value in tree.items() if key in _PREFERENCES}
+    return Machine(
+        _platform(tree.get("p", {})),
+        name,
+        target,
+        read_configuration(_toml(preferences), "it") if preferences else Preferences(),
+        _platform(tree.get("d", {})),
+        _answers(tree.get("a", {})),
+    )
+
+
+def _platform(namespaces: object) -> Platform:
+    if not isinstance(namespaces, dict):
+        raise ValueError("namespaces must be an object")
+    tables = []
+    for namespace, features in namespaces.items():
+        if not isinstance(features, list):
+            raise ValueError(f"{shortened(namespace)} must have a list of features")
+        tables.append({"namespace": namespace, "properties": dict(map(_feature, features))})
+    platform = read_platform(_toml({"provider": tables}), "it")
+    return replace(platform, source="")
+
+
+def _toml(tree: Mapping[str, Any]) -> str:
+    # Imported here: who only writes a key needs none of it.
+    import tomli_w
+
+    return tomli_w.dumps(tree)
+
+
+def _answers(tree: object) -> dict[str, Support]:
+    if not isinstance(tree, dict) or not all(map(_PROVIDER_ID.fullmatch, tree)):
+        raise ValueError("answers must be an object by provider id")
+    return {name: _platform({"a": features}).support("a") for name, features in tree.items()}
+
+
+def _feature(entry: object) -> tuple[str, list[str]]:
+    if isinstance(entry, str):
+        return entry, list(_ON)
+    if not isinstance(entry, list) or not all(isinstance(part, str) for part in entry):
+        raise ValueError(f"{shortened(entry)} is not a feature")
+    name, *values = entry
+    return name, values

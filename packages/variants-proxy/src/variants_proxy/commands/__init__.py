@@ -1,0 +1,1 @@
+"""The command variants-proxy: serve, url and export."""

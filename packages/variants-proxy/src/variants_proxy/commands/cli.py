@@ -1,0 +1,216 @@
+"""The command ``variants-proxy``: run the index proxy, print its URL, export its answers."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from pep_variants.errors import VariantError
+
+from ..errors import ProxyError
+from ..server.listening import LOOPBACK, PORT, is_wildcard, listen
+from .export_command import export_command
+from .source_options import (
+    catalog_options,
+    catalog_settings,
+    complete_machines,
+    index_options,
+    named_machine,
+)
+
+TOKEN_VARIABLE = "VARIANTS_PROXY_TOKEN"  # noqa: S105 - a name
+_VARIABLES = {"auto_envvar_prefix": "VARIANTS_PROXY", "show_default": True}
+
+
+def main() -> None:
+    """Run the command line, reporting errors in one line."""
+    try:
+        cli(prog_name="variants-proxy")
+    except (ProxyError, VariantError) as error:
+        print(f"variants-proxy: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="variants-proxy", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Index proxy for wheel variants.
+
+    Every installer that reads a simple index gets, for each version, the variant that fits the
+    machine as a plain wheel.
+    """
+
+
+cli.add_command(export_command)
+
+
+@cli.command(context_settings=_VARIABLES)
+@click.option("--host", default=LOOPBACK, help="Address to listen at.")
+@click.option("--port", default=PORT, help="Port to listen at; 0 for a free one.")
+@index_options
+@click.option(
+    "--platform",
+    multiple=True,
+    metavar="NAME=MACHINE",
+    help="Machine and its name in URLs, beside the known ones: a platform file, or facts such as "
+    "cuda=12.8,sm=9.0,cpu=zen4; repeatable.",
+)
+@click.option(
+    "--name",
+    multiple=True,
+    metavar="HOST",
+    help="Host name that clients use, '*' for any; repeatable.",
+)
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help=f"File with the token that clients have to send.  [default: {TOKEN_VARIABLE}]",
+)
+@click.option(
+    "--open",
+    "is_open",
+    is_flag=True,
+    envvar="VARIANTS_PROXY_OPEN",  # not IS_OPEN
+    help="Answer all clients, without a token.",
+)
+@click.option(
+    "--anonymous",
+    is_flag=True,
+    help="At /simple/, serve clients without platform key non-variant wheels, in place of 401.",
+)
+@catalog_options
+@click.option("--access-log", is_flag=True, help="Write one line of JSON per request to stderr.")
+@click.option("--cache", type=click.Path(path_type=Path, file_okay=False), help="Cache directory.")
+def serve(
+    host: str,
+    port: int,
+    index: tuple[str, ...],
+    find_links: tuple[str, ...],
+    platform: tuple[str, ...],
+    name: tuple[str, ...],
+    token_file: Path | None,
+    is_open: bool,
+    anonymous: bool,
+    catalog: str | None,
+    catalog_mirror: tuple[str, ...],
+    access_log: bool,
+    cache: Path | None,
+) -> None:
+    """Run the index proxy until it is stopped by a signal.
+
+    Clients send the token as the password of HTTP Basic or as a bearer token.
+    Each option is also a variable: VARIANTS_PROXY_INDEX for --index, with blanks between several
+    values. Put URLs with passwords there: other users of the machine can read options.
+    """
+    from pep_variants.cache_directory import cache_directory
+
+    from ..settings import Settings
+    from ..upstream.upstream_options import read_upstreams
+
+    here = Path.cwd()
+    token = "" if is_open else _token(token_file)
+    settings = Settings(
+        read_upstreams(index, find_links, here),
+        cache or cache_directory(os.environ, "proxy"),
+        dict(map(named_machine, platform)),
+        hosts=(*name, *([] if is_wildcard(host) else [host])),
+        compress=is_open or not host.startswith("127."),
+        access_log=access_log,
+        anonymous=anonymous,
+        **catalog_settings(catalog, catalog_mirror, here),
+    )
+    try:
+        listening = listen(host, port)
+    except OSError as error:
+        raise click.ClickException(
+            f"{host}:{port}: {error.strerror}; choose another address with --host and --port"
+        ) from None
+    from ..server.authentication import TokenMiddleware
+    from ..server.server import make_server
+
+    server = make_server(
+        settings,
+        middleware=None if is_open else lambda app: TokenMiddleware(app, token),
+    )
+    place = f"[{host}]" if ":" in host else host
+    names = ", ".join(upstream.name for upstream in settings.upstreams)
+    click.echo(f"Serving {names} at http://{place}:{listening.getsockname()[1]}", err=True)
+    server.run_until_signal(listening)
+
+
+@cli.command()
+@click.option(
+    "--proxy",
+    default=f"http://{LOOPBACK}:{PORT}",
+    envvar="VARIANTS_PROXY_URL",
+    show_default=True,
+    metavar="URL",
+    help="Base URL of the proxy.",
+)
+@click.option("--index", default="", metavar="NAME", help="One upstream index of the proxy only.")
+@click.option(
+    "platform",
+    "--platform",
+    "--variant-platform",
+    "--target",
+    default="",
+    metavar="MACHINE",
+    shell_complete=complete_machines,
+    help="Machine in place of this one: a name that the proxy knows, such as h100-zen4, facts such "
+    "as cuda=12.8,sm=9.0,cpu=zen4, or a platform file, which the proxy need not have.",
+)
+@click.option(
+    "--keyed",
+    is_flag=True,
+    help="The URL that is the same for all machines, with the key as user name: for uv's locks.",
+)
+def url(proxy: str, index: str, platform: str, keyed: bool) -> None:
+    """Print the index URL of a proxy for this machine, for the option --index-url of installers.
+
+    Settings count as in every client: VARIANTS_… variables and variants.toml. With --keyed the
+    token of VARIANTS_PROXY_TOKEN is in the URL.
+    """
+    from ..upstream.upstream_options import proxy_base
+    from ..urls import index_url, keyed_url
+
+    base = proxy_base(proxy)
+    key = _key(platform)
+    if keyed:
+        token = os.environ.get(TOKEN_VARIABLE, "").strip()
+        click.echo(keyed_url(base, key, token, index or None))
+        return
+    click.echo(base + index_url(key, index or None))
+
+
+def _key(platform: str) -> str:
+    """Return the key of *platform*, or of the machine of the settings where it is empty."""
+    from ..client.key import PLATFORM_NAME, encode
+
+    if platform and (PLATFORM_NAME.fullmatch(platform) and not platform.endswith(".toml")):
+        return platform
+    from pep_variants.settings.loader import load_preferences
+
+    from ..client.host_machine import described_machine
+
+    def warn(text: str) -> None:
+        click.echo(f"variants-proxy: {text}", err=True)
+
+    options = {"variant-platform": platform or None}
+    return encode(described_machine(load_preferences(options, os.environ, warn=warn)))
+
+
+def _token(path: Path | None) -> str:
+    token = os.environ.get(TOKEN_VARIABLE, "")
+    if path is not None:
+        try:
+            token = path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise click.ClickException(f"{path}: the token cannot be read: {error}") from None
+    if not token.strip():
+        raise click.UsageError(
+            f"there is no token: set {TOKEN_VARIABLE}, use --token-file, or --open for all clients"
+        )
+    return token.strip()

@@ -1,0 +1,1 @@
+"""Files for clients: redirects, streams and ranges."""

@@ -1,0 +1,307 @@
+"""Files for clients: a redirect to the upstream, or bytes that pass through the proxy."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+from urllib.parse import quote
+
+from pep_variants.choose.markers import NON_VARIANT, VariantContext
+from pep_variants.choose.metadata_markers import metadata_terms
+from pep_variants.errors import MetadataError, VariantError
+from pep_variants.model.label import split_label
+from pep_variants.model.metadata import Metadata
+from variants_index.pages import Page, PageFile
+
+from ..choice.choice import OWN, own_context
+from ..choice.in_place_names import FOLDER, HERE, label_in_folder, wheel_at
+from ..choice.metadata_check import MetadataCheck
+from ..choice.offers import Choice, Offer
+from ..choice.views import Client
+from ..errors import NoSuchFile, UpstreamError
+from ..projects.project_views import ProjectViews
+from ..projects.served_metadata import ServedMetadata
+from ..settings import Settings, Upstream
+from ..upstream.catalog_files import known_variants, origin, published
+from ..upstream.core_metadata import CoreMetadata
+from ..upstream.file_lists import project_of
+from ..upstream.release_metadata import ReleaseMetadata
+from ..upstream.releases import Release, release_with
+from ..upstream.upstream_pages import FetchedPage
+from ..upstream.upstreams import Upstreams
+from ..urls import CHOSEN, PLAIN
+from ..wheels.transfers import Transfer, unchanged_transfer
+from ..wheels.wheel_preparation import WheelPreparation, is_cheap
+
+logger = logging.getLogger(__name__)
+
+_Resolved: TypeAlias = "tuple[PageFile, VariantContext | None, Release | None]"
+"""The upstream's file, what its markers are evaluated against, and its version."""
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """The response for a file: a redirect, a transfer, or the core metadata of a wheel.
+
+    Attributes:
+        upstream: of the file.
+        private: whether shared caches must not store it.
+        floating: whether the URL may stand for another file later.
+        revalidated: whether clients ask again before they use a redirect or core metadata.
+        lasting: whether the URL stands for the same bytes forever.
+        vary: request headers that the response depends on.
+        redirect: URL of the file, empty if it passes through the proxy.
+        transfer: through the proxy.
+        data: core metadata.
+    """
+
+    upstream: Upstream
+    private: bool
+    floating: bool
+    revalidated: bool = False
+    lasting: bool = True
+    vary: str = ""
+    redirect: str = ""
+    transfer: Transfer | None = None
+    data: bytes | None = None
+
+
+class Deliveries:
+    """Decides how files are delivered."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        upstreams: Upstreams,
+        views: ProjectViews,
+        metadata: ReleaseMetadata,
+        core_metadata: CoreMetadata,
+        preparation: WheelPreparation,
+        served: ServedMetadata,
+    ) -> None:
+        self._settings = settings
+        self._upstreams = upstreams
+        self._views = views
+        self._metadata = metadata
+        self._core_metadata = core_metadata
+        self._preparation = preparation
+        self._served = served
+
+    async def file(
+        self, client: Client, upstream: Upstream, project: str, choice: str, filename: str
+    ) -> Delivery:
+        """Return the delivery of a file or, with the suffix ``.metadata``, of its core metadata.
+
+        Raises:
+            NoSuchFile: the upstream has no such file.
+            UpstreamError: it cannot be fetched.
+            VariantError, UnusableFile: it cannot be rewritten.
+        """
+        found = await self._found(client, upstream, project)
+        resolved = await self._resolved(
+            client, upstream, project, found, choice, filename.removesuffix(".metadata")
+        )
+        return await self._delivered(
+            client, upstream, project, found, resolved, filename, floating=choice == CHOSEN
+        )
+
+    async def in_place(
+        self, client: Client, upstream: Upstream, project: str, folder: str, filename: str
+    ) -> Delivery:
+        """Return the delivery of a file of an in-place page, or of its core metadata.
+
+        Any label of the index is delivered, whether or not it fits the client's machine: a lock
+        file is for others as well.
+
+        Args:
+            client: of the request.
+            upstream: of the page.
+            project: normalized name; empty for the one in *filename*, on a find-links page.
+            folder: of the URL, see `in_place_names`.
+            filename: of the URL; with the suffix ``.metadata`` for core metadata.
+
+        Raises:
+            NoSuchFile: the upstream has no such file, or folder and filename do not agree.
+            UpstreamError: it cannot be fetched.
+            VariantError, UnusableFile: it cannot be rewritten.
+        """
+        name = filename.removesuffix(".metadata")
+        wheel = wheel_at(f"{FOLDER}/{quote(folder)}/{quote(name)}")
+        if wheel is None and label_in_folder(folder) is None:
+            raise NoSuchFile(f"{FOLDER}/{folder}/{filename}: is not the name of a variant wheel")
+        # A publisher's file has its own name in the folder.
+        label, plain = wheel or (label_in_folder(folder), name)
+        project = project or project_of(plain) or ""
+        found = await self._found(client, upstream, project)
+        floating = folder == HERE
+        if floating:
+            resolved = await self._resolved(client, upstream, project, found, CHOSEN, plain)
+        elif not client.is_portable:
+            resolved = await self._resolved(client, upstream, project, found, label or PLAIN, plain)
+        else:
+            page = found.page
+            file, release = await self._upstreams.budget(upstream).compute(
+                lambda: _labelled(upstream, page, plain, label)
+            )
+            context = await self._own_context(upstream, file, label, release)
+            resolved = file, context, release
+        return await self._delivered(
+            client, upstream, project, found, resolved, filename, floating=floating
+        )
+
+    async def _own_context(
+        self, upstream: Upstream, file: PageFile, label: str | None, release: Release | None
+    ) -> VariantContext:
+        if label is None:
+            return NON_VARIANT
+        if release is None:
+            return VariantContext(label, {})
+        try:
+            return own_context(label, await self._metadata.read(upstream, release))
+        except VariantError:
+            # Without variant markers nothing depends on it.
+            if metadata_terms(await self._core_metadata.read(upstream, file)):
+                raise
+            return VariantContext(label, {})
+
+    async def _found(self, client: Client, upstream: Upstream, project: str) -> FetchedPage:
+        found = await self._views.page(client, upstream, project)
+        if found is None:
+            raise NoSuchFile(f"index {upstream.name} has no project {project}")
+        return found
+
+    async def _delivered(
+        self,
+        client: Client,
+        upstream: Upstream,
+        project: str,
+        found: FetchedPage,
+        resolved: _Resolved,
+        filename: str,
+        *,
+        floating: bool,
+    ) -> Delivery:
+        file, context, release = resolved
+        page_upstream, upstream = upstream, origin(upstream, file)
+        is_metadata = filename.endswith(".metadata")
+        plain, label = split_label(file.filename)
+        is_direct = self._upstreams.is_direct(upstream, file.url, in_place=client.is_at_index)
+        # Pages may have no hashes of these: the proxy compares them with the upstream's.
+        unhashed = floating or not (client.hashes or is_cheap(file))
+        # What was read to look for markers is at hand: no client has to ask twice for it.
+        is_known = context is not None and bool(file.hashes or file.core_metadata)
+        try:
+            reduced = await self._preparation.reduced(upstream, file, context)
+        except UpstreamError as error:
+            if is_metadata or not is_direct:
+                raise
+            logger.warning("%s: its metadata cannot be inspected: %s", file.filename, error)
+            reduced = None
+            unhashed = True
+            is_known = False
+        redirects = is_direct and not (unhashed and file.hashes)
+        delivery = Delivery(
+            upstream,
+            found.private,
+            floating,
+            revalidated=client.in_place,
+            # The platform file with the name in the URL may change, and with it the bytes.
+            lasting=client.in_place or not client.machine.name,
+        )
+        if is_metadata:
+            if context is not None and not client.is_at_index:
+                delivery = replace(delivery, vary="User-Agent")
+            if client.merges and context is not None:
+                shown, _ = await self._views.chosen(client, page_upstream, project, found)
+                offer = Offer(file, plain, label, context)
+                merged = await self._served.of_file(page_upstream, shown, offer)
+                if merged is not None:
+                    return replace(delivery, data=merged)
+            if reduced is None and file.core_metadata is not None and redirects and not is_known:
+                return replace(delivery, redirect=f"{file.url}.metadata")
+            if not file.filename.endswith(".whl"):
+                raise NoSuchFile(f"{filename}: only wheels have core metadata files")
+            data = reduced or await self._core_metadata.read(upstream, file)
+            return replace(delivery, data=data)
+        check = None
+        if label is not None and known_variants((file,)) is None:
+            metadata = await self._index_metadata(upstream, release)
+            check = MetadataCheck(upstream.url, file, label, metadata)
+            if await self._preparation.agrees(upstream, check):
+                check = None
+        if reduced is not None:
+            transfer = await self._preparation.prepared(upstream, file, context, reduced)
+            return replace(delivery, transfer=replace(transfer, check=check))
+        if check is None and redirects:
+            return replace(delivery, redirect=file.url)
+        self._upstreams.allow_links(upstream, file.url)
+        session = self._upstreams.session(upstream)
+        transfer = await self._upstreams.budget(upstream).file(
+            file.url, lambda: unchanged_transfer(session, file), self._settings.limits.page_seconds
+        )
+        return replace(delivery, transfer=replace(transfer, check=check))
+
+    async def _resolved(
+        self,
+        client: Client,
+        upstream: Upstream,
+        project: str,
+        found: FetchedPage,
+        choice: str,
+        plain: str,
+    ) -> _Resolved:
+        shown, _ = await self._views.chosen(client, upstream, project, found)
+        return await self._upstreams.budget(upstream).compute(
+            lambda: _find_file(shown, upstream, found.page, choice, plain)
+        )
+
+    async def _index_metadata(self, upstream: Upstream, release: Release | None) -> Metadata | None:
+        if release is None:
+            return None
+        try:
+            return await self._metadata.read(upstream, release)
+        except MetadataError:
+            return None
+
+
+def _find_file(shown: Choice, upstream: Upstream, page: Page, choice: str, plain: str) -> _Resolved:
+    if choice == CHOSEN:
+        offer = next((item for item in shown.offers if item.filename == plain), None)
+        if offer is None:
+            raise NoSuchFile(f"no file is selected for {plain}")
+        release = next((d.release for d in shown.decisions if plain in d.offers), None)
+        return offer.file, offer.context, release or release_with(offer.file, page)
+    label = None if choice == PLAIN else choice
+    file = _file_with(upstream, page, plain, label)
+    for decision in shown.decisions:
+        if file in decision.release.wheels:
+            for candidate in decision.offers.values():
+                if candidate.file is file:
+                    return file, candidate.context, decision.release
+            ranking = decision.selection.rankings.get(OWN)
+            supported = ranking.supported(label) if ranking and label is not None else {}
+            return file, VariantContext(label or "", supported), decision.release
+    offer = next((item for item in shown.offers if item.file == file), None)
+    release = release_with(file, page) if label is not None else None
+    if offer is None and label is not None:
+        return file, VariantContext(label, {}), release
+    return file, offer.context if offer is not None else None, release
+
+
+def _file_with(upstream: Upstream, page: Page, plain: str, label: str | None) -> PageFile:
+    for file in page.files:
+        if split_label(file.filename) == (plain, label):
+            return file
+        own = published(file)
+        if own is not None and (own.original.filename, own.label) == (plain, label):
+            return file
+    of = f" of variant {label}" if label is not None else ""
+    raise NoSuchFile(f"index {upstream.name} has no {plain}{of}")
+
+
+def _labelled(
+    upstream: Upstream, page: Page, plain: str, label: str | None
+) -> tuple[PageFile, Release | None]:
+    file = _file_with(upstream, page, plain, label)
+    return file, release_with(file, page) if label is not None else None

@@ -1,0 +1,1 @@
+"""Project pages for installers: HTML and JSON."""

@@ -1,0 +1,189 @@
+"""Decisions on a project and their reasons, as JSON data."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import partial
+
+from packaging.version import Version
+
+from pep_variants.choose.explanation import notices, verdicts, why_not
+from pep_variants.choose.rejections import why_not_better, why_this
+from variants_catalog.rewriting import Origin
+
+from ..catalog.catalog_pages import CatalogPage
+from ..choice.offers import Choice, Decision
+from ..choice.remarks import conditional_requirements, older_builds, remarks
+from ..choice.views import ProjectView
+from ..errors import UpstreamError
+from ..upstream.catalog_files import CatalogFile, published
+from ..upstream.core_metadata import CoreMetadata
+from ..upstream.upstream_pages import FetchedPage
+from ..upstream.upstreams import Upstreams
+
+_MOST_CONDITIONAL = 3
+
+
+class DecisionReport:
+    """Describes decisions on projects."""
+
+    def __init__(self, upstreams: Upstreams, core_metadata: CoreMetadata) -> None:
+        self._upstreams = upstreams
+        self._core_metadata = core_metadata
+
+    async def decisions(self, shown: ProjectView, *, markers: bool = False) -> dict[str, object]:
+        """Return the decisions on a project and their reasons, as JSON data.
+
+        ``versions`` is newest first; each has ``version``, ``files`` (label, or null for the
+        non-variant wheel, by plain filename), ``variants`` (``label``, ``verdict`` and ``why``, the
+        chosen one first), ``why`` the chosen one and nothing better, whether something better is
+        ``missed``, ``notices``, ``problems``, ``unknown`` labels, the ``providers`` that the
+        metadata wants (``requires`` and ``plugin-api``, by namespace), ``locked`` (see `_locked`),
+        ``older-build`` (of `older_builds`: ``version`` and ``text``, or null) and what `remarks`
+        returns. The verdict of variants that a lock file has is ``locked``. Of the catalogue's
+        files there is the ``published`` name, and of those that their publisher has under another
+        name that name and the version (``origin``), by plain filename; ``catalog`` is what
+        `_catalog` returns.
+
+        Args:
+            shown: one project.
+            markers: add ``conditional`` to the newest versions with a variant that fits, see
+                `conditional_requirements`.
+        """
+        choice = shown.choice or Choice(())
+        conditional = await self._conditional(shown, choice) if markers else {}
+
+        def trees() -> list[dict[str, object]]:
+            older = older_builds(choice, shown.project)
+            return [
+                {
+                    **_decision_tree(each, shown.project),
+                    **remarks(each, choice, shown.project),
+                    "older-build": _older_tree(older.get(each.release.version)),
+                    "conditional": conditional.get(each.release.version, []),
+                }
+                for each in choice.decisions
+            ]
+
+        return {
+            "project": shown.project,
+            "index": shown.upstream.name,
+            "catalog": _catalog(shown.found),
+            "versions": await self._upstreams.budget(shown.upstream).compute(trees),
+        }
+
+    async def _conditional(
+        self, shown: ProjectView, choice: Choice
+    ) -> dict[Version, list[dict[str, str]]]:
+        """Return what variant markers require of the newest versions with a variant that fits."""
+        found: dict[Version, list[dict[str, str]]] = {}
+        for decision in choice.decisions:
+            offer = next(iter(decision.offers.values()), None)
+            if offer is None or offer.label is None:
+                continue
+            try:
+                metadata = await self._core_metadata.read(shown.upstream, offer.file)
+            except UpstreamError:
+                continue
+            found[decision.release.version] = await self._upstreams.compute(
+                partial(conditional_requirements, shown.project, decision, offer, metadata)
+            )
+            if len(found) == _MOST_CONDITIONAL:
+                break
+        return found
+
+
+def _decision_tree(decision: Decision, project: str) -> dict[str, object]:
+    selection = decision.selection
+    chosen = selection.chosen.label if selection.chosen else None
+    why = why_this(selection, selection.chosen, project) if selection.chosen else ""
+    if decision.agrees:
+        why = f"{why}; as for {decision.agrees}, which it belongs to"
+    rankings = selection.distinct_rankings.values()
+    return {
+        "version": str(decision.release.version),
+        "files": {name: offer.label for name, offer in decision.offers.items()},
+        "published": {
+            name: own.original.filename
+            for name, offer in decision.offers.items()
+            if (own := published(offer.file)) is not None
+        },
+        "origin": {
+            name: Origin.of_file(offer.file.known, offer.file.url, {}).requirement
+            for name, offer in decision.offers.items()
+            if isinstance(offer.file, CatalogFile) and offer.file.known and offer.file.known.origin
+        },
+        "variants": [
+            {**row._asdict(), **({"verdict": "locked"} if row.label in decision.kept else {})}
+            for ranking in rankings
+            for row in verdicts(ranking, None if decision.kept else chosen)
+        ],
+        "why": why,
+        "missed": bool(
+            selection.chosen
+            and project not in selection.preferences.forced
+            and why_not_better(selection, selection.chosen)
+        ),
+        "notices": [notice.text for ranking in rankings for notice in notices(ranking)],
+        "problems": [str(problem) for problem in selection.problems.values()],
+        "unknown": list(selection.unknown),
+        "locked": _locked(decision),
+        "providers": {
+            namespace: {"requires": list(provider.requires), "plugin-api": provider.plugin_api}
+            for ranking in rankings
+            for namespace, provider in ranking.metadata.providers.items()
+            if provider.requires
+        },
+    }
+
+
+def _older_tree(found: tuple[Version, str] | None) -> dict[str, str] | None:
+    return None if found is None else {"version": str(found[0]), "text": found[1]}
+
+
+def _catalog(found: FetchedPage) -> dict[str, object] | None:
+    """Return what the catalogue says of a project: None if it has no entry that is used.
+
+    ``documentation`` of its publisher, ``source`` of the entry, ``places`` that it names, what is
+    ``unavailable`` of these (see `variants_catalog.places.Unavailable`), whether builds are
+    ``excluded`` because of `Settings.hashes`, and the ``problem`` of a catalogue that cannot be
+    read.
+    """
+    if not isinstance(found, CatalogPage):
+        return None
+    entry = found.entry
+    return {
+        "documentation": entry.documentation if entry is not None else "",
+        "source": entry.source if entry is not None else "",
+        "places": list(entry.places) if entry is not None else [],
+        "unavailable": [asdict(item) for item in found.unavailable],
+        "excluded": found.excluded,
+        "problem": found.problem,
+    }
+
+
+def _locked(decision: Decision) -> list[dict[str, object]]:
+    """Return what a lock file has of a version for the machine's platform.
+
+    Each has ``label`` (None for a wheel without one), whether it ``fits`` the machine, ``why`` not,
+    and the label that would be chosen ``instead``.
+    """
+    selection = decision.selection
+    fitting = {file.label for file in selection.files}
+    rankings = selection.distinct_rankings.values()
+    return [
+        {
+            "label": label,
+            "fits": label in fitting or label is None,
+            "why": "; ".join(
+                dict.fromkeys(
+                    reason
+                    for ranking in rankings
+                    if label is not None and label not in fitting
+                    for reason in why_not(ranking, label)
+                )
+            ),
+            "instead": selection.chosen.label if selection.chosen else None,
+        }
+        for label in decision.kept
+    ]

@@ -1,0 +1,305 @@
+"""Views of projects: which files of an upstream's page a client gets, selected once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from pep_variants.choose.preferences import NON_VARIANT_LABEL
+from pep_variants.errors import PluginFailed
+from pep_variants.gc_pause import paused
+from variants_index.pages import Page
+
+from ..catalog.catalog_agreement import CatalogAgreement
+from ..catalog.catalog_choice import locked_names, with_published
+from ..catalog.catalog_pages import CatalogPage, CatalogPages
+from ..choice.choice import OtherSource, choose, target_of
+from ..choice.locked_labels import LockedVersion
+from ..choice.offers import NO_AGREEMENT, Choice
+from ..choice.remarks import is_notable
+from ..choice.views import Client, ProjectView
+from ..errors import UpstreamError
+from ..settings import Settings, Upstream
+from ..upstream.catalog_files import known_variants
+from ..upstream.core_metadata import CoreMetadata
+from ..upstream.lru import LRUCache
+from ..upstream.release_metadata import ReleaseMetadata, known_metadata
+from ..upstream.releases import Listing, Release, releases
+from ..upstream.single_flight import SingleFlight
+from ..upstream.upstream_page import PassThrough
+from ..upstream.upstream_pages import FetchedPage, UpstreamPages
+from ..upstream.upstreams import Upstreams
+from ..wheels.wheel_preparation import WheelPreparation
+from .observations import NotedProjects, PlainProjects
+
+logger = logging.getLogger(__name__)
+
+_MANY = 500
+_LARGE = 200_000
+
+
+class ProjectViews:
+    """Selects the files of projects for clients."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        upstreams: Upstreams,
+        pages: UpstreamPages,
+        catalog: CatalogPages,
+        metadata: ReleaseMetadata,
+        core_metadata: CoreMetadata,
+        preparation: WheelPreparation,
+        noted: NotedProjects,
+        plain: PlainProjects,
+    ) -> None:
+        self._settings = settings
+        self._upstreams = upstreams
+        self._pages = pages
+        self._catalog = catalog
+        self._metadata = metadata
+        self._preparation = preparation
+        self._noted = noted
+        self._plain = plain
+        self._agreement = CatalogAgreement(core_metadata, self.page, self._alone)
+        self._choices: LRUCache[tuple[str, str, str, str], Choice] = LRUCache(
+            settings.limits.kept_choice_bytes
+        )
+        self._choosing: SingleFlight[tuple[Choice, bool]] = SingleFlight()
+
+    async def view(
+        self, client: Client, upstream: Upstream | None, project: str
+    ) -> ProjectView | None:
+        """Return the view of *project*, None if no upstream has it.
+
+        Args:
+            client: of the request.
+            upstream: index; None for the first one that has the project. One that fails is not
+                skipped: a private name must not be looked up elsewhere.
+            project: normalized name, empty for all of a find-links page.
+
+        Raises:
+            UpstreamError: an upstream fails.
+        """
+        asked = (
+            [item for item in self._settings.upstreams if not item.explicit]
+            if upstream is None
+            else [upstream]
+        )
+        for item in asked:
+            found = await self.page(client, item, project)
+            if found is not None:
+                plain = await self._passes(client, item, project, found)
+                self._plain.note(client, project, plain=plain)
+                if plain:
+                    return ProjectView(item, project, found, None, not found.stale)
+                choice, sure = await self.chosen(client, item, project, found)
+                return ProjectView(item, project, found, choice, sure and not found.stale)
+        return None
+
+    async def page(self, client: Client, upstream: Upstream, project: str) -> FetchedPage | None:
+        """Return the page of *project* that *client* gets files of, None if there is none.
+
+        Raises:
+            UpstreamError: the upstream fails.
+        """
+        found = await self._pages.page(upstream, project)
+        return await self._catalog.page(client, upstream, project, found)
+
+    async def _passes(
+        self, client: Client, upstream: Upstream, project: str, found: FetchedPage
+    ) -> bool:
+        """Return whether a page can be served unchanged: it has nothing to select from."""
+        plain = found.listing.plain if found.listing is not None else None
+        if (
+            plain is None
+            or await self._other_sources(upstream, project)
+            or not _stands(client, upstream, project, found, plain)
+            or client.machine.preferences.forced.get(project, NON_VARIANT_LABEL)
+            != NON_VARIANT_LABEL
+        ):
+            return False
+        return plain.newest is None or not await self._preparation.is_marked(
+            upstream, plain.newest, thorough=False
+        )
+
+    async def _alone(
+        self, client: Client, upstream: Upstream, project: str, found: FetchedPage
+    ) -> Choice:
+        return (await self.chosen(client, upstream, project, found, alone=True))[0]
+
+    async def chosen(
+        self,
+        client: Client,
+        upstream: Upstream,
+        project: str,
+        found: FetchedPage,
+        *,
+        alone: bool = False,
+    ) -> tuple[Choice, bool]:
+        """Return the choice of files, and whether everything it depends on could be read.
+
+        Args:
+            client: of the request.
+            upstream: of the page.
+            project: normalized name.
+            found: its page.
+            alone: do not look at what is chosen for other projects.
+        """
+        agreed = (
+            NO_AGREEMENT
+            if alone
+            else await self._agreement.agreed(client, upstream, project, found)
+        )
+        others = await self._other_sources(upstream, project)
+        digests = "-".join((found.digest, *(other.digest for _, other in others), *agreed.labels))
+        key = (upstream.name, project, digests, client.key)
+        known = self._choices.get(key)
+        if known is not None:
+            return known, True
+
+        async def work() -> tuple[Choice, bool]:
+            compute = self._upstreams.budget(upstream).compute
+            preferences = client.machine.preferences
+            chooses = (
+                preferences.use_variants and preferences.forced.get(project) != NON_VARIANT_LABEL
+            )
+
+            def read_versions() -> tuple[Page, tuple[Release, ...], tuple[Release, ...]]:
+                with paused(found.weight > _LARGE):
+                    page = found.page
+                    theirs = (releases(other.page) for _, other in others)
+                    also = {release.version for some in theirs for release in some}
+                    listing = Listing.of(page)
+                    versions = listing.releases(also)
+                    return page, versions, listing.plain_releases(versions if chooses else ())
+
+            page, versions, plain_versions = await compute(read_versions)
+            locked = locked_names(client.locked.get(project, {}), page)
+            # A lock file may have older versions than those that are evaluated otherwise.
+            older = versions[self._settings.limits.versions :]
+            newest = versions[: len(versions) - len(older)]
+            wanted = newest + tuple(each for each in older if each.version in locked)
+            versions = wanted + tuple(each for each in older if each.version not in locked)
+            metadata, sure = await self._metadata.read_all(upstream, wanted)
+            others_found = []
+            for other, its_page in others:
+                other_found, is_sure = await self._other_source(other, its_page, wanted)
+                others_found.append(other_found)
+                sure = sure and is_sure
+            marked = await self._preparation.marked(
+                upstream, plain_versions, thorough=any(map(_has_own_variants, versions))
+            )
+
+            read = partial(known_metadata, metadata)
+
+            def chosen() -> Choice:
+                with paused(len(page.files) > _MANY):
+                    choice = choose(
+                        page,
+                        versions,
+                        client.machine,
+                        read,
+                        limit=len(wanted),
+                        marked=marked,
+                        failures=self._settings.failures,
+                        others=others_found,
+                        is_last=upstream.kind != "find-links",
+                        portable=client.is_portable,
+                        locked={v: LockedVersion(items) for v, items in locked.items()},
+                        agreed=agreed,
+                    )
+                    if not isinstance(found, CatalogPage):
+                        return choice  # without a look at each file
+                    return with_published(choice, target_of(client.machine))
+
+            try:
+                choice = await compute(chosen)
+            except (UpstreamError, PluginFailed):
+                raise
+            except Exception:  # a bug here must cost the variants, not the installation
+                if client.machine.preferences.forced.get(project) is not None:
+                    raise
+                logger.exception("%s: variants are ignored because of an internal error", project)
+                plain = replace(client.machine.preferences, use_variants=False)
+                machine = replace(client.machine, preferences=plain)
+                choice = await compute(lambda: choose(page, (), machine, read, limit=0))
+                sure = False
+            # Of a publisher's file only this proxy knows the label.
+            notable = isinstance(found, CatalogPage)
+            if notable or await compute(lambda: is_notable(choice, project)):
+                self._noted.add(client, project)
+            if sure:
+                self._choices.put(key, choice, 200 + 300 * len(choice.offers))
+            return choice, sure
+
+        return await self._choosing.join(key, work)
+
+    async def _other_sources(
+        self, upstream: Upstream, project: str
+    ) -> list[tuple[Upstream, FetchedPage]]:
+        """Return the upstreams whose files of *project* uv merges with *upstream*'s.
+
+        Those are the find-links places, for every index that is not explicit; and for a find-links
+        place the first index that has the project. Indexes get requests for `Settings.requested`
+        projects only, which uv requests as well: they must not see other names of a find-links
+        place.
+        """
+        links = [item for item in self._settings.upstreams if item.kind == "find-links"]
+        if not links or upstream.explicit:
+            return []
+        asked = [item for item in links if item is not upstream]
+        if upstream.kind == "find-links" and project in self._settings.requested:
+            asked += [item for item in self._settings.upstreams if item.kind != "find-links"]
+        found = []
+        for item in asked:
+            try:
+                page = None if item.explicit else await self._pages.page(item, project)
+            except UpstreamError as error:
+                logger.warning("%s: evaluated without index %s: %s", project, item.name, error)
+                continue
+            if page is not None:
+                found.append((item, page))
+                if item.kind != "find-links":
+                    break
+        return found
+
+    async def _other_source(
+        self, upstream: Upstream, found: FetchedPage, wanted: Sequence[Release]
+    ) -> tuple[OtherSource, bool]:
+        """Return the wheels of another upstream, and whether all their metadata could be read."""
+        also = {release.version for release in wanted}
+        there = await self._upstreams.budget(upstream).compute(lambda: releases(found.page, also))
+        theirs = [release for release in there if release.version in also]
+        metadata, sure = await self._metadata.read_all(upstream, theirs)
+        by_version = {release.version: release for release in theirs}
+        return OtherSource(upstream.name, by_version, partial(known_metadata, metadata)), sure
+
+    async def links(self, client: Client, upstream: Upstream) -> list[ProjectView]:
+        """Return the views of all projects of a find-links page.
+
+        Raises:
+            UpstreamError: the upstream fails.
+        """
+        projects = await self._pages.projects(upstream)
+        shown = [await self.view(client, upstream, project) for project in projects]
+        return [item for item in shown if item is not None]
+
+
+def _has_own_variants(release: Release) -> bool:
+    """Return whether the index, not the catalogue, has variants of a version."""
+    return release.has_variants and known_variants(release.wheels) is None
+
+
+def _stands(
+    client: Client, upstream: Upstream, project: str, found: FetchedPage, plain: PassThrough
+) -> bool:
+    """Return whether the links of a page are right for a client that gets it unchanged."""
+    if client.is_at_index:
+        # At its own URL, unless the upstream has redirected.
+        listing = found.listing
+        own = f"{upstream.url}{project}/"
+        return not plain.relative or (listing is not None and listing.url == own)
+    return not plain.relative and not found.private

@@ -1,0 +1,167 @@
+"""Which METADATA clients get for the wheels of a version: each its own, or one for all of them.
+
+uv takes the METADATA of one wheel for all, so it gets a merged one (`merge_metadata`) of versions
+that have variants, chosen or not. pip compares the METADATA of a wheel with the one that it
+downloads, and reads that of the wheel it installs: other clients get each wheel's own.
+`Client.merges` says which.
+
+uv reads the METADATA of the wheel with the highest build tag, of those that fit its Python and
+Pythons to come. On in-place pages variants have a build tag (`in_place_names`), so plain wheels
+beside them can keep their own URLs, and their own METADATA there, unless one has a build tag as
+high.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from pep_variants.errors import VariantError
+
+from ..choice.in_place_names import encoded_name
+from ..choice.offers import Choice, Offer
+from ..choice.views import Client
+from ..errors import UpstreamError
+from ..settings import Limits, Upstream
+from ..upstream.core_metadata import CoreMetadata
+from ..upstream.lru import LRUCache
+from ..upstream.releases import wheel_version
+from ..upstream.upstreams import Upstreams
+from ..wheels.wheel_preparation import WheelPreparation
+from .merged_metadata import WheelMetadata, merge_metadata
+from .wheel_environments import build_tag
+
+_MERGED = 50
+"""Versions of a page that are merged when it is written, newest first; others on request."""
+
+
+@dataclass(frozen=True)
+class MergedVersion:
+    """What is served for the wheels of one version.
+
+    Attributes:
+        metadata: for all of them that come from the proxy; None if it is known only when it is
+            requested.
+        plain: whether wheels without label have to come from the proxy.
+    """
+
+    metadata: bytes | None
+    plain: bool
+
+
+class ServedMetadata:
+    """Merges METADATA, once for the same wheels."""
+
+    def __init__(
+        self,
+        upstreams: Upstreams,
+        core_metadata: CoreMetadata,
+        preparation: WheelPreparation,
+        limits: Limits,
+    ) -> None:
+        self._upstreams = upstreams
+        self._core_metadata = core_metadata
+        self._preparation = preparation
+        self._limits = limits
+        self._merged: LRUCache[bytes, bytes] = LRUCache(4 * 2**20)
+
+    def of_page(
+        self, client: Client, offers: Iterable[Offer], own: Mapping[str, bytes | None]
+    ) -> dict[str, MergedVersion]:
+        """Return what is served in place of own METADATA, by upstream filename.
+
+        Args:
+            client: of the page.
+            offers: those with variant markers or labels, and the others of their versions.
+            own: METADATA with evaluated markers by upstream filename, None if it is not known.
+        """
+        if not client.merges:
+            return {}
+        versions: dict[str, list[Offer]] = {}
+        for offer in offers:
+            if offer.filename.endswith(".whl"):
+                versions.setdefault(offer.filename.split("-", 2)[1], []).append(offer)
+        found: dict[str, MergedVersion] = {}
+        done = 0
+        for same in versions.values():
+            # Most versions have one METADATA.
+            contents = {own.get(offer.file.filename) for offer in same}
+            if len(contents) == 1:
+                continue
+            known = [(offer, own.get(offer.file.filename)) for offer in same]
+            merged = None
+            if None not in contents and done < _MERGED:
+                done += 1
+                merged = self._merge([(offer, data) for offer, data in known if data is not None])
+                if merged is None:
+                    continue
+            version = MergedVersion(merged, not client.in_place or _plain_is_read(same))
+            for offer, data in known:
+                if data is not None:
+                    found[offer.file.filename] = version
+        return found
+
+    async def of_file(self, upstream: Upstream, choice: Choice, offer: Offer) -> bytes | None:
+        """Return the METADATA to serve for a wheel, None for its own.
+
+        Args:
+            upstream: of the wheel.
+            choice: of the page that the client sees.
+            offer: the wheel; it counts in place of the one with its plain filename.
+
+        Raises:
+            UpstreamError: its own METADATA cannot be read.
+        """
+        version = wheel_version(offer.filename)
+        same = [
+            item
+            for item in choice.offers
+            if item.context is not None
+            and item.filename != offer.filename
+            and wheel_version(item.filename) == version
+        ]
+        wheels = [(offer, await self._own(upstream, offer))]
+        try:
+            wheels += [(item, await self._own(upstream, item)) for item in same]
+        except (UpstreamError, VariantError):
+            return None  # the page does not merge it either
+        return await self._upstreams.budget(upstream).compute(lambda: self._merge(wheels))
+
+    async def _own(self, upstream: Upstream, offer: Offer) -> bytes:
+        reduced = await self._preparation.reduced(upstream, offer.file, offer.context)
+        return reduced or await self._core_metadata.read(upstream, offer.file)
+
+    def _merge(self, wheels: Sequence[tuple[Offer, bytes]]) -> bytes | None:
+        # In the same order for every client: the result is the same byte for byte.
+        same = sorted(
+            (WheelMetadata(offer.filename, offer.label, data) for offer, data in wheels),
+            key=lambda wheel: wheel.filename,
+        )
+        digest = sha256()
+        for wheel in same:
+            digest.update(f"{wheel.filename}\n{wheel.label}\n{len(wheel.metadata)}\n".encode())
+            digest.update(wheel.metadata)
+        key = digest.digest()
+        merged = self._merged.get(key)
+        if merged is None:
+            merged = merge_metadata(same, self._limits.metadata_bytes)
+            if merged is not None:
+                self._merged.put(key, merged, len(merged) + 200)
+        return merged
+
+
+def _plain_is_read(offers: Sequence[Offer]) -> bool:
+    """Return whether uv may read the METADATA of a wheel without label of an in-place page."""
+    labelled = [
+        _build(encoded_name(offer.filename, offer.label))
+        for offer in offers
+        if offer.label is not None
+    ]
+    plain = [_build(offer.filename) for offer in offers if offer.label is None]
+    return any(build >= max(labelled, default=build) for build in plain)
+
+
+def _build(filename: str) -> tuple[int, str]:
+    parts = filename.split("-")
+    return build_tag(parts[2] if len(parts) == 6 else "")

@@ -1,0 +1,124 @@
+"""The HTTP server: uvicorn with limits for clients and for the time a shutdown takes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING, Final
+
+from uvicorn import Config, Server
+
+from ..settings import Settings
+from .app import create_app
+from .connections import HEAD_BYTES, LimitedProtocol
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+IDLE_SECONDS: Final = 5
+"""Keep-alive timeout between two requests; uv and pip send the next one immediately."""
+
+GRACE: Final = 1
+"""Seconds for requests in progress when the server shuts down."""
+
+LAST: Final = 1.9
+"""Seconds after which a shutdown ends the process, whatever requests wait for."""
+
+
+class LimitedServer(Server):
+    """A server that shuts down within two seconds, whatever its requests wait for."""
+
+    def __init__(self, config: Config, ended: Callable[[], None] | None = None) -> None:
+        """Set up.
+
+        Args:
+            config: see `limited_config`.
+            ended: called before the process exits, if requests do not finish in time.
+        """
+        super().__init__(config)
+        self._ended = ended
+        self._bounded = False
+
+    def run_until_signal(self, listening: socket.socket) -> None:
+        """Serve at *listening* until SIGTERM or SIGINT."""
+        # uvicorn raises the signal again when it has shut down.
+        signal.signal(signal.SIGTERM, lambda *_: None)
+        signal.signal(signal.SIGINT, lambda *_: None)
+        self.run(sockets=[listening])
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Shut down because of a signal."""
+        self.end()
+        super().handle_exit(sig, frame)
+
+    def end(self) -> None:
+        """Finish the requests in progress and shut down; safe to call from any thread."""
+        self.should_exit = True
+        if not self._bounded:
+            self._bounded = True
+            threading.Thread(target=self._end_process, daemon=True).start()
+
+    def _end_process(self) -> None:
+        time.sleep(LAST)
+        try:
+            if self._ended is not None:
+                self._ended()
+        finally:
+            os._exit(0)
+
+
+def limited_config(application: Callable[..., object]) -> Config:
+    """Return uvicorn's configuration for *application*."""
+    return Config(
+        application,
+        http=LimitedProtocol,
+        loop="asyncio",
+        log_config=None,
+        access_log=False,
+        lifespan="on",
+        server_header=False,
+        date_header=False,
+        timeout_graceful_shutdown=GRACE,
+        timeout_keep_alive=IDLE_SECONDS,
+        h11_max_incomplete_event_size=HEAD_BYTES,
+        ws="none",
+    )
+
+
+def make_server(
+    settings: Settings,
+    *,
+    middleware: Callable[[ASGIApp], ASGIApp] | None = None,
+    ended: Callable[[], None] | None = None,
+) -> LimitedServer:
+    """Return the server of the proxy for *settings*; its ``run(sockets=[…])`` serves.
+
+    Args:
+        settings: of the proxy.
+        middleware: wraps the ASGI application.
+        ended: see `LimitedServer`.
+    """
+    try:
+        settings.cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        print(
+            f"{settings.cache}: the cache directory cannot be written ({error.strerror}): "
+            "running without a cache",
+            file=sys.stderr,
+        )
+    logging.basicConfig(
+        stream=sys.stderr,
+        level="INFO" if settings.access_log else "WARNING",
+        format="%(message)s",
+    )
+    application: ASGIApp = create_app(settings)
+    if middleware is not None:
+        application = middleware(application)
+    return LimitedServer(limited_config(application), ended)

@@ -1,0 +1,1 @@
+"""Upstream indexes: connections, pages and metadata, fetched once for all clients and kept."""

@@ -1,0 +1,102 @@
+"""Core metadata of upstream wheels: the file beside the wheel (PEP 658), or the wheel's own."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+from pep_variants.digests import Digests
+from pep_variants.errors import InvalidWheel, redacted
+from pep_variants.wheelfile.wheel import open_wheel
+from variants_index.errors import NotFound
+from variants_index.http.bodies import check_digests
+from variants_index.http.ranges import opened
+from variants_index.pages import PageFile
+
+from ..settings import Limits, Upstream
+from .catalog_files import CatalogFile, installed
+from .lru import LRUCache
+from .single_flight import SingleFlight
+from .upstreams import Upstreams, identity
+
+
+class CoreMetadata:
+    """Reads ``METADATA`` of wheels, once each, and caches it if it cannot change."""
+
+    def __init__(self, upstreams: Upstreams, limits: Limits) -> None:
+        self._upstreams = upstreams
+        self._limits = limits
+        self._inspected: LRUCache[tuple[str, str], bytes] = LRUCache(16 * 2**20)
+        self._inspections: SingleFlight[bytes] = SingleFlight()
+
+    async def read(self, upstream: Upstream, file: PageFile) -> bytes:
+        """Return ``METADATA`` of the wheel *file*, from beside it or out of it.
+
+        Raises:
+            UpstreamError: it cannot be read.
+        """
+        if isinstance(file, CatalogFile):
+            own = await self.read(file.upstream, file.original)
+            return await self._upstreams.budget(file.upstream).compute(lambda: installed(file, own))
+        key = upstream.name, metadata_key(file)
+        known = self._inspected.get(key)
+        if known is not None:
+            return known
+
+        async def work() -> bytes:
+            found = await self._upstreams.budget(upstream).file(
+                file.url, partial(self._fetch, upstream, file), self._limits.file_seconds
+            )
+            if file.hashes or file.core_metadata:
+                self._inspected.put(key, found, len(found))
+            return found
+
+        return await self._inspections.join(key, work)
+
+    def _fetch(self, upstream: Upstream, file: PageFile) -> bytes:
+        self._upstreams.allow_links(upstream, file.url)
+        session = self._upstreams.session(upstream)
+        limit = self._limits.metadata_bytes
+        beside = file.core_metadata
+        digest = file.hashes.get("sha256")
+        place = json.dumps([upstream.url, file.url, digest]) if digest else None
+        if beside is not None:
+            url = f"{file.url}.metadata"
+            promised = beside.get("sha256")
+            kind, name = ("proxy-metadata", promised) if promised else ("proxy-inside", place)
+            try:
+                return self._upstreams.kept(
+                    kind,
+                    name,
+                    lambda: self._upstreams.fetch_file(
+                        upstream, url, limit, beside, cached=name is None
+                    ),
+                )
+            except NotFound:
+                pass  # some indexes promise it for every file
+
+        def read() -> bytes:
+            with (
+                opened(session, file.url, file.hashes) as stream,
+                open_wheel(stream, file.url) as contents,
+            ):
+                data = contents.read("METADATA", limit)
+            if data is None:
+                raise InvalidWheel(f"{redacted(file.url)}: has no METADATA")
+            if beside:  # other wheels with this hash have the same METADATA
+                check = Digests(beside)
+                check.update(data)
+                check_digests(check, f"{file.url}: METADATA")
+            return data
+
+        return self._upstreams.kept("proxy-inside", place, read)
+
+
+def metadata_key(file: PageFile) -> str:
+    """Return a key that is equal for wheels with the same ``METADATA`` according to the index."""
+    if isinstance(file, CatalogFile):
+        known = file.known
+        added = f"{known.label} {known.filename} {known.requires}" if known is not None else ""
+        return f"{added} {metadata_key(file.original)}"
+    digest = (file.core_metadata or {}).get("sha256")
+    return f"sha256 {digest}" if digest else identity(file)

@@ -1,0 +1,1 @@
+"""Wheels with rewritten METADATA: prepared, and streamed."""

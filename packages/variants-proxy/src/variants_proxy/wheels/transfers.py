@@ -1,0 +1,359 @@
+"""Transfers of files from an upstream to a client: unchanged, or wheels with rewritten metadata.
+
+A wheel of any size is streamed in chunks; nothing is unpacked or held. Hash, size and metadata are
+verified while it is streamed, and the last chunk is sent only after that: a client never gets a
+complete file that differs from what its index promised.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import IO
+
+from pep_variants.choose.markers import VariantContext
+from pep_variants.choose.metadata_markers import reduce_metadata
+from pep_variants.digests import Digests
+from pep_variants.errors import InvalidWheel, VariantError, redacted
+from pep_variants.urls import is_local, local_path
+from pep_variants.wheelfile.core_metadata import METADATA_FILE
+from pep_variants.wheelfile.rewriting import with_metadata
+from pep_variants.wheelfile.wheel import open_wheel
+from pep_variants.wheelfile.zip_rewriting import Piece, Rewrite
+from variants_catalog.rewriting import rewritten
+from variants_index.cache.store import Store
+from variants_index.errors import BadResponse
+from variants_index.http.bodies import CHUNK, check_digests
+from variants_index.http.ranges import opened, temporary_file
+from variants_index.http.session import Session
+from variants_index.pages import PageFile
+
+from ..choice.metadata_check import MetadataCheck
+from ..errors import UnusableFile
+from ..upstream.catalog_files import CatalogFile, added, installed
+
+_PART = 2**20
+_FORMAT = "4"
+"""Increased when rewriting gives other bytes for the same wheel and metadata."""
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A file to stream.
+
+    Attributes:
+        file: of the upstream.
+        rewrite: pieces to send; None if the size is unknown, then the file is sent from start to
+            end.
+        name: permanent identifier of the bytes; empty if the index gives no hash of the file.
+        check: of the wheel's metadata while it is streamed; None if it was checked before.
+    """
+
+    file: PageFile
+    rewrite: Rewrite | None
+    name: str
+    check: MetadataCheck | None = None
+
+
+@dataclass(frozen=True)
+class WheelDigest:
+    """SHA-256 (hexadecimal) and size in bytes of a rewritten wheel."""
+
+    sha256: str
+    size: int
+
+
+def unchanged_transfer(session: Session, file: PageFile) -> Transfer:
+    """Return the transfer of *file*, unchanged.
+
+    Raises:
+        PackageIndexError: it cannot be fetched.
+    """
+    size = file.size
+    if is_local(file.url):
+        size = local_path(file.url).stat().st_size
+    elif size is None:
+        part = session.fetch_range(file.url, None, 1)
+        size = part.total if part is not None else None
+    whole = Rewrite((Piece(0, size),), size, size) if size is not None else None
+    return Transfer(file, whole, file.hashes.get("sha256", ""))
+
+
+def rewritten_transfer(
+    session: Session,
+    file: PageFile,
+    context: VariantContext,
+    reduced: bytes,
+    limit: int,
+    name: str,
+) -> Transfer:
+    """Return the transfer of the wheel *file* with its variant markers evaluated.
+
+    Args:
+        session: of the upstream.
+        file: the wheel.
+        context: for variant markers.
+        reduced: METADATA that pages promise.
+        limit: maximum size of METADATA in bytes.
+        name: of the result, see `rewrite_name`.
+
+    Raises:
+        UnusableFile: it cannot be rewritten.
+        InvalidWheel: it is not a wheel.
+        PackageIndexError: it cannot be fetched.
+    """
+    source = redacted(file.url)
+    with (
+        opened(session, file.url, file.hashes) as stream,
+        open_wheel(stream, file.url) as contents,
+    ):
+        found = contents.read(METADATA_FILE, limit)
+        if found is None:
+            raise InvalidWheel(f"{source}: has no {METADATA_FILE}")
+        if reduce_metadata(installed(file, found), context) != reduced:
+            raise UnusableFile(
+                f"{source}: its METADATA differs from the core metadata that the index lists"
+            )
+        if isinstance(file, CatalogFile) and file.known is not None and file.known.is_rewritten:
+            rewrite = rewritten(contents, stream, file.entry, file.known, added(file), reduced)
+        else:
+            rewrite = with_metadata(contents, stream, reduced)
+    return Transfer(file, rewrite, name)
+
+
+def rewrite_name(index: str, file: PageFile, reduced: bytes) -> str:
+    """Return an identifier of *file* with *reduced* METADATA, empty without a hash of the file.
+
+    How it is put together follows from parts of the file, whose bytes no hash speaks for: the
+    index and the URL tell it from another index's file under the same hash.
+
+    Args:
+        index: URL of the index that lists the file.
+        file: the wheel.
+        reduced: its METADATA with the markers evaluated.
+    """
+    known = file.hashes.get("sha256")
+    if known is None:
+        return ""
+    source = json.dumps([_FORMAT, index, file.url, known])
+    digest = hashlib.sha256(source.encode("utf-8", "surrogatepass") + b"\n" + reduced)
+    for filename, data in added(file).items():
+        digest.update(f"\n{filename} {len(data)}\n".encode() + data)
+    return digest.hexdigest()
+
+
+def read_digest(store: Store, name: str) -> WheelDigest | None:
+    """Return hash and size of the result called *name*, None if it was never streamed."""
+    record = store.get("proxy-rewritten", name) if name else None
+    try:
+        tree = json.loads(record) if record is not None else None
+        return None if tree is None else WheelDigest(tree["sha256"], tree["size"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def hash_transfer(store: Store, session: Session, transfer: Transfer) -> WheelDigest:
+    """Read and hash the stream of *transfer*, discarding it; return hash and size.
+
+    Raises:
+        PackageIndexError: it cannot be fetched, or differs from the promised file.
+    """
+    for _ in stream_all(session, transfer, store):
+        pass
+    found = read_digest(store, transfer.name)
+    if found is None:
+        raise UnusableFile(
+            f"{redacted(transfer.file.url)}: its hash cannot be written to the cache"
+        )
+    return found
+
+
+def stream_all(session: Session, transfer: Transfer, store: Store | None = None) -> Iterator[bytes]:
+    """Yield all chunks of a transfer; raise before the last one if verification fails.
+
+    The hash of a rewritten wheel is stored in *store*, for pages.
+
+    Raises:
+        PackageIndexError: it cannot be fetched, is truncated, or differs from the promised file.
+        VariantError: it is not the promised variant.
+    """
+    file = transfer.file
+    with ExitStack() as stack:
+        copy = stack.enter_context(temporary_file(store)) if transfer.check else None
+        original = _Original(file.hashes, copy)
+        result = None
+        if store is not None and _is_changed(transfer) and transfer.name:
+            known = read_digest(store, transfer.name) is not None
+            result = None if known else _Result(transfer, original)
+        waiting = b""
+        for chunk in _assembled(session, transfer, original):
+            if waiting:
+                yield waiting
+            waiting = chunk
+            if result is not None:
+                result.update(chunk)
+        check_digests(original, file.url)
+        if transfer.check is not None and copy is not None:
+            transfer.check.compare(copy)
+            if store is not None:
+                transfer.check.keep(store)
+        if result is not None and store is not None:
+            store.put("proxy-rewritten", transfer.name, result.record())
+        if waiting:
+            yield waiting
+
+
+class _Original(Digests):
+    """Hashes of the upstream's file, and a copy of it if its metadata has to be compared."""
+
+    def __init__(self, promised: Mapping[str, str], copy: IO[bytes] | None) -> None:
+        super().__init__(promised)
+        self._copy = copy
+
+    def update(self, chunk: bytes) -> None:
+        """Hash and copy the next bytes."""
+        super().update(chunk)
+        if self._copy is not None:
+            self._copy.write(chunk)
+
+    def sha256(self) -> hashlib._Hash:
+        """Return the SHA-256 of the bytes so far, to go on with; the index gives one."""
+        return self._hashes["sha256"].copy()
+
+
+class _Result:
+    """Hash and size of what is sent, for pages.
+
+    It begins as the original does, most wheels up to the METADATA at their end: hashing that part
+    twice took a third of the time of a transfer.
+    """
+
+    def __init__(self, transfer: Transfer, original: _Original) -> None:
+        first = transfer.rewrite.pieces[0] if transfer.rewrite is not None else Piece()
+        self._shared = first.end if first.data is None and first.start == 0 else 0
+        self._original = original
+        self._digest = hashlib.sha256()
+        self._size = 0
+
+    def update(self, chunk: bytes) -> None:
+        """Add the next bytes, which the original was updated with if they are of its beginning."""
+        self._size += len(chunk)
+        if self._size > self._shared:
+            self._digest.update(chunk)
+        elif self._size == self._shared:
+            self._digest = self._original.sha256()
+
+    def record(self) -> bytes:
+        """Return them for the store."""
+        return json.dumps({"sha256": self._digest.hexdigest(), "size": self._size}).encode()
+
+
+def _is_changed(transfer: Transfer) -> bool:
+    return transfer.rewrite is not None and any(
+        piece.data is not None for piece in transfer.rewrite.pieces
+    )
+
+
+def _assembled(session: Session, transfer: Transfer, digests: Digests) -> Iterator[bytes]:
+    """Yield the pieces while reading the upstream's file once, hashing all of it."""
+    file = transfer.file
+    with session.stream(file.url) as chunks:
+        if transfer.rewrite is None:
+            for chunk in chunks:
+                digests.update(chunk)
+                yield chunk
+            return
+        original = _SinglePass(chunks, digests)
+        for piece in transfer.rewrite.pieces:
+            if piece.data is not None:
+                yield piece.data
+                continue
+            original.skip_to(piece.start)
+            yield from original.copy_to(piece.end)
+        original.skip_to(transfer.rewrite.original)
+        if original.position != transfer.rewrite.original or original.has_more():
+            raise BadResponse(
+                f"{redacted(file.url)}: its size is not the expected "
+                f"{transfer.rewrite.original} bytes"
+            )
+
+
+class _SinglePass:
+    """The upstream's file, read once from start to end."""
+
+    def __init__(self, chunks: Iterator[bytes], digests: Digests) -> None:
+        self.position = 0
+        self._chunks = chunks
+        self._digests = digests
+        self._chunk = b""
+
+    def copy_to(self, end: int) -> Iterator[bytes]:
+        """Yield the bytes up to *end*, fewer if the file ends."""
+        while self.position < end and self._more():
+            part = self._chunk[: end - self.position]  # the chunk itself if all of it is wanted
+            self._chunk = self._chunk[len(part) :]
+            self.position += len(part)
+            self._digests.update(part)
+            yield part
+
+    def skip_to(self, end: int) -> None:
+        """Read up to *end* without yielding."""
+        for _ in self.copy_to(end):
+            pass
+
+    def has_more(self) -> bool:
+        """Return whether there are more bytes."""
+        return self._more()
+
+    def _more(self) -> bool:
+        while not self._chunk:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return False
+            self._chunk = chunk
+        return True
+
+
+def stream_range(session: Session, transfer: Transfer, start: int, end: int) -> Iterator[bytes]:
+    """Yield the bytes of a transfer from *start* to *end*, which cannot be verified.
+
+    Raises:
+        PackageIndexError: they cannot be fetched.
+    """
+    assert transfer.rewrite is not None
+    for piece in transfer.rewrite.between(start, end):
+        if piece.data is not None:
+            yield piece.data
+        elif is_local(transfer.file.url):
+            with local_path(transfer.file.url).open("rb") as stream:
+                stream.seek(piece.start)
+                left = len(piece)
+                while left and (chunk := stream.read(min(CHUNK, left))):
+                    left -= len(chunk)
+                    yield chunk
+        else:
+            yield from _remote(session, transfer, piece)
+
+
+def _remote(session: Session, transfer: Transfer, piece: Piece) -> Iterator[bytes]:
+    url = transfer.file.url
+    for start in range(piece.start, piece.end, _PART):
+        length = min(_PART, piece.end - start)
+        found = session.fetch_range(url, start, length)
+        if found is not None:
+            if found.start != start or len(found.data) != length:
+                raise BadResponse(f"{redacted(url)}: the server sends another range than requested")
+            yield found.data
+            continue
+        with session.stream(url) as chunks:  # no range requests: skip what comes before
+            original = _SinglePass(chunks, Digests({}))
+            original.skip_to(start)
+            yield from original.copy_to(piece.end)
+        return
+
+
+PROBLEMS = (VariantError, UnusableFile)
+"""Errors of wheels that cannot be rewritten, besides errors of the upstream."""

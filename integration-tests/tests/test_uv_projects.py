@@ -210,6 +210,25 @@ def test_scripts_and_their_locks(machine: Machine, index: Index) -> None:
     assert done.out == "cu128\n", done
 
 
+def test_a_projects_lock_is_not_for_what_runs_without_it(machine: Machine, index: Index) -> None:
+    """V4: scripts and ``--no-project`` take what fits the machine, as uv resolves them anew."""
+    machine = working_on(machine, index, "app")
+    gpu = machine.with_environ(CUDA_12_8)
+    assert gpu.run("--variant", "app=cu126", "sync").code == 0
+    assert gpu.labels() == {"app": "cu126"}
+    (machine.work / "script.py").write_text(
+        f'# /// script\n# dependencies = ["app"]\n# ///\n{LABEL}\n'
+    )
+    (machine.work / "plain.py").write_text(f"{LABEL}\n")
+    alone = ("--no-project", "--with", "app", "python", "-c", LABEL)
+    assert gpu.run("run", "script.py").out == "cu128\n"
+    assert gpu.run("run", *alone).out == "cu128\n"
+    assert machine.run("run", *alone).out == "null\n"
+    assert gpu.run("run", "plain.py").out == "cu126\n"
+    done = gpu.run("--variant", "app=cu128", "run", *alone)
+    assert (done.code, done.out) == (0, "cu128\n"), done
+
+
 def test_builds(machine: Machine, index: Index) -> None:
     machine = machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": index.url})
     folder = machine.work / "built"

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from pep_variants.files import read_text
-from pep_variants.formats import toml
-from pep_variants.limits import LOCK_BYTES, REQUIREMENTS_BYTES
+from pep_variants.limits import REQUIREMENTS_BYTES
 from variants_index.uv_files import (
     UvTable,
     project_settings,
     read_toml,
+    script_tree,
     settings_tables,
     table_of,
     workspace_root,
@@ -26,7 +26,6 @@ from variants_index.uv_files import (
 from .indexes import UserIndex, index_at
 from .project_names import name_of, normalized
 
-_SCRIPT = re.compile(r"(?m)^# /// script\s*$\s(?P<content>(^#(| .*)$\s)+?)^# ///\s*$")
 _REQUIREMENTS_OPTION = re.compile(
     r"^\s*(-i|--index-url|--extra-index-url|-f|--find-links|-r|--requirement|-c|--constraint)"
     r"[\s=]+(\S+)"
@@ -165,20 +164,8 @@ def _ancestors_pyprojects(start: Path) -> list[UvTable]:
 
 
 def _script(path: Path) -> list[UvTable]:
-    try:
-        text = read_text(path, LOCK_BYTES, errors="replace")
-    except (OSError, ValueError):
-        return []
-    match = _SCRIPT.search(text.replace("\r\n", "\n"))
-    if match is None:
-        return []
-    lines = (line[2:] if line.startswith("# ") else line[1:] for line in match[0].splitlines()[1:])
-    content = "\n".join(list(lines)[:-1])
-    try:
-        tree = toml.loads(content)
-    except (ValueError, RecursionError):
-        return []
-    return [UvTable(path, table_of(table_of(tree.get("tool")).get("uv")))]
+    tree = script_tree(path)
+    return [UvTable(path, table_of(table_of(tree.get("tool")).get("uv")))] if tree else []
 
 
 def _receipt(path: Path) -> list[UvTable]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from variants_index.uv_files import project_table, workspace_root
+from variants_index.uv_files import project_table, script_tree
 
 from .project_names import name_of, normalized
 
@@ -28,9 +28,10 @@ def requirement_texts(invocation: Invocation, place: Place) -> list[str]:
     if invocation.command[:1] in (("pip",), ("add",)) or invocation.command[:1] == ("tool",):
         texts += invocation.operands
     texts += invocation.values("with", "from")
-    if invocation.command[:1] != ("pip",):
-        root = workspace_root(place.project.absolute())
-        project = project_table(root) if root is not None else {}
+    if invocation.command[:1] not in (("pip",), ("tool",)):
+        project = project_table(place.root) if place.root is not None else {}
+        if place.script is not None:
+            project = script_tree(place.script) or {}
         listed = project.get("dependencies")
         texts += [text for text in listed if isinstance(text, str)] if listed else []
     return texts
@@ -93,7 +94,5 @@ def _folders(invocation: Invocation, place: Place) -> Iterator[Path]:
     for text in invocation.values("requirements"):
         if text.endswith("pyproject.toml"):
             yield (place.cwd / text).parent
-    if invocation.command[:1] != ("pip",):
-        root = workspace_root(place.project.absolute())
-        if root is not None:
-            yield root
+    if invocation.command[:1] != ("pip",) and place.root is not None:
+        yield place.root

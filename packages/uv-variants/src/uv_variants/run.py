@@ -11,7 +11,7 @@ from pep_variants.errors import PreferenceError
 
 from .after_checks import check_installed, check_lock, check_sources
 from .command_scope import EXPORTING, Scope
-from .context import Context, lock_path, read_preferences
+from .context import Context, read_preferences
 from .dry_run import Planned, is_planned, run_and_read
 from .errors import USER_ERRORS, ProxyFailed
 from .forced_variants import check_after
@@ -52,7 +52,7 @@ def run(
             "--variant-coherent has no effect with uv, which asks for one project "
             "at a time; name the variants with --variant NAME=LABEL"
         )
-    lock = Lock.read(lock_path(invocation, scope, place))
+    lock = Lock.read(place.lock_path if scope is Scope.PROJECT else None)
     if lock.problem:
         warn(f"{lock.problem}: the variants of the lock are not known")
     with writable_cache(cache_directory(environ, "proxy")) as cache:

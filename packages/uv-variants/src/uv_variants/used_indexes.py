@@ -141,7 +141,6 @@ def _index(name: str, text: str, place: Place) -> UserIndex:
 
 
 def _configuration(invocation: Invocation, scope: Scope, place: Place) -> Configuration:
-    script = script_of(invocation)
     requirements = invocation.values("requirements", "constraints", "overrides")
     requirements += invocation.values("with-requirements", "build-constraints")
     if invocation.command in (("pip", "compile"), ("pip", "sync")):
@@ -158,17 +157,7 @@ def _configuration(invocation: Invocation, scope: Scope, place: Place) -> Config
         no_config=invocation.has("no-config") or place.is_on("UV_NO_CONFIG"),
         project=scope is not Scope.TOOL,
         pip=invocation.command[:1] == ("pip",),
-        script=place.cwd / script if script else None,
+        script=place.script,
         requirements=[place.cwd / path for path in requirements if path != "-"],
         receipts=receipts,
     )
-
-
-def script_of(invocation: Invocation) -> str | None:
-    """Return the path of the script with inline metadata that uv works on, None without one."""
-    if invocation.command == ("run",) and invocation.operands:
-        operand = invocation.operands[0]
-        if operand.endswith((".py", ".pyw")) or invocation.has("script", "s"):
-            return operand
-        return None
-    return invocation.last("script")

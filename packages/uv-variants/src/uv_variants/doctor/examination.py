@@ -32,7 +32,6 @@ from variants_index.doctor import (
     surroundings_part,
     uv_part,
 )
-from variants_index.uv_files import workspace_root
 from variants_proxy.choice.in_place_names import HERE
 from variants_proxy.client.key import host_target
 from variants_proxy.upstream.upstream_options import bare_url
@@ -198,12 +197,8 @@ class Examination:
         return Part(tuple(rows), tree={"urls": urls, "not-asked": dict(answers.problems)})
 
     @cached_property
-    def _root(self) -> Path | None:
-        return workspace_root(self.place.project.absolute())
-
-    @cached_property
     def _lock(self) -> Lock:
-        return Lock.read(self._root / "uv.lock" if self._root is not None else None)
+        return Lock.read(self.place.lock_path)
 
     @cached_property
     def _indexes(self) -> UsedIndexes:
@@ -220,14 +215,12 @@ class Examination:
     @cached_property
     def _environment(self) -> Path | None:
         """Where ``uv sync`` installs, or without a project ``uv pip install``."""
-        command = ["sync"] if self._root is not None else ["pip", "install"]
+        command = ["sync"] if self.place.root is not None else ["pip", "install"]
         search = Search(
             self._uv,
             parse(command),
             self.place,
             self._indexes.configuration.scalars,
-            self._root,
-            None,
             uv_directories.cache_directory(
                 self.place.environ,
                 None,

@@ -139,6 +139,26 @@ def test_explicit_indexes_are_for_the_projects_that_name_them(tmp_path):
     assert found.order == ("gpu", "own", "pypi")
 
 
+def test_local_projects_have_indexes_of_their_own(tmp_path):
+    """V10: path dependencies, and theirs, and projects that a command names."""
+    own = '[tool.uv.sources]\n{0} = {{ index = "{0}" }}\n{1}\n[[tool.uv.index]]\nname = "{0}"\n'
+    own += 'url = "https://{0}.example"\nexplicit = true\n'
+    files = {
+        "app/pyproject.toml": PROJECT
+        + '[tool.uv.sources]\nb = { path = "../b", editable = true }\n',
+        "b/pyproject.toml": PROJECT + own.format("torch", 'c = [{ path = "../c" }]'),
+        "c/pyproject.toml": PROJECT + own.format("numpy", 'b = { path = "../b" }'),
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text)
+    both = {"torch": {"torch"}, "numpy": {"numpy"}}
+    assert read("sync", tmp_path / "app").projects == both
+    assert read("pip install ../b", tmp_path / "app").projects == both
+    assert read("pip install -e ./c[x]", tmp_path).projects == both
+    assert read("pip install b", tmp_path).projects == {}
+
+
 def test_a_tool_is_upgraded_from_the_indexes_in_its_receipt(tmp_path):
     receipt = '[tool]\n[tool.options]\nindex = [{ name = "a", url = "https://a.example" }]\n'
     environ = {"UV_TOOL_DIR": str(tmp_path / "tools")}

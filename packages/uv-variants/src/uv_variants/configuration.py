@@ -5,6 +5,7 @@ Files are only read, and what is not valid is skipped: uv reports it itself.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -74,6 +75,7 @@ def read_configuration(
     project: bool = True,
     pip: bool = False,
     script: Path | None = None,
+    folders: Iterable[Path] = (),
     requirements: Iterable[Path] = (),
     receipts: Iterable[Path] = (),
 ) -> Configuration:
@@ -87,13 +89,14 @@ def read_configuration(
         project: read the project's files, which uv does not do for tools.
         pip: the command is one of ``uv pip``, for which the ``pip`` table comes first.
         script: with inline metadata.
+        folders: of other local projects that the command names.
         requirements: requirement files, which may name indexes.
         receipts: of tools, with the options that they were installed with.
     """
     tables = [table for path in receipts for table in _receipt(path)]
     if script is not None:
         tables += _script(script)
-    own = _ancestors_pyprojects(start) if project else []
+    own = _local_projects([*(_workspace(start) if project else ()), *folders])
     tables += settings_tables(
         start, environ, config_file=config_file, no_config=no_config, project=project
     )
@@ -109,13 +112,12 @@ def read_configuration(
             for key in keys:
                 if key in level:
                     scalars.setdefault(key, level[key])
-    # Indexes of workspace members, and of the project with --no-config, are used only by the
-    # sources that name them.
+    # Indexes of workspace members and other local projects, and of the project with --no-config,
+    # are used only by the sources that name them.
     names = {index.name for index in found if index.name}
     pinned: dict[str, set[str]] = {}
     for table in own:
-        for name, project_name in _sources(table.settings):
-            pinned.setdefault(name, set()).add(project_name)
+        _pin(pinned, table)
         for index in _indexes(table.settings, table.base, environ):
             if index.name and index.name not in names:
                 names.add(index.name)
@@ -130,8 +132,7 @@ def read_configuration(
                 )
     if script is not None:
         for table in tables[:1]:
-            for name, project_name in _sources(table.settings):
-                pinned.setdefault(name, set()).add(project_name)
+            _pin(pinned, table)
     indexes, hashes = _requirements(requirements, environ)
     found += indexes
     # All `index` entries of all files go before `extra-index-url`, and that before `index-url`.
@@ -144,8 +145,8 @@ def read_configuration(
     )
 
 
-def _ancestors_pyprojects(start: Path) -> list[UvTable]:
-    """Return ``[tool.uv]`` of the project, its workspace and all members."""
+def _workspace(start: Path) -> list[Path]:
+    """Return the folders of the project, its workspace and all members."""
     root = workspace_root(start)
     if root is None:
         return []
@@ -155,11 +156,25 @@ def _ancestors_pyprojects(start: Path) -> list[UvTable]:
     for pattern in members if isinstance(members, list) else []:
         if isinstance(pattern, str) and not Path(pattern).is_absolute():
             paths += [path for path in root.glob(pattern) if path.is_dir()]
+    return paths
+
+
+def _local_projects(folders: Iterable[Path]) -> list[UvTable]:
+    """Return ``[tool.uv]`` of the projects in *folders*, and of those that their sources name."""
+    waiting = list(folders)
+    seen: set[str] = set()
     tables = []
-    for folder in list(dict.fromkeys(paths))[:_MAX_FILES]:
+    while waiting and len(seen) < _MAX_FILES:
+        folder = waiting.pop(0)
+        path = os.path.abspath(folder)  # noqa: PTH100 - `absolute` keeps the ".." of sources
+        if path in seen:
+            continue
+        seen.add(path)
         found = project_settings(folder)
         if found.settings:
             tables.append(found)
+            named = (table_of(source).get("path") for _, source in _sources(found.settings))
+            waiting += [folder / text for text in named if isinstance(text, str)]
     return tables
 
 
@@ -198,13 +213,19 @@ def _indexes(
         yield index_at(url, base, environ, links=True, legacy=True)
 
 
-def _sources(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield index name and project of every source that names an index."""
+def _pin(pinned: dict[str, set[str]], table: UvTable) -> None:
+    """Add the projects of *table* that have a source which names an index."""
+    for project, source in _sources(table.settings):
+        name = source.get("index")
+        if isinstance(name, str):
+            pinned.setdefault(name, set()).add(normalized(project))
+
+
+def _sources(settings: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield project and table of every source."""
     for project, source in table_of(settings.get("sources")).items():
         for each in source if isinstance(source, list) else [source]:
-            name = table_of(each).get("index")
-            if isinstance(name, str):
-                yield name, normalized(project)
+            yield project, table_of(each)
 
 
 def _requirements(

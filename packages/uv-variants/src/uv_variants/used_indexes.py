@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from variants_proxy.upstream.upstream_options import PYPI
@@ -158,6 +159,17 @@ def _configuration(invocation: Invocation, scope: Scope, place: Place) -> Config
         project=scope is not Scope.TOOL,
         pip=invocation.command[:1] == ("pip",),
         script=place.script,
+        folders=_folders(invocation, place),
         requirements=[place.cwd / path for path in requirements if path != "-"],
         receipts=receipts,
     )
+
+
+def _folders(invocation: Invocation, place: Place) -> list[Path]:
+    """Return the directories that a command names, whose projects may have sources."""
+    texts = invocation.values("editable", "with-editable", "from")
+    texts += (text for text in invocation.operands if "/" in text or text.startswith("."))
+    if invocation.command == ("run",):
+        texts = invocation.values("with-editable", "with")
+    paths = [place.cwd / text.removeprefix("file://").partition("[")[0] for text in texts]
+    return [path for path in paths if path.is_dir()]

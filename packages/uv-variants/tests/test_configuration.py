@@ -4,7 +4,9 @@ import os
 
 import pytest
 
+from pep_variants.errors import PlatformFileError
 from uv_variants.configuration import Configuration, read_configuration
+from uv_variants.lock_machine import LockMachine
 from uv_variants.locked_variants import Lock
 from variants_index.uv_files import project_table
 
@@ -42,6 +44,12 @@ def test_files_of_a_project(name, put, tmp_path):
 
 def test_lock_file(put, tmp_path):
     assert Lock.read(put(tmp_path / "uv.lock")).wheels == ()
+
+
+def test_the_machine_of_a_lock(put, tmp_path):
+    put(tmp_path / "uv.variants.toml")
+    with pytest.raises(PlatformFileError, match="mend it, or lock with --variant-platform"):
+        LockMachine.read(tmp_path / "uv.lock")
 
 
 def test_hashes_of_requirement_files(tmp_path):

@@ -15,6 +15,7 @@ from .context import Context, read_preferences
 from .dry_run import Planned, is_planned, run_and_read
 from .errors import USER_ERRORS, ProxyFailed
 from .forced_variants import check_after
+from .lock_advice import after_lock
 from .locked_variants import Lock
 from .notices import after_failure, after_success
 from .place import Place
@@ -156,6 +157,7 @@ def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned
         after_success(state, noted, planned)
         check_after(state)
         check_installed(state)
+        after_lock(prepared.plan, state, noted)
         learn_afterwards(prepared)
         return
     refusals = session.refusals()

@@ -54,6 +54,24 @@ def admits(texts: Iterable[str], name: str, version: str) -> bool:
     return True
 
 
+def pinned_versions(texts: Iterable[str]) -> dict[str, set[str]]:
+    """Return the versions by project (normalized name) that requirements among *texts* pin."""
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    found: dict[str, set[str]] = {}
+    for text in texts:
+        if "==" not in text:
+            continue
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement:
+            continue
+        for each in requirement.specifier:
+            if each.operator == "==" and not each.version.endswith(".*"):
+                found.setdefault(normalized(requirement.name), set()).add(each.version)
+    return found
+
+
 def are_tags_of(filename: str, tags: frozenset[str]) -> bool:
     """Return whether a wheel with this plain filename has one of *tags*."""
     python, abi, platform = filename.removesuffix(".whl").split("-")[-3:]

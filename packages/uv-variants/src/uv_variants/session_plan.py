@@ -12,6 +12,7 @@ from pep_variants.urls import is_local
 from .command_scope import EXPORTING, Scope
 from .daemon.session import SessionSettings, network_variables
 from .indexes import UserIndex
+from .named_projects import pinned_versions, requirement_texts
 from .own_options import FLOATING
 from .platform_key import PlatformKey, platform_key
 from .program_version import release_of
@@ -73,6 +74,8 @@ class SessionPlan:
         """
         context, invocation = self.context, self.context.invocation
         if context.lock.path is None or context.is_frozen or self.floating:
+            return None
+        if not context.preferences.use_variants:
             return None
         if "variant-platform" in context.options.variants or (
             invocation.command == ("run",) and invocation.values("with")
@@ -182,7 +185,7 @@ class SessionPlan:
                 if index.explicit
             },
             platforms=self.machine.platforms,
-            locked={} if self.floating else context.kept,
+            locked={} if self.floating else self._locked(),
             floating=self.floating,
             hashes=context.scope is Scope.PROJECT or context.invocation.command in EXPORTING,
             insecure_hosts=self.insecure_hosts,
@@ -215,6 +218,18 @@ class SessionPlan:
         from variants_proxy.commands.source_options import checked_catalog
 
         return checked_catalog(preferences, context.place.cwd)
+
+    def _locked(self) -> dict[str, dict[str, tuple[str, ...]]]:
+        """Return the wheels that the lock keeps, and none for versions that requirements pin.
+
+        The proxy chooses from these versions as well, however old they are.
+        """
+        texts = requirement_texts(self.context.invocation, self.context.place)
+        found = {name: {**versions} for name, versions in self.context.kept.items()}
+        for name, versions in pinned_versions(texts).items():
+            for version in versions:
+                found.setdefault(name, {}).setdefault(version, ())
+        return found
 
     def _pinned(self) -> tuple[str, ...]:
         """Return the projects that have an index of their own."""

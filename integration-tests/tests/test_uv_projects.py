@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from support.index import Index
-from support.projects import CUDA_12_8, app_index
+from support.projects import CUDA_12_8, app_index, cuda
 from support.uvs import Machine, project
-from support.wheels import Wheel
+from support.wheels import Release, Wheel
 
 PYTHON = sys.executable
 Serve = Callable[[Index], Index]
@@ -159,6 +159,25 @@ def test_a_lock_that_does_not_say_its_machine(machine: Machine, index: Index) ->
     assert record.read_text() == "<<<<<<< HEAD\n"
     assert machine.run("--variant-platform", "h100-zen4", "lock").code == 0
     assert 'machine = "h100-zen4"' in record.read_text()
+
+
+def test_a_lock_without_variants_says_so(machine: Machine, index: Index) -> None:
+    """V10: what ``--no-variants`` locked stays, for it is a lock; what to type is said once."""
+    index.add_wheel(Wheel("app", "1.0", requires=("always",)), metadata_file=True)
+    gpu = working_on(machine, index, "app").with_environ(CUDA_12_8)
+    record = machine.work / "uv.variants.toml"
+    assert gpu.run("--no-variants", "sync").code == 0
+    assert not record.exists()
+    done = gpu.run("sync")
+    assert "the lock has no variants; there are some that fit this machine: app 1.0" in done.err
+    assert "uv-variants lock --upgrade-package app takes them, for everybody" in done.err
+    assert gpu.run("lock", "--upgrade-package", "app").code == 0
+    said = record.read_text()
+    # And back: the machine of the lock is still known.
+    done = gpu.run("--no-variants", "sync")
+    assert (done.code, ".variant" in lock_of(machine)) == (0, False), done
+    assert "uv.variants.toml" not in done.err
+    assert record.read_text() == said
 
 
 @pytest.mark.matrix
@@ -366,6 +385,17 @@ def test_a_path_dependency_has_an_index_of_its_own(
     done = machine.run("lock")
     assert done.code == 0, done
     assert f"{only.url}app/.variant/cu128/" in lock_of(machine)
+
+
+def test_an_old_version_that_is_required_has_its_variant(machine: Machine, serve: Serve) -> None:
+    """V10: more versions are on the index than the proxy looks at."""
+    many = Index()
+    for number in range(205):
+        many.add_release(Release("many", f"1.{number}", cuda("12.8")))
+    machine = working_on(machine, serve(many), "many==1.2").with_environ(CUDA_12_8)
+    done = machine.run("lock")
+    assert done.code == 0, done
+    assert "/many/.variant/cu128/many-1.2-0_cu128-" in lock_of(machine)
 
 
 def test_nothing_is_asked_for_behind_the_first_index(

@@ -34,7 +34,7 @@ def after_lock(plan: SessionPlan, state: InstalledState, noted: Iterable[str]) -
         noted: projects (normalized names) that the proxy has notices about.
     """
     lines = [*_machine_of_lock(plan, state, noted), *_unfit(plan, state)]
-    if plan.lock_machine is None:
+    if plan.lock_machine is None or plan.lock_machine.is_like(plan.machine_here.machine):
         lines += _lacking(state)
     if not state.context.is_quiet:
         for line in lines:

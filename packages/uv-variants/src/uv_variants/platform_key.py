@@ -69,7 +69,7 @@ def platform_key(
     from variants_proxy.client.host_machine import described_machine
 
     target = target_of(python_platform) if python_platform else None
-    if locked is not None and preferences.use_variants:
+    if locked is not None:
         machine = locked.machine(preferences, target)
     else:
         machine = described_machine(preferences, target, answers)

@@ -138,44 +138,36 @@ def _why_unfit(installed: Installed, plan: SessionPlan) -> str:
 
 
 def _lacking(state: InstalledState) -> Iterator[str]:
-    """Yield that there are variants of projects that a lock has without, in one line.
+    """Yield that there are variants of projects of a lock that has none, in one line.
 
     The index is asked about few projects, once a day.
     """
-    context = state.context
+    context, lock = state.context, state.context.lock
     asks = context.scope is Scope.PROJECT and context.invocation.command == ("sync",)
-    if not asks or context.is_offline or not context.preferences.use_variants:
+    if not asks or context.is_offline or not context.preferences.use_variants or lock.projects:
         return
-    versions = context.lock.versions
-    named = context.lock.projects
-    names = [name for name in context.requested if name in versions and name not in named]
-    asked = Installed("lock", " ".join(f"{name}=={min(versions[name])}" for name in names), None)
+    names = [name for name in context.requested if name in lock.versions]
+    asked = Installed(
+        "lock", " ".join(f"{name}=={min(lock.versions[name])}" for name in names), None
+    )
     if not names or state.marks.is_known(asked):
         return
     installed = (installed_without_variant(context.environments, name) for name in names)
     # What has a local part is a build that the lock names.
     candidates = [each for each in installed if each is not None and "+" not in each.version]
-    found: list[str] = []
-    options: list[str] = []
+    better = {}
     state.choices.ask(each.name for each in candidates[:MOST_ASKED])
     for each in candidates[:MOST_ASKED]:
-        better = _better(state, each)
-        if better is not None:
-            found.append(f"{each.name} {each.version} ({better})")
-            options.append(f"--upgrade-package {each.name}")
+        if (choice := state.choices.of_installed(each)) is not None:
+            instead = next((row.instead for row in choice.locked if row.label is None), None)
+            label = instead or choice.label_for(each.tags)
+            if label not in (None, choice.label_of_build(each)):
+                better[each.name] = f"{each.name} {each.version} ({label})"
     state.marks.remember(asked)
-    if found:
+    if better:
+        options = " ".join(f"--upgrade-package {name}" for name in better)
         yield (
-            f"the lock has no variants; there are some that fit this machine: {', '.join(found)}; "
-            f"uv-variants lock {' '.join(options)} takes them, for everybody who uses the lock"
+            f"the lock has no variants; there are some that fit this machine: "
+            f"{', '.join(better.values())}; uv-variants lock {options} takes them, for everybody "
+            "who uses the lock"
         )
-
-
-def _better(state: InstalledState, each: Installed) -> str | None:
-    """Return the label that would be chosen for what is installed without one."""
-    choice = state.choices.of_installed(each)
-    if choice is None:
-        return None
-    instead = next((row.instead for row in choice.locked if row.label is None), None)
-    better = instead or choice.label_for(each.tags)
-    return None if better == choice.label_of_build(each) else better

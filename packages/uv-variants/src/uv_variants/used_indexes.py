@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from variants_proxy.upstream.upstream_options import PYPI
 
-from .command_scope import Scope
 from .configuration import Configuration, read_configuration
 from .indexes import UserIndex, distinct, index_at, named_index_at
-from .uv_directories import tool_directory
 
 if TYPE_CHECKING:
+    from .command_scope import Scope
     from .invocation import Invocation
     from .place import Place
 
@@ -48,20 +46,10 @@ class UsedIndexes:
     projects: Mapping[str, frozenset[str]]
     configuration: Configuration
 
-    @property
-    def order(self) -> tuple[str, ...]:
-        """The names of the indexes in the order in which uv asks them."""
-        return tuple(self.indexes)
-
-    @property
-    def default(self) -> UserIndex | None:
-        """The index that is asked last, None with ``--no-index``."""
-        return next((index for index in self.indexes.values() if index.default), None)
-
 
 def used_indexes(invocation: Invocation, scope: Scope, place: Place) -> UsedIndexes:
     """Return the indexes that uv uses for *invocation* in *place*."""
-    configuration = _configuration(invocation, scope, place)
+    configuration = read_configuration(invocation, scope, place)
     given = {name: _given(name, invocation, place) for name in VARIABLES}
     filed = configuration.indexes
     listed = [
@@ -139,37 +127,3 @@ def _index(name: str, text: str, place: Place) -> UserIndex:
     if name in ("index-url", "extra-index-url"):
         return index_at(text, place.cwd, place.environ, default=default, legacy=True)
     return named_index_at(text, place.cwd, place.environ, default=default)
-
-
-def _configuration(invocation: Invocation, scope: Scope, place: Place) -> Configuration:
-    requirements = invocation.values("requirements", "constraints", "overrides")
-    requirements += invocation.values("with-requirements", "build-constraints")
-    if invocation.command in (("pip", "compile"), ("pip", "sync")):
-        requirements += invocation.operands
-    receipts = []
-    if invocation.command == ("tool", "upgrade"):
-        folder = tool_directory(place.environ)
-        names = invocation.operands or [path.name for path in folder.glob("*")]
-        receipts = [folder / name / "uv-receipt.toml" for name in names]
-    return read_configuration(
-        start=place.project.absolute(),
-        environ=place.environ,
-        config_file=invocation.last("config-file") or place.environ.get("UV_CONFIG_FILE") or None,
-        no_config=invocation.has("no-config") or place.is_on("UV_NO_CONFIG"),
-        project=scope is not Scope.TOOL,
-        pip=invocation.command[:1] == ("pip",),
-        script=place.script,
-        folders=_folders(invocation, place),
-        requirements=[place.cwd / path for path in requirements if path != "-"],
-        receipts=receipts,
-    )
-
-
-def _folders(invocation: Invocation, place: Place) -> list[Path]:
-    """Return the directories that a command names, whose projects may have sources."""
-    texts = invocation.values("editable", "with-editable", "from")
-    texts += (text for text in invocation.operands if "/" in text or text.startswith("."))
-    if invocation.command == ("run",):
-        texts = invocation.values("with-editable", "with")
-    paths = [place.cwd / text.removeprefix("file://").partition("[")[0] for text in texts]
-    return [path for path in paths if path.is_dir()]

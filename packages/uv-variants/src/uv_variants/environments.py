@@ -29,8 +29,6 @@ class Search:
         invocation: uv's command line.
         place: where it runs.
         settings: of uv's files, `Configuration.scalars`.
-        root: directory of the project, None without one.
-        script: with inline metadata that the command runs or syncs, None for other commands.
         cache: uv's cache directory, which has the environments of scripts.
     """
 
@@ -38,8 +36,6 @@ class Search:
     invocation: Invocation
     place: Place
     settings: Mapping[str, Any]
-    root: Path | None
-    script: Path | None
     cache: Path
 
     def environments(self) -> tuple[Path, ...]:
@@ -49,17 +45,21 @@ class Search:
         command is going to make do not exist yet.
         """
         command = self.invocation.command
-        if self.invocation.has("no-sync", "isolated"):
+        without = ("UV_NO_SYNC", "UV_ISOLATED")
+        if self.invocation.has("no-sync", "isolated") or any(map(self.place.is_on, without)):
             return ()
-        if command in _PIP:
-            return _given(self._of_pip())
         if command[:1] == ("tool",):
             return self._of_tool()
-        if command not in _PROJECT:
-            return ()
-        if self.script is not None:
-            return _given(self._of_script(self.script))
-        return _given(self._of_project())
+        found = None
+        if command in _PIP:
+            found = self._of_pip()
+        elif command in _PROJECT and self.place.script is not None:
+            # uv keeps an environment for a script; releases before 0.6 keep none.
+            script = ["--script", str(self.place.script), *self._common()]
+            found = self._of_interpreter(script)
+        elif command in _PROJECT:
+            found = self._of_project()
+        return () if found is None else (found,)
 
     def _of_pip(self) -> Path | None:
         invocation, environ = self.invocation, self.place.environ
@@ -90,12 +90,13 @@ class Search:
         return None
 
     def _of_project(self) -> Path | None:
-        if self.root is None:
+        root = self.place.root
+        if root is None:
             return None
         active = self.place.environ.get("VIRTUAL_ENV")
         if self.invocation.has("active") and active:
             return Path(active)
-        return self.root / (self.place.environ.get("UV_PROJECT_ENVIRONMENT") or ".venv")
+        return root / (self.place.environ.get("UV_PROJECT_ENVIRONMENT") or ".venv")
 
     def _of_tool(self) -> tuple[Path, ...]:
         """Return the environments of tools that exist, or are installed by this command."""
@@ -107,10 +108,6 @@ class Search:
         named = invocation.last("from") or next(iter(invocation.operands), None)
         name = _tool_name(named) if named else ""
         return (folder / name,) if name else ()
-
-    def _of_script(self, script: Path) -> Path | None:
-        """Return the environment that uv keeps for a script; releases before 0.6 keep none."""
-        return self._of_interpreter(["--script", str(script), *self._common()])
 
     def _of_interpreter(self, arguments: list[str]) -> Path | None:
         named = Path(arguments[-1])
@@ -147,6 +144,8 @@ class Search:
             "UV_CACHE_DIR": str(self.cache),
             "UV_PYTHON_DOWNLOADS": "never",
         }
+        if self.invocation.has("no-cache", "no-cache-dir", "n"):
+            environ["UV_NO_CACHE"] = "1"  # the home directory may be read-only
         try:
             done = subprocess.run(
                 command,
@@ -160,10 +159,6 @@ class Search:
         except (OSError, subprocess.SubprocessError):
             return ""
         return os.fsdecode(done.stdout).strip() if done.returncode == 0 else ""
-
-
-def _given(found: Path | None) -> tuple[Path, ...]:
-    return () if found is None else (found,)
 
 
 def _tool_name(text: str) -> str:

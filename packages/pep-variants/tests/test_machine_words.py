@@ -31,7 +31,7 @@ from pep_variants.providers.nvidia import (
     NvidiaProvider,
 )
 from pep_variants.providers.registry import BUILTIN_NAMESPACES
-from pep_variants.settings.approvals import Approvals, covered_files, digest_of
+from pep_variants.settings.approvals import Approvals, approval_digest, covered_files
 from pep_variants.settings.loader import load_settings
 from pep_variants.settings.places import Place, Role
 
@@ -329,7 +329,7 @@ class TestSettings:
         assert "platform ignored: a project's file is not trusted" in warnings[0]
         covered = covered_files(file, file.read_bytes(), {"platform": "h100-zen4"})
         assert [item.path for item in covered] == [file]
-        Approvals().add(file, digest_of(covered))
+        Approvals().add(file, approval_digest(covered))
         assert self.load(file, Role.PROJECT) == ("h100-zen4", [])
 
 

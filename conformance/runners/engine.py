@@ -12,8 +12,6 @@ from pep_variants.choose.preferences import Preferences
 from pep_variants.choose.ranking import rank
 from pep_variants.choose.selection import File, Selection, missing_variant, select
 from pep_variants.detect.detector import Detector
-from pep_variants.detect.providers.base import DriverProvider
-from pep_variants.detect.registry import BUILTIN_NAMESPACES
 from pep_variants.errors import (
     InconsistentMetadata,
     MetadataError,
@@ -31,6 +29,8 @@ from pep_variants.formats.reader import read_metadata
 from pep_variants.model.filename import parse_filename
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.platform import Platform, Support
+from pep_variants.providers.base import DriverProvider
+from pep_variants.providers.registry import BUILTIN_NAMESPACES
 from pep_variants.settings.loader import load_preferences
 from pep_variants.settings.places import Place as SettingsPlace
 from pep_variants.settings.places import Role

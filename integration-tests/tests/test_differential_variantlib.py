@@ -35,7 +35,6 @@ from variantlib.variants_json import VariantsJson
 from pep_variants.choose.preferences import Preferences
 from pep_variants.choose.ranking import Ranking, rank
 from pep_variants.detect.detector import Detector
-from pep_variants.detect.providers.nvidia import NvidiaProvider
 from pep_variants.errors import InconsistentMetadata
 from pep_variants.formats.merging import merge
 from pep_variants.formats.reader import metadata_from_tree, read_metadata
@@ -43,6 +42,7 @@ from pep_variants.formats.writer import metadata_to_tree
 from pep_variants.model.generation import V0_2_0
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.platform import Platform, Support
+from pep_variants.providers.nvidia import NvidiaProvider
 from support.random_releases import FEATURES, NAMESPACES, VALUES, World
 
 FIXTURES = Path(__file__).parents[2] / "packages" / "pep-variants" / "tests" / "fixtures"

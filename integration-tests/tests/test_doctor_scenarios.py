@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from pep_variants.detect.providers.nvidia import DRIVER_OVERRIDE
+from pep_variants.providers.nvidia import DRIVER_OVERRIDE
 from support.doctor_report import check_report
 from support.documents import Reader
 from support.environments import PIPS, Environment

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pep_variants.detect.providers.nvidia import DRIVER_OVERRIDE
+from pep_variants.providers.nvidia import DRIVER_OVERRIDE
 from support.documents import Page, Reader
 from support.environments import PIPS, ROOT
 from support.gpu_nodes import driver_library, driver_variables

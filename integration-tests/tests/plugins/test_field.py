@@ -5,8 +5,8 @@ import urllib.request
 
 import pytest
 
-from pep_variants.detect.providers.x86_64 import X8664Provider
 from pep_variants.model.metadata import ProviderInfo
+from pep_variants.providers.x86_64 import X8664Provider
 from support.isolation import network
 from variants_plugins import PluginRunner, Sources
 

@@ -7,7 +7,7 @@ import pytest
 
 from pep_variants.errors import PreferenceError
 from pep_variants.ownership import NotPrivate
-from pep_variants.settings.approvals import Approval, Approvals, covered_files, digest_of
+from pep_variants.settings.approvals import Approval, Approvals, approval_digest, covered_files
 
 posix = pytest.mark.skipif(os.name == "nt", reason="POSIX modes and links")
 
@@ -131,7 +131,7 @@ def test_several_at_once(approvals, path):
 
 def test_digest_covers_what_the_file_names(path):
     def digest(tree):
-        return digest_of(covered_files(path, b"content", tree))
+        return approval_digest(covered_files(path, b"content", tree))
 
     platform = path.parent / "machines" / "one.toml"
     platform.parent.mkdir()
@@ -161,12 +161,12 @@ def test_digest_covers_wheels_that_are_named_by_path(path):
         tree = {"allow-provider": ["other>=1", f"acme-provider @ {url}"]}
         files = covered_files(path, b"x", tree)
         assert [file.path for file in files] == [path, wheel]
-        before = digest_of(files)
+        before = approval_digest(files)
         wheel.write_bytes(b"two")
-        assert digest_of(covered_files(path, b"x", tree)) != before
+        assert approval_digest(covered_files(path, b"x", tree)) != before
         wheel.write_bytes(b"one")
     assert (
-        digest_of(covered_files(path, b"x", {"allow-provider": tree["allow-provider"][1]}))
+        approval_digest(covered_files(path, b"x", {"allow-provider": tree["allow-provider"][1]}))
         == before
     )
     remote = {

@@ -3,9 +3,9 @@
 import logging
 import threading
 
-from pep_variants.detect.attempts import Attempt, recorded, tried
 from pep_variants.detect.examination import examine_host
-from pep_variants.detect.registry import BUILTIN_NAMESPACES
+from pep_variants.providers.attempts import Attempt, recorded, tried
+from pep_variants.providers.registry import BUILTIN_NAMESPACES
 
 
 def test_recorded(caplog):
@@ -18,7 +18,7 @@ def test_recorded(caplog):
         thread.start()
         thread.join()
         tried("/dev/kfd", "does not exist")
-        logging.getLogger("pep_variants.detect.providers.amd").warning("slow: %s", 3)
+        logging.getLogger("pep_variants.providers.amd").warning("slow: %s", 3)
     assert trail.attempts == [
         Attempt("lib.so", "is loaded", True),
         Attempt("/dev/kfd", "does not exist"),

@@ -7,12 +7,12 @@ import pytest
 from pep_variants.choose.explanation import notices
 from pep_variants.choose.preferences import Preferences
 from pep_variants.choose.ranking import rank
-from pep_variants.detect import registry
 from pep_variants.detect.detector import Detector
 from pep_variants.formats.reader import metadata_from_tree
 from pep_variants.model.generation import V0_0_1, V0_0_2, V0_0_3, V0_1_1, V0_2_0
 from pep_variants.model.metadata import Metadata, ProviderInfo
 from pep_variants.model.platform import Platform, Support
+from pep_variants.providers import registry
 
 LINUX = {"platform_system": "Linux", "os_name": "posix", "python_version": "3.12"}
 NVIDIA = {

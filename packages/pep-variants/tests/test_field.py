@@ -8,11 +8,11 @@ import pytest
 from pep_variants.choose.explanation import notices, why_not
 from pep_variants.choose.ranking import rank
 from pep_variants.detect.detector import Detector
-from pep_variants.detect.providers.nvidia import NvidiaProvider
 from pep_variants.formats.reader import metadata_from_tree, read_metadata, read_pyproject
 from pep_variants.formats.writer import write_metadata
 from pep_variants.model.generation import V0_2_0
 from pep_variants.model.platform import Platform, Support
+from pep_variants.providers.nvidia import NvidiaProvider
 
 LINUX = {"platform_system": "Linux", "os_name": "posix", "sys_platform": "linux"}
 MAC = {"platform_system": "Darwin", "os_name": "posix", "sys_platform": "darwin"}

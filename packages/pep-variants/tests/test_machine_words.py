@@ -20,18 +20,18 @@ from pep_variants.detect.machine_facts import (
     write_facts,
 )
 from pep_variants.detect.machines import machine_text, machine_title, names_file
-from pep_variants.detect.providers.amd import ARCHITECTURE_OVERRIDE, VERSION_OVERRIDE, AmdProvider
-from pep_variants.detect.providers.intel import DEVICE_OVERRIDE, IntelProvider
-from pep_variants.detect.providers.nvidia import (
+from pep_variants.errors import PlatformFileError
+from pep_variants.formats.platform_file import read_platform, write_platform
+from pep_variants.formats.reader import read_metadata
+from pep_variants.providers.amd import ARCHITECTURE_OVERRIDE, VERSION_OVERRIDE, AmdProvider
+from pep_variants.providers.intel import DEVICE_OVERRIDE, IntelProvider
+from pep_variants.providers.nvidia import (
     CAPABILITY_OVERRIDE,
     DRIVER_OVERRIDE,
     NvidiaProvider,
 )
-from pep_variants.detect.registry import BUILTIN_NAMESPACES
-from pep_variants.errors import PlatformFileError
-from pep_variants.formats.platform_file import read_platform, write_platform
-from pep_variants.formats.reader import read_metadata
-from pep_variants.settings.approvals import Approvals, covered_files, digest_of
+from pep_variants.providers.registry import BUILTIN_NAMESPACES
+from pep_variants.settings.approvals import Approvals, approval_digest, covered_files
 from pep_variants.settings.loader import load_settings
 from pep_variants.settings.places import Place, Role
 
@@ -164,7 +164,7 @@ WRONG = [
     (f"{LONG}=1", "longer than 1,000 characters"),
     ("h100-zen5,cuda=13.0", "'h100-zen5' is neither"),
     ("cuda=13.0,h100-zen4", "'h100-zen4' is not known; there are cuda, sm, rocm, gfx, intel, npu, "
-                            "ascend, cann, cpu"),
+                            "ascend, cann, tpu, cpu"),
     ("gpu=9.0", "'gpu' is not known; there are cuda, sm"),
     ("cuda=", "machine 'cuda=': cuda has no value: write cuda=12.8"),
     ("h100-zen4,cuda=", "cuda has no value: write cuda=12.8"),
@@ -329,7 +329,7 @@ class TestSettings:
         assert "platform ignored: a project's file is not trusted" in warnings[0]
         covered = covered_files(file, file.read_bytes(), {"platform": "h100-zen4"})
         assert [item.path for item in covered] == [file]
-        Approvals().add(file, digest_of(covered))
+        Approvals().add(file, approval_digest(covered))
         assert self.load(file, Role.PROJECT) == ("h100-zen4", [])
 
 

@@ -18,7 +18,7 @@ from pep_variants.detect.machines import names_file
 from pep_variants.errors import PreferenceError
 from pep_variants.limits import SETTINGS_BYTES
 from pep_variants.model.property import Selector
-from pep_variants.settings.approvals import Approvals, covered_files, digest_of
+from pep_variants.settings.approvals import Approvals, approval_digest, covered_files
 from pep_variants.settings.loader import load_preferences, load_settings
 from pep_variants.settings.places import Place, Role, any_file, places
 
@@ -91,7 +91,7 @@ def approve(approvals):
     def approve(path):
         data = path.read_bytes()
         tree = configuration_tree(data, str(path))
-        approvals.add(path, digest_of(covered_files(path, data, tree)))
+        approvals.add(path, approval_digest(covered_files(path, data, tree)))
 
     return approve
 

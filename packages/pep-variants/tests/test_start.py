@@ -44,5 +44,5 @@ def test_a_metadata_file_of_an_index_needs_nothing_of_zip_files():
 def test_detection_loads_nothing_that_it_does_not_need():
     loaded = loaded_by("pep_variants.detect.detector")
     assert not {"packaging", "archspec", "pynvml", "ctypes", "json", "tomllib"} & loaded
-    providers = {name for name in loaded if name.startswith("pep_variants.detect.providers.")}
-    assert providers <= {"pep_variants.detect.providers.base"}
+    providers = {name for name in loaded if name.startswith("pep_variants.providers.")}
+    assert providers <= {"pep_variants.providers.base", "pep_variants.providers.registry"}

@@ -7,9 +7,9 @@ import pytest
 from packaging.version import Version
 
 import variants_catalog
-from pep_variants.detect.registry import KNOWN
 from pep_variants.formats import toml
 from pep_variants.model.property import ABI_DEPENDENCY, Property
+from pep_variants.providers.registry import KNOWN
 from variants_catalog.model import target
 from variants_catalog.store import DirectoryCatalog, read_catalog, write_catalog
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pep_variants.detect.providers.amd import ARCHITECTURE_OVERRIDE
+from pep_variants.providers.amd import ARCHITECTURE_OVERRIDE
 from support.doctor_report import check_report
 from support.index import Index, served
 from support.plugins import PLUGIN, acme_index

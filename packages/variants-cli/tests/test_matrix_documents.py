@@ -21,8 +21,8 @@ from pep_variants.choose.selection import File, select
 from pep_variants.detect.detector import Detector
 from pep_variants.detect.known_machines import BY_NAME
 from pep_variants.detect.machines import load_machine
-from pep_variants.detect.providers.cpu import known_cpus
 from pep_variants.formats.reader import read_metadata
+from pep_variants.providers.cpu import known_cpus
 from variants_cli import matrices
 from variants_cli.matrix.backends import additions
 from variants_cli.matrix.combination import combine

@@ -13,10 +13,10 @@ from packaging.version import Version
 
 from pep_variants.detect.known_machines import BY_NAME, KNOWN_MACHINES
 from pep_variants.detect.machines import load_machine, machine_text
-from pep_variants.detect.registry import BUILTIN_NAMESPACES
 from pep_variants.formats import toml
 from pep_variants.formats.platform_file import read_platform, write_platform
 from pep_variants.model.property import NAME, VALUE
+from pep_variants.providers.registry import BUILTIN_NAMESPACES
 
 PROJECT = Path(__file__).parents[1]
 

@@ -17,9 +17,9 @@ from pip._vendor.urllib3.exceptions import HTTPError
 from pep_variants.errors import MetadataError
 from pep_variants.fetch import (
     Absent,
-    Answer,
     Failed,
     Fetch,
+    FetchAnswer,
     LocalFile,
     ReleaseFile,
     read_response,
@@ -208,7 +208,7 @@ def _release_file(link: Any) -> ReleaseFile:
     return ReleaseFile(link.filename, str(link.url_without_fragment), link._hashes, link)
 
 
-def _answer(network: Any, fetch: Fetch) -> Answer:
+def _answer(network: Any, fetch: Fetch) -> FetchAnswer:
     """Make a request with pip's network session, or open a local file."""
     link: Any = fetch.file.origin
     if link.is_file:

@@ -9,19 +9,19 @@ from typing import IO, NoReturn
 
 from .digests import Digests
 from .errors import MetadataError, redacted
-from .fetch import Absent, Answer, Failed, Fetch, LocalFile, ReleaseFile, Whole
+from .fetch import Absent, Failed, Fetch, FetchAnswer, LocalFile, ReleaseFile, Whole
 from .model.metadata import Metadata
 
 Document = tuple[bytes, Metadata]
 """A file with variant metadata, and what it says."""
 
-Reading = Generator[Fetch, Answer, Document]
+Reading = Generator[Fetch, FetchAnswer, Document]
 """Yields what has to be fetched, is sent the answers, and returns the document."""
 
 _CHUNK = 64 * 1024
 
 
-def opened(file: ReleaseFile, answer: Answer, stack: ExitStack) -> IO[bytes]:
+def opened(file: ReleaseFile, answer: FetchAnswer, stack: ExitStack) -> IO[bytes]:
     """Return a whole file from its start; it is closed with *stack*.
 
     Raises:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from .patterns import pattern
 
@@ -21,6 +21,10 @@ _PUNCTUATION = ".,:;)]}'"
 
 EXIT_CODE = 70
 """Exit code of a command after an internal error: EX_SOFTWARE of ``sysexits.h``."""
+
+
+MAX_LISTED = 4
+"""Values that `listed` names; of more it gives the number."""
 
 
 def redacted(source: str) -> str:
@@ -62,6 +66,16 @@ def shortened(value: object, limit: int = 80) -> str:
     except (RecursionError, ValueError):  # deeply nested data, integers of thousands of digits
         text = f"<{type(value).__name__}>"
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def listed(values: Sequence[str], word: str = "or") -> str:
+    """Return *values* as a list in words, a long one cut short."""
+    shown = list(values[:MAX_LISTED])
+    if len(values) > MAX_LISTED:
+        return f"{', '.join(shown)}, … ({len(values)} values)"
+    if len(shown) < 2:
+        return "".join(shown)
+    return f"{', '.join(shown[:-1])} {word} {shown[-1]}"
 
 
 def in_words(value: object, limit: int = 200) -> str:

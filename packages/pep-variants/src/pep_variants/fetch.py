@@ -134,7 +134,7 @@ class Failed:
     reason: str
 
 
-Answer: TypeAlias = "Part | Whole | LocalFile | NoRanges | Absent | Failed"
+FetchAnswer: TypeAlias = "Part | Whole | LocalFile | NoRanges | Absent | Failed"
 
 
 class Headers(Protocol):
@@ -146,7 +146,7 @@ class Headers(Protocol):
 
 def read_response(
     fetch: Fetch, status: int, headers: Headers, read: Callable[[int], bytes]
-) -> Answer:
+) -> FetchAnswer:
     """Return the answer that an HTTP response is, after redirects.
 
     Args:

@@ -31,7 +31,7 @@ from functools import partial
 
 from .downloads import Document, Reading, opened, verify
 from .errors import MetadataError, VariantError, redacted
-from .fetch import Absent, Answer, Fetch, LocalFile, ReleaseFile, Whole
+from .fetch import Absent, Fetch, FetchAnswer, LocalFile, ReleaseFile, Whole
 from .formats.merging import merge_all
 from .formats.reader import read_metadata
 from .limits import INSPECTED_WHEELS
@@ -107,7 +107,7 @@ class ReleaseReader:
         """
         return [fetch for fetch in self._fetches.values() if fetch is not None]
 
-    def receive(self, fetch: Fetch, answer: Answer) -> None:
+    def receive(self, fetch: Fetch, answer: FetchAnswer) -> None:
         """Take the *answer* to one of the fetches that are wanted.
 
         Answers to fetches that are not wanted any more are ignored.

@@ -10,9 +10,10 @@ from typing import IO, NoReturn, TypeVar
 
 from .downloads import Reading, fail, opened, verify
 from .errors import MetadataError, redacted
-from .fetch import Absent, Answer, Failed, Fetch, NoRanges, ReleaseFile, Whole
+from .fetch import Absent, Failed, Fetch, FetchAnswer, NoRanges, ReleaseFile, Whole
 from .formats.merging import check_promise
 from .formats.reader import read_metadata
+from .model.label import VARIANT_FILE
 from .wheelfile.lazy_file import (
     FIRST_PART,
     Part,
@@ -21,7 +22,7 @@ from .wheelfile.lazy_file import (
     RangeRefused,
     last_part_ranges,
 )
-from .wheelfile.wheel import VARIANT_FILE, open_wheel
+from .wheelfile.wheel import open_wheel
 
 _T = TypeVar("_T")
 
@@ -53,7 +54,7 @@ def wheel_file(wheel: ReleaseFile, label: str, check: Callable[[ReleaseFile], No
     return data, metadata
 
 
-def _opened(wheel: ReleaseFile, stack: ExitStack) -> Generator[Fetch, Answer, IO[bytes]]:
+def _opened(wheel: ReleaseFile, stack: ExitStack) -> Generator[Fetch, FetchAnswer, IO[bytes]]:
     """Return the wheel as a seekable file: of parts, or whole where there are no ranges."""
     ranges = last_part_ranges(FIRST_PART)
     step = partial(next, ranges)
@@ -81,7 +82,7 @@ def _opened(wheel: ReleaseFile, stack: ExitStack) -> Generator[Fetch, Answer, IO
 
 def _read(
     wheel: ReleaseFile, file: IO[bytes], read: Callable[[], _T]
-) -> Generator[Fetch, Answer, _T]:
+) -> Generator[Fetch, FetchAnswer, _T]:
     """Return what *read* returns, which is called again when a missing part was fetched."""
     while True:
         try:
@@ -99,7 +100,7 @@ def _raise_wanted(wanted: Range) -> NoReturn:
     raise _RangeWanted(wanted)
 
 
-def _whole(wheel: ReleaseFile, answer: Answer, stack: ExitStack) -> IO[bytes]:
+def _whole(wheel: ReleaseFile, answer: FetchAnswer, stack: ExitStack) -> IO[bytes]:
     """Return a whole wheel, its size and hashes checked."""
     stream = opened(wheel, answer, stack)
     if isinstance(answer, Whole):

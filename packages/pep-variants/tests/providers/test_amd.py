@@ -7,11 +7,11 @@ import time
 import pytest
 
 from pep_variants.choose.ranking import rank
-from pep_variants.detect.providers.amd import AmdProvider
 from pep_variants.errors import ProviderError
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.platform import Fact, Platform, Support
 from pep_variants.model.property import NAME, VALUE
+from pep_variants.providers.amd import AmdProvider
 
 ARCHITECTURE = "AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH"
 VERSION = "AMD_VARIANT_PROVIDER_FORCE_ROCM_VERSION"

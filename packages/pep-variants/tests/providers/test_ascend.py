@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from pep_variants.detect.providers.ascend import AscendProvider
 from pep_variants.model.platform import Fact
 from pep_variants.model.property import NAME, VALUE
+from pep_variants.providers.ascend import AscendProvider
 
 NPU_TYPE = "ASCEND_VARIANT_PROVIDER_FORCE_NPU_TYPE"
 DRIVER = "ASCEND_VARIANT_PROVIDER_FORCE_DRIVER_VERSION"

@@ -16,12 +16,12 @@ import archspec.cpu.detect
 import pytest
 from cpu_machines import TARGETS, replace_file, write_tool
 
-from pep_variants.detect.attempts import recorded
-from pep_variants.detect.providers.aarch64 import AArch64Provider
-from pep_variants.detect.providers.cpu import Cpu, detected_cpu
-from pep_variants.detect.providers.x86_64 import X8664Provider
 from pep_variants.model.platform import Fact
 from pep_variants.model.property import NAME, VALUE
+from pep_variants.providers.aarch64 import AArch64Provider
+from pep_variants.providers.attempts import recorded
+from pep_variants.providers.cpu import Cpu, detected_cpu
+from pep_variants.providers.x86_64 import X8664Provider
 
 V1, V2, V3, V4 = "v1", "v2 v1", "v3 v2 v1", "v4 v3 v2 v1"
 A81, A82 = "8.1a 8a", "8.2a 8.1a 8a"
@@ -250,7 +250,7 @@ def test_a_closed_error_stream_does_not_matter(tmp_path):
     write_tool(tmp_path / "sysctl", f"cat '{TARGETS / 'darwin-mojave-haswell'}'")
     code = (
         "import os, platform\n"
-        "from pep_variants.detect.providers.x86_64 import X8664Provider\n"
+        "from pep_variants.providers.x86_64 import X8664Provider\n"
         "platform.system = lambda: 'Darwin'\n"
         "os.close(2)\n"
         "print(X8664Provider().summary())\n"
@@ -357,7 +357,7 @@ def test_the_cpu_is_looked_for_once_and_late():
     provider.summary()
     assert asked == ["x86_64"]
     code = (
-        "import sys, pep_variants.detect.providers.x86_64, pep_variants.detect.providers.aarch64\n"
+        "import sys, pep_variants.providers.x86_64, pep_variants.providers.aarch64\n"
         "print('archspec' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -4,10 +4,10 @@ import logging
 
 import pytest
 
-from pep_variants.detect.providers.intel import KNOWN_DEVICES, IntelProvider
 from pep_variants.model.property import NAME, VALUE
+from pep_variants.providers.intel import KNOWN_DEVICES, IntelProvider
 
-PROVIDER = "pep_variants.detect.providers.intel:IntelProvider"
+PROVIDER = "pep_variants.providers.intel:IntelProvider"
 DEVICE = "INTEL_VARIANT_PROVIDER_FORCE_DEVICE_IP"
 
 # Every device that intel-variant-provider knows, and all that it supports.

@@ -9,17 +9,18 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pep_variants.detect import registry
-from pep_variants.detect.providers.aarch64 import AArch64Provider
-from pep_variants.detect.providers.amd import AmdProvider
-from pep_variants.detect.providers.ascend import AscendProvider
-from pep_variants.detect.providers.base import summarized
-from pep_variants.detect.providers.intel import IntelProvider
-from pep_variants.detect.providers.nvidia import NvidiaProvider
-from pep_variants.detect.providers.x86_64 import X8664Provider
-from pep_variants.detect.registry import BUILTIN_NAMESPACES, find_known
 from pep_variants.model.metadata import ProviderInfo
 from pep_variants.model.platform import Fact
+from pep_variants.providers import registry
+from pep_variants.providers.aarch64 import AArch64Provider
+from pep_variants.providers.amd import AmdProvider
+from pep_variants.providers.ascend import AscendProvider
+from pep_variants.providers.base import summarized
+from pep_variants.providers.intel import IntelProvider
+from pep_variants.providers.nvidia import NvidiaProvider
+from pep_variants.providers.registry import BUILTIN_NAMESPACES, find_known
+from pep_variants.providers.tpu import TpuProvider
+from pep_variants.providers.x86_64 import X8664Provider
 
 LINUX = {
     "implementation_name": "cpython",
@@ -251,7 +252,7 @@ def test_providers_without_requirements():
     assert package("nvidia", "somebodys-provider") is None
 
 
-NAMESPACES = ["nvidia", "amd", "intel", "ascend", "x86_64", "aarch64"]
+NAMESPACES = ["nvidia", "amd", "intel", "ascend", "tpu", "x86_64", "aarch64"]
 
 
 @pytest.mark.parametrize("namespace", NAMESPACES)
@@ -272,6 +273,7 @@ def test_builtin_namespaces():
         "amd": ("amd", "amd-variant-provider", AmdProvider),
         "intel": ("intel", "intel-variant-provider", IntelProvider),
         "ascend": ("ascend", "ascend-variant-provider", AscendProvider),
+        "tpu": ("tpu", "tpu-variant-provider", TpuProvider),
         "x86_64": ("x86_64", "provider-variant-x86-64", X8664Provider),
         "aarch64": ("aarch64", "provider-variant-aarch64", AArch64Provider),
     }
@@ -286,7 +288,7 @@ def test_known_providers_can_be_keys():
 
 def test_importing_the_table_is_cheap():
     code = (
-        "import sys, pep_variants.detect.registry\n"
+        "import sys, pep_variants.providers.registry\n"
         "print([name for name in"
         " ('archspec', 'pynvml', 'packaging', 'ctypes', 'subprocess', 'shutil') "
         "if name in sys.modules])"
@@ -338,7 +340,7 @@ def test_looking_for_accelerators_starts_no_command(tmp_path, command):
         command(tmp_path / name, f"echo {name} >> '{log}'; sleep 30")
     code = (
         "import pathlib, sys\n"
-        "from pep_variants.detect.registry import BUILTIN_NAMESPACES as known\n"
+        "from pep_variants.providers.registry import BUILTIN_NAMESPACES as known\n"
         "for namespace in ('amd', 'intel'):\n"
         "    root = pathlib.Path(sys.argv[1])\n"
         "    assert known[namespace].factory(root=root).supported() == {}\n"
@@ -408,7 +410,7 @@ def test_packaging_is_not_loaded_for_plain_requirements():
     code = (
         "import sys; from pep_variants.detect.detector import Detector\n"
         "from pep_variants.model.metadata import ProviderInfo\n"
-        "from pep_variants.detect.registry import find_known\n"
+        "from pep_variants.providers.registry import find_known\n"
         f"info = ProviderInfo(requires=('{NVIDIA}>=0.0.1,<1',))\n"
         "print(find_known('nvidia', info, Detector().environment).namespace)\n"
         "print({'packaging', 'logging'} & {*sys.modules})"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pep_variants.detect.providers.nvidia import NvidiaProvider
 from pep_variants.model.property import NAME, VALUE
+from pep_variants.providers.nvidia import NvidiaProvider
 
 HERE = Path(__file__).parent
 DRIVER = "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION"
@@ -97,7 +97,7 @@ def features(lower: str, upper: str, sm_arch: str = "") -> list[list[object]]:
     return [[name, text.split()] for name, text in texts.items() if text]
 
 
-PROVIDER = "pep_variants.detect.providers.nvidia:NvidiaProvider"
+PROVIDER = "pep_variants.providers.nvidia:NvidiaProvider"
 
 
 def case(overrides: dict[str, str] | None = None, **process: object) -> dict[str, object]:
@@ -625,6 +625,6 @@ def test_supported_values_are_known_and_in_the_known_order(driver, gpu):
 
 
 def test_the_module_imports_no_driver_binding():
-    code = "import sys, pep_variants.detect.providers.nvidia; print('pynvml' in sys.modules)"
+    code = "import sys, pep_variants.providers.nvidia; print('pynvml' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -142,9 +142,9 @@ class Plugins:
     def _run(self, wanted: WantedProvider) -> None:
         """Run a plugin, unless it was run before, is built in, or is not allowed."""
         from pep_variants.detect.detector import provider_id
-        from pep_variants.detect.registry import find_known
         from pep_variants.errors import PluginFailed
         from pep_variants.model.metadata import Metadata, ProviderInfo
+        from pep_variants.providers.registry import find_known
         from variants_plugins import Refused
 
         if wanted in self._seen:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from packaging.markers import default_environment
 
 from pep_variants.detect.plugins import Refused
-from pep_variants.detect.registry import find_known
 from pep_variants.errors import VariantError
+from pep_variants.providers.registry import find_known
 
 from .console import warn
 from .description import lost_priorities

@@ -12,9 +12,9 @@ from functools import partial
 from pep_variants.errors import redacted
 from pep_variants.fetch import (
     Absent,
-    Answer,
     Failed,
     Fetch,
+    FetchAnswer,
     LocalFile,
     NoRanges,
     ReleaseFile,
@@ -95,7 +95,7 @@ def release_file(file: PageFile) -> ReleaseFile:
 
 def answer(
     session: Session, fetch: Fetch, *, passing: tuple[type[PackageIndexError], ...] = ()
-) -> Answer:
+) -> FetchAnswer:
     """Make the request *fetch*; what fails is an answer.
 
     Args:
@@ -112,7 +112,7 @@ def answer(
         return Absent(reason) if isinstance(error, (NotFound, AccessDenied)) else Failed(reason)
 
 
-def _response(session: Session, fetch: Fetch) -> Answer:
+def _response(session: Session, fetch: Fetch) -> FetchAnswer:
     url = fetch.url
     if not fetch.is_wheel:
         return Whole(session.fetch(url, limit=fetch.limit, revalidate=True).body)

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pep_variants.detect.process import run
 from pep_variants.errors import ProviderError
+from pep_variants.providers.process import run
 from pep_variants.sources import FIRST_INDEX, Sources, local_files
 
 from .answer import one_line

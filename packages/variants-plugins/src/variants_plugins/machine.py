@@ -12,34 +12,23 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from pep_variants.providers.registry import BUILTIN_NAMESPACES
+
 _MAX_BYTES = 4096
 
+_VENDORS = [known.vendor for known in BUILTIN_NAMESPACES.values()]
 # Small files whose content counts.
 _CONTENTS = (
     "proc/sys/kernel/random/boot_id",
-    "proc/driver/nvidia/version",
-    "sys/module/nvidia/version",
-    "sys/module/amdgpu/version",
-    "sys/class/kfd/kfd/topology/generation_id",
-    "opt/rocm/.info/version",
-    "usr/local/Ascend/driver/version.info",
+    *(name for vendor in _VENDORS for name in vendor.versions),
 )
 # Files that are replaced when drivers or their libraries are installed. The loader's cache is
 # rewritten by every package that brings a library.
-_STAMPS = (
-    "etc/ld.so.cache",
-    "usr/lib/wsl/lib/libcuda.so.1",
-    "Windows/System32/nvcuda.dll",
-    "Windows/System32/nvml.dll",
-    "Windows/System32/amdhip64.dll",
-    "Windows/System32/amdhip64_6.dll",
-    "Windows/System32/ze_loader.dll",
-)
-# Devices: directory, and how the names in it begin.
+_STAMPS = ("etc/ld.so.cache", *(name for vendor in _VENDORS for name in vendor.libraries))
+# Device files of vendors, and of those without a built-in provider.
 _DEVICES = (
-    ("dev", ("accel", "davinci", "kfd", "neuron", "nvidia", "xpu")),
-    ("dev/dri", ("",)),
-    ("dev/accel", ("",)),
+    *dict.fromkeys(name for vendor in _VENDORS for name in vendor.nodes),
+    *("neuron*", "xpu*"),
 )
 
 
@@ -74,9 +63,9 @@ def _facts(environ: Mapping[str, str], root: Path) -> Iterator[str]:
         except OSError:
             continue
         yield f"{name}: {status.st_size} {status.st_mtime_ns}"
-    for folder, prefixes in _DEVICES:
+    for pattern in _DEVICES:
         try:
-            names = sorted(path.name for path in Path(root, folder).iterdir())
+            names = sorted(path.name for path in Path(root, "dev").glob(pattern))
         except OSError:
             continue
-        yield f"{folder}: {' '.join(name for name in names if name.startswith(prefixes))}"
+        yield f"{pattern}: {' '.join(names)}"

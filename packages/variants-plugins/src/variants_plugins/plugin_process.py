@@ -86,7 +86,7 @@ class PluginProcess:
         Raises:
             PluginFailed: it cannot be started, exceeds a limit, or ends without an answer.
         """
-        from pep_variants.detect.process import NOISE_BYTES, run
+        from pep_variants.providers.process import NOISE_BYTES, run
 
         plugin = question.describe(environment)
         frame = f"{os.urandom(16).hex()}:"
@@ -167,7 +167,7 @@ class PluginProcess:
         """
         if not self._confined or sys.platform != "linux":
             return {}
-        from pep_variants.detect.process import run
+        from pep_variants.providers.process import run
 
         with self._temporary() as folder:
             outcome = run(

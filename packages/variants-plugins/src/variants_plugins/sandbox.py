@@ -61,7 +61,7 @@ DEVICES = (
     "/dev/full",
     "/dev/random",
     "/dev/urandom",
-    "/dev/accel",
+    "/dev/accel*",
     "/dev/davinci*",
     "/dev/devmm_svm",
     "/dev/dri",
@@ -74,6 +74,7 @@ DEVICES = (
     "/dev/nvhost*",
     "/dev/nvidia*",
     "/dev/nvmap",
+    "/dev/vfio",
     "/dev/xpu*",
 )
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from pep_variants.providers.registry import ACCELERATORS, BUILTIN_NAMESPACES
+from pep_variants.providers.vendor import Vendor
+
 # They steer Python, the installers and this project, for other purposes than this one.
 _STEERING = ("PYTHON", "PIP_", "UV_", "VARIANTS_")
 
@@ -37,6 +40,14 @@ _SESSION = frozenset(
     }
 )
 
+_PATTERN = re.compile(r"VARIANT_PROVIDER|VISIBLE_DEVICES$")
+
+
+def _detection(vendor: Vendor) -> set[str]:
+    """Return the variables of a vendor that `_PATTERN` does not cover."""
+    return {name for name in (*vendor.variables, *vendor.hidden_by) if not _PATTERN.search(name)}
+
+
 PLUGIN_VARIABLES: Mapping[str, tuple[str, ...]] = {
     "programs and libraries": (
         "PATH",
@@ -63,43 +74,17 @@ PLUGIN_VARIABLES: Mapping[str, tuple[str, ...]] = {
         "WINDIR",
     ),
     "WSL": ("WSL_DISTRO_NAME", "WSL_INTEROP"),
-    "NVIDIA": (
-        "CUDA_DEVICE_ORDER",
-        "CUDA_HOME",
-        "CUDA_PATH",
-        "CUDA_VERSION",
-        "NVIDIA_DRIVER_CAPABILITIES",
-    ),
-    "AMD": (
-        "GPU_DEVICE_ORDINAL",
-        "HIP_PATH",
-        "HIP_PLATFORM",
-        "HSA_OVERRIDE_GFX_VERSION",
-        "ROCM_HOME",
-        "ROCM_PATH",
-        "ROCM_VERSION",
-    ),
-    "Intel": (
-        "ONEAPI_DEVICE_SELECTOR",
-        "ONEAPI_ROOT",
-        "SYCL_DEVICE_FILTER",
-        "ZE_AFFINITY_MASK",
-        "ZE_ENABLE_PCI_ID_DEVICE_ORDER",
-        "ZE_FLAT_DEVICE_HIERARCHY",
-    ),
-    "Ascend": (
-        "ASCEND_DRIVER_PATH",
-        "ASCEND_HOME_PATH",
-        "ASCEND_OPP_PATH",
-        "ASCEND_TOOLKIT_HOME",
-    ),
+    **{
+        vendor.title: tuple(sorted(names))
+        for vendor in (BUILTIN_NAMESPACES[namespace].vendor for namespace in ACCELERATORS)
+        if (names := _detection(vendor))
+    },
     "Neuron": ("NEURON_RT_VISIBLE_CORES",),
 }
 """The variables that detection needs, by what they are for. Besides these, plugins see the settings
 of providers (``…VARIANT_PROVIDER…``), ``…VISIBLE_DEVICES``, and what the user names."""
 
 _NAMES = frozenset(name for names in PLUGIN_VARIABLES.values() for name in names)
-_PATTERN = re.compile(r"VARIANT_PROVIDER|VISIBLE_DEVICES$")
 _SECRET_VALUE = re.compile(r"://[^/?#\s]+@")
 
 

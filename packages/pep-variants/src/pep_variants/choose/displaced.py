@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..model.label import NULL_LABEL, ZERO_LABEL
 from ..model.metadata import Metadata
-from .phrases import DEVICES
+from ..providers.registry import ACCELERATORS
 
 if TYPE_CHECKING:
     from ..model.platform import Platform
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MAX_VERSIONS = 5
 """Older versions that are judged for this, if their metadata has to be fetched."""
 
-_ACCELERATORS = Metadata(tuple(DEVICES))
+_ACCELERATORS = Metadata(tuple(ACCELERATORS))
 
 
 def is_accelerated(selection: Selection[Any] | None, file: File[Any] | None) -> bool:
@@ -29,7 +29,7 @@ def is_accelerated(selection: Selection[Any] | None, file: File[Any] | None) -> 
     if selection is None or file is None or file.label is None:
         return False
     ranking = selection.rankings.get(file.source)
-    return ranking is not None and not DEVICES.keys().isdisjoint(ranking.supported(file.label))
+    return ranking is not None and not ACCELERATORS.keys().isdisjoint(ranking.supported(file.label))
 
 
 def has_accelerator(platform: Callable[[Metadata], Platform]) -> bool:
@@ -49,7 +49,7 @@ def is_promising(selection: Selection[Any] | None, labels: Collection[str]) -> b
     """
     rankings = [] if selection is None else list(selection.distinct_rankings.values())
     if any(
-        not DEVICES.keys().isdisjoint(properties)
+        not ACCELERATORS.keys().isdisjoint(properties)
         for ranking in rankings
         for properties in ranking.metadata.variants.values()
     ):

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from ..errors import listed
 from ..model.platform import Platform, Support
 from ..model.property import ABI_DEPENDENCY, properties_tree
-from .phrases import DEVICES, NOTHING, listed, needs, why_chosen, why_rejected
+from ..providers.registry import ACCELERATORS
+from .phrases import NOTHING, needs, why_chosen, why_rejected
 from .ranking import Ranking
 
 _MAX_REASONS = 12
@@ -75,7 +77,7 @@ def absent(platform: Platform, namespaces: Sequence[str], labels: Sequence[str])
             notes.append(_cut(support.notice))
         else:
             text = "{} found"
-            what = f"no {DEVICES.get(namespace, f'support for {namespace}')}"
+            what = f"no {ACCELERATORS.get(namespace, f'support for {namespace}')}"
         said.setdefault(text, []).append(what)
     found = [text.format(listed(parts, "and")) for text, parts in said.items()]
     return ": ".join([f"{'; '.join(found)}, {needed}", *notes])

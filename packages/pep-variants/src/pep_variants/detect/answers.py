@@ -9,8 +9,8 @@ from ..errors import ProviderError, shortened
 from ..model.platform import Support
 
 if TYPE_CHECKING:
-    from .providers.base import Provider
-    from .registry import KnownProvider
+    from ..providers.base import Provider
+    from ..providers.registry import KnownProvider
 from ..logs import Logger
 
 logger = Logger(__name__)

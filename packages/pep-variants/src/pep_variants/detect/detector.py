@@ -19,8 +19,8 @@ from ..errors import PluginFailed, shortened
 from ..logs import Logger
 from ..model.platform import ELSEWHERE, Platform, Support
 from ..model.property import ABI_DEPENDENCY
+from ..providers.registry import BUILTIN_NAMESPACES, KnownProvider, find_known
 from .answers import ask_known
-from .registry import BUILTIN_NAMESPACES, KnownProvider, find_known
 
 if TYPE_CHECKING:
     from ..model.metadata import Metadata, ProviderInfo

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..model.platform import Support
+from ..providers.attempts import Attempt, recorded
+from ..providers.base import DriverProvider
+from ..providers.registry import BUILTIN_NAMESPACES
 from .answers import ask_known
-from .attempts import Attempt, recorded
-from .providers.base import DriverProvider
-from .registry import BUILTIN_NAMESPACES
 
 
 class Examined(NamedTuple):

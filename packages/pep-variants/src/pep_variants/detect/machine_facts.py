@@ -7,26 +7,21 @@ there; nothing of this machine is looked at.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
-from ..choose.phrases import listed
-from ..errors import PlatformFileError, printable, shortened
-from ..model.intel_gpus import BY_IP, KNOWN_DEVICES
+from ..errors import PlatformFileError, listed, printable, shortened
 from ..model.platform import Support
-from ..model.property import VALUE
+from ..providers.aarch64 import AArch64Provider
+from ..providers.base import Provider
+from ..providers.cpu import Cpu
+from ..providers.registry import ACCELERATORS, BUILTIN_NAMESPACES, KnownProvider
+from ..providers.vendor import FactWord
+from ..providers.x86_64 import X8664Provider
 from .answers import ask_known
-from .providers import amd, ascend, intel, nvidia
-from .providers.aarch64 import AArch64Provider
-from .providers.base import Provider
-from .providers.cpu import Cpu
-from .providers.x86_64 import X8664Provider
-from .registry import BUILTIN_NAMESPACES, KnownProvider
 
 Facts = Mapping[str, tuple[str, ...]]
 """Values by the name of the fact, as they were written."""
@@ -42,120 +37,15 @@ _NOWHERE = Path("/nonexistent")
 """Root of the file system for providers, which have nothing to detect there. The system is given
 as none, too: its drivers cannot be asked."""
 
-ABSENT = {
-    "nvidia": "no NVIDIA driver",
-    "amd": "neither an AMD GPU nor ROCm",
-    "intel": "no Intel GPU with Level Zero",
-    "ascend": "no Ascend NPU",
-    "x86_64": "a CPU of another family",
-    "aarch64": "a CPU of another family",
-}
-"""Why nothing of a namespace is supported, where the facts are complete."""
-
 _NO_CPU = "no CPU is given: add one, such as cpu=x86-64-v3"
 
 
-class Word(NamedTuple):
-    """A fact that a description may have, besides the CPU.
-
-    Attributes:
-        namespace: whose provider it is for.
-        variable: the override of that provider which says the same.
-        example: a value.
-        read: returns the value for the variable; a `ValueError` says what is wrong with it.
-        several: there may be several values, for several devices.
-    """
-
-    namespace: str
-    variable: str
-    example: str
-    read: Callable[[str], str]
-    several: bool = False
-
-
-def _matching(pattern: str, what: str, example: str) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if not re.fullmatch(pattern, text):
-            raise ValueError(f"is not {what}, such as {example}")
-        return text
-
-    return read
-
-
-def _driver(text: str) -> str:
-    found = nvidia.version_pair(_matching(nvidia.DRIVER_PATTERN, "a CUDA version", "12.8")(text))
-    if not nvidia.OLDEST_DRIVER <= found <= nvidia.NEWEST_DRIVER:
-        oldest, newest = (
-            f"{major}.{minor}" for major, minor in (nvidia.OLDEST_DRIVER, nvidia.NEWEST_DRIVER)
-        )
-        raise ValueError(f"is outside {oldest} to {newest}, for which there are builds")
-    return text
-
-
-def _capability(text: str) -> str:
-    matching = _matching(nvidia.CAPABILITY_PATTERN, "a compute capability", "9.0")
-    found = nvidia.version_pair(matching(text))
-    if found < nvidia.OLDEST_CAPABILITY:
-        major, minor = nvidia.OLDEST_CAPABILITY
-        raise ValueError(f"is below {major}.{minor}, the oldest for which there are builds")
-    return text
-
-
-def _device(text: str) -> str:
-    """Return the IP version of the Intel GPU *text*: that version, or a name of Intel's."""
-    if text in BY_IP:
-        return text
-    for device in KNOWN_DEVICES:
-        if text in device.names.split(", "):
-            return device.ip
-    names = [name for device in KNOWN_DEVICES for name in device.names.split(", ")]
-    raise ValueError(
-        "is not an Intel GPU: write its IP version, such as 20.1.0, or Intel's name"
-        + _meant(text, [*names, *BY_IP])
-    )
-
-
-def _word(
-    namespace: str, variable: str, pattern: str, what: str, example: str, *, several: bool = False
-) -> Word:
-    return Word(namespace, variable, example, _matching(pattern, what, example), several)
-
-
-_ascend = ascend.AscendProvider.override
-
-WORDS: Mapping[str, Word] = {
-    "cuda": Word("nvidia", nvidia.DRIVER_OVERRIDE, "12.8", _driver),
-    "sm": Word("nvidia", nvidia.CAPABILITY_OVERRIDE, "9.0", _capability, several=True),
-    "rocm": _word("amd", amd.VERSION_OVERRIDE, amd.VERSION_PATTERN, "a version of ROCm", "6.4"),
-    "gfx": _word(
-        "amd",
-        amd.ARCHITECTURE_OVERRIDE,
-        amd.ARCHITECTURE_PATTERN,
-        "the architecture of an AMD GPU",
-        "gfx942",
-        several=True,
-    ),
-    "intel": Word("intel", intel.DEVICE_OVERRIDE, "bmg-g21", _device, several=True),
-    "npu": _word(
-        "ascend",
-        _ascend(ascend.NPU_TYPE),
-        VALUE.pattern,
-        "the type of an Ascend NPU",
-        "910b",
-        several=True,
-    ),
-    "ascend": _word(
-        "ascend",
-        _ascend(ascend.DRIVER_VERSION),
-        VALUE.pattern,
-        "a version of the Ascend driver",
-        "24.1.rc1",
-    ),
-    "cann": _word(
-        "ascend", _ascend(ascend.CANN_VERSION), VALUE.pattern, "a version of CANN", "8.0.rc1"
-    ),
+WORDS: Mapping[str, tuple[str, FactWord]] = {
+    name: (namespace, word)
+    for namespace in ACCELERATORS
+    for name, word in BUILTIN_NAMESPACES[namespace].vendor.facts.items()
 }
-"""Every fact but `CPU`, by its name."""
+"""Every fact but `CPU`, by its name, with the namespace whose provider it is for."""
 
 
 def parse_facts(text: str) -> Facts:
@@ -177,7 +67,7 @@ def parse_facts(text: str) -> Facts:
             raise _problem(text, f"{name} has no value: write {name}={_example(name)}")
         if name in found:
             joined = "+".join((*found[name], *values))
-            several = name in WORDS and WORDS[name].several
+            several = name in WORDS and WORDS[name][1].several
             remedy = f": write {name}={joined}" if several else ""
             raise _problem(text, f"{name} is given twice{remedy}")
         found[name] = values
@@ -195,15 +85,13 @@ def support_of(facts: Facts) -> dict[str, Support]:
     Raises:
         PlatformFileError: a value that is none, or a fact that says nothing without another.
     """
-    if "sm" in facts and "cuda" not in facts:
-        raise _problem(
-            write_facts(facts),
-            "sm needs cuda as well, the CUDA version of the driver: add cuda=12.8 or another one",
-        )
+    for known in BUILTIN_NAMESPACES.values():
+        if problem := known.vendor.check(facts):
+            raise _problem(write_facts(facts), problem)
     forced: dict[str, dict[str, str]] = {}
-    for name, word in WORDS.items():
+    for name, (namespace, word) in WORDS.items():
         if name in facts:
-            forced.setdefault(word.namespace, {})[word.variable] = _value(facts, name, word)
+            forced.setdefault(namespace, {})[word.variable] = _value(facts, name, word)
     cpu = _cpu(facts) if CPU in facts else None
     found: dict[str, Support] = {}
     for namespace, known in sorted(BUILTIN_NAMESPACES.items()):
@@ -232,7 +120,7 @@ def _asked(known: KnownProvider, provider: Provider) -> Support:
     return replace(ask_known(known, provider), facts=())
 
 
-def _value(facts: Facts, name: str, word: Word) -> str:
+def _value(facts: Facts, name: str, word: FactWord) -> str:
     values = facts[name]
     if len(values) > 1 and not word.several:
         raise _problem(write_facts(facts), f"{name} has one value, not {len(values)}")
@@ -245,10 +133,7 @@ def _value(facts: Facts, name: str, word: Word) -> str:
                 write_facts(facts),
                 f"{name}={printable(value[:80])} {error}",
             ) from None
-    if word.variable == nvidia.CAPABILITY_OVERRIDE:
-        # The variable has one value: the newest GPU is the one that counts.
-        return max(read, key=nvidia.version_pair)
-    return ",".join(read)
+    return word.best(read) if word.best else ",".join(read)
 
 
 def _cpu(facts: Facts) -> Cpu:
@@ -272,7 +157,7 @@ def _known_cpus() -> Mapping[str, Cpu]:
 
 
 def _example(name: str) -> str:
-    return "zen4" if name == CPU else WORDS[name].example
+    return "zen4" if name == CPU else WORDS[name][1].example
 
 
 def _meant(text: str, known: list[str]) -> str:

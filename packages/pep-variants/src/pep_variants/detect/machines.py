@@ -18,9 +18,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..choose.phrases import listed
 from ..choose.preferences import NATIVE
-from ..errors import PlatformFileError, printable, shortened
+from ..errors import PlatformFileError, listed, printable, shortened
 from ..formats.platform_file import load_platform, platform_title, write_platform
 from ..model.platform import Platform
 from .known_machines import BY_NAME, names_beginning
@@ -74,12 +73,13 @@ def machine_text(machine: str, created_by: str) -> str:
     platform = load_machine(machine)
     if names_file(machine):
         return write_platform(platform, created_by)
-    from .machine_facts import ABSENT, write_facts
+    from ..providers.registry import BUILTIN_NAMESPACES
+    from .machine_facts import write_facts
 
     namespaces = {
         namespace: support
         if support.features or support.notice
-        else replace(support, notice=ABSENT[namespace])
+        else replace(support, notice=BUILTIN_NAMESPACES[namespace].vendor.absent)
         for namespace, support in platform.namespaces.items()
     }
     written = write_platform(Platform(namespaces), created_by)

@@ -38,7 +38,7 @@ class Approval(NamedTuple):
 
     Attributes:
         path: absolute path of the ``variants.toml``.
-        digest: of the content that was approved, see `digest_of`.
+        digest: of the content that was approved, see `approval_digest`.
     """
 
     path: str
@@ -87,7 +87,7 @@ def _local_wheels(path: Path, tree: Mapping[str, Any]) -> list[Path]:
     ]
 
 
-def digest_of(files: Iterable[Covered]) -> str:
+def approval_digest(files: Iterable[Covered]) -> str:
     """Return a SHA-256 of all *files*: of their contents, in order."""
     digest = hashlib.sha256()
     for file in files:

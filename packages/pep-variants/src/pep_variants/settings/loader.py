@@ -213,7 +213,7 @@ def _unapproved(path: Path, content: Content, tree: Mapping[str, Any]) -> str:
     # Imported late: most commands find no such file.
     import shlex
 
-    from .approvals import Approvals, covered_files, digest_of
+    from .approvals import Approvals, approval_digest, covered_files
 
     # Files that it names are only read if it may be believed.
     approvals = Approvals()
@@ -223,7 +223,7 @@ def _unapproved(path: Path, content: Content, tree: Mapping[str, Any]) -> str:
         approval = approvals.find(path)
         if approval is None:
             return f"a project's file is not trusted before you approve it: {remedy}"
-        if approval.digest == digest_of(covered_files(path, content.data, tree)):
+        if approval.digest == approval_digest(covered_files(path, content.data, tree)):
             return ""
     except NotPrivate as error:
         return str(error)

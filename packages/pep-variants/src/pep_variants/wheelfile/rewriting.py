@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING
 
 from ..errors import InvalidWheel
 from ..limits import CORE_METADATA_BYTES, RECORD_BYTES
+from ..model.label import VARIANT_FILE
 from .core_metadata import METADATA_FILE
 from .metadata_edits import Edits
 from .record import (
@@ -23,7 +24,7 @@ from .record import (
     without_files,
     write_record,
 )
-from .wheel import DIST_INFO_SUFFIX, VARIANT_FILE, WheelContents, open_wheel
+from .wheel import DIST_INFO_SUFFIX, WheelContents, open_wheel
 from .zip_directory import Directory, read_directory, with_local_headers
 from .zip_rewriting import Rewrite, Rewriter, replace_files
 

@@ -17,6 +17,7 @@ from ..errors import InvalidWheel, InvalidWheelFilename, redacted, shortened
 from ..formats.reader import read_metadata
 from ..limits import DOCUMENT_BYTES
 from ..model.filename import WheelFilename, parse_filename, read_version
+from ..model.label import VARIANT_FILE
 from .zip_reading import open_zip, read_entry
 
 if TYPE_CHECKING:
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ..model.metadata import Metadata
-
-VARIANT_FILE = "variant.json"
-"""Name of the variant metadata inside the dist-info folder (PEP 825, "Variant metadata")."""
 
 DIST_INFO_SUFFIX = ".dist-info"
 _IN_DIST_INFO = f"{DIST_INFO_SUFFIX}/"

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pep_variants.cache_directory import cache_directory
 from pep_variants.choose.preferences import Preferences
-from pep_variants.detect.registry import BUILTIN_NAMESPACES
 from pep_variants.errors import PreferenceError, redacted
+from pep_variants.providers.registry import BUILTIN_NAMESPACES
 from pep_variants.settings.places import places
 from pep_variants.sources import Sources
 from variants_index.doctor import (

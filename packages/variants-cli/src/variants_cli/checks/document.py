@@ -13,7 +13,6 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from pep_variants.choose.abi import is_release
-from pep_variants.detect.registry import BUILTIN_NAMESPACES, KnownProvider, find_known
 from pep_variants.errors import (
     MetadataError,
     UnsupportedSchema,
@@ -28,6 +27,7 @@ from pep_variants.model.filename import metadata_filename, parse_metadata_filena
 from pep_variants.model.generation import GENERATIONS, Generation, schema_version
 from pep_variants.model.label import METADATA_SUFFIX
 from pep_variants.model.property import ABI_DEPENDENCY
+from pep_variants.providers.registry import BUILTIN_NAMESPACES, KnownProvider, find_known
 
 from .finding import Report
 

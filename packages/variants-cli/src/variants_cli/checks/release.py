@@ -33,10 +33,10 @@ from pep_variants.model.filename import (
     parse_filename,
     read_version,
 )
-from pep_variants.model.label import NULL_LABEL, ZERO_LABEL
+from pep_variants.model.label import NULL_LABEL, VARIANT_FILE, ZERO_LABEL
 from pep_variants.wheelfile.core_metadata import METADATA_FILE, read_fields
 from pep_variants.wheelfile.record import RECORD_FILE, SIGNATURE_FILES, digest_of, read_record
-from pep_variants.wheelfile.wheel import VARIANT_FILE, WheelContents, open_wheel
+from pep_variants.wheelfile.wheel import WheelContents, open_wheel
 from variants_catalog.checks import Finding
 
 from ..console import some

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from pep_variants.detect.known_machines import KNOWN_MACHINES, KnownMachine
-from pep_variants.detect.machine_facts import WORDS, parse_facts
+from pep_variants.detect.machine_facts import CPU, WORDS, parse_facts
 from pep_variants.detect.machines import load_machine, machine_text
 from pep_variants.errors import shortened
 from pep_variants.files import replacing
+from pep_variants.providers.registry import BUILTIN_NAMESPACES
 
 from ..console import created_by, print_json, print_table
 from ..detection import platform_tree
@@ -21,12 +22,18 @@ from .arguments import NEW_FILE, json_option
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_DEVICES = {"nvidia": "NVIDIA GPU", "amd": "AMD GPU", "intel": "Intel GPU", "ascend": "Ascend NPU"}
 _NONE = "no accelerator"
 _PATTERN = "*?["
 
 
-@click.command()
+_FACTS = {
+    **{name: word.title for name, (_, word) in WORDS.items()},
+    CPU: "CPU: x86-64-v3, armv8.2-a, or archspec's name: zen4",
+}
+_EPILOG = "\b\nFacts:\n" + "\n".join(f"  {name:<8}{title}" for name, title in _FACTS.items())
+
+
+@click.command(epilog=_EPILOG)
 @click.argument("machine", required=False)
 @json_option
 @click.option(
@@ -40,17 +47,10 @@ def platforms(machine: str | None, as_json: bool, output: Path | None) -> None:
     option that takes a platform file takes names and facts as well; facts after a name replace
     some of its own: h100-zen4,cuda=13.0.
 
-    \b
-    cuda    CUDA version of the NVIDIA driver       intel   Intel GPU: 20.1.0, bmg-g21
-    sm      compute capability of the NVIDIA GPU    npu     Ascend NPU: 910b
-    rocm    version of ROCm                         ascend  version of the Ascend driver
-    gfx     architecture of the AMD GPU             cann    version of CANN
-    cpu     x86-64-v3, armv8.2-a, or archspec's name: zen4
-
     Several GPUs: sm=8.6+9.0.
 
     Example: variants platforms h100-zen4 -o platform.toml
-    """  # noqa: D301 - click looks for the character itself
+    """
     if machine is None or any(mark in machine for mark in _PATTERN):
         if output is not None:
             raise click.UsageError("--output needs one machine: variants platforms NAME -o FILE")
@@ -97,5 +97,7 @@ def _list(machines: Iterable[KnownMachine], *, as_json: bool) -> None:
 
 
 def _group(known: KnownMachine) -> str:
-    namespaces = [WORDS[name].namespace for name in parse_facts(known.facts) if name in WORDS]
-    return _DEVICES[namespaces[0]] if namespaces else _NONE
+    for name in parse_facts(known.facts):
+        if name in WORDS:
+            return BUILTIN_NAMESPACES[WORDS[name][0]].vendor.device
+    return _NONE

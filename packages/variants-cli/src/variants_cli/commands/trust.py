@@ -14,7 +14,7 @@ from pep_variants.choose.preferences import configuration_tree, given_settings
 from pep_variants.errors import PreferenceError, VariantError, shortened
 from pep_variants.files import read_regular
 from pep_variants.limits import SETTINGS_BYTES
-from pep_variants.settings.approvals import Approvals, covered_files, digest_of
+from pep_variants.settings.approvals import Approvals, approval_digest, covered_files
 from pep_variants.settings.places import FILENAME
 
 from ..console import one_line, print_table
@@ -67,7 +67,7 @@ def trust(folder: Path | None, yes: bool, revoke: bool, listed: bool) -> None:
             raise click.ClickException(
                 f"{path.absolute()} is not approved (--yes approves without asking)"
             ) from None
-    approvals.add(path, digest_of(files))
+    approvals.add(path, approval_digest(files))
     click.echo(f"Approved {one_line(str(path.absolute()))}", err=True)
 
 
@@ -126,7 +126,9 @@ def _state(approvals: Approvals, approval: Approval) -> str:
     if not os.path.lexists(path):
         return "missing"
     try:
-        holds = approvals.find(path) == approval and digest_of(_read(path)[0]) == approval.digest
+        holds = (
+            approvals.find(path) == approval and approval_digest(_read(path)[0]) == approval.digest
+        )
     except VariantError:
         return "changed"
     return "approved" if holds else "changed"

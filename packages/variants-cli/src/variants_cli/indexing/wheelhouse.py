@@ -13,9 +13,10 @@ from packaging.utils import parse_sdist_filename
 from pep_variants.errors import InvalidSdist, InvalidWheel, MetadataError, redacted
 from pep_variants.formats.reader import read_metadata
 from pep_variants.model.filename import parse_filename
+from pep_variants.model.label import VARIANT_FILE
 from pep_variants.wheelfile.core_metadata import METADATA_FILE, first_field
 from pep_variants.wheelfile.sdist import read_pkg_info
-from pep_variants.wheelfile.wheel import VARIANT_FILE, open_wheel
+from pep_variants.wheelfile.wheel import open_wheel
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -30,13 +30,12 @@ from pep_variants.errors import InvalidWheelFilename, VariantError
 from pep_variants.files import replacing
 from pep_variants.formats.reader import read_metadata
 from pep_variants.model.filename import parse_filename
-from pep_variants.model.label import NULL_LABEL, split_label
+from pep_variants.model.label import NULL_LABEL, VARIANT_FILE, split_label
 from pep_variants.model.property import ABI_DEPENDENCY, Property
 from pep_variants.settings.loader import load_preferences
 from pep_variants.wheelfile.core_metadata import METADATA_FILE, requirements_of
 from pep_variants.wheelfile.metadata_edits import Edits
 from pep_variants.wheelfile.rewriting import open_source
-from pep_variants.wheelfile.wheel import VARIANT_FILE
 
 from ..description import write_description
 from ..detection import detector_for

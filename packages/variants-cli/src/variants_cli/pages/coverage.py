@@ -15,7 +15,7 @@ from pathlib import Path
 from pep_variants.choose.abi import supporting
 from pep_variants.choose.comparison import joined_labels, nearest_labels, unsupported_namespaces
 from pep_variants.choose.explanation import why_not
-from pep_variants.choose.phrases import DEVICES, why_chosen
+from pep_variants.choose.phrases import why_chosen
 from pep_variants.choose.preferences import Preferences
 from pep_variants.choose.ranking import Ranking, rank
 from pep_variants.choose.rejections import missed_clause
@@ -25,6 +25,7 @@ from pep_variants.detect.machines import load_machine, machine_title, names_file
 from pep_variants.model.label import NULL_LABEL
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.platform import Platform
+from pep_variants.providers.registry import ACCELERATORS
 from variants_index.platforms import environment_of
 
 NOTHING, IDLE, OTHER, NULL, FITS = "nothing", "idle", "other", "null", "fits"
@@ -73,7 +74,7 @@ class Machine:
         return tuple(
             namespace
             for namespace, support in sorted(self.platform.namespaces.items())
-            if support.features and namespace in DEVICES
+            if support.features and namespace in ACCELERATORS
         )
 
     def rank(self, metadata: Metadata, enabled: Sequence[str] = ()) -> Ranking:
@@ -162,7 +163,7 @@ class Choice:
         """
         variants = self.ranking.metadata.variants
         if self.outcome == OTHER:
-            devices = " or ".join(DEVICES[namespace] for namespace in self.idle)
+            devices = " or ".join(ACCELERATORS[namespace] for namespace in self.idle)
             return f"no variant is for its {devices}"
         if self.outcome not in (NOTHING, IDLE):
             return missed_clause(self.ranking, self.label, variants)

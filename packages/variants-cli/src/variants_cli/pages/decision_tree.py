@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from pep_variants.choose.abi import supporting
 from pep_variants.choose.phrases import answered, asked
 from pep_variants.choose.ranking import rank
-from pep_variants.detect.registry import BUILTIN_NAMESPACES
 from pep_variants.errors import VariantError
 from pep_variants.model.metadata import Metadata, natural
 from pep_variants.model.platform import Platform, Support
 from pep_variants.model.property import ABI_DEPENDENCY, Properties
+from pep_variants.providers.registry import BUILTIN_NAMESPACES
 
 from ..console import one_line
 

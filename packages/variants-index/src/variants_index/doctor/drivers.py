@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pep_variants.providers.registry import ACCELERATORS, BUILTIN_NAMESPACES
+
 if TYPE_CHECKING:
     from pep_variants.detect.examination import Examined
     from pep_variants.model.property import Features
 
-VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "ascend": "Ascend"}
-"""Names of vendors by namespace."""
+VENDORS = {name: BUILTIN_NAMESPACES[name].vendor for name in ACCELERATORS}
+"""Vendors of accelerators by namespace."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Drivers:
     def of(cls, examined: Mapping[str, Examined]) -> Drivers:
         """Return the drivers among what the built-in providers found, by namespace."""
         found = {
-            VENDORS[namespace]
+            VENDORS[namespace].title
             for namespace, each in examined.items()
             if namespace in VENDORS and each.support.facts
         }

@@ -17,21 +17,14 @@ if TYPE_CHECKING:
     from pep_variants.model.platform import Fact
 
 HIDING = {
-    "CUDA_VISIBLE_DEVICES": ("nvidia", "amd"),
-    "ROCR_VISIBLE_DEVICES": ("amd",),
-    "HIP_VISIBLE_DEVICES": ("amd",),
-    "ZE_AFFINITY_MASK": ("intel",),
-    "ONEAPI_DEVICE_SELECTOR": ("intel",),
-    "ASCEND_RT_VISIBLE_DEVICES": ("ascend",),
+    name: tuple(each for each, vendor in VENDORS.items() if name in vendor.hidden_by)
+    for vendor in VENDORS.values()
+    for name in vendor.hidden_by
 }
 """Variables that hide GPUs from programs, and the namespaces of these GPUs."""
 
 _NOTHING = ("", "-1", "none", "void", "nodevfiles")
 """Values that hide all GPUs."""
-_UNSEEN = ("nvidia", "intel", "ascend")
-"""Namespaces whose detection does not heed these variables."""
-_GPUS = ("compute capability", "AMD GPU", "Intel GPU")
-"""Facts that there is one of for every GPU."""
 
 
 def machine_part(environ: Mapping[str, str], root: Path) -> tuple[Part, Drivers]:
@@ -128,12 +121,12 @@ def _hidden(
             f"{values} {hides} {', '.join(lost)}, so no variant for it is chosen",
             command,
         )
-    elif namespace in _UNSEEN and gpus:
+    elif gpus and not VENDORS[namespace].heeds_hiding:
         texts = [environ[name].strip().lower() for name in names]
         if any(text in _NOTHING for text in texts):
-            how = f"every {VENDORS[namespace]} GPU"
+            how = f"every {VENDORS[namespace].title} GPU"
         elif len(gpus) > 1 and any(text.count(",") + 1 < sum(gpus.values()) for text in texts):
-            how = f"some {VENDORS[namespace]} GPUs"
+            how = f"some {VENDORS[namespace].title} GPUs"
         else:
             return
         text = (
@@ -144,8 +137,9 @@ def _hidden(
 
 
 def _gpus(examined: Examined) -> Counter[str]:
+    counted = {vendor.counted for vendor in VENDORS.values()}
     return Counter(
-        f"{fact.what} {fact.value}" for fact in examined.support.facts if fact.what in _GPUS
+        f"{fact.what} {fact.value}" for fact in examined.support.facts if fact.what in counted
     )
 
 

@@ -9,15 +9,15 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from .drivers import Drivers
+from .drivers import VENDORS, Drivers
 from .findings import Part, Problem
 from .machine import HIDING
 
-_VENDORS = {"0x10de": "NVIDIA", "0x1002": "AMD"}
+_VENDORS = {vendor.pci: vendor.title for vendor in VENDORS.values() if vendor.pci}
 _DISPLAY = "0x03"
 """Class of PCI devices that are GPUs: display controllers; ``0x12`` are accelerators."""
 _ACCELERATOR = "0x12"
-_FILES = ("nvidia[0-9]*", "nvidiactl", "nvidia-uvm", "kfd", "dri/renderD*", "dxg", "davinci*")
+_FILES = tuple(dict.fromkeys(name for vendor in VENDORS.values() for name in vendor.nodes))
 _SCHEDULERS = {
     "sbatch": ("Slurm", "srun --gpus=1 variants detect -o platform.toml"),
     "qsub": ("PBS", "qsub -I -l ngpus=1 -x variants detect -o platform.toml"),

@@ -14,10 +14,11 @@ from typing import IO
 
 from pep_variants.errors import MetadataError, redacted
 from pep_variants.formats.merging import check_promise
+from pep_variants.model.label import VARIANT_FILE
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.property import iter_properties
 from pep_variants.urls import is_local, local_path
-from pep_variants.wheelfile.wheel import VARIANT_FILE, open_wheel
+from pep_variants.wheelfile.wheel import open_wheel
 from variants_index.cache.store import Store
 from variants_index.http.ranges import in_parts
 from variants_index.http.session import Session

@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from pep_variants.errors import MetadataError, VariantError, redacted
-from pep_variants.fetch import ABSENT, Absent, Answer, Failed, Fetch, Whole
+from pep_variants.fetch import ABSENT, Absent, Failed, Fetch, FetchAnswer, Whole
 from pep_variants.formats.writer import write_metadata
 from pep_variants.model.label import split_label
 from pep_variants.model.metadata import Metadata
@@ -162,7 +162,7 @@ class ReleaseMetadata:
         )
         return {release.version: item for release, item in zip(wanted, found, strict=True)}, sure
 
-    async def _document(self, upstream: Upstream, fetch: Fetch) -> Answer:
+    async def _document(self, upstream: Upstream, fetch: Fetch) -> FetchAnswer:
         """Return the metadata file of an index."""
         upstreams, hashes = self._upstreams, fetch.file.hashes
         name = hashes.get("sha256")

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ..attempts import tried
+from .attempts import tried
 
 TIME_LIMIT = 10.0
 """Seconds that a command may take."""
@@ -47,7 +47,7 @@ def command_output(
     Raises:
         LimitExceeded: it takes longer than *time_limit* seconds, or prints far too much.
     """
-    from ..process import run
+    from .process import run
 
     try:
         outcome = run([path, *arguments], environ=environ, cwd=path.parent, time_limit=time_limit)

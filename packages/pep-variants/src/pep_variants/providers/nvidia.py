@@ -6,16 +6,20 @@ is asked; what that does not tell, CUDA's driver library is (see `nvidia_driver`
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import NamedTuple
 
-from ...logs import Logger
-from ...model.platform import Fact
-from ...model.property import Features
-from ...timeouts import within
+from ..errors import listed
+from ..logs import Logger
+from ..model.platform import Fact
+from ..model.property import Features
+from ..timeouts import within
 from .base import DriverProvider
 from .libraries import TIME_LIMIT
 from .nvidia_driver import Pair, Reading, read_cuda, read_nvml
+from .vendor import FactWord, FeatureWords, Vendor, matching, numbers
 
 logger = Logger(__name__)
 
@@ -248,3 +252,95 @@ def _upper_bounds(driver: Pair) -> tuple[str, ...]:
 
 def _dotted(version: Pair) -> str:
     return f"{version[0]}.{version[1]}"
+
+
+def _known_driver(text: str) -> str:
+    found = version_pair(matching(DRIVER_PATTERN, "a CUDA version", "12.8")(text))
+    if not OLDEST_DRIVER <= found <= NEWEST_DRIVER:
+        oldest, newest = (f"{major}.{minor}" for major, minor in (OLDEST_DRIVER, NEWEST_DRIVER))
+        raise ValueError(f"is outside {oldest} to {newest}, for which there are builds")
+    return text
+
+
+def _known_capability(text: str) -> str:
+    found = version_pair(matching(CAPABILITY_PATTERN, "a compute capability", "9.0")(text))
+    if found < OLDEST_CAPABILITY:
+        major, minor = OLDEST_CAPABILITY
+        raise ValueError(f"is below {major}.{minor}, the oldest for which there are builds")
+    return text
+
+
+def _check(facts: Mapping[str, Sequence[str]]) -> str:
+    if "sm" in facts and "cuda" not in facts:
+        return "sm needs cuda as well, the CUDA version of the driver: add cuda=12.8 or another one"
+    return ""
+
+
+def _capability_of(value: str) -> str:
+    match = re.fullmatch(r"(\d+)(\d[a-z]?)_(real|virtual)", value)
+    return f"{match[1]}.{match[2]}" if match else value
+
+
+VENDOR = Vendor(
+    title="NVIDIA",
+    device="NVIDIA GPU",
+    absent="no NVIDIA driver",
+    features={
+        LOWER_BOUND: FeatureWords(
+            "CUDA driver",
+            fits=lambda value: f"CUDA driver {value} or newer",
+            needs=lambda values: f"needs CUDA driver {min(values, key=numbers)} or newer",
+            answer=lambda value: f"{value} or newer",
+            has=lambda values: f"this one supports up to {values[0]}",
+        ),
+        UPPER_BOUND: FeatureWords(
+            "CUDA driver",
+            fits=lambda value: f"CUDA driver older than {value}",
+            needs=lambda values: f"needs CUDA driver older than {max(values, key=numbers)}",
+            answer=lambda value: f"older than {value}",
+        ),
+        SM_ARCH: FeatureWords(
+            "Compute capability",
+            fits=lambda value: f"compute capability {_capability_of(value)}",
+            needs=lambda values: (
+                "built for compute capability "
+                + listed(sorted(set(map(_capability_of, values)), key=numbers))
+            ),
+            answer=_capability_of,
+            has=lambda values: f"this GPU has {_capability_of(values[0])}",
+            lacks="no GPU is found here",
+        ),
+    },
+    facts={
+        "cuda": FactWord(
+            DRIVER_OVERRIDE, "CUDA version of the NVIDIA driver", "12.8", _known_driver
+        ),
+        "sm": FactWord(
+            CAPABILITY_OVERRIDE,
+            "compute capability of the NVIDIA GPU",
+            "9.0",
+            _known_capability,
+            several=True,
+            # The variable has one value: the newest GPU is the one that counts.
+            best=lambda values: max(values, key=version_pair),
+        ),
+    },
+    check=_check,
+    counted="compute capability",
+    hidden_by=("CUDA_VISIBLE_DEVICES",),
+    variables=(
+        "CUDA_DEVICE_ORDER",
+        "CUDA_HOME",
+        "CUDA_PATH",
+        "CUDA_VERSION",
+        "NVIDIA_DRIVER_CAPABILITIES",
+    ),
+    pci="0x10de",
+    nodes=("nvidia[0-9]*", "nvidiactl", "nvidia-uvm", "dxg"),
+    versions=("proc/driver/nvidia/version", "sys/module/nvidia/version"),
+    libraries=(
+        "usr/lib/wsl/lib/libcuda.so.1",
+        "Windows/System32/nvcuda.dll",
+        "Windows/System32/nvml.dll",
+    ),
+)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ..logs import Logger
 
 _logger = Logger(__name__)
-_PACKAGE = __name__.rpartition(".")[0]
+_PACKAGE = __name__.partition(".")[0]
 
 
 class Attempt(NamedTuple):

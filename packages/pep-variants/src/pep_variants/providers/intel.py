@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 
-from ...logs import Logger
-from ...model.intel_gpus import BY_IP, KNOWN_DEVICES, titled
-from ...model.platform import Fact
-from ...model.property import Features
-from ...timeouts import within
-from ..attempts import tried
+from ..errors import listed
+from ..logs import Logger
+from ..model.platform import Fact
+from ..model.property import Features
+from ..timeouts import within
+from .attempts import tried
 from .base import DriverProvider
+from .intel_gpus import BY_IP, KNOWN_DEVICES, titled
 from .libraries import TIME_LIMIT, load
+from .vendor import FactWord, FeatureWords, Vendor, numbers
 
 logger = Logger(__name__)
 
@@ -150,3 +153,49 @@ class IntelProvider(DriverProvider):
         from .level_zero import gpu_ip_versions
 
         return gpu_ip_versions(library)
+
+
+def _device(text: str) -> str:
+    """Return the IP version of the Intel GPU *text*: that version, or a name of Intel's."""
+    if text in BY_IP:
+        return text
+    for device in KNOWN_DEVICES:
+        if text in device.names.split(", "):
+            return device.ip
+    names = [name for device in KNOWN_DEVICES for name in device.names.split(", ")]
+    close = get_close_matches(text[:80], [*names, *BY_IP], 3)
+    raise ValueError(
+        "is not an Intel GPU: write its IP version, such as 20.1.0, or Intel's name"
+        + (f", such as {listed(close)}" if close else "")
+    )
+
+
+VENDOR = Vendor(
+    title="Intel",
+    device="Intel GPU",
+    absent="no Intel GPU with Level Zero",
+    features={
+        DEVICE_IP: FeatureWords(
+            "Intel GPU",
+            fits=lambda value: f"Intel GPU {titled(value)}",
+            needs=lambda values: f"built for Intel GPU {listed(sorted(values, key=numbers))}",
+            answer=titled,
+            has=lambda values: f"this machine has {listed(list(map(titled, values)), 'and')}",
+        )
+    },
+    facts={
+        "intel": FactWord(
+            DEVICE_OVERRIDE, "Intel GPU: 20.1.0, bmg-g21", "bmg-g21", _device, several=True
+        )
+    },
+    counted="Intel GPU",
+    hidden_by=("ZE_AFFINITY_MASK", "ONEAPI_DEVICE_SELECTOR"),
+    variables=(
+        "ONEAPI_ROOT",
+        "SYCL_DEVICE_FILTER",
+        "ZE_ENABLE_PCI_ID_DEVICE_ORDER",
+        "ZE_FLAT_DEVICE_HIERARCHY",
+    ),
+    nodes=("dri/renderD*",),
+    libraries=("Windows/System32/ze_loader.dll",),
+)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from .cpu import CpuProvider
+from .vendor import FeatureWords, Vendor, numbers
 
 _EXTENSIONS = """
     sme2 sme f8fma f8dp4 f8dp2 f8cvt f8e4m3 f8e5m2 fpmr faminmax lut ls64 wfxt afp
@@ -43,3 +44,18 @@ class AArch64Provider(CpuProvider):
     @staticmethod
     def _title(grade: str) -> str:
         return f"armv{grade[:-1]}-a"
+
+
+VENDOR = Vendor(
+    title="ARM",
+    absent="a CPU of another family",
+    features={
+        "version": FeatureWords(
+            "ARM CPU",
+            fits=lambda value: f"ARMv{value}",
+            needs=lambda values: f"needs ARMv{min(values, key=numbers)}",
+            answer=lambda value: f"ARMv{value}",
+            has=lambda values: f"this CPU has ARMv{values[0]}",
+        )
+    },
+)

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from ..model.metadata import ProviderInfo
-    from .providers.base import Provider
+    from .base import Provider
+    from .vendor import Vendor
 
 
 class KnownProvider(NamedTuple):
@@ -28,7 +29,8 @@ class KnownProvider(NamedTuple):
         namespace: the namespace that it is usually given.
         stands_for: the version whose behaviour it reproduces.
         plugin_apis: endpoints that mean this plugin, the usual one first.
-        implementation: ``module:class`` in `providers`.
+        implementation: ``module:class`` here; the module also has a `Vendor`.
+        required: device or driver without which an accelerator supports nothing; empty for CPUs.
     """
 
     package: str
@@ -36,15 +38,23 @@ class KnownProvider(NamedTuple):
     stands_for: str
     plugin_apis: tuple[str, ...]
     implementation: str
+    required: str = ""
 
     @property
     def factory(self) -> Callable[..., Provider]:
         """The class of the implementation, imported on first use."""
-        module, _, name = self.implementation.partition(":")
-        factory: Callable[..., Provider] = getattr(
-            import_module(f".providers.{module}", __package__), name
-        )
+        factory: Callable[..., Provider] = self._attribute(self.implementation.partition(":")[2])
         return factory
+
+    @property
+    def vendor(self) -> Vendor:
+        """What is known besides its detection."""
+        vendor: Vendor = self._attribute("VENDOR")
+        return vendor
+
+    def _attribute(self, name: str) -> Any:  # noqa: ANN401 - a class or an object
+        module = import_module(f".{self.implementation.partition(':')[0]}", __package__)
+        return getattr(module, name)
 
 
 # The version is the newest one whose values ours are known to equal. For the packages of which
@@ -56,6 +66,7 @@ KNOWN = (
         "0.0.2",
         ("nvidia_variant_provider.plugin:NvidiaVariantPlugin", "nvidia_variant_provider"),
         "nvidia:NvidiaProvider",
+        "NVIDIA GPU or driver",
     ),
     KnownProvider(
         "amd-variant-provider",
@@ -63,6 +74,7 @@ KNOWN = (
         "0.0.2",
         ("amd_variant_provider.plugin:AMDVariantPlugin", "amd_variant_provider"),
         "amd:AmdProvider",
+        "AMD GPU",
     ),
     KnownProvider(
         "intel-variant-provider",
@@ -70,6 +82,7 @@ KNOWN = (
         "0.0.3",
         ("intel_variant_provider.plugin:IntelVariantPlugin", "intel_variant_provider"),
         "intel:IntelProvider",
+        "Intel GPU",
     ),
     KnownProvider(
         "ascend-variant-provider",
@@ -77,6 +90,7 @@ KNOWN = (
         "0.0.2",
         ("ascend_variant_provider.plugin:AscendVariantPlugin", "ascend_variant_provider"),
         "ascend:AscendProvider",
+        "Ascend NPU",
     ),
     KnownProvider(  # the same plugin as it was named before; published metadata still names it
         "huawei-ascend-variant-provider",
@@ -87,6 +101,15 @@ KNOWN = (
             "huawei_ascend_variant_provider",
         ),
         "ascend:AscendProvider",
+        "Ascend NPU",
+    ),
+    KnownProvider(
+        "tpu-variant-provider",
+        "tpu",
+        "0.1.0",
+        ("tpu_variant_provider.plugin:TpuVariantPlugin", "tpu_variant_provider"),
+        "tpu:TpuProvider",
+        "TPU",
     ),
     KnownProvider(
         "provider-variant-x86-64",
@@ -125,6 +148,18 @@ BUILTIN_NAMESPACES: Mapping[str, KnownProvider] = {
 }
 """The provider of each namespace that we have one for: the first of its rows in the table. For
 metadata that leaves the choice of providers to the installer (PEP 825, formats 0.1.x)."""
+
+
+ACCELERATORS: Mapping[str, str] = {
+    known.namespace: known.required for known in KNOWN if known.required
+}
+"""Namespaces of accelerators, with the device or driver without which they support nothing."""
+
+
+def find_vendor(namespace: str) -> Vendor | None:
+    """Return what is known of the vendor of *namespace*, None without a built-in provider."""
+    known = BUILTIN_NAMESPACES.get(namespace)
+    return None if known is None else known.vendor
 
 
 def find_known(

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import ClassVar, Protocol
 
-from ...errors import ProviderError, shortened
-from ...model.platform import Fact
-from ...model.property import Features
+from ..errors import ProviderError, shortened
+from ..model.platform import Fact
+from ..model.property import Features
 
 
 class Provider(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ..attempts import tried
+from .attempts import tried
 
 if TYPE_CHECKING:
     from ctypes import CDLL

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from .cpu import CpuProvider
+from .vendor import FeatureWords, Vendor
 
 _EXTENSIONS = """
     amx_tile amx_bf16 amx_int8 avx512_fp16
@@ -45,3 +46,18 @@ class X8664Provider(CpuProvider):
     @staticmethod
     def _title(grade: str) -> str:
         return f"x86-64-{grade}"
+
+
+VENDOR = Vendor(
+    title="x86-64",
+    absent="a CPU of another family",
+    features={
+        "level": FeatureWords(
+            "x86-64 CPU",
+            fits=lambda value: f"x86-64-{value}",
+            needs=lambda values: f"needs x86-64-{min(values)}",
+            answer=lambda value: f"x86-64-{value}",
+            has=lambda values: f"this CPU has x86-64-{values[0]}",
+        )
+    },
+)

@@ -15,13 +15,13 @@ from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from ...model.platform import Fact
-from ...model.property import NAME, Features
-from ..attempts import are_recorded, tried
+from ..model.platform import Fact
+from ..model.property import NAME, Features
+from .attempts import are_recorded, tried
 
 if TYPE_CHECKING:
     from archspec.cpu import Microarchitecture
-from ...logs import Logger
+from ..logs import Logger
 
 logger = Logger(__name__)
 

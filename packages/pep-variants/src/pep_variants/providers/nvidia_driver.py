@@ -15,8 +15,8 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import NamedTuple
 
-from ...logs import Logger
-from ..attempts import tried
+from ..logs import Logger
+from .attempts import tried
 from .libraries import load
 
 logger = Logger(__name__)

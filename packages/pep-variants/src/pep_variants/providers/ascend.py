@@ -13,11 +13,12 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 
-from ...logs import Logger
-from ...model.platform import Fact
-from ...model.property import VALUE, Features
+from ..logs import Logger
+from ..model.platform import Fact
+from ..model.property import VALUE, Features
 from .base import DriverProvider
 from .commands import TIME_LIMIT, LimitExceeded, command_folders, command_output, find_command
+from .vendor import FactWord, Vendor, matching
 
 logger = Logger(__name__)
 
@@ -157,3 +158,33 @@ def _versions(majors: range) -> Iterator[str]:
             yield from (f"{major}.{minor}.{patch}" for patch in range(9, -1, -1))
             yield f"{major}.{minor}"
             yield from (f"{major}.{minor}.rc{number}" for number in range(9, 0, -1))
+
+
+def _word(feature: str, title: str, what: str, *, several: bool = False) -> FactWord:
+    example = _EXAMPLES[feature]
+    read = matching(VALUE.pattern, what, example)
+    return FactWord(AscendProvider.override(feature), title, example, read, several)
+
+
+VENDOR = Vendor(
+    title="Ascend",
+    device="Ascend NPU",
+    absent="no Ascend NPU",
+    features={},
+    facts={
+        "npu": _word(NPU_TYPE, "Ascend NPU: 910b", "the type of an Ascend NPU", several=True),
+        "ascend": _word(
+            DRIVER_VERSION, "version of the Ascend driver", "a version of the Ascend driver"
+        ),
+        "cann": _word(CANN_VERSION, "version of CANN", "a version of CANN"),
+    },
+    hidden_by=("ASCEND_RT_VISIBLE_DEVICES",),
+    variables=(
+        "ASCEND_DRIVER_PATH",
+        "ASCEND_HOME_PATH",
+        "ASCEND_OPP_PATH",
+        "ASCEND_TOOLKIT_HOME",
+    ),
+    nodes=("davinci*",),
+    versions=("usr/local/Ascend/driver/version.info",),
+)

@@ -10,7 +10,7 @@ import ctypes
 from collections.abc import Callable
 from ctypes import byref, c_char, c_uint8, c_uint32, c_uint64, c_void_p
 
-from ...logs import Logger
+from ..logs import Logger
 
 logger = Logger(__name__)
 

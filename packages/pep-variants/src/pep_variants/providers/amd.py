@@ -13,12 +13,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from ...logs import Logger
-from ...model.platform import Fact
-from ...model.property import Features
-from ..attempts import tried
+from ..errors import listed
+from ..logs import Logger
+from ..model.platform import Fact
+from ..model.property import Features
+from .attempts import tried
 from .base import DriverProvider
 from .commands import TIME_LIMIT, LimitExceeded, command_folders, command_output, find_command
+from .vendor import FactWord, FeatureWords, Vendor, matching, numbers
 
 logger = Logger(__name__)
 
@@ -373,3 +375,59 @@ def _text(path: Path) -> str:
             return file.read(1 << 16)
     except OSError:
         return ""
+
+
+VENDOR = Vendor(
+    title="AMD",
+    device="AMD GPU",
+    absent="neither an AMD GPU nor ROCm",
+    features={
+        GFX_ARCH: FeatureWords(
+            "AMD GPU",
+            fits=lambda value: f"GPU {value}",
+            needs=lambda values: f"built for GPU {listed(values)}",
+            lacks="no GPU is found here",
+        ),
+        ROCM_VERSION: FeatureWords(
+            "ROCm",
+            fits=lambda value: f"ROCm {value}",
+            needs=lambda values: f"needs ROCm {listed(sorted(values, key=numbers))}",
+            lacks="which is not found here",
+        ),
+    },
+    facts={
+        "rocm": FactWord(
+            VERSION_OVERRIDE,
+            "version of ROCm",
+            "6.4",
+            matching(VERSION_PATTERN, "a version of ROCm", "6.4"),
+        ),
+        "gfx": FactWord(
+            ARCHITECTURE_OVERRIDE,
+            "architecture of the AMD GPU",
+            "gfx942",
+            matching(ARCHITECTURE_PATTERN, "the architecture of an AMD GPU", "gfx942"),
+            several=True,
+        ),
+    },
+    counted="AMD GPU",
+    hidden_by=("CUDA_VISIBLE_DEVICES", _DRIVER_VISIBLE, "HIP_VISIBLE_DEVICES"),
+    heeds_hiding=True,
+    variables=(
+        "GPU_DEVICE_ORDINAL",
+        "HIP_PATH",
+        "HIP_PLATFORM",
+        _DRIVER_ARCHITECTURE,
+        "ROCM_HOME",
+        "ROCM_PATH",
+        "ROCM_VERSION",
+    ),
+    pci="0x1002",
+    nodes=("kfd", "dri/renderD*"),
+    versions=(
+        "sys/module/amdgpu/version",
+        "sys/class/kfd/kfd/topology/generation_id",
+        "opt/rocm/.info/version",
+    ),
+    libraries=("Windows/System32/amdhip64.dll", "Windows/System32/amdhip64_6.dll"),
+)

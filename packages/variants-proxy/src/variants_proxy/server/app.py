@@ -146,8 +146,7 @@ class Handlers:
     async def landing(self, request: Request) -> Response:
         """Return a page for people."""
         # Imported here: programs never ask for it, and a daemon of uv-variants has only those.
-        from ..people.landing import Landing, read_question
-        from ..people.landing_style import POLICY
+        from ..people.landing import POLICY, Landing, read_question
 
         page, error = await Landing(self._service).page(
             read_question(request.query_params),

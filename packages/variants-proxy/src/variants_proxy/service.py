@@ -16,7 +16,6 @@ from .projects.release_files import ReleaseFiles
 from .projects.served_metadata import ServedMetadata
 from .settings import Settings, Upstream
 from .upstream.core_metadata import CoreMetadata
-from .upstream.metrics import Metrics
 from .upstream.release_metadata import ReleaseMetadata
 from .upstream.upstream_pages import UpstreamPages
 from .upstream.upstreams import Upstreams
@@ -41,18 +40,18 @@ class Service:
         release_files: for lock files and exports.
     """
 
-    def __init__(self, settings: Settings, metrics: Metrics) -> None:
+    def __init__(self, settings: Settings) -> None:
         limits = settings.limits
         self.settings = settings
         self.upstreams = upstreams = Upstreams(settings)
-        metadata = ReleaseMetadata(upstreams, limits, metrics)
+        metadata = ReleaseMetadata(upstreams, limits)
         core_metadata = CoreMetadata(upstreams, limits)
         preparation = WheelPreparation(upstreams, core_metadata, limits)
         self.noted = NotedProjects()
         self.plain = PlainProjects()
         served = ServedMetadata(upstreams, core_metadata, preparation, limits)
         entries = PageEntries(upstreams, core_metadata, preparation, served, limits, self.noted)
-        pages = UpstreamPages(settings, upstreams, metrics)
+        pages = UpstreamPages(settings, upstreams)
         self.upstream_pages = pages
         self.clients = Clients(settings)
         self.catalog = CatalogSource(settings, upstreams)
@@ -70,7 +69,7 @@ class Service:
         )
         self.pages = ProjectPages(settings, upstreams, pages, entries)
         self.deliveries = Deliveries(
-            settings, upstreams, self.views, metadata, core_metadata, preparation, served
+            upstreams, self.views, metadata, core_metadata, preparation, served
         )
         self.report = DecisionReport(upstreams, core_metadata)
         self.release_files = ReleaseFiles(upstreams, metadata, core_metadata, preparation, limits)

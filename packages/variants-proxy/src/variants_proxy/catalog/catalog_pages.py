@@ -1,8 +1,7 @@
 """Pages of projects that the catalogue has an entry of: the upstream's, with the files it names.
 
-The pages of other places are fetched as those of upstreams are, within limits, budgets and circuit
-breakers of their own. A place is asked for the projects of its entries alone. One that fails costs
-its variants, and nothing else.
+The pages of other places are fetched as those of upstreams are, within limits of their own. A place
+is asked for the projects of its entries alone. One that fails costs its variants, and nothing else.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ _PREFIX = "catalog-"
 _SILENT = 300.0
 """Seconds in which the failure of a place is logged once for a project."""
 
-_OF_ONE_PAGE = re.compile(r"^(no requests for the next .*?, the last: )?(https?://\S+: )?")
+_OF_ONE_PAGE = re.compile(r"^https?://\S+: ")
 
 _File: TypeAlias = "tuple[Upstream, PageFile]"
 """What the proxy knows a listed file by."""
@@ -155,7 +154,7 @@ class CatalogPages:
         if entry is None or own_place(entry, (each.url for each in self._order)) is not None:
             return found
         for each in self._order[: self._order.index(upstream)]:
-            if await self._pages.page(each, project) is not None:
+            if await self._pages.get_project_page(each, project) is not None:
                 return found
         return await self._with(entry, upstream, found)
 
@@ -202,6 +201,7 @@ class CatalogPages:
         return replace(
             page,
             private=any(item.private for item in every),
+            max_age=min((item.max_age for item in every), default=0),
             checked=min((item.checked for item in every), default=time.monotonic()),
             stale=bool(page.unavailable) or any(item.stale for item in every),
         )
@@ -211,7 +211,7 @@ class CatalogPages:
         limits = self._settings.limits
         try:
             page = await asyncio.wait_for(
-                self._pages.page(upstream, project), limits.catalog_seconds
+                self._pages.get_project_page(upstream, project), limits.catalog_seconds
             )
             return _Answer(upstream, page, position)
         except UpstreamError as error:
@@ -330,7 +330,7 @@ def _added(entry: CatalogProject, found: Iterable[Found[_File]]) -> list[PageFil
 
 def _without_catalog(found: FetchedPage, problem: str) -> CatalogPage:
     return CatalogPage(
-        found.listed, found.digest, found.private, found.checked, True, problem=problem
+        found.page, found.digest, found.private, found.checked, True, problem=problem
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -17,16 +16,13 @@ from variants_index.pages import (
 )
 
 from ..choice.views import Client, ProjectView
+from ..headers import Document, PageFormat
 from ..settings import Settings, Upstream
-from ..upstream.responses import CachedResponse, PageFormat
 from ..upstream.upstream_pages import UpstreamPages
 from ..upstream.upstreams import Upstreams
 from .page_entries import PageEntries
 
 _KINDS: dict[PageFormat, str] = {"json": JSON, "html": "text/html; charset=utf-8"}
-
-UNSURE_SECONDS = 5.0
-"""Lifetime of a response that was made without everything that should have been read."""
 
 
 class ProjectPages:
@@ -42,7 +38,7 @@ class ProjectPages:
 
     async def project_list(
         self, upstream: Upstream | None, forms: Sequence[PageFormat]
-    ) -> CachedResponse:
+    ) -> Document:
         """Return the list of projects of *upstream*, or of all upstreams if it is None.
 
         Args:
@@ -63,19 +59,17 @@ class ProjectPages:
             names = sorted({name for listed in found for name in listed})
             return json_projects(names) if forms[0] == "json" else html_projects(names)
 
-        fresh = self._settings.fresh_seconds
-        return CachedResponse(
+        private = any(map(self._upstreams.is_private, asked))
+        return Document(
             await self._upstreams.compute(write),
             _KINDS[forms[0]],
-            _cache_control(private=any(map(self._upstreams.is_private, asked)), seconds=int(fresh)),
-            expires=time.monotonic() + fresh,
+            _cache_control(private=private, seconds=int(self._settings.fresh_seconds)),
             vary="Accept",
-            packs=self._settings.compress,
         )
 
     async def page(
         self, client: Client, shown: Sequence[ProjectView], prefix: str, forms: Sequence[PageFormat]
-    ) -> CachedResponse:
+    ) -> Document:
         """Return the page with the files of *shown*.
 
         Args:
@@ -84,41 +78,22 @@ class ProjectPages:
             prefix: relative URL from the page to ``/p/<key>/``.
             forms: accepted formats, the preferred one first.
         """
-        body, kind = self._unchanged(shown, forms) or await self._written(
-            client, shown, prefix, forms[0]
-        )
-        sure = all(item.sure for item in shown)
-        fresh = self._settings.fresh_seconds
-        now = time.monotonic()
-        left = max(0.0, min((item.found.checked + fresh for item in shown), default=now) - now)
-        lasts = left if sure else min(left, UNSURE_SECONDS)
+        body, kind = await self._written(client, shown, prefix, forms[0])
+        sure = all(item.sure for item in shown) and not client.floating
+        # As long as the upstreams allow their own clients.
+        lasts = min((item.found.max_age for item in shown), default=0) if sure else 0
         private = any(item.found.private for item in shown)
         has_variants = any(item.choice and item.choice.decisions for item in shown)
-        return CachedResponse(
+        is_for_all = not (client.is_at_index or client.floating or private)
+        return Document(
             body,
             kind,
             "no-cache"
             if client.in_place
-            else _cache_control(
-                private=private,
-                seconds=0 if client.floating or not sure else int(fresh),
-                stored=not client.floating,
-            ),
-            expires=now + lasts,
+            else _cache_control(private=private, seconds=lasts, stored=not client.floating),
             vary="Accept, User-Agent" if has_variants and not client.is_at_index else "Accept",
-            packs=self._settings.compress,
-            kept=max(1, int(lasts)) if client.shared and not (client.floating or private) else 0,
+            kept=max(1, min(lasts, int(self._settings.fresh_seconds))) if is_for_all else 0,
         )
-
-    def _unchanged(
-        self, shown: Sequence[ProjectView], forms: Sequence[PageFormat]
-    ) -> tuple[bytes, str] | None:
-        """Return body and content type of the upstream's page if it can be served unchanged."""
-        if len(shown) == 1 and shown[0].choice is None:
-            listing = shown[0].found.listing
-            if listing is not None and listing.plain and listing.plain.form in forms:
-                return listing.body, listing.kind
-        return None
 
     async def _written(
         self, client: Client, shown: Sequence[ProjectView], prefix: str, form: PageFormat

@@ -7,9 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from packaging.version import Version
+
 from pep_variants.choose.preferences import NON_VARIANT_LABEL
 from pep_variants.errors import PluginFailed
 from pep_variants.gc_pause import paused
+from pep_variants.model.label import METADATA_SUFFIX
+from pep_variants.urls import is_local
 from variants_index.pages import Page
 
 from ..catalog.catalog_agreement import CatalogAgreement
@@ -28,7 +32,6 @@ from ..upstream.lru import LRUCache
 from ..upstream.release_metadata import ReleaseMetadata, known_metadata
 from ..upstream.releases import Listing, Release, releases
 from ..upstream.single_flight import SingleFlight
-from ..upstream.upstream_page import PassThrough
 from ..upstream.upstream_pages import FetchedPage, UpstreamPages
 from ..upstream.upstreams import Upstreams
 from ..wheels.wheel_preparation import WheelPreparation
@@ -105,24 +108,27 @@ class ProjectViews:
         Raises:
             UpstreamError: the upstream fails.
         """
-        found = await self._pages.page(upstream, project)
+        found = await self._pages.get_project_page(upstream, project)
         return await self._catalog.page(client, upstream, project, found)
 
     async def _passes(
         self, client: Client, upstream: Upstream, project: str, found: FetchedPage
     ) -> bool:
-        """Return whether a page can be served unchanged: it has nothing to select from."""
-        plain = found.listing.plain if found.listing is not None else None
+        """Return whether there is nothing to select from on a page."""
+        forced = client.machine.preferences.forced.get(project, NON_VARIANT_LABEL)
         if (
-            plain is None
+            isinstance(found, CatalogPage)
+            or upstream.kind != "simple"
+            or is_local(upstream.url)
+            or forced != NON_VARIANT_LABEL
+            or (found.private and not client.is_at_index)
             or await self._other_sources(upstream, project)
-            or not _stands(client, upstream, project, found, plain)
-            or client.machine.preferences.forced.get(project, NON_VARIANT_LABEL)
-            != NON_VARIANT_LABEL
         ):
             return False
-        return plain.newest is None or not await self._preparation.is_marked(
-            upstream, plain.newest, thorough=False
+        newest = await self._upstreams.budget(upstream).compute(lambda: _newest_plain(found.page))
+        return newest is not None and not (
+            newest.wheels
+            and await self._preparation.is_marked(upstream, newest.wheels[0], thorough=False)
         )
 
     async def _alone(
@@ -277,7 +283,7 @@ class ProjectViews:
         found = []
         for item in asked:
             try:
-                page = None if item.explicit else await self._pages.page(item, project)
+                page = None if item.explicit else await self._pages.get_project_page(item, project)
             except UpstreamError as error:
                 logger.warning("%s: evaluated without index %s: %s", project, item.name, error)
                 continue
@@ -314,13 +320,9 @@ def _has_own_variants(release: Release) -> bool:
     return release.has_variants and known_variants(release.wheels) is None
 
 
-def _stands(
-    client: Client, upstream: Upstream, project: str, found: FetchedPage, plain: PassThrough
-) -> bool:
-    """Return whether the links of a page are right for a client that gets it unchanged."""
-    if client.is_at_index:
-        # At its own URL, unless the upstream has redirected.
-        listing = found.listing
-        own = f"{upstream.url}{project}/"
-        return not plain.relative or (listing is not None and listing.url == own)
-    return not plain.relative and not found.private
+def _newest_plain(page: Page) -> Release | None:
+    """Return the newest version of a page without variants, one without wheels if it has none."""
+    listing = Listing.of(page)
+    if listing.labelled or any(each.filename.endswith(METADATA_SUFFIX) for each in page.files):
+        return None
+    return next(iter(listing.plain_releases(())), Release(Version("0"), (), None))

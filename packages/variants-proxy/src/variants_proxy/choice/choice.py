@@ -35,7 +35,7 @@ from .locked_labels import LockedVersion, locked_offers, with_locked
 from .offers import NO_AGREEMENT, Agreed, Choice, Decision, Offer, version_in
 from .wheel_environments import CPYTHON, PYPY, Python, python_rank
 
-_MINORS = range(8, 20)
+_MINORS = range(10, 20)  # older ones are no longer supported
 _NULLS = (NULL_LABEL, ZERO_LABEL)
 OWN = ""
 """Source of the page's own files in a selection."""

@@ -10,6 +10,7 @@ from hashlib import sha256
 
 from packaging.version import Version
 
+from pep_variants.choose.markers import NON_VARIANT
 from pep_variants.choose.metadata_markers import metadata_terms, reduce_metadata
 from pep_variants.gc_pause import paused
 from pep_variants.model.label import split_label
@@ -29,7 +30,7 @@ from ..choice.views import Client, ProjectView
 from ..errors import UpstreamError
 from ..headers import Document, PageFormat
 from ..projects.observations import NotedProjects
-from ..projects.served_metadata import MergedVersion, ServedMetadata
+from ..projects.served_metadata import ServedMetadata
 from ..settings import Settings, Upstream
 from ..upstream.catalog_files import is_rewritten, origin, published
 from ..upstream.core_metadata import CoreMetadata, metadata_key
@@ -158,6 +159,8 @@ class ProjectPages:
         choice = shown.choice
         if choice is None:
             return shown.found.page.files
+        if client.shared and not client.merges:
+            choice = _with_plain(choice, client.machine.preferences.forced.get(shown.project))
         compute = self._upstreams.budget(shown.upstream).compute
         offers = await compute(lambda: _newest_first(choice))
         markers = await self._markers(client, shown.upstream, offers)
@@ -258,6 +261,22 @@ class ProjectPages:
         return sorted(found, key=lambda offer: places[versions[offer.file.filename]])
 
 
+def _with_plain(choice: Choice, forced: str | None) -> Choice:
+    """Return *choice* with the non-variant wheels beside variants with the same tags.
+
+    pip takes a variant, for its build tag, unless hashes are required that only the non-variant
+    wheel has. Other installers lock all files that a page lists.
+    """
+    taken = {offer.filename for offer in choice.offers if offer.label is not None}
+    plain = [
+        Offer(file, file.filename, None, NON_VARIANT)
+        for decision in choice.decisions
+        for file in decision.release.wheels
+        if file.filename in taken and forced is None
+    ]
+    return replace(choice, offers=(*choice.offers, *plain))
+
+
 def _newest_first(choice: Choice) -> list[Offer]:
     """Return the wheels that may have variant markers, newest first: limits drop old ones."""
     offers = [offer for offer in choice.offers if offer.context and not published(offer.file)]
@@ -296,7 +315,7 @@ class _Entries:
         is_direct: whether clients can fetch a file from the upstream themselves.
         markers: of the wheels.
         announced: hash and size of rewritten wheels.
-        merged: what is served in place of own METADATA.
+        merged: see `ServedMetadata.of_page`.
     """
 
     client: Client
@@ -305,7 +324,7 @@ class _Entries:
     is_direct: Callable[[PageFile], bool]
     markers: _Markers
     announced: Mapping[str, WheelDigest | None]
-    merged: Mapping[str, MergedVersion]
+    merged: Mapping[str, bool]
 
     def entry(self, offer: Offer) -> PageFile:
         """Return the entry of *offer*: the upstream's own, or one with a URL of the proxy."""
@@ -318,12 +337,11 @@ class _Entries:
             return replace(own.original, filename=name, url=url, provenance=None, gpg_sig=None)
         if offer.refused:
             return PageFile(*self._place(offer), {}, file.requires_python)
-        version = self.merged.get(file.filename)
         reduced = self.markers.reduced.get(file.filename)
         floating = client.floating and offer.context is not None
         # The contents are not known in advance.
         unknown = floating or file.filename in self.markers.unknown
-        is_ours = offer.label is not None or (version is not None and version.plain)
+        is_ours = offer.label is not None or self.merged.get(file.filename, False)
         if is_direct and reduced is None and not (is_ours or unknown):
             return file
         name, url = self._place(offer, floating=floating)
@@ -340,9 +358,8 @@ class _Entries:
         elif not core_metadata and file.filename in self.markers.digests:
             # Known here: clients need not read it from the wheel.
             core_metadata = {"sha256": self.markers.digests[file.filename]}
-        if version is not None:
-            served = None if client.floating else version.metadata
-            core_metadata = {} if served is None else {"sha256": sha256(served).hexdigest()}
+        if file.filename in self.merged:
+            core_metadata = {}  # known when it is requested
         is_unchanged = is_direct and reduced is None and not unknown
         # Without gpg_sig: clients would look for the signature beside the proxy's URL.
         return PageFile(

@@ -157,7 +157,7 @@ def _form(view: View) -> str:
 <label class="long">Platform{_select("platform", platforms, asked.platform)}</label>
 <label>Operating system{_select("system", SYSTEMS, asked.system)}</label>
 <label>Key or URL of a machine<input name="key" maxlength="8192" spellcheck="false"
- placeholder="1~…" value="{escape(asked.key)}"><small>in place of a platform</small></label>
+ placeholder="2~…" value="{escape(asked.key)}"><small>in place of a platform</small></label>
 <fieldset><legend>Key in the URL as</legend>{radios}</fieldset>
 <button>Show</button>
 </form>"""

@@ -411,3 +411,59 @@ class TestClients:
             )
         ]
         assert len({one, *others}) == 7
+
+
+class TestPreReleases:
+    """K5: pre-releases are all that fits."""
+
+    def test_the_final_release_is_listed_and_refused(self, upstream, start):
+        upstream.add_release("1.0", labels=("cu130",))
+        upstream.add_release("2.0rc1", labels=("cu128",))
+        proxy = start(upstream)
+        for asked in (registered(proxy), registered(proxy, shared=True)):
+            file = asked.files()["app-1.0-py3-none-any.whl"]
+            assert not file["hashes"]
+            for suffix in ("", ".metadata"):
+                answer = asked.get(file["url"] + suffix)
+                assert answer.status_code == 409
+                assert "None of the variants of app 1.0 fits" in answer.text
+                assert "app==2.0rc1" in answer.text
+        file = proxy.files()["app-1.0-py3-none-any.whl"]
+        assert proxy.get(file["url"]).status_code == 409
+
+    def test_the_same_url_where_it_fits(self, upstream, start):
+        """Of another machine, or once the final release has another variant."""
+        upstream.add_release("1.0", labels=("cu128",))
+        asked = registered(start(upstream))
+        answer = asked.get(".variant/no-variant-fits/app-1.0-py3-none-any.whl")
+        assert answer.status_code == 404
+
+
+class TestHashes:
+    """K1: the user gives hashes of a project's files."""
+
+    @pytest.mark.parametrize(
+        ("label", "requires", "found"),
+        [
+            ("", (), None),
+            ("cu126", (), "cu126"),
+            ("cu128", (), "cu128"),
+            # Nothing else has it either.
+            ("cu128", MARKED, "cu128"),
+        ],
+    )
+    def test_of_one_file(self, upstream, start, label, requires, found):
+        upstream.add_release("1.0", *requires, labels=("cu126", "cu128"), plain=True)
+        name = f"app-1.0-py3-none-any{label and '-'}{label}.whl"
+        given = hashlib.sha256(upstream.files["app"][name]).hexdigest()
+        asked = registered(start(upstream, hashes={"app": frozenset([given])}), hashes=False)
+        assert listed(asked) == {"py3-none-any": found}
+
+    def test_of_a_wheel_that_is_rewritten(self, upstream, start):
+        """What is served is not the file that has the hash."""
+        upstream.add_release("1.0", *MARKED, labels=("cu128",))
+        plain = "app-1.0-py3-none-any.whl"
+        upstream.add("app", plain, wheel(plain))
+        given = {hashlib.sha256(upstream.files["app"][name]).hexdigest() for name in (CU128, plain)}
+        proxy = start(upstream, hashes={"app": frozenset(given)})
+        assert listed(registered(proxy, hashes=False)) == {"py3-none-any": None}

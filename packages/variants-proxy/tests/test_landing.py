@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from html import escape
 
 import pytest
 from browser import browsing, find_browser
 from machines import NVIDIA
+from markupsafe import escape
 from publishers import LINUX, Publisher
 from upstream_server import wheel
 
 from pep_variants.formats.platform_file import write_platform
 from variants_proxy import Machine, Upstream, encode
 from variants_proxy.people.installer_lines import INSTALLERS, Address
-from variants_proxy.people.landing_style import POLICY
+from variants_proxy.people.landing import POLICY
 from variants_proxy.urls import keyed_url
 
 GPU = encode(Machine(NVIDIA, target="linux-x86_64"))

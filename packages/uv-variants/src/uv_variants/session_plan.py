@@ -140,7 +140,7 @@ class SessionPlan:
             catalog=self.catalog,
             catalog_mirrors=context.preferences.catalog_mirrors if self.catalog else {},
             pinned=self._pinned() if self.catalog else (),
-            given_hashes=context.indexes.configuration.hashes if self.catalog else {},
+            given_hashes=context.indexes.configuration.hashes,
         )
 
     @cached_property

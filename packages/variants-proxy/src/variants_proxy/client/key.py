@@ -15,6 +15,7 @@ The JSON has these members, empty ones are left out:
 * ``a``: supported properties that plugins answered, by `provider_id`: they count for metadata
   that wants this very provider.
 * ``t``: operating system and processor, see `Machine.target`.
+* ``y``: version of Python, see `Machine.python`.
 * every preference that can change a choice, with its name and type in ``variants.toml``.
 
 Keys are untrusted input: their decoded size is limited, the engine's strict readers read them, and
@@ -54,6 +55,8 @@ _FACTS = re.compile(r"(?=[^=]*=)[A-Za-z0-9][A-Za-z0-9._,=+-]{0,255}")
 
 TARGET = re.compile(r"(linux|win|macosx|android|ios|freebsd)-[a-z0-9_]{1,32}")
 
+PYTHON = re.compile(r"3\.[0-9]{1,3}(\.[0-9]{1,3})?")
+
 _PROVIDER_ID = re.compile(rf"[0-9a-f]{{{PROVIDER_ID_LENGTH}}}")
 _PREFIX = "2~"
 _OLD_PREFIX = "1~"
@@ -86,6 +89,8 @@ class Machine:
         preferences: of the user. Those count that can change the choice for one project:
             `use_variants`, `forced`, `prefer`, `exclude`, `enable` and the priorities.
         answers: properties that plugins reported, by `provider_id`, see `Detector`.
+        python: version of the Python that is installed for, ``3.13.1``: what needs another one is
+            not selected. Empty if it is unknown, or for several.
     """
 
     platform: Platform = field(default_factory=Platform)
@@ -94,6 +99,7 @@ class Machine:
     preferences: Preferences = field(default_factory=Preferences)
     detected: Platform = field(default_factory=Platform)
     answers: Mapping[str, Support] = field(default_factory=dict)
+    python: str = ""
 
 
 def host_target() -> str:
@@ -178,6 +184,8 @@ def _text(machine: Machine) -> str:
         raise InvalidKey(
             f"{shortened(machine.target)} is not a valid target: it must match {TARGET.pattern}"
         )
+    if machine.python and not PYTHON.fullmatch(machine.python):
+        raise InvalidKey(f"{shortened(machine.python)} is not a version of Python 3")
     return json.dumps(_tree(machine), separators=(",", ":"), sort_keys=True)
 
 
@@ -193,6 +201,7 @@ def _tree(machine: Machine) -> dict[str, Any]:
     }
     if machine.target:
         tree["t"] = machine.target
+    tree["y"] = machine.python
     preferences = machine.preferences
     given = {
         **tree,
@@ -224,12 +233,12 @@ def _namespaces(platform: Platform) -> str:
 def _machine(tree: object) -> Machine:
     if not isinstance(tree, dict):
         raise ValueError("it is not a JSON object")
-    unknown = tree.keys() - {"a", "d", "f", "p", "t", *_PREFERENCES}
+    unknown = tree.keys() - {"a", "d", "f", "p", "t", "y", *_PREFERENCES}
     if unknown:
         raise ValueError(f"unknown member {shortened(min(unknown))}")
-    name, target = tree.get("f", ""), tree.get("t", "")
-    if not isinstance(name, str) or not isinstance(target, str):
-        raise ValueError("name and target must be strings")
+    name, target, python = (tree.get(member, "") for member in "fty")
+    if not all(isinstance(text, str) for text in (name, target, python)):
+        raise ValueError("name, target and version of Python must be strings")
     preferences = {key: value for key, value in tree.items() if key in _PREFERENCES}
     return Machine(
         _platform(tree.get("p", "")),
@@ -238,6 +247,7 @@ def _machine(tree: object) -> Machine:
         _preferences(preferences) if preferences else Preferences(),
         _platform(tree.get("d", "")),
         _answers(tree.get("a", {})),
+        python,
     )
 
 

@@ -15,11 +15,12 @@ from pep_variants.model.metadata import Metadata
 from variants_index.pages import Page, PageFile
 
 from ..choice.choice import OWN, own_context
-from ..choice.in_place_names import FOLDER, HERE, label_in_folder, wheel_at
+from ..choice.in_place_names import FOLDER, HERE, REFUSED, label_in_folder, wheel_at
 from ..choice.metadata_check import MetadataCheck
 from ..choice.offers import Choice, Offer
+from ..choice.remarks import refusal
 from ..choice.views import Client
-from ..errors import NoSuchFile, UpstreamError
+from ..errors import NoSuchFile, UnusableFile, UpstreamError
 from ..projects.project_views import ProjectViews
 from ..projects.served_metadata import ServedMetadata
 from ..settings import Upstream
@@ -114,6 +115,8 @@ class Deliveries:
             VariantError, UnusableFile: it cannot be rewritten.
         """
         found = await self._found(client, upstream, project)
+        if choice == REFUSED:
+            await self._refuse(client, upstream, project, found, filename)
         resolved = await self._resolved(
             client, upstream, project, found, choice, filename.removesuffix(".metadata")
         )
@@ -142,6 +145,10 @@ class Deliveries:
             VariantError, UnusableFile: it cannot be rewritten.
         """
         name = filename.removesuffix(".metadata")
+        if folder == REFUSED:
+            project = project or project_of(name) or ""
+            found = await self._found(client, upstream, project)
+            await self._refuse(client, upstream, project, found, filename)
         wheel = wheel_at(f"{FOLDER}/{quote(folder)}/{quote(name)}")
         if wheel is None and label_in_folder(folder) is None:
             raise NoSuchFile(f"{FOLDER}/{folder}/{filename}: is not the name of a variant wheel")
@@ -164,6 +171,15 @@ class Deliveries:
         return await self._delivered(
             client, upstream, project, found, resolved, filename, floating=floating
         )
+
+    async def _refuse(
+        self, client: Client, upstream: Upstream, project: str, found: FetchedPage, filename: str
+    ) -> None:
+        """Raise the reason why a listed file cannot be had, if it is `Offer.refused`."""
+        shown, _ = await self._views.chosen(client, upstream, project, found)
+        reason = refusal(shown, project, filename.removesuffix(".metadata"))
+        if reason:
+            raise UnusableFile(reason)
 
     async def _own_context(
         self, upstream: Upstream, file: PageFile, label: str | None, release: Release | None

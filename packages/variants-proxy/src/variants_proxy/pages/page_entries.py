@@ -16,7 +16,7 @@ from pep_variants.gc_pause import paused
 from pep_variants.model.label import split_label
 from variants_index.pages import Page, PageFile
 
-from ..choice.in_place_names import folder_path, here_place, variant_place
+from ..choice.in_place_names import REFUSED, folder_path, here_place, variant_place
 from ..choice.offers import Choice, Offer
 from ..choice.views import Client, ProjectView
 from ..errors import UpstreamError
@@ -274,6 +274,13 @@ def _own_entry(
 ) -> PageFile:
     """Return the entry of a file with its own METADATA; *is_ours* if the proxy has to serve it."""
     file = offer.file
+    if offer.refused:
+        url = (
+            folder_path(REFUSED, offer.filename)
+            if client.in_place
+            else prefix + file_path(shown.upstream.name, shown.project, REFUSED, offer.filename)
+        )
+        return PageFile(offer.filename, url, {}, file.requires_python)
     if (own := published(file)) is not None:
         if is_direct:
             return own.original

@@ -199,6 +199,7 @@ class ProjectViews:
                 upstream, plain_versions, thorough=any(map(_has_own_variants, versions))
             )
 
+            unhashed = await self._unhashed(upstream, project, wanted)
             read = partial(known_metadata, metadata)
 
             def chosen() -> Choice:
@@ -216,6 +217,7 @@ class ProjectViews:
                         portable=client.is_portable,
                         locked={v: LockedVersion(items) for v, items in locked.items()},
                         agreed=agreed,
+                        unhashed=unhashed,
                     )
                     if not isinstance(found, CatalogPage):
                         return choice  # without a look at each file
@@ -242,6 +244,25 @@ class ProjectViews:
             return choice, sure
 
         return await self._choosing.join(key, work)
+
+    async def _unhashed(
+        self, upstream: Upstream, project: str, wanted: Sequence[Release]
+    ) -> frozenset[str]:
+        """Return the wheels that are served with none of the hashes that the user gives."""
+        given = self._settings.hashes.get(project)
+        if given is None:
+            return frozenset()
+        found: set[str] = set()
+        for file in (file for release in wanted for file in release.wheels):
+            digest = file.hashes.get("sha256")
+            if digest is None:
+                continue
+            # Wheels with variant markers are rewritten, so that they have another hash.
+            if digest not in given or await self._preparation.is_marked(
+                upstream, file, thorough=True
+            ):
+                found.add(file.filename)
+        return frozenset(found)
 
     async def _other_sources(
         self, upstream: Upstream, project: str

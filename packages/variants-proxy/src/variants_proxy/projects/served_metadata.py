@@ -22,6 +22,7 @@ from pep_variants.errors import VariantError
 from ..choice.in_place_names import encoded_name
 from ..choice.offers import Choice, Offer
 from ..choice.views import Client
+from ..choice.wheel_environments import build_tag
 from ..errors import UpstreamError
 from ..settings import Limits, Upstream
 from ..upstream.core_metadata import CoreMetadata
@@ -30,7 +31,6 @@ from ..upstream.releases import wheel_version
 from ..upstream.upstreams import Upstreams
 from ..wheels.wheel_preparation import WheelPreparation
 from .merged_metadata import WheelMetadata, merge_metadata
-from .wheel_environments import build_tag
 
 _MERGED = 50
 """Versions of a page that are merged when it is written, newest first; others on request."""

@@ -121,8 +121,7 @@ class Handlers:
     async def landing(self, request: Request) -> Response:
         """Return a page for people."""
         # Imported here: programs never ask for it.
-        from ..people.landing import Landing, read_question
-        from ..people.landing_style import POLICY
+        from ..people.landing import POLICY, Landing, read_question
 
         page, error = await Landing(self._service).page(
             read_question(request.query_params),

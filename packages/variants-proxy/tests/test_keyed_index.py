@@ -115,7 +115,7 @@ class TestFiles:
 
 
 class TestKeys:
-    @pytest.mark.parametrize("key", ["", "1~nonsense", "h100", "uv", "c~" + "0" * 32])
+    @pytest.mark.parametrize("key", ["", "2~nonsense", "h100", "uv", "c~" + "0" * 32])
     def test_wrong_and_missing(self, upstream, start, key):
         upstream.add_release("1.0")
         proxy = start(upstream)
@@ -131,7 +131,7 @@ class TestKeys:
         assert set(names(proxy.get("/simple/app/", headers={"Accept": JSON}))) == {
             "app-1.0-py3-none-any.whl"
         }
-        assert asked(proxy, "1~nonsense").status_code == 401
+        assert asked(proxy, "2~nonsense").status_code == 401
 
     def test_a_named_platform(self, upstream, start, tmp_path):
         upstream.add_release("1.0")
@@ -182,8 +182,8 @@ class TestAddresses:
         assert proxy_base(text) == "https://a.example"
 
     def test_a_url(self):
-        url = httpx.URL(keyed_url("https://a.example:1/x/", "1~a_-", "t/k", "own"))
-        assert (url.username, url.password) == ("1~a_-", "t/k")
+        url = httpx.URL(keyed_url("https://a.example:1/x/", "2~a_-", "t/k", "own"))
+        assert (url.username, url.password) == ("2~a_-", "t/k")
         assert str(url.copy_with(userinfo=b"")) == "https://a.example:1/x/i/own/simple/"
 
     def test_the_landing_page(self, upstream, start):

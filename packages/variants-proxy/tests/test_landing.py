@@ -155,7 +155,7 @@ class TestProblems:
             ({}, 404, "choose a platform, or paste what"),
             ({"platform": "h100"}, 404, "did you mean h100-zen"),
             ({"platform": "nothing-like-it"}, 404, "and 64 more"),
-            ({"key": "1~nonsense"}, 404, "is not a valid platform key"),
+            ({"key": "2~nonsense"}, 404, "is not a valid platform key"),
             ({"key": "<script>alert(1)</script>"}, 404, "&lt;script&gt;"),
             ({"platform": "cpu-zen4", "project": "nope"}, 404, "no index has the project nope"),
             ({"platform": "cpu-zen4", "project": "<b>"}, 404, "&lt;b&gt;"),

@@ -10,8 +10,9 @@ and hash, since any index may claim the hash of another's file.
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from functools import cached_property
 from typing import TypeVar
 from urllib.parse import quote, urlsplit
@@ -94,18 +95,28 @@ class Budget:
         except (PackageIndexError, InvalidWheel) as error:
             raise UpstreamError(str(error)) from None
 
-    async def stream(self, chunks: Iterator[bytes]) -> AsyncGenerator[bytes, None]:
-        """Yield *chunks*, each read in a thread, and close them.
+    async def stream(self, chunks: Generator[bytes, None, None]) -> AsyncGenerator[bytes, None]:
+        """Yield *chunks*, each read and hashed in a thread while the one before is sent.
 
         Raises:
             PackageIndexError, VariantError, OSError: as *chunks* does.
         """
+
+        def read() -> asyncio.Future[bytes | None]:
+            return asyncio.ensure_future(run_sync(next, chunks, None, limiter=self._streams))
+
+        def close(last: asyncio.Future[bytes | None]) -> None:
+            chunks.close()
+            if not last.cancelled():
+                last.exception()  # retrieved, or asyncio would log it
+
+        reading = read()
         try:
-            while (chunk := await run_sync(next, chunks, None, limiter=self._streams)) is not None:
+            while (chunk := await asyncio.shield(reading)) is not None:
+                reading = read()
                 yield chunk
         finally:
-            if isinstance(chunks, Generator):
-                chunks.close()
+            reading.add_done_callback(close)
 
 
 def _status(error: Exception) -> int:

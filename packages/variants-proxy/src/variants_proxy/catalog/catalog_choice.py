@@ -35,7 +35,7 @@ def with_published(choice: Choice, target: str) -> Choice:
     if not changed:
         return choice
     ours = {file.filename for decision in changed for file in decision.release.wheels}
-    offers = [offer for offer in choice.offers if offer.file.filename not in ours]
+    offers = [offer for offer in choice.offers if offer.refused or offer.file.filename not in ours]
     offers += [offer for decision in changed for offer in decision.offers.values()]
     return Choice(tuple(offers), decisions)
 

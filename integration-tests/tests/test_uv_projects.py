@@ -103,6 +103,8 @@ def test_a_lock_says_for_which_machine_it_was_made(machine: Machine, index: Inde
     machine = working_on(machine, index, "app")
     gpu = machine.with_environ(CUDA_12_8)
     record = machine.work / "uv.variants.toml"
+    assert gpu.run("lock", "--dry-run").code == 0
+    assert not record.exists()
     done = gpu.run("lock")
     assert "uv.lock is for this machine, as uv.variants.toml beside it says to whoever" in done.err
     said = record.read_text()

@@ -48,15 +48,18 @@ class Search:
         without = ("UV_NO_SYNC", "UV_ISOLATED")
         if self.invocation.has("no-sync", "isolated") or any(map(self.place.is_on, without)):
             return ()
-        if command in _PIP:
-            return _given(self._of_pip())
         if command[:1] == ("tool",):
             return self._of_tool()
-        if command not in _PROJECT:
-            return ()
-        if self.place.script is not None:
-            return _given(self._of_script(self.place.script))
-        return _given(self._of_project())
+        found = None
+        if command in _PIP:
+            found = self._of_pip()
+        elif command in _PROJECT and self.place.script is not None:
+            # uv keeps an environment for a script; releases before 0.6 keep none.
+            script = ["--script", str(self.place.script), *self._common()]
+            found = self._of_interpreter(script)
+        elif command in _PROJECT:
+            found = self._of_project()
+        return () if found is None else (found,)
 
     def _of_pip(self) -> Path | None:
         invocation, environ = self.invocation, self.place.environ
@@ -105,10 +108,6 @@ class Search:
         named = invocation.last("from") or next(iter(invocation.operands), None)
         name = _tool_name(named) if named else ""
         return (folder / name,) if name else ()
-
-    def _of_script(self, script: Path) -> Path | None:
-        """Return the environment that uv keeps for a script; releases before 0.6 keep none."""
-        return self._of_interpreter(["--script", str(script), *self._common()])
 
     def _of_interpreter(self, arguments: list[str]) -> Path | None:
         named = Path(arguments[-1])
@@ -173,10 +172,6 @@ def python_version(environment: Path) -> str:
     }
     # uv and the standard library use different names.
     return values.get("version_info") or values.get("version", "")
-
-
-def _given(found: Path | None) -> tuple[Path, ...]:
-    return () if found is None else (found,)
 
 
 def _tool_name(text: str) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pep_variants.detect.machines import names_file
 
-from .catalog_builds import builds_taken
 from .command_scope import Scope
 from .fitting_marks import FittingMarks
 from .lock_machine import LockMachine, path_beside
@@ -25,30 +24,26 @@ MOST_ASKED = 8
 _PAGE = "docs/how-to/uv-locks.md"
 
 
-def after_lock(plan: SessionPlan, state: InstalledState, noted: Iterable[str]) -> None:
+def after_lock(plan: SessionPlan, state: InstalledState) -> None:
     """Write which machine a lock is for, and print what is to be known of it on this one.
 
     Args:
         plan: of the command, which succeeded.
-        state: of lock file and environment.
-        noted: projects (normalized names) that the proxy has notices about.
+        state: of lock file and environment before it.
     """
-    lines = [*_machine_of_lock(plan, state, noted), *_unfit(plan, state)]
-    if plan.lock_machine is None or plan.lock_machine.is_like(plan.machine_here.machine):
-        lines += _lacking(state)
+    lines = [*_machine_of_lock(plan), *_unfit(plan, state), *_lacking(plan, state)]
     if not state.context.is_quiet:
         for line in lines:
             warn(line)
 
 
-def _machine_of_lock(
-    plan: SessionPlan, state: InstalledState, noted: Iterable[str]
-) -> Iterator[str]:
+def _machine_of_lock(plan: SessionPlan) -> Iterator[str]:
     """Write which machine the lock is for that has variants now; yield what is to be known."""
-    context, before = state.context, state.context.lock
+    context, before = plan.context, plan.context.lock
     now = Lock.read(before.path)
     is_new = now.text != before.text or context.kept.keys() != before.names.keys()
-    if now.path is None or now.text is None or not is_new or context.is_frozen or plan.floating:
+    stays = context.is_frozen or context.invocation.has("dry-run", "check", "check-exists")
+    if now.path is None or now.text is None or not is_new or stays or plan.floating:
         return
     known = plan.lock_machine
     if known is not None:
@@ -60,10 +55,10 @@ def _machine_of_lock(
         return
     if path_beside(now.path).exists() and "variant-platform" not in context.options.variants:
         return  # it cannot be read, or is not about what this command chose
-    if plan.machine.machine.answers or not (now.labels or builds_taken(state, noted)):
+    builds = _builds(now) if context.preferences.catalog is not None else set()
+    if plan.machine.machine.answers or not (now.labels or builds):
         return  # what plugins say has no place in a platform file
-    kept = {*before.labels, *(name for name in before.versions if _is_build(before, name))}
-    if kept & context.kept.keys():
+    if {*before.labels, *_builds(before)} & context.kept.keys():
         return  # it was chosen for a machine that nothing is known of
     given = context.preferences.platform_file
     name = "" if given is None or names_file(given) else given
@@ -75,8 +70,9 @@ def _machine_of_lock(
     )
 
 
-def _is_build(lock: Lock, name: str) -> bool:
-    return any("+" in version for version in lock.versions[name])
+def _builds(lock: Lock) -> set[str]:
+    """Return the projects of a lock with a version whose local part names a build."""
+    return {name for name, versions in lock.versions.items() if any("+" in v for v in versions)}
 
 
 def _unfit(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
@@ -137,7 +133,7 @@ def _why_unfit(installed: Installed, plan: SessionPlan) -> str:
     return "; ".join(why_not(ranking, label))
 
 
-def _lacking(state: InstalledState) -> Iterator[str]:
+def _lacking(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
     """Yield that there are variants of projects of a lock that has none, in one line.
 
     The index is asked about few projects, once a day.
@@ -152,6 +148,8 @@ def _lacking(state: InstalledState) -> Iterator[str]:
     )
     if not names or state.marks.is_known(asked):
         return
+    if plan.lock_machine is not None and not plan.lock_machine.is_like(plan.machine_here.machine):
+        return  # what fits here is of no use for the lock
     installed = (installed_without_variant(context.environments, name) for name in names)
     # What has a local part is a build that the lock names.
     candidates = [each for each in installed if each is not None and "+" not in each.version]

@@ -152,7 +152,7 @@ def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned
         after_success(state, noted, planned)
         check_after(state)
         check_installed(state)
-        after_lock(prepared.plan, state, noted)
+        after_lock(prepared.plan, state)
         learn_afterwards(prepared)
         return
     refusals = session.refusals()

@@ -50,7 +50,7 @@ class UsedIndexes:
 def used_indexes(invocation: Invocation, scope: Scope, place: Place) -> UsedIndexes:
     """Return the indexes that uv uses for *invocation* in *place*."""
     configuration = read_configuration(invocation, scope, place)
-    given = {name: _given(name, invocation, place) for name in VARIABLES}
+    given = {name: [*_given(name, invocation, place)] for name in VARIABLES}
     filed = configuration.indexes
     listed = [
         *given["default-index"],
@@ -97,33 +97,16 @@ def _ordered(listed: Iterable[UserIndex]) -> Iterator[UserIndex]:
             yield index
 
 
-def _given(name: str, invocation: Invocation, place: Place) -> list[UserIndex]:
-    """Return the indexes of an option, or of its variable if the option was not given."""
-    values = invocation.values(name)
-    if not values:
-        values = [place.environ.get(VARIABLES[name], "")]
-    elif name in _ONE:
-        values = values[-1:]
-    return [
-        index
-        for value in values
-        for part in _parts(name, value)
-        for index in [_index(name, part, place)]
-    ]
-
-
-def _parts(name: str, value: str) -> list[str]:
-    if name == "find-links":
-        return [part.strip() for part in value.split(",") if part.strip()]
-    if name in _ONE:
-        return [value] if value.strip() else []
-    return value.split()
-
-
-def _index(name: str, text: str, place: Place) -> UserIndex:
-    if name == "find-links":
-        return index_at(text, place.cwd, place.environ, links=True, legacy=True)
-    default = name in _ONE
-    if name in ("index-url", "extra-index-url"):
-        return index_at(text, place.cwd, place.environ, default=default, legacy=True)
-    return named_index_at(text, place.cwd, place.environ, default=default)
+def _given(name: str, invocation: Invocation, place: Place) -> Iterator[UserIndex]:
+    """Yield the indexes of an option, or of its variable if the option was not given."""
+    values = invocation.values(name) or [place.environ.get(VARIABLES[name], "")]
+    is_one, is_links = name in _ONE, name == "find-links"
+    for value in values[-1:] if is_one else values:
+        parts = [value] if is_one else value.split("," if is_links else None)
+        for part in filter(None, map(str.strip, parts)):
+            if name in ("index", "default-index"):
+                yield named_index_at(part, place.cwd, place.environ, default=is_one)
+            else:
+                yield index_at(
+                    part, place.cwd, place.environ, default=is_one, links=is_links, legacy=True
+                )

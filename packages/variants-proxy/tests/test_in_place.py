@@ -467,3 +467,16 @@ class TestHashes:
         given = {hashlib.sha256(upstream.files["app"][name]).hexdigest() for name in (CU128, plain)}
         proxy = start(upstream, hashes={"app": frozenset(given)})
         assert listed(registered(proxy, hashes=False)) == {"py3-none-any": None}
+
+    def test_as_it_is_rewritten(self, upstream, start):
+        """As an export of uv-variants has it, beside the hashes of files that stay as they are."""
+        upstream.add_release("1.0", *MARKED, labels=("cu128", "cu126"))
+        plain = "app-1.0-py3-none-any.whl"
+        upstream.add("app", plain, wheel(plain))
+        before = registered(start(upstream))
+        served = before.get(before.files()[CU128_HERE]["url"]).content
+        given = {
+            hashlib.sha256(data).hexdigest() for data in (served, upstream.files["app"][plain])
+        }
+        proxy = start(upstream, hashes={"app": frozenset(given)})
+        assert listed(registered(proxy, hashes=False)) == {"py3-none-any": "cu128"}

@@ -7,7 +7,6 @@ from .catalog.catalog_source import CatalogSource
 from .choice.clients import Clients
 from .errors import NoSuchFile
 from .files.deliveries import Deliveries
-from .pages.page_entries import PageEntries
 from .pages.project_pages import ProjectPages
 from .projects.decision_report import DecisionReport
 from .projects.observations import NotedProjects, PlainProjects
@@ -50,7 +49,6 @@ class Service:
         self.noted = NotedProjects()
         self.plain = PlainProjects()
         served = ServedMetadata(upstreams, core_metadata, preparation, limits)
-        entries = PageEntries(upstreams, core_metadata, preparation, served, limits, self.noted)
         pages = UpstreamPages(settings, upstreams)
         self.upstream_pages = pages
         self.clients = Clients(settings)
@@ -67,7 +65,9 @@ class Service:
             self.noted,
             self.plain,
         )
-        self.pages = ProjectPages(settings, upstreams, pages, entries)
+        self.pages = ProjectPages(
+            settings, upstreams, pages, core_metadata, preparation, served, self.noted
+        )
         self.deliveries = Deliveries(
             upstreams, self.views, metadata, core_metadata, preparation, served
         )

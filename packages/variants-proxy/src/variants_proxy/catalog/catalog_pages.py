@@ -48,9 +48,6 @@ logger = logging.getLogger(__name__)
 
 _PREFIX = "catalog-"
 
-_SILENT = 300.0
-"""Seconds in which the failure of a place is logged once for a project."""
-
 _OF_ONE_PAGE = re.compile(r"^https?://\S+: ")
 
 _File: TypeAlias = "tuple[Upstream, PageFile]"
@@ -124,7 +121,6 @@ class CatalogPages:
             settings.limits.kept_page_bytes
         )
         self._combining: SingleFlight[CatalogPage] = SingleFlight()
-        self._logged: LRUCache[tuple[str, str], float] = LRUCache(1024)
         self._order = [
             each for each in settings.upstreams if each.kind == "simple" and not each.explicit
         ]
@@ -184,19 +180,20 @@ class CatalogPages:
         if not any(each.page or each.reason for each in (own, *answers)):
             return None
 
-        digest = _digest(self._source.digest(entry), own.digest, *(each.digest for each in answers))
+        parts = self._source.digest(entry), *(each.digest for each in (own, *answers))
+        digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
         key = entry.name, digest
 
         async def work() -> CatalogPage:
             page = await self._upstreams.budget(upstream).compute(
                 lambda: _combined(entry, digest, own, at_places, targets, self._settings.hashes)
             )
+            for item in page.unavailable:
+                logger.warning("%s", item)
             self._combined.put(key, page, 500 + 800 * len(page.page.files))
             return page
 
         page = self._combined.get(key) or await self._combining.join(key, work)
-        for item in page.unavailable:
-            self._log(item)
         every = [each.page for each in (own, *answers) if each.page is not None]
         return replace(
             page,
@@ -229,13 +226,6 @@ class CatalogPages:
             if answer.page is not None or answer.reason:
                 break
         return answer
-
-    def _log(self, item: Unavailable) -> None:
-        """Log what cannot be had, not with each attempt: a host may be down for long."""
-        now, before = time.monotonic(), self._logged.get((item.project, item.host))
-        if before is None or now - before > _SILENT:
-            self._logged.put((item.project, item.host), now)
-            logger.warning("%s", item)
 
     def _place(self, entry: CatalogProject, page: PlacePage) -> Upstream:
         """Return the upstream that has *page*."""
@@ -332,7 +322,3 @@ def _without_catalog(found: FetchedPage, problem: str) -> CatalogPage:
     return CatalogPage(
         found.page, found.digest, found.private, found.checked, True, problem=problem
     )
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -32,10 +32,19 @@ from variants_index.platforms import covers, environment_of, is_for_platform, pl
 from ..client.key import Machine
 from ..upstream.releases import Release, wheel_version
 from .locked_labels import LockedVersion, locked_offers, with_locked
-from .offers import NO_AGREEMENT, Agreed, Choice, Decision, Offer, version_in
+from .offers import (
+    NO_AGREEMENT,
+    Agreed,
+    Choice,
+    Decision,
+    Offer,
+    platform_of,
+    tags_of,
+    version_in,
+)
 from .wheel_environments import CPYTHON, PYPY, Python, python_rank
 
-_MINORS = range(8, 20)
+_MINORS = range(10, 20)  # older ones are no longer supported
 _NULLS = (NULL_LABEL, ZERO_LABEL)
 OWN = ""
 """Source of the page's own files in a selection."""
@@ -97,7 +106,7 @@ def choose(
         is_last: files of *others* come first among equals.
         portable: markers are evaluated as in `own_context`.
         locked: what a lock file has of the project; a forced label goes before it.
-        agreed: labels that go before others that fit, see `catalog_agreement`.
+        agreed: labels that go before others that fit, see `ProjectViews`.
         unhashed: names of files that have none of the hashes which the user gives. They are chosen
             only where nothing else can be.
 
@@ -378,7 +387,7 @@ def _tail(tail: str, target: str) -> tuple[str, str | None, bool]:
     Cached: most versions of a project have the same parts.
     """
     plain, label = split_label(f"name-0-{tail}")
-    return plain[len("name-0-") :], label, is_for_platform(plain[plain.rfind("-") + 1 : -4], target)
+    return plain[len("name-0-") :], label, is_for_platform(platform_of(plain), target)
 
 
 def own_context(label: str, metadata: Metadata) -> VariantContext:
@@ -412,7 +421,7 @@ def _best(selection: Selection[PageFile], wheels: _ByLabel, *, portable: bool) -
             if kept.source == OWN and plain not in shown and is_equal:
                 shown[plain] = known[0], offer
     if len({place for place, _ in chosen.values()}) > 1:
-        tags = {plain: "-".join(plain[:-4].rsplit("-", 3)[1:]) for plain in chosen}
+        tags = {plain: tags_of(plain) for plain in chosen}
         return {
             plain: offer
             for plain, (place, offer) in shown.items()

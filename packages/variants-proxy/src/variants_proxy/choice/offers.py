@@ -95,3 +95,13 @@ def version_in(filename: str) -> Version | None:
         return parse_sdist_filename(filename)[1]
     except ValueError:  # InvalidSdistFilename; `int` of thousands of digits
         return None
+
+
+def tags_of(plain: str) -> str:
+    """Return the three tags in a plain filename, ``py3-none-any``."""
+    return "-".join(plain[:-4].rsplit("-", 3)[1:])
+
+
+def platform_of(plain: str) -> str:
+    """Return the platform tags in a plain filename."""
+    return plain[plain.rfind("-") + 1 : -4]

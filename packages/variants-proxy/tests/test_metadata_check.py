@@ -5,6 +5,7 @@ import json
 
 import httpx
 import pytest
+from in_place_client import registered
 from machines import NVIDIA
 from upstream_server import document, wheel
 
@@ -13,6 +14,7 @@ from variants_proxy import Limits, Machine, Upstream, encode
 
 APP = "app-1.0-py3-none-any.whl"
 CU128 = "app-1.0-py3-none-any-cu128.whl"
+APP_HERE = "app-1.0-0_here-py3-none-any.whl"
 KEY = encode(Machine(NVIDIA, target="linux-x86_64"))
 MARKED = ("a; 'nvidia' in variant_namespaces",)
 
@@ -191,14 +193,14 @@ class TestHashesThatPagesDoNotSay:
     def test_floating(self, upstream, start, ranges):
         upstream.add_release()
         upstream.ranges = ranges
-        proxy = start(upstream, floating={"here": KEY})
-        url = proxy.files(key="here")[APP]["url"]
-        assert proxy.get(url).status_code == 200
+        asked = registered(start(upstream), floating=True)
+        path = asked.files()[APP_HERE]["url"]
+        assert asked.get(path, follow_redirects=True).status_code == 200
         upstream.lies.add(CU128)
-        started = start(upstream, floating={"here": KEY}, fresh_seconds=0)
-        file = started.files(key="here")[APP]
+        asked = registered(start(upstream, fresh_seconds=0), floating=True)
+        file = asked.files()[APP_HERE]
         assert file["hashes"] == {}
-        assert status_of(started, file["url"]) in (502, 599)
+        assert status_of(asked.proxy, asked.url() + file["url"]) in (502, 599)
 
     def test_a_wheel_that_is_not_looked_into(self, upstream, start):
         upstream.add_release()

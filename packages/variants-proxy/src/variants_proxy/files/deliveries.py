@@ -30,7 +30,7 @@ from ..upstream.release_metadata import ReleaseMetadata
 from ..upstream.releases import Release, release_with
 from ..upstream.upstream_pages import FetchedPage, project_of
 from ..upstream.upstreams import Upstreams
-from ..urls import CHOSEN, PLAIN
+from ..urls import PLAIN
 from ..wheels.transfers import Transfer, unchanged_transfer
 from ..wheels.wheel_preparation import WheelPreparation, is_cheap
 
@@ -79,8 +79,6 @@ class Delivery:
             seconds = _YEAR  # otherwise the platform file that the URL names may change
         if self.client.in_place and (self.floating or seconds <= _SHORT):
             return "no-cache"
-        if self.floating:
-            return "no-store"
         scope = "private" if self.private else "public"
         return f"{scope}, max-age={seconds}" + (", immutable" if seconds == _YEAR else "")
 
@@ -121,7 +119,7 @@ class Deliveries:
             client, upstream, project, found, choice, filename.removesuffix(".metadata")
         )
         return await self._delivered(
-            client, upstream, project, found, resolved, filename, floating=choice == CHOSEN
+            client, upstream, project, found, resolved, filename, floating=False
         )
 
     async def in_place(
@@ -158,7 +156,7 @@ class Deliveries:
         found = await self._found(client, upstream, project)
         floating = folder == HERE
         if floating:
-            resolved = await self._resolved(client, upstream, project, found, CHOSEN, plain)
+            resolved = await self._resolved(client, upstream, project, found, HERE, plain)
         elif not client.is_portable:
             resolved = await self._resolved(client, upstream, project, found, label or PLAIN, plain)
         else:
@@ -290,7 +288,7 @@ class Deliveries:
 
 
 def _find_file(shown: Choice, upstream: Upstream, page: Page, choice: str, plain: str) -> _Resolved:
-    if choice == CHOSEN:
+    if choice == HERE:
         offer = next((item for item in shown.offers if item.filename == plain), None)
         if offer is None:
             raise NoSuchFile(f"no file is selected for {plain}")

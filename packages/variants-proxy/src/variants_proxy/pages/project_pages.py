@@ -38,7 +38,7 @@ from ..upstream.releases import wheel_version
 from ..upstream.single_flight import gather_limited
 from ..upstream.upstream_pages import UpstreamPages
 from ..upstream.upstreams import Upstreams
-from ..urls import CHOSEN, PLAIN, file_path
+from ..urls import PLAIN, file_path
 from ..wheels.transfers import WheelDigest
 from ..wheels.wheel_preparation import WheelPreparation, is_cheap
 
@@ -147,9 +147,7 @@ class ProjectPages:
         return Document(
             await self._upstreams.compute(write),
             _KINDS[forms[0]],
-            "no-cache"
-            if client.in_place
-            else _cache_control(private=private, seconds=lasts, stored=not client.floating),
+            "no-cache" if client.in_place else _cache_control(private=private, seconds=lasts),
             vary="Accept, User-Agent" if has_variants and not client.is_at_index else "Accept",
             kept=max(1, min(lasts, int(self._settings.fresh_seconds))) if is_for_all else 0,
         )
@@ -386,7 +384,7 @@ class _Entries:
         elif in_place:
             return here_place(name) if floating else variant_place(label, name)
         else:
-            choice = CHOSEN if floating else PLAIN if label is None else label
+            choice = PLAIN if label is None else label
         path = file_path(self.shown.upstream.name, self.shown.project, choice, name)
         return name, self.prefix + path
 
@@ -407,8 +405,6 @@ def _everywhere(choice: Choice, entries: Sequence[PageFile], page: Page) -> list
     ]
 
 
-def _cache_control(*, private: bool, seconds: int, stored: bool = True) -> str:
-    if not stored:
-        return "no-store"
+def _cache_control(*, private: bool, seconds: int) -> str:
     scope = "private" if private else "public"
     return f"{scope}, max-age={seconds}, stale-if-error=86400"

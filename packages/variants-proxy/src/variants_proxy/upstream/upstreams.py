@@ -241,50 +241,6 @@ class Upstreams:
             return True
         return not (self.is_private(upstream) and _origin(url) == _origin(upstream.url))
 
-    def fetch_file(
-        self,
-        upstream: Upstream,
-        url: str,
-        limit: int,
-        hashes: Mapping[str, str],
-        *,
-        cached: bool,
-    ) -> bytes:
-        """Return the small file at *url*, compared with *hashes*.
-
-        Args:
-            upstream: that links to it.
-            url: of the file.
-            limit: the most bytes that are read.
-            hashes: hexadecimal digests by algorithm.
-            cached: use the HTTP cache: `kept` does not keep it.
-
-        Raises:
-            PackageIndexError: it cannot be fetched, is larger than *limit*, or has another hash.
-        """
-        answer = self.session(upstream).fetch(
-            url,
-            limit=limit,
-            hashes=hashes,
-            revalidate=True,
-            seconds=self._limits.page_seconds,
-            validators=None if cached else {},
-        )
-        return answer.body
-
-    def kept(self, kind: str, name: str | None, fetch: Callable[[], bytes]) -> bytes:
-        """Return the cached data called *name*, else what *fetch* returns; None is not cached.
-
-        A hash alone may be the name only if *fetch* verifies it.
-        """
-        if name is None:
-            return fetch()
-        data = self._store.get(kind, name)
-        if data is None:
-            data = fetch()
-            self._store.put(kind, name, data)
-        return data
-
     def allow_links(self, upstream: Upstream, url: str) -> None:
         """Allow *url*, which *upstream* links to, the network that the upstream itself is in.
 

@@ -28,7 +28,7 @@ from ..choice.in_place_names import REFUSED, folder_path, here_place, variant_pl
 from ..choice.offers import Choice, Offer
 from ..choice.views import Client, ProjectView
 from ..errors import UpstreamError
-from ..headers import Document, PageFormat
+from ..headers import SHORTEST_SECONDS, Document, PageFormat
 from ..projects.observations import NotedProjects
 from ..projects.served_metadata import ServedMetadata
 from ..settings import Settings, Upstream
@@ -139,6 +139,7 @@ class ProjectPages:
             return json_page(page) if forms[0] == "json" else html_page(page)
 
         sure = all(item.sure for item in shown) and not client.floating
+        fresh = int(self._settings.fresh_seconds)
         # As long as the upstreams allow their own clients.
         lasts = min((item.found.max_age for item in shown), default=0) if sure else 0
         private = any(item.found.private for item in shown)
@@ -149,7 +150,7 @@ class ProjectPages:
             _KINDS[forms[0]],
             "no-cache" if client.in_place else _cache_control(private=private, seconds=lasts),
             vary="Accept, User-Agent" if has_variants and not client.is_at_index else "Accept",
-            kept=max(1, min(lasts, int(self._settings.fresh_seconds))) if is_for_all else 0,
+            kept=max(SHORTEST_SECONDS, min(lasts, fresh)) if is_for_all else 0,
         )
 
     async def _entries(self, client: Client, shown: ProjectView, prefix: str) -> Sequence[PageFile]:

@@ -75,26 +75,6 @@ class FetchedPage:
         return 500 + 600 * len(self.page.files)
 
 
-@dataclass(frozen=True)
-class _Record:
-    """A page on disk: for a new process to ask whether it has changed, and for failures.
-
-    Attributes:
-        response: as it was received.
-        time: seconds since the epoch at which it was written.
-        private: whether it was fetched with credentials.
-    """
-
-    response: Response
-    time: float
-    private: bool
-
-    @property
-    def age(self) -> float:
-        """Seconds since it was written."""
-        return time.time() - self.time
-
-
 class UpstreamPages:
     """The project pages of all upstreams."""
 
@@ -245,21 +225,15 @@ class UpstreamPages:
         self, upstream: Upstream, project: str, known: FetchedPage | None, url: str
     ) -> Response:
         """Return the upstream's page; if it is the known one, a response without body."""
-        record = self._record(upstream, project) if known is None else None
-        if known is not None:
-            before, validators = known.url, known.validators
-        elif record is not None:
-            before, validators = record.response.url, record.response.validators
-        else:
-            before, validators = "", {}
-        answer = self._ask(upstream, url, validators)
-        if not answer.unchanged:
+        record, age = (None, 0.0) if known is not None else self._record(upstream, project)
+        before = known or record
+        answer = self._ask(upstream, url, before.validators if before is not None else {})
+        if not answer.unchanged or before is None:
             return answer
-        if answer.url != before:  # there was another redirect: it is another page
+        if answer.url != before.url:  # there was another redirect: it is another page
             return self._ask(upstream, url, {})
-        if record is None:
-            return answer
-        return replace(record.response, unchanged=record.age < STALE_SECONDS / 2)
+        # A record is written again from time to time, so that it is not too old in an outage.
+        return replace(record, unchanged=age < STALE_SECONDS / 2) if record is not None else answer
 
     def _read(
         self, upstream: Upstream, project: str, known: FetchedPage | None, answer: Response
@@ -275,30 +249,23 @@ class UpstreamPages:
                 "validators": dict(answer.validators),
                 "max_age": answer.max_age,
                 "time": time.time(),
-                "private": private,
             }
             data = json.dumps(head).encode() + b"\n" + answer.body
             self._upstreams.store.put(_RECORD, _name(upstream, project), data)
         return found
 
-    def _record(self, upstream: Upstream, project: str) -> _Record | None:
-        """Return the page on disk."""
+    def _record(self, upstream: Upstream, project: str) -> tuple[Response | None, float]:
+        """Return the page on disk, None if there is none, and its age in seconds."""
         data = self._upstreams.store.get(_RECORD, _name(upstream, project))
-        if data is None:
-            return None
-        head, _, body = data.partition(b"\n")
+        head, _, body = (data or b"").partition(b"\n")
         try:
             tree = json.loads(head)
-            response = Response(
-                str(tree["url"]),
-                str(tree["kind"]),
-                body,
-                {str(name): str(value) for name, value in tree["validators"].items()},
-                max_age=int(tree["max_age"]),
-            )
-            return _Record(response, float(tree["time"]), bool(tree["private"]))
+            validators = {str(name): str(value) for name, value in tree["validators"].items()}
+            url, kind, max_age = str(tree["url"]), str(tree["kind"]), int(tree["max_age"])
+            found = Response(url, kind, body, validators, max_age=max_age)
+            return found, time.time() - float(tree["time"])
         except (ValueError, KeyError, TypeError, AttributeError):
-            return None  # of another release
+            return None, 0.0  # none, or of another release
 
     async def _old(
         self, upstream: Upstream, project: str, known: FetchedPage | None
@@ -309,11 +276,11 @@ class UpstreamPages:
             return replace(known, stale=True) if is_recent else None
 
         def read() -> FetchedPage | None:
-            record = self._record(upstream, project)
-            if record is None or record.age > STALE_SECONDS:
+            record, age = self._record(upstream, project)
+            if record is None or age > STALE_SECONDS:
                 return None
-            found = _parsed(record.response, project, private=record.private)
-            return replace(found, stale=True, checked=time.monotonic() - record.age)
+            found = _parsed(record, project, private=self._upstreams.is_private(upstream))
+            return replace(found, stale=True, checked=time.monotonic() - age)
 
         return await self._upstreams.budget(upstream).compute(read)
 

@@ -68,7 +68,8 @@ class IndexShimPip:
             for number, url in enumerate(served.find_links)
         ]
         settings = Settings((*simple, *links), place.root / "shim")
-        key = encode(Machine(platform, target=_target(case)))
+        python = case.tree["target"]["python"] if "target" in case.tree else ""
+        key = encode(Machine(platform, target=_target(case), python=python))
         with running(settings) as url:
             arguments = ["install", "--no-cache-dir", "--no-compile", "--no-input", "--target"]
             arguments += [str(place.target), "--disable-pip-version-check"]

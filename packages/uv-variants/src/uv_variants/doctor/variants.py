@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -38,6 +38,7 @@ from ..proxy_client import VersionChoice, read_choices
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ..lock_machine import LockMachine
     from ..locked_variants import Lock
     from ..platform_key import PlatformKey
     from ..site_packages import Installed
@@ -195,12 +196,21 @@ def installed_problems(
             yield missed_problem(state, missed, command)
 
 
-def locked_problems(locked: Iterable[State]) -> Iterator[Problem]:
-    """Yield what is wrong with locked variants."""
+def locked_problems(locked: Iterable[State], other: LockMachine | None) -> Iterator[Problem]:
+    """Yield what is wrong with locked variants.
+
+    Args:
+        locked: their states.
+        other: the machine that the lock is for, if it is another one: then no command is advised,
+            as it would change the lock for everybody.
+    """
     for state in locked:
-        requirement = shlex.quote(f"{state.project}=={state.version}")
-        command = f"uv-variants lock --upgrade-package {requirement} && uv-variants sync"
-        if problem := switch_problem(state, command, "locked"):
+        command = "uv-variants --variant-platform native lock && uv-variants sync"
+        problem = switch_problem(state, command, "locked")
+        if problem is not None and other is not None:
+            text = f"{problem.text}; the lock is for {other}, --variant-platform names another one"
+            problem = replace(problem, text=text, command="")
+        if problem is not None:
             yield problem
 
 

@@ -35,7 +35,7 @@ def with_published(choice: Choice, target: str) -> Choice:
     if not changed:
         return choice
     ours = {file.filename for decision in changed for file in decision.release.wheels}
-    offers = [offer for offer in choice.offers if offer.file.filename not in ours]
+    offers = [offer for offer in choice.offers if offer.refused or offer.file.filename not in ours]
     offers += [offer for decision in changed for offer in decision.offers.values()]
     return Choice(tuple(offers), decisions)
 
@@ -57,6 +57,8 @@ def locked_names(
             names.setdefault(own.original.filename, []).append(variant_path(label, plain))
     found: dict[Version, tuple[str, ...]] = {}
     for version, items in locked.items():
+        if not items:
+            found.setdefault(version, ())
         for item in items:
             paths = names.get(named_wheel(item)[0], ())
             public, text = version, item

@@ -328,14 +328,14 @@ class _Entries:
     def entry(self, offer: Offer) -> PageFile:
         """Return the entry of *offer*: the upstream's own, or one with a URL of the proxy."""
         file, client = offer.file, self.client
+        if offer.refused:
+            return PageFile(*self._place(offer), {}, file.requires_python)
         is_direct = self.is_direct(file)
         if (own := published(file)) is not None:
             if is_direct:
                 return own.original
             name, url = self._place(offer)
             return replace(own.original, filename=name, url=url, provenance=None, gpg_sig=None)
-        if offer.refused:
-            return PageFile(*self._place(offer), {}, file.requires_python)
         reduced = self.markers.reduced.get(file.filename)
         floating = client.floating and offer.context is not None
         # The contents are not known in advance.
@@ -376,16 +376,14 @@ class _Entries:
     def _place(self, offer: Offer, *, floating: bool = False) -> tuple[str, str]:
         """Return filename and relative URL of a file that is not the upstream's."""
         in_place, name, label = self.client.in_place, offer.filename, offer.label
-        own = published(offer.file)
-        if offer.refused or (own is not None and label is not None):
-            name = name if own is None else own.original.filename
-            choice = REFUSED if offer.refused or label is None else label
-            if in_place:
-                return name, folder_path(choice, name)
-        elif in_place:
+        own = None if offer.refused else published(offer.file)
+        choice = REFUSED if offer.refused else PLAIN if label is None else label
+        if own is not None and label is not None:
+            name = own.original.filename
+        if in_place and (offer.refused or (own is not None and label is not None)):
+            return name, folder_path(choice, name)
+        if in_place:
             return here_place(name) if floating else variant_place(label, name)
-        else:
-            choice = PLAIN if label is None else label
         path = file_path(self.shown.upstream.name, self.shown.project, choice, name)
         return name, self.prefix + path
 

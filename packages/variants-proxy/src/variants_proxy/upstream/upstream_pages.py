@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -121,17 +121,19 @@ class UpstreamPages:
         if is_local(url):
             folders = await budget.fetch(lambda: list(local_path(url).iterdir()))
             return tuple(sorted(path.name for path in folders if path.is_dir()))
-        answer = await budget.fetch(
-            lambda: self._ask(upstream, url, limit=self._limits.projects_bytes)
-        )
-        return await budget.compute(
-            lambda: tuple(sorted(read_projects(answer.body, answer.content_type, answer.url)))
-        )
+
+        def read() -> tuple[str, ...]:
+            with budget.large_response() as grown:
+                answer = self._ask(upstream, url, grown, limit=self._limits.projects_bytes)
+                return tuple(sorted(read_projects(answer.body, answer.content_type, answer.url)))
+
+        return await budget.fetch(read)
 
     def _ask(
         self,
         upstream: Upstream,
         url: str,
+        grown: Callable[[int], None],
         validators: Mapping[str, str] | None = None,
         limit: int | None = None,
     ) -> Response:
@@ -141,6 +143,7 @@ class UpstreamPages:
             accept=ACCEPT,
             revalidate=True,
             seconds=self._limits.page_seconds,
+            grown=grown,
             validators=validators,
         )
 
@@ -201,37 +204,41 @@ class UpstreamPages:
         self, upstream: Upstream, project: str, known: FetchedPage | None
     ) -> FetchedPage | None:
         budget = self._upstreams.budget(upstream)
-        if upstream.kind == "simple" and not is_local(upstream.url):
-            url = f"{upstream.url}{project}/"
-            try:
-                answer = await budget.fetch(lambda: self._changed(upstream, project, known, url))
-            except UpstreamError as error:
-                if error.status == 404:
-                    return None
-                raise
-            return await budget.compute(lambda: self._read(upstream, project, known, answer))
-        if upstream.kind == "find-links":
-            files = await budget.fetch(lambda: self._links(upstream))
-        else:
-            local = await budget.fetch(lambda: self._local(upstream, project))
-            if not isinstance(local, tuple):
-                return local
-            files = local
-        digest = sha256(repr(files).encode()).hexdigest()
-        private = self._upstreams.is_private(upstream)
-        return FetchedPage(Page(project, files), digest, private, time.monotonic())
+        is_local_index = upstream.kind == "simple" and is_local(upstream.url)
+
+        def read() -> FetchedPage | None:
+            with budget.large_response() as grown:
+                if is_local_index:
+                    return self._local(upstream, project, grown)
+                if upstream.kind == "find-links":
+                    return self._links(upstream, grown)
+                answer = self._changed(upstream, project, known, grown)
+                return self._read(upstream, project, known, answer)
+
+        try:
+            return await budget.fetch(read)
+        except UpstreamError as error:
+            if error.status == 404 and upstream.kind == "simple":
+                return None
+            raise
 
     def _changed(
-        self, upstream: Upstream, project: str, known: FetchedPage | None, url: str
+        self,
+        upstream: Upstream,
+        project: str,
+        known: FetchedPage | None,
+        grown: Callable[[int], None],
     ) -> Response:
         """Return the upstream's page; if it is the known one, a response without body."""
         record, age = (None, 0.0) if known is not None else self._record(upstream, project)
-        before = known or record
-        answer = self._ask(upstream, url, before.validators if before is not None else {})
+        if record is not None:
+            grown(len(record.body))
+        before, url = known or record, f"{upstream.url}{project}/"
+        answer = self._ask(upstream, url, grown, {} if before is None else before.validators)
         if not answer.unchanged or before is None:
             return answer
         if answer.url != before.url:  # there was another redirect: it is another page
-            return self._ask(upstream, url, {})
+            return self._ask(upstream, url, grown, {})
         # A record is written again from time to time, so that it is not too old in an outage.
         return replace(record, unchanged=age < STALE_SECONDS / 2) if record is not None else answer
 
@@ -284,25 +291,32 @@ class UpstreamPages:
 
         return await self._upstreams.budget(upstream).compute(read)
 
-    def _links(self, upstream: Upstream) -> tuple[PageFile, ...]:
+    def _links(self, upstream: Upstream, grown: Callable[[int], None]) -> FetchedPage:
         """Return the files of a find-links page or directory."""
         if is_local(upstream.url) and local_path(upstream.url).is_dir():
-            return _directory_files(local_path(upstream.url))
-        answer = self._ask(upstream, upstream.url)
+            return _listed("", _directory_files(local_path(upstream.url)))
+        answer = self._ask(upstream, upstream.url, grown)
         kind = "text/html" if is_local(upstream.url) else answer.content_type
-        return read_page(answer.body, kind, answer.url).files
+        found = _listed("", read_page(answer.body, kind, answer.url).files)
+        return replace(found, private=self._upstreams.is_private(upstream))
 
-    def _local(self, upstream: Upstream, project: str) -> tuple[PageFile, ...] | FetchedPage | None:
+    def _local(
+        self, upstream: Upstream, project: str, grown: Callable[[int], None]
+    ) -> FetchedPage | None:
         """Return the page of a folder in a directory, or the files in it; None without one."""
         folder = local_path(upstream.url) / project
         for name, kind in (("index.v1_json", JSON), ("index.html", HTML)):
             path = folder / name
             if path.is_file():
-                answer = self._ask(upstream, path.as_uri())
-                return _parsed(
-                    replace(answer, content_type=kind, url=path.as_uri()), project, private=False
-                )
-        return _directory_files(folder) if folder.is_dir() else None
+                answer = self._ask(upstream, path.as_uri(), grown)
+                answer = replace(answer, content_type=kind, url=path.as_uri())
+                return _parsed(answer, project, private=False)
+        return _listed(project, _directory_files(folder)) if folder.is_dir() else None
+
+
+def _listed(project: str, files: tuple[PageFile, ...]) -> FetchedPage:
+    digest = sha256(repr(files).encode()).hexdigest()
+    return FetchedPage(Page(project, files), digest, False, time.monotonic())
 
 
 def _parsed(answer: Response, project: str, *, private: bool) -> FetchedPage:

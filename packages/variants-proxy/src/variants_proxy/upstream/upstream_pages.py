@@ -246,7 +246,7 @@ class UpstreamPages:
         self, upstream: Upstream, project: str, known: FetchedPage | None, answer: Response
     ) -> FetchedPage:
         private, now = self._upstreams.is_private(upstream), time.monotonic()
-        if known is not None and answer.unchanged:
+        if known is not None and (answer.unchanged or known.digest == _digest(answer)):
             return replace(known, checked=now, stale=False, private=private)
         found = _parsed(answer, project, private=private)
         if not answer.unchanged:
@@ -320,16 +320,20 @@ def _listed(project: str, files: tuple[PageFile, ...]) -> FetchedPage:
 
 
 def _parsed(answer: Response, project: str, *, private: bool) -> FetchedPage:
-    digest = sha256(answer.body + f"\n{answer.content_type}\n{answer.url}".encode())
     return FetchedPage(
         read_page(answer.body, answer.content_type, answer.url, project),
-        digest.hexdigest(),
+        _digest(answer),
         private,
         time.monotonic(),
         url=answer.url,
         validators=answer.validators,
         max_age=answer.max_age,
     )
+
+
+def _digest(answer: Response) -> str:
+    """Return the hash of a page: of its contents, their type, and the base of its links."""
+    return sha256(answer.body + f"\n{answer.content_type}\n{answer.url}".encode()).hexdigest()
 
 
 def _name(upstream: Upstream, project: str) -> str:

@@ -760,19 +760,6 @@ class TestMachines:
         assert answer.status_code == 404
         assert words in answer.text
 
-    def test_floating(self, upstream, start):
-        upstream.add_release("1.0", *MARKED)
-        proxy = start(upstream, floating={"here": KEY})
-        answer = proxy.get(f"{index_url('here')}app/", headers={"Accept": JSON})
-        assert answer.headers["Cache-Control"] == "no-store"
-        (file,) = answer.json()["files"]
-        assert file["url"] == f"../../files/main/app/~/{APP}"
-        assert file["hashes"] == {}
-        assert "size" not in file
-        found = proxy.get(f"/p/here/files/main/app/~/{APP}")
-        with zipfile.ZipFile(io.BytesIO(found.content)) as archive:
-            assert archive.read("app.py") == b"LABEL = 'cu128'\n"
-
     def test_machines_do_not_mix(self, upstream, start):
         upstream.add_release()
         proxy = start(upstream)

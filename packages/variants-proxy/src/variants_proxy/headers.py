@@ -31,7 +31,10 @@ NGINX = b"x-accel-expires"
 """Header with the seconds for nginx. It has to come before ``Cache-Control``: nginx up to 1.22
 otherwise heeds what that forbids."""
 
-MISSING = "max-age=0, s-maxage=10"
+SHORTEST_SECONDS = 10
+"""Seconds that caches which clients share keep a page, or that there is none, at least."""
+
+MISSING = f"max-age=0, s-maxage={SHORTEST_SECONDS}"
 """``Cache-Control`` of a response that something does not exist: it may be uploaded soon, so
 clients ask again; caches that they share do not."""
 

@@ -125,9 +125,6 @@ class Settings:
         cache: directory of the cache; proxies may share it.
         platforms: machines by their name in URLs, beside the known ones: paths of platform files,
             or, as text, names and facts.
-        floating: platform keys by a name whose key may change (``here`` for this machine). With
-            such a name files have neither label nor hash, so that a lock file fits every machine;
-            responses must not be cached.
         hosts: accepted values of the ``Host`` header without port, besides loopback; ``*`` for
             all.
         limits: for each upstream.
@@ -157,7 +154,6 @@ class Settings:
     upstreams: tuple[Upstream, ...]
     cache: Path
     platforms: Mapping[str, Path | str] = field(default_factory=dict)
-    floating: Mapping[str, str] = field(default_factory=dict)
     hosts: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
     fresh_seconds: float = 60.0
@@ -184,10 +180,6 @@ class Settings:
         for name in names:
             if names.count(name) > 1:
                 raise InvalidSetting(f"two indexes have the name {name}")
-        for name in self.platforms.keys() & self.floating.keys():
-            raise InvalidSetting(
-                f"two platforms have the name {name}: one from a file, one floating"
-            )
 
     def upstream(self, name: str) -> Upstream | None:
         """Return the upstream called *name*, None if there is none."""

@@ -128,10 +128,10 @@ class Clients:
         client = self.client(key)
         if client.in_place:
             return client
-        return self.client(self.register(ClientSettings(client.key, floating=client.floating)))
+        return self.client(self.register(ClientSettings(client.key)))
 
     def client(self, key: str) -> Client:
-        """Return the client with the platform key *key*, a floating name, or a registered client.
+        """Return the client with the platform key *key*, or a registered client.
 
         Raises:
             InvalidKey: it is not valid, or names an unknown platform.
@@ -143,15 +143,12 @@ class Clients:
             if registered is None:
                 raise UnknownClient("this client is not registered, or not any more: run it again")
             return registered
-        floating = key in self._settings.floating
-        if floating:
-            key = self._settings.floating[key]
         machine = self._decode(key)
         if not machine.name:
-            return Client(machine, key, floating)
+            return Client(machine, key)
         platform, version = self._named(machine.name)
         # The file may change: choices for its old contents must not be used for the new ones.
-        return Client(replace(machine, platform=platform), f"{key}@{version}", floating)
+        return Client(replace(machine, platform=platform), f"{key}@{version}")
 
     def _named(self, name: str) -> tuple[Platform, str]:
         """Return the platform called *name*, and the version of its file.

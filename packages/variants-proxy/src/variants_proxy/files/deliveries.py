@@ -30,7 +30,7 @@ from ..upstream.release_metadata import ReleaseMetadata
 from ..upstream.releases import Release, release_with
 from ..upstream.upstream_pages import FetchedPage, project_of
 from ..upstream.upstreams import Upstreams
-from ..urls import CHOSEN, PLAIN
+from ..urls import PLAIN
 from ..wheels.transfers import Transfer, unchanged_transfer
 from ..wheels.wheel_preparation import WheelPreparation, is_cheap
 
@@ -79,8 +79,6 @@ class Delivery:
             seconds = _YEAR  # otherwise the platform file that the URL names may change
         if self.client.in_place and (self.floating or seconds <= _SHORT):
             return "no-cache"
-        if self.floating:
-            return "no-store"
         scope = "private" if self.private else "public"
         return f"{scope}, max-age={seconds}" + (", immutable" if seconds == _YEAR else "")
 
@@ -114,14 +112,20 @@ class Deliveries:
             UpstreamError: it cannot be fetched.
             VariantError, UnusableFile: it cannot be rewritten.
         """
+        plain, floating = filename.removesuffix(".metadata"), choice == HERE
+        if floating and not client.in_place:
+            raise NoSuchFile(f"{filename}: is selected on in-place pages only")
         found = await self._found(client, upstream, project)
+        shown, _ = await self._views.chosen(client, upstream, project, found)
         if choice == REFUSED:
-            await self._refuse(client, upstream, project, found, filename)
-        resolved = await self._resolved(
-            client, upstream, project, found, choice, filename.removesuffix(".metadata")
+            reason = refusal(shown, project, plain)
+            if reason:
+                raise UnusableFile(reason)
+        resolved = await self._upstreams.budget(upstream).compute(
+            lambda: _find_file(shown, upstream, found.page, choice, plain)
         )
         return await self._delivered(
-            client, upstream, project, found, resolved, filename, floating=choice == CHOSEN
+            client, upstream, project, found, resolved, filename, floating=floating
         )
 
     async def in_place(
@@ -145,41 +149,28 @@ class Deliveries:
             VariantError, UnusableFile: it cannot be rewritten.
         """
         name = filename.removesuffix(".metadata")
+        suffix = filename.removeprefix(name)
         if folder == REFUSED:
             project = project or project_of(name) or ""
-            found = await self._found(client, upstream, project)
-            await self._refuse(client, upstream, project, found, filename)
+            return await self.file(client, upstream, project, REFUSED, filename)
         wheel = wheel_at(f"{FOLDER}/{quote(folder)}/{quote(name)}")
         if wheel is None and label_in_folder(folder) is None:
             raise NoSuchFile(f"{FOLDER}/{folder}/{filename}: is not the name of a variant wheel")
         # A publisher's file has its own name in the folder.
         label, plain = wheel or (label_in_folder(folder), name)
         project = project or project_of(plain) or ""
+        if folder == HERE or not client.is_portable:
+            choice = HERE if folder == HERE else label or PLAIN
+            return await self.file(client, upstream, project, choice, plain + suffix)
         found = await self._found(client, upstream, project)
-        floating = folder == HERE
-        if floating:
-            resolved = await self._resolved(client, upstream, project, found, CHOSEN, plain)
-        elif not client.is_portable:
-            resolved = await self._resolved(client, upstream, project, found, label or PLAIN, plain)
-        else:
-            page = found.page
-            file, release = await self._upstreams.budget(upstream).compute(
-                lambda: _labelled(upstream, page, plain, label)
-            )
-            context = await self._own_context(upstream, file, label, release)
-            resolved = file, context, release
-        return await self._delivered(
-            client, upstream, project, found, resolved, filename, floating=floating
+        file, release = await self._upstreams.budget(upstream).compute(
+            lambda: _labelled(upstream, found.page, plain, label)
         )
-
-    async def _refuse(
-        self, client: Client, upstream: Upstream, project: str, found: FetchedPage, filename: str
-    ) -> None:
-        """Raise the reason why a listed file cannot be had, if it is `Offer.refused`."""
-        shown, _ = await self._views.chosen(client, upstream, project, found)
-        reason = refusal(shown, project, filename.removesuffix(".metadata"))
-        if reason:
-            raise UnusableFile(reason)
+        context = await self._own_context(upstream, file, label, release)
+        resolved = file, context, release
+        return await self._delivered(
+            client, upstream, project, found, resolved, filename, floating=False
+        )
 
     async def _own_context(
         self, upstream: Upstream, file: PageFile, label: str | None, release: Release | None
@@ -248,37 +239,21 @@ class Deliveries:
                 raise NoSuchFile(f"{filename}: only wheels have core metadata files")
             data = reduced or await self._core_metadata.read(upstream, file)
             return replace(delivery, data=data)
-        check = None
         if label is not None and known_variants((file,)) is None:
             metadata = await self._index_metadata(upstream, release)
             check = MetadataCheck(upstream.url, file, label, metadata)
-            if await self._preparation.agrees(upstream, check):
-                check = None
+            await self._preparation.verify(upstream, check)
         if reduced is not None:
             transfer = await self._preparation.prepared(upstream, file, context, reduced)
-            return replace(delivery, transfer=replace(transfer, check=check))
-        if check is None and redirects:
+            return replace(delivery, transfer=transfer)
+        if redirects:
             return replace(delivery, redirect=file.url)
         self._upstreams.allow_links(upstream, file.url)
         session = self._upstreams.session(upstream)
         transfer = await self._upstreams.budget(upstream).fetch(
             lambda: unchanged_transfer(session, file)
         )
-        return replace(delivery, transfer=replace(transfer, check=check))
-
-    async def _resolved(
-        self,
-        client: Client,
-        upstream: Upstream,
-        project: str,
-        found: FetchedPage,
-        choice: str,
-        plain: str,
-    ) -> _Resolved:
-        shown, _ = await self._views.chosen(client, upstream, project, found)
-        return await self._upstreams.budget(upstream).compute(
-            lambda: _find_file(shown, upstream, found.page, choice, plain)
-        )
+        return replace(delivery, transfer=transfer)
 
     async def _index_metadata(self, upstream: Upstream, release: Release | None) -> Metadata | None:
         if release is None:
@@ -290,7 +265,7 @@ class Deliveries:
 
 
 def _find_file(shown: Choice, upstream: Upstream, page: Page, choice: str, plain: str) -> _Resolved:
-    if choice == CHOSEN:
+    if choice == HERE:
         offer = next((item for item in shown.offers if item.filename == plain), None)
         if offer is None:
             raise NoSuchFile(f"no file is selected for {plain}")

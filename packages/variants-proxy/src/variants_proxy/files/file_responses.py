@@ -45,17 +45,16 @@ async def transfer_response(
     chunks = stream_all(session, transfer, upstreams.store)
     if plan is not None:
         headers["Content-Length"] = str(plan.size)
-        if transfer.check is None:  # a range cannot be verified
-            headers["Accept-Ranges"] = "bytes"
-            span = _range(request, plan.size, headers.get("ETag", ""))
-            if span is not None:
-                start, end = span
-                if start >= end:
-                    headers |= {"Content-Range": f"bytes */{plan.size}", "Content-Length": "0"}
-                    return Response(status_code=416, headers=headers)
-                headers["Content-Range"] = f"bytes {start}-{end - 1}/{plan.size}"
-                headers["Content-Length"] = str(end - start)
-                status, chunks = 206, stream_range(session, transfer, start, end)
+        headers["Accept-Ranges"] = "bytes"
+        span = _range(request, plan.size, headers.get("ETag", ""))
+        if span is not None:
+            start, end = span
+            if start >= end:
+                headers |= {"Content-Range": f"bytes */{plan.size}", "Content-Length": "0"}
+                return Response(status_code=416, headers=headers)
+            headers["Content-Range"] = f"bytes {start}-{end - 1}/{plan.size}"
+            headers["Content-Length"] = str(end - start)
+            status, chunks = 206, stream_range(session, transfer, start, end)
     if request.method == "HEAD":
         return Response(status_code=status, headers=headers)
     stream = upstreams.budget(delivery.upstream).stream(chunks)

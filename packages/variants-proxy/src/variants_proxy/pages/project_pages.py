@@ -28,7 +28,7 @@ from ..choice.in_place_names import REFUSED, folder_path, here_place, variant_pl
 from ..choice.offers import Choice, Offer
 from ..choice.views import Client, ProjectView
 from ..errors import UpstreamError
-from ..headers import Document, PageFormat
+from ..headers import SHORTEST_SECONDS, Document, PageFormat
 from ..projects.observations import NotedProjects
 from ..projects.served_metadata import ServedMetadata
 from ..settings import Settings, Upstream
@@ -38,7 +38,7 @@ from ..upstream.releases import wheel_version
 from ..upstream.single_flight import gather_limited
 from ..upstream.upstream_pages import UpstreamPages
 from ..upstream.upstreams import Upstreams
-from ..urls import CHOSEN, PLAIN, file_path
+from ..urls import PLAIN, file_path
 from ..wheels.transfers import WheelDigest
 from ..wheels.wheel_preparation import WheelPreparation, is_cheap
 
@@ -139,6 +139,7 @@ class ProjectPages:
             return json_page(page) if forms[0] == "json" else html_page(page)
 
         sure = all(item.sure for item in shown) and not client.floating
+        fresh = int(self._settings.fresh_seconds)
         # As long as the upstreams allow their own clients.
         lasts = min((item.found.max_age for item in shown), default=0) if sure else 0
         private = any(item.found.private for item in shown)
@@ -147,11 +148,9 @@ class ProjectPages:
         return Document(
             await self._upstreams.compute(write),
             _KINDS[forms[0]],
-            "no-cache"
-            if client.in_place
-            else _cache_control(private=private, seconds=lasts, stored=not client.floating),
+            "no-cache" if client.in_place else _cache_control(private=private, seconds=lasts),
             vary="Accept, User-Agent" if has_variants and not client.is_at_index else "Accept",
-            kept=max(1, min(lasts, int(self._settings.fresh_seconds))) if is_for_all else 0,
+            kept=max(SHORTEST_SECONDS, min(lasts, fresh)) if is_for_all else 0,
         )
 
     async def _entries(self, client: Client, shown: ProjectView, prefix: str) -> Sequence[PageFile]:
@@ -385,7 +384,6 @@ class _Entries:
             return name, folder_path(choice, name)
         if in_place:
             return here_place(name) if floating else variant_place(label, name)
-        choice = CHOSEN if floating else choice
         path = file_path(self.shown.upstream.name, self.shown.project, choice, name)
         return name, self.prefix + path
 
@@ -406,8 +404,6 @@ def _everywhere(choice: Choice, entries: Sequence[PageFile], page: Page) -> list
     ]
 
 
-def _cache_control(*, private: bool, seconds: int, stored: bool = True) -> str:
-    if not stored:
-        return "no-store"
+def _cache_control(*, private: bool, seconds: int) -> str:
     scope = "private" if private else "public"
     return f"{scope}, max-age={seconds}, stale-if-error=86400"

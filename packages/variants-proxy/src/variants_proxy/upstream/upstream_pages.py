@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -75,26 +75,6 @@ class FetchedPage:
         return 500 + 600 * len(self.page.files)
 
 
-@dataclass(frozen=True)
-class _Record:
-    """A page on disk: for a new process to ask whether it has changed, and for failures.
-
-    Attributes:
-        response: as it was received.
-        time: seconds since the epoch at which it was written.
-        private: whether it was fetched with credentials.
-    """
-
-    response: Response
-    time: float
-    private: bool
-
-    @property
-    def age(self) -> float:
-        """Seconds since it was written."""
-        return time.time() - self.time
-
-
 class UpstreamPages:
     """The project pages of all upstreams."""
 
@@ -141,17 +121,19 @@ class UpstreamPages:
         if is_local(url):
             folders = await budget.fetch(lambda: list(local_path(url).iterdir()))
             return tuple(sorted(path.name for path in folders if path.is_dir()))
-        answer = await budget.fetch(
-            lambda: self._ask(upstream, url, limit=self._limits.projects_bytes)
-        )
-        return await budget.compute(
-            lambda: tuple(sorted(read_projects(answer.body, answer.content_type, answer.url)))
-        )
+
+        def read() -> tuple[str, ...]:
+            with budget.large_response() as grown:
+                answer = self._ask(upstream, url, grown, limit=self._limits.projects_bytes)
+                return tuple(sorted(read_projects(answer.body, answer.content_type, answer.url)))
+
+        return await budget.fetch(read)
 
     def _ask(
         self,
         upstream: Upstream,
         url: str,
+        grown: Callable[[int], None],
         validators: Mapping[str, str] | None = None,
         limit: int | None = None,
     ) -> Response:
@@ -161,6 +143,7 @@ class UpstreamPages:
             accept=ACCEPT,
             revalidate=True,
             seconds=self._limits.page_seconds,
+            grown=grown,
             validators=validators,
         )
 
@@ -221,51 +204,49 @@ class UpstreamPages:
         self, upstream: Upstream, project: str, known: FetchedPage | None
     ) -> FetchedPage | None:
         budget = self._upstreams.budget(upstream)
-        if upstream.kind == "simple" and not is_local(upstream.url):
-            url = f"{upstream.url}{project}/"
-            try:
-                answer = await budget.fetch(lambda: self._changed(upstream, project, known, url))
-            except UpstreamError as error:
-                if error.status == 404:
-                    return None
-                raise
-            return await budget.compute(lambda: self._read(upstream, project, known, answer))
-        if upstream.kind == "find-links":
-            files = await budget.fetch(lambda: self._links(upstream))
-        else:
-            local = await budget.fetch(lambda: self._local(upstream, project))
-            if not isinstance(local, tuple):
-                return local
-            files = local
-        digest = sha256(repr(files).encode()).hexdigest()
-        private = self._upstreams.is_private(upstream)
-        return FetchedPage(Page(project, files), digest, private, time.monotonic())
+        is_local_index = upstream.kind == "simple" and is_local(upstream.url)
+
+        def read() -> FetchedPage | None:
+            with budget.large_response() as grown:
+                if is_local_index:
+                    return self._local(upstream, project, grown)
+                if upstream.kind == "find-links":
+                    return self._links(upstream, grown)
+                answer = self._changed(upstream, project, known, grown)
+                return self._read(upstream, project, known, answer)
+
+        try:
+            return await budget.fetch(read)
+        except UpstreamError as error:
+            if error.status == 404 and upstream.kind == "simple":
+                return None
+            raise
 
     def _changed(
-        self, upstream: Upstream, project: str, known: FetchedPage | None, url: str
+        self,
+        upstream: Upstream,
+        project: str,
+        known: FetchedPage | None,
+        grown: Callable[[int], None],
     ) -> Response:
         """Return the upstream's page; if it is the known one, a response without body."""
-        record = self._record(upstream, project) if known is None else None
-        if known is not None:
-            before, validators = known.url, known.validators
-        elif record is not None:
-            before, validators = record.response.url, record.response.validators
-        else:
-            before, validators = "", {}
-        answer = self._ask(upstream, url, validators)
-        if not answer.unchanged:
+        record, age = (None, 0.0) if known is not None else self._record(upstream, project)
+        if record is not None:
+            grown(len(record.body))
+        before, url = known or record, f"{upstream.url}{project}/"
+        answer = self._ask(upstream, url, grown, {} if before is None else before.validators)
+        if not answer.unchanged or before is None:
             return answer
-        if answer.url != before:  # there was another redirect: it is another page
-            return self._ask(upstream, url, {})
-        if record is None:
-            return answer
-        return replace(record.response, unchanged=record.age < STALE_SECONDS / 2)
+        if answer.url != before.url:  # there was another redirect: it is another page
+            return self._ask(upstream, url, grown, {})
+        # A record is written again from time to time, so that it is not too old in an outage.
+        return replace(record, unchanged=age < STALE_SECONDS / 2) if record is not None else answer
 
     def _read(
         self, upstream: Upstream, project: str, known: FetchedPage | None, answer: Response
     ) -> FetchedPage:
         private, now = self._upstreams.is_private(upstream), time.monotonic()
-        if known is not None and answer.unchanged:
+        if known is not None and (answer.unchanged or known.digest == _digest(answer)):
             return replace(known, checked=now, stale=False, private=private)
         found = _parsed(answer, project, private=private)
         if not answer.unchanged:
@@ -275,30 +256,23 @@ class UpstreamPages:
                 "validators": dict(answer.validators),
                 "max_age": answer.max_age,
                 "time": time.time(),
-                "private": private,
             }
             data = json.dumps(head).encode() + b"\n" + answer.body
             self._upstreams.store.put(_RECORD, _name(upstream, project), data)
         return found
 
-    def _record(self, upstream: Upstream, project: str) -> _Record | None:
-        """Return the page on disk."""
+    def _record(self, upstream: Upstream, project: str) -> tuple[Response | None, float]:
+        """Return the page on disk, None if there is none, and its age in seconds."""
         data = self._upstreams.store.get(_RECORD, _name(upstream, project))
-        if data is None:
-            return None
-        head, _, body = data.partition(b"\n")
+        head, _, body = (data or b"").partition(b"\n")
         try:
             tree = json.loads(head)
-            response = Response(
-                str(tree["url"]),
-                str(tree["kind"]),
-                body,
-                {str(name): str(value) for name, value in tree["validators"].items()},
-                max_age=int(tree["max_age"]),
-            )
-            return _Record(response, float(tree["time"]), bool(tree["private"]))
+            validators = {str(name): str(value) for name, value in tree["validators"].items()}
+            url, kind, max_age = str(tree["url"]), str(tree["kind"]), int(tree["max_age"])
+            found = Response(url, kind, body, validators, max_age=max_age)
+            return found, time.time() - float(tree["time"])
         except (ValueError, KeyError, TypeError, AttributeError):
-            return None  # of another release
+            return None, 0.0  # none, or of another release
 
     async def _old(
         self, upstream: Upstream, project: str, known: FetchedPage | None
@@ -309,46 +283,57 @@ class UpstreamPages:
             return replace(known, stale=True) if is_recent else None
 
         def read() -> FetchedPage | None:
-            record = self._record(upstream, project)
-            if record is None or record.age > STALE_SECONDS:
+            record, age = self._record(upstream, project)
+            if record is None or age > STALE_SECONDS:
                 return None
-            found = _parsed(record.response, project, private=record.private)
-            return replace(found, stale=True, checked=time.monotonic() - record.age)
+            found = _parsed(record, project, private=self._upstreams.is_private(upstream))
+            return replace(found, stale=True, checked=time.monotonic() - age)
 
         return await self._upstreams.budget(upstream).compute(read)
 
-    def _links(self, upstream: Upstream) -> tuple[PageFile, ...]:
+    def _links(self, upstream: Upstream, grown: Callable[[int], None]) -> FetchedPage:
         """Return the files of a find-links page or directory."""
         if is_local(upstream.url) and local_path(upstream.url).is_dir():
-            return _directory_files(local_path(upstream.url))
-        answer = self._ask(upstream, upstream.url)
+            return _listed("", _directory_files(local_path(upstream.url)))
+        answer = self._ask(upstream, upstream.url, grown)
         kind = "text/html" if is_local(upstream.url) else answer.content_type
-        return read_page(answer.body, kind, answer.url).files
+        found = _listed("", read_page(answer.body, kind, answer.url).files)
+        return replace(found, private=self._upstreams.is_private(upstream))
 
-    def _local(self, upstream: Upstream, project: str) -> tuple[PageFile, ...] | FetchedPage | None:
+    def _local(
+        self, upstream: Upstream, project: str, grown: Callable[[int], None]
+    ) -> FetchedPage | None:
         """Return the page of a folder in a directory, or the files in it; None without one."""
         folder = local_path(upstream.url) / project
         for name, kind in (("index.v1_json", JSON), ("index.html", HTML)):
             path = folder / name
             if path.is_file():
-                answer = self._ask(upstream, path.as_uri())
-                return _parsed(
-                    replace(answer, content_type=kind, url=path.as_uri()), project, private=False
-                )
-        return _directory_files(folder) if folder.is_dir() else None
+                answer = self._ask(upstream, path.as_uri(), grown)
+                answer = replace(answer, content_type=kind, url=path.as_uri())
+                return _parsed(answer, project, private=False)
+        return _listed(project, _directory_files(folder)) if folder.is_dir() else None
+
+
+def _listed(project: str, files: tuple[PageFile, ...]) -> FetchedPage:
+    digest = sha256(repr(files).encode()).hexdigest()
+    return FetchedPage(Page(project, files), digest, False, time.monotonic())
 
 
 def _parsed(answer: Response, project: str, *, private: bool) -> FetchedPage:
-    digest = sha256(answer.body + f"\n{answer.content_type}\n{answer.url}".encode())
     return FetchedPage(
         read_page(answer.body, answer.content_type, answer.url, project),
-        digest.hexdigest(),
+        _digest(answer),
         private,
         time.monotonic(),
         url=answer.url,
         validators=answer.validators,
         max_age=answer.max_age,
     )
+
+
+def _digest(answer: Response) -> str:
+    """Return the hash of a page: of its contents, their type, and the base of its links."""
+    return sha256(answer.body + f"\n{answer.content_type}\n{answer.url}".encode()).hexdigest()
 
 
 def _name(upstream: Upstream, project: str) -> str:

@@ -12,7 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+import threading
+import traceback
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TypeVar
 from urllib.parse import quote, urlsplit
@@ -43,6 +46,9 @@ T = TypeVar("T")
 
 _RETRIES = 2
 
+LARGE = 2**20
+"""Size in bytes of a response above which an upstream has one in memory at a time."""
+
 
 class Budget:
     """The limits of one upstream: of concurrent requests, of computations, and of their time."""
@@ -50,6 +56,7 @@ class Budget:
     def __init__(self, name: str, limits: Limits) -> None:
         self._name = name
         self._limits = limits
+        self._large = threading.Semaphore(1)
 
     @cached_property
     def _requests(self) -> CapacityLimiter:
@@ -83,6 +90,34 @@ class Budget:
             ) from None
         except (PackageIndexError, InvalidWheel) as error:
             raise UpstreamError(str(error), _status(error)) from None
+
+    @contextmanager
+    def large_response(self) -> Iterator[Callable[[int], None]]:
+        """Yield a function to call with the size of a response while it grows, in a thread.
+
+        Above `LARGE` bytes it waits until no other large response of the upstream is in use: the
+        memory for reading a page is up to ten times its size.
+
+        Raises:
+            Unreachable: the other ones take too long.
+        """
+        held = False
+
+        def grown(size: int) -> None:
+            nonlocal held
+            if size > LARGE and not held:
+                held = self._large.acquire(timeout=self._limits.page_seconds)
+                if not held:
+                    raise Unreachable(f"index {self._name}: other responses are not read in time")
+
+        try:
+            yield grown
+        except PackageIndexError as error:
+            traceback.clear_frames(error.__traceback__)  # they refer to the response
+            raise
+        finally:
+            if held:
+                self._large.release()
 
     async def compute(self, function: Callable[[], T]) -> T:
         """Return what *function* returns, a computation without I/O.
@@ -240,50 +275,6 @@ class Upstreams:
         if in_place:
             return True
         return not (self.is_private(upstream) and _origin(url) == _origin(upstream.url))
-
-    def fetch_file(
-        self,
-        upstream: Upstream,
-        url: str,
-        limit: int,
-        hashes: Mapping[str, str],
-        *,
-        cached: bool,
-    ) -> bytes:
-        """Return the small file at *url*, compared with *hashes*.
-
-        Args:
-            upstream: that links to it.
-            url: of the file.
-            limit: the most bytes that are read.
-            hashes: hexadecimal digests by algorithm.
-            cached: use the HTTP cache: `kept` does not keep it.
-
-        Raises:
-            PackageIndexError: it cannot be fetched, is larger than *limit*, or has another hash.
-        """
-        answer = self.session(upstream).fetch(
-            url,
-            limit=limit,
-            hashes=hashes,
-            revalidate=True,
-            seconds=self._limits.page_seconds,
-            validators=None if cached else {},
-        )
-        return answer.body
-
-    def kept(self, kind: str, name: str | None, fetch: Callable[[], bytes]) -> bytes:
-        """Return the cached data called *name*, else what *fetch* returns; None is not cached.
-
-        A hash alone may be the name only if *fetch* verifies it.
-        """
-        if name is None:
-            return fetch()
-        data = self._store.get(kind, name)
-        if data is None:
-            data = fetch()
-            self._store.put(kind, name, data)
-        return data
 
     def allow_links(self, upstream: Upstream, url: str) -> None:
         """Allow *url*, which *upstream* links to, the network that the upstream itself is in.

@@ -52,7 +52,7 @@ class WheelPreparation:
         self._transfers: LRUCache[tuple[str, str], Transfer] = LRUCache(16 * 2**20)
         self._announcing: SingleFlight[WheelDigest | None] = SingleFlight()
         self._preparing: SingleFlight[Transfer] = SingleFlight()
-        self._comparing: SingleFlight[bool] = SingleFlight()
+        self._comparing: SingleFlight[None] = SingleFlight()
 
     async def marked(
         self, upstream: Upstream, plain: Sequence[Release], *, thorough: bool
@@ -155,10 +155,8 @@ class WheelPreparation:
 
         return await self._preparing.join(key, work)
 
-    async def agrees(self, upstream: Upstream, check: MetadataCheck) -> bool:
-        """Return whether a wheel has the promised metadata.
-
-        False if its server does not support range requests: then it is compared while streamed.
+    async def verify(self, upstream: Upstream, check: MetadataCheck) -> None:
+        """Verify that a wheel has the promised metadata.
 
         Raises:
             UpstreamError: it cannot be read.
@@ -169,18 +167,15 @@ class WheelPreparation:
         session = self._upstreams.session(upstream)
         store = self._upstreams.store
 
-        def look() -> bool:
-            if check.is_kept(store):
-                return True
-            agrees = check.look(session)
-            if agrees:
+        def look() -> None:
+            if not check.is_kept(store):
+                check.look(session)
                 check.keep(store)
-            return agrees
 
-        async def work() -> bool:
-            return await self._upstreams.budget(upstream).fetch(look, self._limits.file_seconds)
+        async def work() -> None:
+            await self._upstreams.budget(upstream).fetch(look, self._limits.file_seconds)
 
-        return await self._comparing.join(check.key, work)
+        await self._comparing.join(check.key, work)
 
     async def announced(
         self, upstream: Upstream, offer: Offer, reduced: bytes, *, ahead: bool

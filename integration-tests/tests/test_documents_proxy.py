@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 
-import httpx
 import pytest
 from click.testing import CliRunner
 
@@ -78,17 +77,3 @@ def test_limits() -> None:
     assert len(found) > 5
     for name in found:
         assert hasattr(Limits(), name)
-
-
-def test_metrics(operator: Reader) -> None:
-    """Every metric of the reference is in what a proxy prints."""
-    from support.proxies import running_proxy
-    from variants_proxy import Settings, Upstream
-
-    upstream = Upstream("pypi", operator.environ["VARIANTS_PROXY_INDEX"].partition("=")[2])
-    with running_proxy(Settings((upstream,), operator.home / "cache")) as url:
-        text = httpx.get(f"{url}/metrics", trust_env=False).text
-    names = set(re.findall(r"`(variants_proxy_upstream_\w+)`", REFERENCE))
-    assert len(names) == 5
-    for name in names:
-        assert f"# TYPE {name} " in text

@@ -60,6 +60,25 @@ def test_another_python_is_no_other_machine(machine: Machine, index: Index) -> N
         assert {line.split("==")[0] for line in done.out.splitlines() if "==" in line} == GPU
 
 
+def test_labels_that_need_other_pythons(machine: Machine, serve: Serve) -> None:
+    """K2: the best label that the environment's Python supports, which a lock cannot know."""
+    release = Release("app", "1.0", cuda("12.6", "12.8"))
+    index = Index()
+    index.add_release(release)
+    newest = f">=3.{sys.version_info.minor}"
+    for wheel in release.wheels():
+        index.attributes[wheel.filename] = {
+            "requires-python": newest if wheel.label == "cu128" else ">=3.10"
+        }
+    gpu = machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": serve(index).url})
+    for option, label in (([], "cu128"), (["--python-version", "3.10"], "cu126")):
+        gpu.create_environment(PYTHON)
+        done = gpu.run("pip", "install", "--only-binary", ":all:", *option, "app")
+        assert done.code == 0, done
+        assert gpu.labels() == {"app": label}
+        remove_environment(gpu)
+
+
 @pytest.mark.everywhere
 def test_another_machine_with_the_same_cache_gets_its_own(
     every_machine: Machine, index: Index

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from uv_variants.environments import Search
+from uv_variants.environments import Search, python_version
 from uv_variants.invocation import parse
 from uv_variants.place import Place
 
@@ -93,3 +93,20 @@ def test_the_lock_is_the_one_that_uv_uses(tmp_path):
     assert lock_of("run --no-project --with torch python") is None
     assert lock_of("run python", {"UV_NO_PROJECT": "1"}) is None
     assert lock_of("run python", {"UV_NO_PROJECT": "0"}) == "uv.lock"
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        ("version_info = 3.13.1", "3.13.1"),  # uv
+        ("version = 3.11.7", "3.11.7"),  # venv
+        ("version = 3.11.7\nversion_info = 3.11.7.final.0", "3.11.7.final.0"),  # virtualenv
+        ("home = /usr/bin", ""),
+        ("=", ""),
+    ],
+)
+def test_the_python_of_an_environment(tmp_path, line, version):
+    """K2."""
+    assert python_version(tmp_path) == ""
+    (tmp_path / "pyvenv.cfg").write_text(f"home = /usr/bin\n{line}\n")
+    assert python_version(tmp_path) == version

@@ -161,6 +161,19 @@ class Search:
         return os.fsdecode(done.stdout).strip() if done.returncode == 0 else ""
 
 
+def python_version(environment: Path) -> str:
+    """Return the version of the Python of *environment*, empty if it does not say."""
+    try:
+        lines = (environment / "pyvenv.cfg").read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return ""
+    values = {
+        name.strip(): value.strip() for name, _, value in (line.partition("=") for line in lines)
+    }
+    # uv and the standard library use different names.
+    return values.get("version_info") or values.get("version", "")
+
+
 def _tool_name(text: str) -> str:
     """Return the name in a requirement or ``name@version`` of a tool, empty for URLs and paths."""
     from packaging.utils import canonicalize_name

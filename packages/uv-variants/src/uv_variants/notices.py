@@ -181,7 +181,7 @@ def _added_by_markers(context: Context, choices: Choices, names: Iterable[str]) 
 
     uv's own message names the dependency, but neither the variant nor the marker.
     """
-    from variants_proxy.choice.remarks import version_in
+    from variants_proxy.choice.offers import version_in
 
     from .named_projects import admits, requirement_texts
 

@@ -51,6 +51,7 @@ def platform_key(
     python_platform: str | None = None,
     answers: Mapping[str, Support] | None = None,
     locked: LockMachine | None = None,
+    python: str = "",
 ) -> PlatformKey:
     """Return the platform key of the machine that is installed for.
 
@@ -60,6 +61,7 @@ def platform_key(
         python_platform: value of uv's ``--python-platform``, for another machine than this one.
         answers: of plugins, by `provider_id`.
         locked: the machine that a lock is for, in place of this one.
+        python: version of the Python that is installed for, see `Machine.python`.
 
     Raises:
         PlatformFileError: the platform file cannot be read.
@@ -72,7 +74,7 @@ def platform_key(
     if locked is not None:
         machine = locked.machine(preferences, target)
     else:
-        machine = described_machine(preferences, target, answers)
+        machine = replace(described_machine(preferences, target, answers), python=python)
     if not preferences.use_variants:
         return PlatformKey(encode(machine), machine=machine)
     detected, stated = machine.detected, machine.platform

@@ -11,6 +11,7 @@ from pep_variants.urls import is_local
 
 from .command_scope import EXPORTING, Scope
 from .daemon.session import SessionSettings, network_variables
+from .environments import python_version
 from .indexes import UserIndex
 from .named_projects import pinned_versions, requirement_texts
 from .own_options import FLOATING
@@ -111,7 +112,22 @@ class SessionPlan:
             python_platform=self.context.invocation.last("python-platform"),
             answers=self.plugins.answers if self.plugins is not None else None,
             locked=locked,
+            python=self._python(),
         )
+
+    def _python(self) -> str:
+        """Return the version of the Python that is installed for, empty for an unknown one.
+
+        A lock is for several, so it has variants that all of them can use.
+        """
+        context = self.context
+        if context.scope is Scope.PROJECT:
+            return ""
+        from variants_proxy.client.key import PYTHON
+
+        given = context.invocation.last("python-version")
+        found = [given] if given else map(python_version, context.environments)
+        return next((match[0] for text in found if (match := PYTHON.match(text))), "")
 
     @property
     def floating(self) -> bool:
@@ -196,7 +212,7 @@ class SessionPlan:
             catalog=self.catalog,
             catalog_mirrors=context.preferences.catalog_mirrors if self.catalog else {},
             pinned=self._pinned() if self.catalog else (),
-            given_hashes=context.indexes.configuration.hashes if self.catalog else {},
+            given_hashes=context.indexes.configuration.hashes,
         )
 
     @cached_property

@@ -13,16 +13,14 @@
 ``…/in-place/<project>/.variant/<label>/<name>``       a file of it; ``.metadata`` as above
 ``/p/<key>/i/<index>/in-place/``                       the same for a find-links page
 ``/p/<key>/i/<index>/in-place/.variant/…``             a file of that
-``/simple/…``, ``/variants/…``, ``/i/<index>/…``       one URL for all machines: `keyed_index`
+``/simple/…``, ``/variants/…``, ``/i/<index>/…``       one URL for all machines: `KeyedIndex`
 ``/``                                                  a page for people
-``/health``, ``/metrics``                              for operators
+``/health``                                            for operators
 =====================================================  ============================================
 
-``<key>`` is a platform key (see `key`), a floating name, or a registered client (see `clients`).
-``<choice>`` is the label of the variant that the plain filename stands for, `PLAIN` for a file
-without label, or `CHOSEN` for the one that is selected at the time of the request (in pages of
-floating names). Links to files of the proxy are relative: pages do not depend on the host name that
-a client uses.
+``<key>`` is a platform key (see `key`), or a registered client (see `clients`). ``<choice>`` is the
+label of the variant that the plain filename stands for, or `PLAIN` for a file without label. Links
+to files of the proxy are relative: pages do not depend on the host name that a client uses.
 
 In-place pages are for programs between an installer and an index, which answer requests for URLs of
 the index itself. Their links to variants are relative to the page, ``.variant/<label>/<name>`` (see
@@ -37,7 +35,6 @@ from urllib.parse import quote
 _SAFE = re.compile(r"[A-Za-z0-9._-]+")
 
 PLAIN = "-"
-CHOSEN = "~"
 
 
 def index_url(key: str, index: str | None = None) -> str:

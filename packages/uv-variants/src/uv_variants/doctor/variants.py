@@ -30,7 +30,6 @@ from variants_proxy.choice.in_place_names import HERE
 from variants_proxy.errors import ANSWERED, ProxyError
 from variants_proxy.service import Service
 from variants_proxy.settings import Limits, Settings
-from variants_proxy.upstream.metrics import Metrics
 from variants_proxy.upstream.single_flight import gather_limited
 from variants_proxy.upstream.upstream_options import bare_url
 
@@ -100,7 +99,7 @@ def ask_indexes(
 async def _asked(
     projects: list[str], settings: Settings, used: UsedIndexes, key: str
 ) -> IndexAnswers:
-    service = Service(settings, Metrics())
+    service = Service(settings)
     choices: dict[str, dict[str, VersionChoice]] = {}
     problems: dict[str, str] = {}
     sources: dict[str, str] = {}

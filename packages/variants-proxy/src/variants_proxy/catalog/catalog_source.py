@@ -85,8 +85,9 @@ class CatalogSource:
         self._until = time.monotonic() + kept
 
     async def _fetched(self, url: str) -> bytes:
-        upstreams, at = self._upstreams, Upstream("catalog", url, "find-links", explicit=True)
-        upstreams.add(at)
-        return await upstreams.budget(at).page(
-            url, lambda: upstreams.fetch_file(at, at.url, CATALOG_BYTES, {}, cached=True)
+        at = Upstream("catalog", url, "find-links", explicit=True)
+        self._upstreams.add(at)
+        session = self._upstreams.session(at)
+        return await self._upstreams.budget(at).fetch(
+            lambda: session.fetch(at.url, limit=CATALOG_BYTES, revalidate=True).body
         )

@@ -8,7 +8,6 @@ answers depend on, contents of a platform file included: a URL always means the 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -21,7 +20,7 @@ from packaging.version import Version
 from pep_variants.detect.known_machines import BY_NAME
 from pep_variants.detect.machines import load_machine, names_file
 from pep_variants.errors import PlatformFileError
-from pep_variants.formats.platform_file import load_platform, write_platform
+from pep_variants.formats.platform_file import load_platform
 from pep_variants.model.filename import read_version
 from pep_variants.model.platform import Platform
 
@@ -78,9 +77,8 @@ class Clients:
         self._settings = settings
         self._decode = lru_cache(maxsize=1024)(decode)
         self._known = lru_cache(maxsize=1024)(load_machine)
-        self._platforms: dict[str, tuple[tuple[int, int], Platform]] = {}
+        self._files = lru_cache(maxsize=1024)(_platform_file)
         self._registered: LRUCache[str, Client] = LRUCache(_MOST)
-        self._texts: LRUCache[int, tuple[Platform, str]] = LRUCache(_MOST)
 
     def register(self, settings: ClientSettings) -> str:
         """Return the name of a client for URLs, in place of a platform key.
@@ -94,24 +92,22 @@ class Clients:
         """
         known = self.client(settings.key)
         locked = _locked(settings.locked)
-        tree = [
+        versions = [
+            (project, canonicalize_version(version), items)
+            for project, found in locked.items()
+            for version, items in found.items()
+        ]
+        # Of a named platform with what its file says.
+        platform = known.machine.platform if known.machine.name else None
+        parts = (
             settings.key,
-            self._written(known.machine.platform) if known.machine.name else "",
-            [
-                [
-                    project,
-                    [
-                        [canonicalize_version(version), items]
-                        for version, items in sorted(versions.items())
-                    ],
-                ]
-                for project, versions in sorted(locked.items())
-            ],
+            platform,
+            versions,
             settings.floating,
             settings.hashes,
             settings.shared,
-        ]
-        digest = hashlib.sha256(json.dumps(tree).encode("utf-8", "surrogatepass")).hexdigest()
+        )
+        digest = hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
         name = f"{_REGISTERED}{digest[:32]}"
         if self._registered.get(name) is None:
             client = Client(
@@ -127,26 +123,15 @@ class Clients:
             self._registered.put(name, client)
         return name
 
-    def _written(self, platform: Platform) -> str:
-        """Return *platform* as text, written once for each time that its file is read.
-
-        `KeyedIndex` registers the client of each request: writing was 170 of 240 us of it.
-        """
-        known = self._texts.get(id(platform))
-        if known is None:  # with the platform: its identity is the key as long as it lives
-            known = platform, write_platform(platform, "")
-            self._texts.put(id(platform), known)
-        return known[1]
-
     def in_place(self, key: str) -> Client:
         """Return the client called *key*, as of `client`, for in-place pages."""
         client = self.client(key)
         if client.in_place:
             return client
-        return self.client(self.register(ClientSettings(client.key, floating=client.floating)))
+        return self.client(self.register(ClientSettings(client.key)))
 
     def client(self, key: str) -> Client:
-        """Return the client with the platform key *key*, a floating name, or a registered client.
+        """Return the client with the platform key *key*, or a registered client.
 
         Raises:
             InvalidKey: it is not valid, or names an unknown platform.
@@ -158,15 +143,12 @@ class Clients:
             if registered is None:
                 raise UnknownClient("this client is not registered, or not any more: run it again")
             return registered
-        floating = key in self._settings.floating
-        if floating:
-            key = self._settings.floating[key]
         machine = self._decode(key)
         if not machine.name:
-            return Client(machine, key, floating)
+            return Client(machine, key)
         platform, version = self._named(machine.name)
         # The file may change: choices for its old contents must not be used for the new ones.
-        return Client(replace(machine, platform=platform), f"{key}@{version}", floating)
+        return Client(replace(machine, platform=platform), f"{key}@{version}")
 
     def _named(self, name: str) -> tuple[Platform, str]:
         """Return the platform called *name*, and the version of its file.
@@ -190,11 +172,7 @@ class Clients:
             stat = path.stat()
         except OSError:
             return load_platform(path), ""  # raises the error
-        state = (stat.st_mtime_ns, stat.st_size)
-        known = self._platforms.get(str(path))
-        if known is None or known[0] != state:
-            known = self._platforms[str(path)] = (state, load_platform(path))
-        return known[1], f"{state[0]:x}"
+        return self._files(path, stat.st_size, stat.st_mtime_ns), f"{stat.st_mtime_ns:x}"
 
 
 def _known(name: str, settings: Settings) -> str:
@@ -211,12 +189,17 @@ def _known(name: str, settings: Settings) -> str:
 def _locked(
     given: Mapping[str, Mapping[str, tuple[str, ...]]],
 ) -> dict[str, dict[Version, tuple[str, ...]]]:
-    """Return *given* with normalized names and versions, without what is not a version."""
+    """Return *given* in order, with normalized names and versions, without what is not one."""
     return {
         canonicalize_name(project): {
             version: tuple(items)
-            for text, items in versions.items()
+            for text, items in sorted(versions.items())
             if (version := read_version(text)) is not None
         }
-        for project, versions in given.items()
+        for project, versions in sorted(given.items())
     }
+
+
+def _platform_file(path: Path, size: int, changed: int) -> Platform:  # noqa: ARG001 - cache keys
+    """Return what is in a platform file of this size that was changed at this time."""
+    return load_platform(path)

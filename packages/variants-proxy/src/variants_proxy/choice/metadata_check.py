@@ -1,8 +1,8 @@
 """Whether a variant wheel is what its index says of its label (PEP 825, "Metadata consistency").
 
 Clients of the proxy see plain filenames and cannot compare: an installer that knows variants does,
-after downloading. So every wheel with a label is looked into before a client is sent to it, or
-while it passes if its server gives no parts of files.
+after downloading. So every wheel with a label is looked into before a client is sent to it, by
+range requests, or downloaded once if its server serves none.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from pep_variants.formats.merging import check_promise
 from pep_variants.model.label import VARIANT_FILE
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.property import iter_properties
-from pep_variants.urls import is_local, local_path
 from pep_variants.wheelfile.wheel import open_wheel
 from variants_index.cache.store import Store
-from variants_index.http.ranges import in_parts
+from variants_index.http.ranges import opened
 from variants_index.http.session import Session
 from variants_index.pages import PageFile
 
@@ -53,21 +52,15 @@ class MetadataCheck:
         if "sha256" in self.file.hashes:
             store.put(_RECORD, self.key, b"")
 
-    def look(self, session: Session) -> bool:
-        """Compare the wheel by range requests; return False if its server does not support them.
+    def look(self, session: Session) -> None:
+        """Compare the wheel.
 
         Raises:
             PackageIndexError: it cannot be read.
             InvalidWheel, MetadataError, InconsistentMetadata: as `compare`.
         """
-        if is_local(self.file.url):
-            with local_path(self.file.url).open("rb") as stream:
-                self.compare(stream)
-            return True
-        with in_parts(session, self.file.url) as parts:
-            if parts is not None:
-                self.compare(parts)
-            return parts is not None
+        with opened(session, self.file.url, self.file.hashes) as stream:
+            self.compare(stream)
 
     def compare(self, stream: IO[bytes]) -> None:
         """Compare the wheel in *stream*.

@@ -19,7 +19,7 @@ class Client:
 
     Attributes:
         machine: described by the platform key of the URL.
-        key: the platform key; for a floating name its present key.
+        key: the platform key.
         floating: whether files with variants are selected at the time of the request.
         in_place: whether pages stand in for the index's own, see `urls`.
         locked: what a lock file has of a project's versions, by project and version: labels, or

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,7 +15,6 @@ from pep_variants.errors import VariantError
 
 from ..errors import ProxyError
 from ..server.listening import LOOPBACK, PORT, is_wildcard, listen
-from .export_command import export_command
 from .source_options import (
     catalog_options,
     catalog_settings,
@@ -20,6 +22,9 @@ from .source_options import (
     index_options,
     named_machine,
 )
+
+if TYPE_CHECKING:
+    from ..settings import Settings
 
 TOKEN_VARIABLE = "VARIANTS_PROXY_TOKEN"  # noqa: S105 - a name
 _VARIABLES = {"auto_envvar_prefix": "VARIANTS_PROXY", "show_default": True}
@@ -42,9 +47,6 @@ def cli() -> None:
     Every installer that reads a simple index gets, for each version, the variant that fits the
     machine as a plain wheel.
     """
-
-
-cli.add_command(export_command)
 
 
 @cli.command(context_settings=_VARIABLES)
@@ -105,22 +107,14 @@ def serve(
     Each option is also a variable: VARIANTS_PROXY_INDEX for --index, with blanks between several
     values. Put URLs with passwords there: other users of the machine can read options.
     """
-    from pep_variants.cache_directory import cache_directory
-
-    from ..settings import Settings
-    from ..upstream.upstream_options import read_upstreams
-
-    here = Path.cwd()
     token = "" if is_open else _token(token_file)
-    settings = Settings(
-        read_upstreams(index, find_links, here),
-        cache or cache_directory(os.environ, "proxy"),
-        dict(map(named_machine, platform)),
+    settings = replace(
+        _settings(index, find_links, catalog, catalog_mirror, cache),
+        platforms=dict(map(named_machine, platform)),
         hosts=(*name, *([] if is_wildcard(host) else [host])),
         compress=is_open or not host.startswith("127."),
         access_log=access_log,
         anonymous=anonymous,
-        **catalog_settings(catalog, catalog_mirror, here),
     )
     try:
         listening = listen(host, port)
@@ -139,6 +133,112 @@ def serve(
     names = ", ".join(upstream.name for upstream in settings.upstreams)
     click.echo(f"Serving {names} at http://{place}:{listening.getsockname()[1]}", err=True)
     server.run_until_signal(listening)
+
+
+@cli.command("export", context_settings=_VARIABLES)
+@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
+@click.option(
+    "platform",
+    "--platform",
+    "--variant-platform",
+    "--target",
+    required=True,
+    metavar="MACHINE",
+    allow_from_autoenv=False,
+    shell_complete=complete_machines,
+    help="Machine: a platform file, a name such as h100-zen4, or facts such as "
+    "cuda=12.8,sm=9.0,cpu=zen4.",
+)
+@click.option(
+    "--project",
+    "projects",
+    multiple=True,
+    required=True,
+    metavar="REQUIREMENT",
+    allow_from_autoenv=False,
+    help="Project, with its versions if not all: 'torch>=2.8'; repeatable.",
+)
+@click.option(
+    "--system",
+    default="",
+    metavar="SYSTEM-CPU",
+    help="Wheels of one system only: linux-x86_64, win-x86_64, macosx-aarch64.  [default: all]",
+)
+@click.option(
+    "--files",
+    is_flag=True,
+    help="Store all files. Without it those without a variant are links to their index.",
+)
+@index_options
+@catalog_options
+@click.option("--cache", type=click.Path(path_type=Path, file_okay=False), help="Cache directory.")
+def export_command(
+    directory: Path,
+    platform: str,
+    projects: tuple[str, ...],
+    system: str,
+    files: bool,
+    index: tuple[str, ...],
+    find_links: tuple[str, ...],
+    catalog: str | None,
+    catalog_mirror: tuple[str, ...],
+    cache: Path | None,
+) -> None:
+    """Write what the proxy answers to one machine into DIRECTORY, as an index of static files.
+
+    Installers read it from any file server, or with --index-url file:///…/DIRECTORY/simple.
+    Links are relative. An earlier export there is replaced when the new one is complete.
+    """
+    import asyncio
+
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    from ..client.key import PLATFORM_NAME, Machine
+    from .export import export
+
+    wanted = []
+    for text in projects:
+        try:
+            wanted.append(Requirement(text))
+        except InvalidRequirement as error:
+            problem = str(error).splitlines()[0]
+            raise click.UsageError(f"--project {text}: not a requirement: {problem}") from None
+    name, stem = platform, Path(platform).stem
+    _, machine = named_machine(f"={platform}")
+    settings = _settings(index, find_links, catalog, catalog_mirror, cache)
+    if isinstance(machine, Path):
+        name = stem if PLATFORM_NAME.fullmatch(stem) else "machine"
+        settings = replace(settings, platforms={name: machine})
+    described = Machine(name=name, target=system)
+    done = asyncio.run(export(settings, described, wanted, directory, every_file=files))
+    for each in done:
+        click.echo(
+            f"{each.project}: {each.stored} files with {each.size / 1e6:.1f} MB, "
+            f"{each.linked} links",
+            err=True,
+        )
+    click.echo(f"{directory.absolute().as_uri()}/simple/")
+
+
+def _settings(
+    index: Sequence[str],
+    find_links: Sequence[str],
+    catalog: str | None,
+    mirrors: Sequence[str],
+    cache: Path | None,
+) -> Settings:
+    """Return settings for the values of the options that commands share."""
+    from pep_variants.cache_directory import cache_directory
+
+    from ..settings import Settings
+    from ..upstream.upstream_options import read_upstreams
+
+    here = Path.cwd()
+    return Settings(
+        read_upstreams(index, find_links, here),
+        cache or cache_directory(os.environ, "proxy"),
+        **catalog_settings(catalog, mirrors, here),
+    )
 
 
 @cli.command()

@@ -14,8 +14,13 @@ name from the URL. Other files are links to their index unless they are to be st
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 import re
-from collections.abc import Iterable, Sequence
+import shutil
+import tempfile
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -42,36 +47,23 @@ from variants_index.pages import (
 )
 from variants_index.platforms import is_for_platform
 
-from ..choice.remarks import version_in
+from ..choice.offers import version_in
 from ..choice.views import Client, ProjectView
+from ..client.key import Machine, encode
 from ..errors import ExportError
 from ..service import Service
-from ..settings import Upstream
+from ..settings import Settings, Upstream
 from ..upstream.single_flight import gather_limited
 from ..urls import PLAIN, file_path
 from ..wheels.transfers import Transfer, stream_all, unchanged_transfer
-from .export_folder import write
 
-HTML_PAGE, JSON_PAGE = "index.html", "index.v1_json"
+RECORD = "variants-export.json"
+"""What a folder has at its top if it is an export: what it is of."""
 
+_HTML_PAGE, _JSON_PAGE = "index.html", "index.v1_json"
 _PARALLEL = 4
 _BASE = "https://export.invalid/"
 _FILENAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!~-]{0,250}")
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What to export.
-
-    Attributes:
-        client: machine whose answers they are.
-        requirements: projects, with the versions of each.
-        every_file: store files without a label as well, in place of links to their index.
-    """
-
-    client: Client
-    requirements: Sequence[Requirement]
-    every_file: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,45 +83,68 @@ class Exported:
     size: int
 
 
-async def export(service: Service, wanted: Wanted, folder: Path) -> list[Exported]:
-    """Write the answers to one machine into an empty folder.
+async def export(
+    settings: Settings,
+    machine: Machine,
+    requirements: Sequence[Requirement],
+    folder: Path,
+    *,
+    every_file: bool,
+) -> list[Exported]:
+    """Write the answers to one machine into *folder*, in place of an earlier export.
+
+    Args:
+        settings: of the proxy.
+        machine: whose answers they are.
+        requirements: projects, with the versions of each.
+        folder: does not exist, is empty, or is an earlier export.
+        every_file: store files without a label as well, in place of links to their index.
 
     Raises:
-        ExportError: a project or version does not exist, or something cannot be read.
+        ExportError: a project or version does not exist, or something cannot be read or written.
         ProxyError, VariantError: an index fails, or a file is not what it promises.
     """
-    found: dict[str, SpecifierSet] = {}
-    for requirement in wanted.requirements:
+    wanted: dict[str, SpecifierSet] = {}
+    for requirement in requirements:
         project = canonicalize_name(requirement.name)
-        found[project] = found.get(project, SpecifierSet()) & requirement.specifier
-    done = [
-        await _Project(service, wanted, folder, project, specifier).export()
-        for project, specifier in found.items()
-    ]
-    names = sorted(found)
-    write(folder / "simple" / HTML_PAGE, html_projects(names))
-    write(folder / "simple" / JSON_PAGE, json_projects(names))
+        wanted[project] = wanted.get(project, SpecifierSet()) & requirement.specifier
+    record: dict[str, object] = {
+        "platform": machine.name,
+        "system": machine.target,
+        "projects": list(map(str, requirements)),
+        "files": every_file,
+    }
+    service = Service(settings)
+    try:
+        client = service.clients.client(encode(machine))
+        with _replaced_folder(folder, record) as beside:
+            done = [
+                await _Project(service, client, beside, project, specifier, every_file).export()
+                for project, specifier in wanted.items()
+            ]
+            _write(beside / "simple" / _HTML_PAGE, html_projects(sorted(wanted)))
+            _write(beside / "simple" / _JSON_PAGE, json_projects(sorted(wanted)))
+    except PackageIndexError as error:
+        raise ExportError(f"{error} (nothing was exported: try again)") from None
+    finally:
+        service.upstreams.close()
     return done
 
 
+@dataclass(frozen=True)
 class _Project:
-    def __init__(
-        self,
-        service: Service,
-        wanted: Wanted,
-        folder: Path,
-        project: str,
-        specifier: SpecifierSet,
-    ) -> None:
-        self._service = service
-        self._wanted = wanted
-        self._folder = folder
-        self._project = project
-        self._specifier = specifier
+    """The export of one project; see `export`."""
+
+    service: Service
+    client: Client
+    folder: Path
+    project: str
+    specifier: SpecifierSet
+    every_file: bool
 
     async def export(self) -> Exported:
         """Write the pages and files of the project."""
-        service, client, project = self._service, self._wanted.client, self._project
+        service, client, project = self.service, self.client, self.project
         shown = await service.views.view(client, None, project)
         if shown is None:
             raise ExportError(f"no index has the project {project}")
@@ -141,15 +156,15 @@ class _Project:
         )
         if not page.files:
             raise ExportError(
-                f"{project}{self._specifier}: {redacted(shown.upstream.url)}{project}/ has no such "
+                f"{project}{self.specifier}: {redacted(shown.upstream.url)}{project}/ has no such "
                 "file for this machine"
             )
         works = [partial(self._entry, shown, file) for file in page.files]
         entries = await gather_limited(works, _PARALLEL)
         page = replace(page, files=tuple(entries))
-        place = self._folder / "simple" / project
-        write(place / HTML_PAGE, html_page(page))
-        write(place / JSON_PAGE, json_page(page))
+        place = self.folder / "simple" / project
+        _write(place / _HTML_PAGE, html_page(page))
+        _write(place / _JSON_PAGE, json_page(page))
         stored = [file for file in entries if file.url.startswith("../../")]
         size = sum(file.size or 0 for file in stored)
         return Exported(project, len(stored), len(entries) - len(stored), size)
@@ -162,21 +177,21 @@ class _Project:
         for decision in shown.choice.decisions if shown.choice else ():
             version = decision.release.version
             problems = decision.selection.problems
-            if problems and self._specifier.contains(version, prereleases=True):
+            if problems and self.specifier.contains(version, prereleases=True):
                 raise ExportError(
-                    f"{self._project} {version}: {next(iter(problems.values()))} (nothing was "
+                    f"{self.project} {version}: {next(iter(problems.values()))} (nothing was "
                     "exported: try again, or without this version: "
-                    f"--project '{self._project}!={version}')"
+                    f"--project '{self.project}!={version}')"
                 )
 
     def _narrowed(self, page: Page) -> Page:
         """Return *page* with the versions and the wheels that are wanted."""
-        target = self._wanted.client.machine.target
+        target = self.client.machine.target
         files = []
         for file in page.files:
             version = version_in(file.filename)
-            if self._specifier and (
-                version is None or not self._specifier.contains(version, prereleases=True)
+            if self.specifier and (
+                version is None or not self.specifier.contains(version, prereleases=True)
             ):
                 continue
             tags = file.filename.removesuffix(".whl").rpartition("-")[2]
@@ -190,27 +205,24 @@ class _Project:
     async def _entry(self, shown: ProjectView, file: PageFile) -> PageFile:
         """Return the entry of a file, which is stored if it has to be."""
         ours = file.url.startswith(_BASE)
-        if not ours and not self._wanted.every_file:
+        if not ours and not self.every_file:
             return file
         if not _FILENAME.fullmatch(file.filename):
             raise ExportError(f"{redacted(file.url)}: {file.filename!r} cannot be a filename here")
         choice = unquote(file.url.split("/")[-2]) if ours else PLAIN
-        try:
-            chunks = await self._chunks(shown.upstream, file, choice, ours=ours)
-            relative = file_path(shown.upstream.name, self._project, quote(choice), file.filename)
-            return await anyio.to_thread.run_sync(self._stored, file, chunks, relative)
-        except PackageIndexError as error:
-            raise ExportError(f"{error} (nothing was exported: try again)") from None
+        chunks = await self._chunks(shown.upstream, file, choice if ours else None)
+        relative = file_path(shown.upstream.name, self.project, quote(choice), file.filename)
+        return await anyio.to_thread.run_sync(self._stored, file, chunks, relative)
 
     async def _chunks(
-        self, upstream: Upstream, file: PageFile, choice: str, *, ours: bool
-    ) -> Iterable[bytes]:
-        """Return the contents of a file from its index, with its metadata rewritten if need be."""
-        upstreams, source = self._service.upstreams, file
+        self, upstream: Upstream, file: PageFile, choice: str | None
+    ) -> Generator[bytes, None, None]:
+        """Return the contents of a file, from its index or, with a *choice*, as it is delivered."""
+        upstreams, source = self.service.upstreams, file
         transfer: Transfer | None = None
-        if ours:
-            delivery = await self._service.deliveries.file(
-                self._wanted.client, upstream, self._project, choice, file.filename
+        if choice is not None:
+            delivery = await self.service.deliveries.file(
+                self.client, upstream, self.project, choice, file.filename
             )
             upstream, transfer = delivery.upstream, delivery.transfer
             source = replace(file, url=delivery.redirect)
@@ -220,9 +232,9 @@ class _Project:
             transfer = await anyio.to_thread.run_sync(unchanged_transfer, session, source)
         return stream_all(session, transfer, upstreams.store)
 
-    def _stored(self, file: PageFile, chunks: Iterable[bytes], relative: str) -> PageFile:
+    def _stored(self, file: PageFile, chunks: Iterator[bytes], relative: str) -> PageFile:
         """Write a file and its core metadata; return its entry."""
-        path = self._folder / unquote(relative)
+        path = self.folder / unquote(relative)
         path.parent.mkdir(parents=True, exist_ok=True)
         digest, size = hashlib.sha256(), 0
         with path.open("wb") as stream:
@@ -233,7 +245,7 @@ class _Project:
         promised = file.hashes.get("sha256")
         if promised is not None and promised != digest.hexdigest():
             raise ExportError(
-                f"{self._project}: {file.filename} has the SHA-256 {digest.hexdigest()}, its page "
+                f"{self.project}: {file.filename} has the SHA-256 {digest.hexdigest()}, its page "
                 f"says {promised}: the index has changed it, try again"
             )
         metadata = self._metadata(path, file)
@@ -251,7 +263,7 @@ class _Project:
         """Write the core metadata of a wheel beside it; return its hash."""
         if path.suffix != ".whl":
             return None
-        limit = self._service.settings.limits.metadata_bytes
+        limit = self.service.settings.limits.metadata_bytes
         try:
             with open_wheel(path, redacted(file.url)) as contents:
                 data = contents.read(METADATA_FILE, limit)
@@ -259,5 +271,62 @@ class _Project:
             return None  # what an installer says of such a wheel is better
         if data is None:
             return None
-        write(path.with_name(f"{path.name}.metadata"), data)
+        _write(path.with_name(f"{path.name}.metadata"), data)
         return {"sha256": hashlib.sha256(data).hexdigest()}
+
+
+@contextmanager
+def _replaced_folder(folder: Path, record: dict[str, object]) -> Iterator[Path]:
+    """Yield an empty folder that becomes *folder* if the context ends without an error.
+
+    An earlier export is replaced as a whole. Installers that read it meanwhile see the old or
+    the new files, on the systems that let a folder be renamed while its files are open.
+    """
+    folder = folder.absolute()
+    try:
+        if folder.exists() and not (folder / RECORD).is_file() and any(folder.iterdir()):
+            raise ExportError(
+                f"{folder}: is neither empty nor an earlier export (it has no {RECORD}): "
+                "name another folder"
+            )
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    except OSError as error:
+        raise ExportError(f"{folder}: cannot be written: {error.strerror}") from None
+    try:
+        yield beside
+        _write(beside / RECORD, json.dumps(record, indent=2).encode() + b"\n")
+        _swap(beside, folder)
+    except OSError as error:
+        raise ExportError(
+            f"{error.filename or folder}: cannot be written: {error.strerror} "
+            f"({folder} is as it was)"
+        ) from None
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file, and the folders that it is in."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+def _swap(beside: Path, folder: Path) -> None:
+    """Put *beside* in place of *folder*."""
+    # mkdtemp has made it readable for this user only.
+    umask = os.umask(0)
+    os.umask(umask)
+    beside.chmod(0o777 & ~umask)
+    if not folder.exists():
+        beside.rename(folder)
+        return
+    old = beside.with_name(f"{beside.name}-old")
+    folder.rename(old)
+    try:
+        beside.rename(folder)
+    except OSError:
+        with suppress(OSError):
+            old.rename(folder)
+        raise
+    shutil.rmtree(old, ignore_errors=True)

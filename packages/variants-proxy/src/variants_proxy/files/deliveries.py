@@ -15,22 +15,22 @@ from pep_variants.model.metadata import Metadata
 from variants_index.pages import Page, PageFile
 
 from ..choice.choice import OWN, own_context
-from ..choice.in_place_names import FOLDER, HERE, label_in_folder, wheel_at
+from ..choice.in_place_names import FOLDER, HERE, REFUSED, label_in_folder, wheel_at
 from ..choice.metadata_check import MetadataCheck
 from ..choice.offers import Choice, Offer
+from ..choice.remarks import refusal
 from ..choice.views import Client
-from ..errors import NoSuchFile, UpstreamError
+from ..errors import NoSuchFile, UnusableFile, UpstreamError
 from ..projects.project_views import ProjectViews
 from ..projects.served_metadata import ServedMetadata
-from ..settings import Settings, Upstream
+from ..settings import Upstream
 from ..upstream.catalog_files import known_variants, origin, published
 from ..upstream.core_metadata import CoreMetadata
-from ..upstream.file_lists import project_of
 from ..upstream.release_metadata import ReleaseMetadata
 from ..upstream.releases import Release, release_with
-from ..upstream.upstream_pages import FetchedPage
+from ..upstream.upstream_pages import FetchedPage, project_of
 from ..upstream.upstreams import Upstreams
-from ..urls import CHOSEN, PLAIN
+from ..urls import PLAIN
 from ..wheels.transfers import Transfer, unchanged_transfer
 from ..wheels.wheel_preparation import WheelPreparation, is_cheap
 
@@ -40,31 +40,47 @@ _Resolved: TypeAlias = "tuple[PageFile, VariantContext | None, Release | None]"
 """The upstream's file, what its markers are evaluated against, and its version."""
 
 
+_SHORT = 600
+"""Lifetime of redirects and small files, whose URL may mean something else later."""
+_YEAR = 31536000
+
+
 @dataclass(frozen=True)
 class Delivery:
     """The response for a file: a redirect, a transfer, or the core metadata of a wheel.
 
     Attributes:
+        client: of the request.
         upstream: of the file.
         private: whether shared caches must not store it.
         floating: whether the URL may stand for another file later.
-        revalidated: whether clients ask again before they use a redirect or core metadata.
-        lasting: whether the URL stands for the same bytes forever.
         vary: request headers that the response depends on.
         redirect: URL of the file, empty if it passes through the proxy.
         transfer: through the proxy.
         data: core metadata.
     """
 
+    client: Client
     upstream: Upstream
     private: bool
     floating: bool
-    revalidated: bool = False
-    lasting: bool = True
     vary: str = ""
     redirect: str = ""
     transfer: Transfer | None = None
     data: bytes | None = None
+
+    @property
+    def cache_control(self) -> str:
+        """Value of ``Cache-Control``."""
+        seconds = _SHORT
+        if self.transfer is not None and not self.transfer.name:
+            seconds = 0
+        elif self.transfer is not None and (self.client.in_place or not self.client.machine.name):
+            seconds = _YEAR  # otherwise the platform file that the URL names may change
+        if self.client.in_place and (self.floating or seconds <= _SHORT):
+            return "no-cache"
+        scope = "private" if self.private else "public"
+        return f"{scope}, max-age={seconds}" + (", immutable" if seconds == _YEAR else "")
 
 
 class Deliveries:
@@ -72,7 +88,6 @@ class Deliveries:
 
     def __init__(
         self,
-        settings: Settings,
         upstreams: Upstreams,
         views: ProjectViews,
         metadata: ReleaseMetadata,
@@ -80,7 +95,6 @@ class Deliveries:
         preparation: WheelPreparation,
         served: ServedMetadata,
     ) -> None:
-        self._settings = settings
         self._upstreams = upstreams
         self._views = views
         self._metadata = metadata
@@ -98,12 +112,20 @@ class Deliveries:
             UpstreamError: it cannot be fetched.
             VariantError, UnusableFile: it cannot be rewritten.
         """
+        plain, floating = filename.removesuffix(".metadata"), choice == HERE
+        if floating and not client.in_place:
+            raise NoSuchFile(f"{filename}: is selected on in-place pages only")
         found = await self._found(client, upstream, project)
-        resolved = await self._resolved(
-            client, upstream, project, found, choice, filename.removesuffix(".metadata")
+        shown, _ = await self._views.chosen(client, upstream, project, found)
+        if choice == REFUSED:
+            reason = refusal(shown, project, plain)
+            if reason:
+                raise UnusableFile(reason)
+        resolved = await self._upstreams.budget(upstream).compute(
+            lambda: _find_file(shown, upstream, found.page, choice, plain)
         )
         return await self._delivered(
-            client, upstream, project, found, resolved, filename, floating=choice == CHOSEN
+            client, upstream, project, found, resolved, filename, floating=floating
         )
 
     async def in_place(
@@ -127,27 +149,27 @@ class Deliveries:
             VariantError, UnusableFile: it cannot be rewritten.
         """
         name = filename.removesuffix(".metadata")
+        suffix = filename.removeprefix(name)
+        if folder == REFUSED:
+            project = project or project_of(name) or ""
+            return await self.file(client, upstream, project, REFUSED, filename)
         wheel = wheel_at(f"{FOLDER}/{quote(folder)}/{quote(name)}")
         if wheel is None and label_in_folder(folder) is None:
             raise NoSuchFile(f"{FOLDER}/{folder}/{filename}: is not the name of a variant wheel")
         # A publisher's file has its own name in the folder.
         label, plain = wheel or (label_in_folder(folder), name)
         project = project or project_of(plain) or ""
+        if folder == HERE or not client.is_portable:
+            choice = HERE if folder == HERE else label or PLAIN
+            return await self.file(client, upstream, project, choice, plain + suffix)
         found = await self._found(client, upstream, project)
-        floating = folder == HERE
-        if floating:
-            resolved = await self._resolved(client, upstream, project, found, CHOSEN, plain)
-        elif not client.is_portable:
-            resolved = await self._resolved(client, upstream, project, found, label or PLAIN, plain)
-        else:
-            page = found.page
-            file, release = await self._upstreams.budget(upstream).compute(
-                lambda: _labelled(upstream, page, plain, label)
-            )
-            context = await self._own_context(upstream, file, label, release)
-            resolved = file, context, release
+        file, release = await self._upstreams.budget(upstream).compute(
+            lambda: _labelled(upstream, found.page, plain, label)
+        )
+        context = await self._own_context(upstream, file, label, release)
+        resolved = file, context, release
         return await self._delivered(
-            client, upstream, project, found, resolved, filename, floating=floating
+            client, upstream, project, found, resolved, filename, floating=False
         )
 
     async def _own_context(
@@ -201,14 +223,7 @@ class Deliveries:
             unhashed = True
             is_known = False
         redirects = is_direct and not (unhashed and file.hashes)
-        delivery = Delivery(
-            upstream,
-            found.private,
-            floating,
-            revalidated=client.in_place,
-            # The platform file with the name in the URL may change, and with it the bytes.
-            lasting=client.in_place or not client.machine.name,
-        )
+        delivery = Delivery(client, upstream, found.private, floating)
         if is_metadata:
             if context is not None and not client.is_at_index:
                 delivery = replace(delivery, vary="User-Agent")
@@ -224,37 +239,21 @@ class Deliveries:
                 raise NoSuchFile(f"{filename}: only wheels have core metadata files")
             data = reduced or await self._core_metadata.read(upstream, file)
             return replace(delivery, data=data)
-        check = None
         if label is not None and known_variants((file,)) is None:
             metadata = await self._index_metadata(upstream, release)
             check = MetadataCheck(upstream.url, file, label, metadata)
-            if await self._preparation.agrees(upstream, check):
-                check = None
+            await self._preparation.verify(upstream, check)
         if reduced is not None:
             transfer = await self._preparation.prepared(upstream, file, context, reduced)
-            return replace(delivery, transfer=replace(transfer, check=check))
-        if check is None and redirects:
+            return replace(delivery, transfer=transfer)
+        if redirects:
             return replace(delivery, redirect=file.url)
         self._upstreams.allow_links(upstream, file.url)
         session = self._upstreams.session(upstream)
-        transfer = await self._upstreams.budget(upstream).file(
-            file.url, lambda: unchanged_transfer(session, file), self._settings.limits.page_seconds
+        transfer = await self._upstreams.budget(upstream).fetch(
+            lambda: unchanged_transfer(session, file)
         )
-        return replace(delivery, transfer=replace(transfer, check=check))
-
-    async def _resolved(
-        self,
-        client: Client,
-        upstream: Upstream,
-        project: str,
-        found: FetchedPage,
-        choice: str,
-        plain: str,
-    ) -> _Resolved:
-        shown, _ = await self._views.chosen(client, upstream, project, found)
-        return await self._upstreams.budget(upstream).compute(
-            lambda: _find_file(shown, upstream, found.page, choice, plain)
-        )
+        return replace(delivery, transfer=transfer)
 
     async def _index_metadata(self, upstream: Upstream, release: Release | None) -> Metadata | None:
         if release is None:
@@ -266,7 +265,7 @@ class Deliveries:
 
 
 def _find_file(shown: Choice, upstream: Upstream, page: Page, choice: str, plain: str) -> _Resolved:
-    if choice == CHOSEN:
+    if choice == HERE:
         offer = next((item for item in shown.offers if item.filename == plain), None)
         if offer is None:
             raise NoSuchFile(f"no file is selected for {plain}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from typing import Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -26,30 +25,6 @@ HEAD_BYTES: Final = 64 * 1024
 """Maximum size of a request's head."""
 
 
-class _Timer:
-    """Calls *action* once after *seconds*, unless stopped before."""
-
-    def __init__(self, seconds: float, action: Callable[[], None]) -> None:
-        self._seconds = seconds
-        self._action = action
-        self._handle: asyncio.TimerHandle | None = None
-
-    def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Start the timer if it is not running."""
-        if self._handle is None:
-            self._handle = loop.call_later(self._seconds, self._call)
-
-    def stop(self) -> None:
-        """Cancel the call."""
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
-
-    def _call(self) -> None:
-        self._handle = None
-        self._action()
-
-
 class LimitedProtocol(H11Protocol):
     """A connection that is closed if its client is too slow or too many are open."""
 
@@ -62,9 +37,9 @@ class LimitedProtocol(H11Protocol):
         """Start the timeout for the head; above the limit close the oldest idle connection."""
         super().connection_made(transport)
         self._begun = time.monotonic()
-        self._head = _Timer(HEAD_SECONDS, self._head_is_late)
-        self._write = _Timer(WRITE_SECONDS, self.close)
-        self._head.start(self.loop)
+        self._head: asyncio.TimerHandle | None = None
+        self._write: asyncio.TimerHandle | None = None
+        self._start_head()
         if len(self.connections) > connection_limit():
             waiting = [
                 each
@@ -78,33 +53,43 @@ class LimitedProtocol(H11Protocol):
         """Process bytes; an unfinished head does not get more time by them."""
         super().data_received(data)
         if self.is_waiting:
-            self._head.start(self.loop)
+            self._start_head()
         else:
-            self._head.stop()
+            self._head = _stopped(self._head)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Cancel the timers."""
-        self._head.stop()
-        self._write.stop()
+        self._head, self._write = _stopped(self._head), _stopped(self._write)
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
         """Start the timeout for reading the response."""
         super().pause_writing()
-        self._write.start(self.loop)
+        self._write = self._write or self.loop.call_later(WRITE_SECONDS, self.close)
 
     def resume_writing(self) -> None:
         """Cancel the timeout."""
-        self._write.stop()
+        self._write = _stopped(self._write)
         super().resume_writing()
 
     def close(self) -> None:
         """Close the connection without sending what is buffered."""
         self.transport.abort()
 
+    def _start_head(self) -> None:
+        self._head = self._head or self.loop.call_later(HEAD_SECONDS, self._head_is_late)
+
     def _head_is_late(self) -> None:
+        self._head = None
         if self.is_waiting:
             self.close()
+
+
+def _stopped(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
+    """Cancel *timer* if there is one; return None, in place of it."""
+    if timer is not None:
+        timer.cancel()
+    return None
 
 
 def connection_limit() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from functools import partial
 
 from pep_variants.digests import Digests
@@ -44,8 +45,8 @@ class CoreMetadata:
             return known
 
         async def work() -> bytes:
-            found = await self._upstreams.budget(upstream).file(
-                file.url, partial(self._fetch, upstream, file), self._limits.file_seconds
+            found = await self._upstreams.budget(upstream).fetch(
+                partial(self._fetch, upstream, file), self._limits.file_seconds
             )
             if file.hashes or file.core_metadata:
                 self._inspected.put(key, found, len(found))
@@ -55,27 +56,30 @@ class CoreMetadata:
 
     def _fetch(self, upstream: Upstream, file: PageFile) -> bytes:
         self._upstreams.allow_links(upstream, file.url)
-        session = self._upstreams.session(upstream)
-        limit = self._limits.metadata_bytes
-        beside = file.core_metadata
-        digest = file.hashes.get("sha256")
-        place = json.dumps([upstream.url, file.url, digest]) if digest else None
+        session, store = self._upstreams.session(upstream), self._upstreams.store
+        beside, digest = file.core_metadata, file.hashes.get("sha256")
+        # Any index may claim the hash of another's wheel, not that of the file beside it.
+        promised = (beside or {}).get("sha256")
+        kind, name = "proxy-metadata", promised
+        if not promised:
+            kind = "proxy-inside"
+            name = json.dumps([upstream.url, file.url, digest]) if digest else None
+        known = store.get(kind, name) if name else None
+        if known is not None:
+            return known
+        limit, seconds = self._limits.metadata_bytes, self._limits.page_seconds
+        data: bytes | None = None
         if beside is not None:
-            url = f"{file.url}.metadata"
-            promised = beside.get("sha256")
-            kind, name = ("proxy-metadata", promised) if promised else ("proxy-inside", place)
-            try:
-                return self._upstreams.kept(
-                    kind,
-                    name,
-                    lambda: self._upstreams.fetch_file(
-                        upstream, url, limit, beside, cached=name is None
-                    ),
-                )
-            except NotFound:
-                pass  # some indexes promise it for every file
-
-        def read() -> bytes:
+            with suppress(NotFound):  # some indexes promise it for every file
+                data = session.fetch(
+                    f"{file.url}.metadata",
+                    limit=limit,
+                    hashes=beside,
+                    revalidate=True,
+                    seconds=seconds,
+                    validators={} if name else None,  # it is cached here, or by the session
+                ).body
+        if data is None:
             with (
                 opened(session, file.url, file.hashes) as stream,
                 open_wheel(stream, file.url) as contents,
@@ -83,13 +87,12 @@ class CoreMetadata:
                 data = contents.read("METADATA", limit)
             if data is None:
                 raise InvalidWheel(f"{redacted(file.url)}: has no METADATA")
-            if beside:  # other wheels with this hash have the same METADATA
-                check = Digests(beside)
-                check.update(data)
-                check_digests(check, f"{file.url}: METADATA")
-            return data
-
-        return self._upstreams.kept("proxy-inside", place, read)
+            check = Digests(beside or {})  # other wheels with this hash have the same METADATA
+            check.update(data)
+            check_digests(check, f"{file.url}: METADATA")
+        if name:
+            store.put(kind, name, data)
+        return data
 
 
 def metadata_key(file: PageFile) -> str:

@@ -5,46 +5,43 @@ What is fetched, and what is made of it, is decided by `pep_variants.release`.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
-from hashlib import sha256
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from pep_variants.errors import MetadataError, VariantError, redacted
-from pep_variants.fetch import ABSENT, Absent, Failed, Fetch, FetchAnswer, Whole
+from pep_variants.errors import MetadataError, VariantError
+from pep_variants.fetch import Fetch, FetchAnswer, Whole
 from pep_variants.formats.writer import write_metadata
 from pep_variants.model.label import split_label
 from pep_variants.model.metadata import Metadata
 from pep_variants.release import ReleaseReader
-from variants_index.errors import Unreachable
-from variants_index.pages import PageFile
 from variants_index.release_metadata import answer, release_file
 
 from ..errors import UpstreamError
 from ..settings import Limits, Upstream
 from .catalog_files import known_variants, release_origin
 from .lru import LRUCache
-from .metrics import Metrics
 from .releases import Release
 from .single_flight import SingleFlight, gather_limited
 from .upstreams import Upstreams, identity
 
 logger = logging.getLogger(__name__)
 
+_KIND = "proxy-document"
+
 
 class ReleaseMetadata:
     """Reads the variant metadata of releases, each once, and keeps what cannot change."""
 
-    def __init__(self, upstreams: Upstreams, limits: Limits, metrics: Metrics) -> None:
+    def __init__(self, upstreams: Upstreams, limits: Limits) -> None:
         self._upstreams = upstreams
         self._limits = limits
-        self._metrics = metrics
         self._documents: LRUCache[tuple[str, str], Metadata] = LRUCache(4096)
-        self._equals: LRUCache[bytes, Metadata] = LRUCache(1024)
         self._flights: SingleFlight[Metadata] = SingleFlight()
 
     def cached(self, upstream: Upstream, release: Release) -> Metadata | None:
@@ -68,9 +65,8 @@ class ReleaseMetadata:
         key = upstream.name, _release_key(release)
 
         async def work() -> Metadata:
-            found = await self._fetch(upstream, release)
-            document = release.document
-            if all(file.hashes for file in (release.wheels if document is None else (document,))):
+            found = (await self._read(upstream, release)).result()
+            if _is_lasting(release):
                 self._documents.put(key, found)
             return found
 
@@ -91,40 +87,38 @@ class ReleaseMetadata:
         found = reader.documents
         return reader.result(), tuple(found[key] for key in sorted(found))
 
-    async def _fetch(self, upstream: Upstream, release: Release) -> Metadata:
-        reader = await self._read(upstream, release)
-        found = reader.result()
-        # Versions often have the same metadata: then it is one object, and decided on once.
-        digest = sha256()
-        for key, data in sorted(reader.documents.items()):
-            digest.update(f"{key}\n{len(data)}\n".encode() + data)
-        same = self._equals.get(digest.digest())
-        if same == found:
-            return same
-        self._equals.put(digest.digest(), found)
-        return found
-
     async def _read(self, upstream: Upstream, release: Release) -> ReleaseReader:
         """Return a reader that wants no more; raises what `documents` does."""
         document = release.document
-        budget = self._upstreams.budget(upstream)
         reader = ReleaseReader(
             map(release_file, release.wheels),
             None if document is None else release_file(document),
             source=upstream.name,
         )
-        while fetches := reader.wanted():
-            fetch = fetches[0]
-            if fetch.is_wheel:
-                work = partial(self._read_wheels, upstream, reader)
-                try:
-                    await budget.file(fetch.url, work, self._limits.file_seconds)
-                except UpstreamError as error:
-                    raise MetadataError("", "", str(error)) from None
-            else:
-                found = await self._document(upstream, fetch)
-                await budget.compute(partial(reader.receive, fetch, found))
+
+        def work() -> None:
+            while fetches := reader.wanted():
+                reader.receive(fetches[0], self._answer(upstream, fetches[0]))
+
+        try:
+            await self._upstreams.budget(upstream).fetch(work, self._limits.file_seconds)
+        except UpstreamError as error:
+            raise MetadataError("", "", str(error)) from None
         return reader
+
+    def _answer(self, upstream: Upstream, fetch: Fetch) -> FetchAnswer:
+        """Return what is fetched; the metadata file of an index from the cache, by its hash."""
+        self._upstreams.allow_links(upstream, fetch.url)
+        store, session = self._upstreams.store, self._upstreams.session(upstream)
+        digest = None if fetch.is_wheel else fetch.file.hashes.get("sha256")
+        known = store.get(_KIND, digest) if digest else None
+        if known is not None:
+            return Whole(known)
+        found = answer(session, fetch)
+        data = found.data if isinstance(found, Whole) else None
+        if isinstance(data, bytes) and hashlib.sha256(data).hexdigest() == digest:
+            store.put(_KIND, digest, data)
+        return found
 
     async def read_all(
         self, upstream: Upstream, wanted: Sequence[Release]
@@ -135,7 +129,6 @@ class ReleaseMetadata:
             try:
                 return await self.read(upstream, release)
             except VariantError as error:
-                self._metrics.count("broken_metadata")
                 name = canonicalize_name(release.wheels[0].filename.partition("-")[0])
                 logger.warning("variants ignored: %s %s: %s", name, release.version, error)
                 return error
@@ -149,48 +142,10 @@ class ReleaseMetadata:
         )
         sure = all(
             not isinstance(result, VariantError)
-            and (
-                known_variants(release.wheels) is not None
-                or all(
-                    file.hashes
-                    for file in (
-                        release.wheels if release.document is None else (release.document,)
-                    )
-                )
-            )
+            and (known_variants(release.wheels) is not None or _is_lasting(release))
             for release, result in zip(wanted, found, strict=True)
         )
         return {release.version: item for release, item in zip(wanted, found, strict=True)}, sure
-
-    async def _document(self, upstream: Upstream, fetch: Fetch) -> FetchAnswer:
-        """Return the metadata file of an index."""
-        upstreams, hashes = self._upstreams, fetch.file.hashes
-        name = hashes.get("sha256")
-
-        def work() -> bytes:
-            upstreams.allow_links(upstream, fetch.url)
-            return upstreams.kept(
-                "proxy-document",
-                name,
-                lambda: upstreams.fetch_file(
-                    upstream, fetch.url, fetch.limit, hashes, cached=name is None
-                ),
-            )
-
-        try:
-            budget = upstreams.budget(upstream)
-            return Whole(await budget.file(fetch.url, work, self._limits.page_seconds))
-        except UpstreamError as error:
-            reason = str(error).removeprefix(f"{redacted(fetch.url)}: ")
-            return Absent(reason) if error.status in ABSENT else Failed(reason)
-
-    def _read_wheels(self, upstream: Upstream, reader: ReleaseReader) -> None:
-        """Fetch what *reader* wants of wheels; raises `Unreachable`, for the budget to count."""
-        session = self._upstreams.session(upstream)
-        while fetches := reader.wanted():
-            fetch = fetches[0]
-            self._upstreams.allow_links(upstream, fetch.url)
-            reader.receive(fetch, answer(session, fetch, passing=(Unreachable,)))
 
 
 def known_metadata(
@@ -207,12 +162,16 @@ def known_metadata(
     return known
 
 
+def _is_lasting(release: Release) -> bool:
+    """Return whether the variant metadata of *release* can never change."""
+    files = release.wheels if release.document is None else (release.document,)
+    return all(file.hashes for file in files)
+
+
 def _release_key(release: Release) -> str:
     document = release.document
     if document is None:
-        return json.dumps([identity(file) for file in release.wheels if _label(file)])
+        return json.dumps(
+            [identity(file) for file in release.wheels if split_label(file.filename)[1]]
+        )
     return f"{document.url} {document.hashes.get('sha256', document.hashes)}"
-
-
-def _label(file: PageFile) -> str | None:
-    return split_label(file.filename)[1]

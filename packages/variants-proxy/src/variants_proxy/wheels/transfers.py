@@ -1,7 +1,7 @@
 """Transfers of files from an upstream to a client: unchanged, or wheels with rewritten metadata.
 
-A wheel of any size is streamed in chunks; nothing is unpacked or held. Hash, size and metadata are
-verified while it is streamed, and the last chunk is sent only after that: a client never gets a
+A wheel of any size is streamed in chunks; nothing is unpacked or held. Hash and size are verified
+while it is streamed, and the last chunk is sent only after that: a client never gets a
 complete file that differs from what its index promised.
 """
 
@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from typing import IO
 
 from pep_variants.choose.markers import VariantContext
 from pep_variants.choose.metadata_markers import reduce_metadata
@@ -27,11 +25,10 @@ from variants_catalog.rewriting import rewritten
 from variants_index.cache.store import Store
 from variants_index.errors import BadResponse
 from variants_index.http.bodies import CHUNK, check_digests
-from variants_index.http.ranges import opened, temporary_file
+from variants_index.http.ranges import opened
 from variants_index.http.session import Session
 from variants_index.pages import PageFile
 
-from ..choice.metadata_check import MetadataCheck
 from ..errors import UnusableFile
 from ..upstream.catalog_files import CatalogFile, added, installed
 
@@ -49,13 +46,11 @@ class Transfer:
         rewrite: pieces to send; None if the size is unknown, then the file is sent from start to
             end.
         name: permanent identifier of the bytes; empty if the index gives no hash of the file.
-        check: of the wheel's metadata while it is streamed; None if it was checked before.
     """
 
     file: PageFile
     rewrite: Rewrite | None
     name: str
-    check: MetadataCheck | None = None
 
 
 @dataclass(frozen=True)
@@ -171,53 +166,37 @@ def hash_transfer(store: Store, session: Session, transfer: Transfer) -> WheelDi
     return found
 
 
-def stream_all(session: Session, transfer: Transfer, store: Store | None = None) -> Iterator[bytes]:
+def stream_all(
+    session: Session, transfer: Transfer, store: Store | None = None
+) -> Generator[bytes, None, None]:
     """Yield all chunks of a transfer; raise before the last one if verification fails.
 
     The hash of a rewritten wheel is stored in *store*, for pages.
 
     Raises:
         PackageIndexError: it cannot be fetched, is truncated, or differs from the promised file.
-        VariantError: it is not the promised variant.
     """
     file = transfer.file
-    with ExitStack() as stack:
-        copy = stack.enter_context(temporary_file(store)) if transfer.check else None
-        original = _Original(file.hashes, copy)
-        result = None
-        if store is not None and _is_changed(transfer) and transfer.name:
-            known = read_digest(store, transfer.name) is not None
-            result = None if known else _Result(transfer, original)
-        waiting = b""
-        for chunk in _assembled(session, transfer, original):
-            if waiting:
-                yield waiting
-            waiting = chunk
-            if result is not None:
-                result.update(chunk)
-        check_digests(original, file.url)
-        if transfer.check is not None and copy is not None:
-            transfer.check.compare(copy)
-            if store is not None:
-                transfer.check.keep(store)
-        if result is not None and store is not None:
-            store.put("proxy-rewritten", transfer.name, result.record())
+    original = _Original(file.hashes)
+    result = None
+    if store is not None and _is_changed(transfer) and not read_digest(store, transfer.name):
+        result = _Result(transfer, original)
+    waiting = b""
+    for chunk in _assembled(session, transfer, original):
         if waiting:
             yield waiting
+        waiting = chunk
+        if result is not None:
+            result.update(chunk)
+    check_digests(original, file.url)
+    if result is not None and store is not None:
+        store.put("proxy-rewritten", transfer.name, result.record())
+    if waiting:
+        yield waiting
 
 
 class _Original(Digests):
-    """Hashes of the upstream's file, and a copy of it if its metadata has to be compared."""
-
-    def __init__(self, promised: Mapping[str, str], copy: IO[bytes] | None) -> None:
-        super().__init__(promised)
-        self._copy = copy
-
-    def update(self, chunk: bytes) -> None:
-        """Hash and copy the next bytes."""
-        super().update(chunk)
-        if self._copy is not None:
-            self._copy.write(chunk)
+    """Hashes of the upstream's file."""
 
     def sha256(self) -> hashlib._Hash:
         """Return the SHA-256 of the bytes so far, to go on with; the index gives one."""
@@ -252,9 +231,9 @@ class _Result:
 
 
 def _is_changed(transfer: Transfer) -> bool:
-    return transfer.rewrite is not None and any(
-        piece.data is not None for piece in transfer.rewrite.pieces
-    )
+    """Return whether *transfer* sends other bytes than the upstream, that have a name."""
+    pieces = transfer.rewrite.pieces if transfer.rewrite is not None else ()
+    return bool(transfer.name) and any(piece.data is not None for piece in pieces)
 
 
 def _assembled(session: Session, transfer: Transfer, digests: Digests) -> Iterator[bytes]:
@@ -317,7 +296,9 @@ class _SinglePass:
         return True
 
 
-def stream_range(session: Session, transfer: Transfer, start: int, end: int) -> Iterator[bytes]:
+def stream_range(
+    session: Session, transfer: Transfer, start: int, end: int
+) -> Generator[bytes, None, None]:
     """Yield the bytes of a transfer from *start* to *end*, which cannot be verified.
 
     Raises:

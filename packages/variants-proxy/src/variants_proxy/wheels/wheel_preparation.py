@@ -52,7 +52,7 @@ class WheelPreparation:
         self._transfers: LRUCache[tuple[str, str], Transfer] = LRUCache(16 * 2**20)
         self._announcing: SingleFlight[WheelDigest | None] = SingleFlight()
         self._preparing: SingleFlight[Transfer] = SingleFlight()
-        self._comparing: SingleFlight[bool] = SingleFlight()
+        self._comparing: SingleFlight[None] = SingleFlight()
 
     async def marked(
         self, upstream: Upstream, plain: Sequence[Release], *, thorough: bool
@@ -142,8 +142,7 @@ class WheelPreparation:
         limit = self._limits.metadata_bytes
 
         async def work() -> Transfer:
-            transfer = await self._upstreams.budget(upstream).file(
-                file.url,
+            transfer = await self._upstreams.budget(upstream).fetch(
                 partial(rewritten_transfer, session, file, context, reduced, limit, name),
                 self._limits.file_seconds,
             )
@@ -156,10 +155,8 @@ class WheelPreparation:
 
         return await self._preparing.join(key, work)
 
-    async def agrees(self, upstream: Upstream, check: MetadataCheck) -> bool:
-        """Return whether a wheel has the promised metadata.
-
-        False if its server does not support range requests: then it is compared while streamed.
+    async def verify(self, upstream: Upstream, check: MetadataCheck) -> None:
+        """Verify that a wheel has the promised metadata.
 
         Raises:
             UpstreamError: it cannot be read.
@@ -170,20 +167,15 @@ class WheelPreparation:
         session = self._upstreams.session(upstream)
         store = self._upstreams.store
 
-        def look() -> bool:
-            if check.is_kept(store):
-                return True
-            agrees = check.look(session)
-            if agrees:
+        def look() -> None:
+            if not check.is_kept(store):
+                check.look(session)
                 check.keep(store)
-            return agrees
 
-        async def work() -> bool:
-            return await self._upstreams.budget(upstream).file(
-                check.file.url, look, self._limits.file_seconds
-            )
+        async def work() -> None:
+            await self._upstreams.budget(upstream).fetch(look, self._limits.file_seconds)
 
-        return await self._comparing.join(check.key, work)
+        await self._comparing.join(check.key, work)
 
     async def announced(
         self, upstream: Upstream, offer: Offer, reduced: bytes, *, ahead: bool
@@ -211,8 +203,7 @@ class WheelPreparation:
             transfer = await self.prepared(upstream, offer.file, offer.context, reduced)
             if transfer.rewrite is None or transfer.rewrite.original > limit:
                 return None
-            return await self._upstreams.budget(upstream).file(
-                offer.file.url,
+            return await self._upstreams.budget(upstream).fetch(
                 lambda: hash_transfer(store, session, transfer),
                 self._limits.file_seconds,
             )

@@ -11,9 +11,8 @@ from .child_environ import child_environ
 from .command_scope import Scope
 from .configuration import PROXIES
 from .direct_wheels import check_direct_wheels
-from .fitting_marks import FittingMarks
 from .forced_variants import check_before
-from .installed_state import InstalledState
+from .installed_state import FittingMarks, InstalledState
 from .local_links import link_options, link_variables
 from .proxy_client import Choices, ProxyClient
 from .report import report_platform, warn

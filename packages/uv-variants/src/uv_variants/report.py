@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pep_variants.model.platform import Platform
@@ -27,7 +27,6 @@ def report_variants(
     choices: Choices,
     *,
     verbose: bool,
-    stream: TextIO | None = None,
 ) -> None:
     """Print which variants were taken, and why; with *verbose* also the other ones.
 
@@ -35,9 +34,8 @@ def report_variants(
         taken: what is installed now, or locked.
         choices: of the proxy.
         verbose: print the verdicts on all variants of every version.
-        stream: where to, standard error by default.
     """
-    stream = stream or sys.stderr
+    stream = sys.stderr
     colored = stream.isatty() and not os.environ.get("NO_COLOR")
     printed: set[str] = set()
     hinted = False
@@ -53,7 +51,7 @@ def report_variants(
             for text in choice.notices:
                 if text not in printed:
                     printed.add(text)
-                    print(f"uv-variants: {text}", file=stream)
+                    warn(text)
         elif each.label is not None:
             why = choice.reason_for(each.label) if choice is not None else ""
             reason = f": {why}" if why else ""
@@ -68,16 +66,10 @@ def report_variants(
             print(_styled(line, _DIM, on=colored), file=stream)
 
 
-def report_platform(platform: Platform, stream: TextIO | None = None) -> None:
-    """Print what is known of the machine, and where it is from.
-
-    Args:
-        platform: of the machine.
-        stream: where to, standard error by default.
-    """
-    stream = stream or sys.stderr
+def report_platform(platform: Platform) -> None:
+    """Print what is known of the machine, and where it is from."""
     if platform.source:
-        print(f"uv-variants: the machine is described by {platform.source}", file=stream)
+        warn(f"the machine is described by {platform.source}")
         return
     for namespace, support in platform.namespaces.items():
         facts = [
@@ -86,7 +78,7 @@ def report_platform(platform: Platform, stream: TextIO | None = None) -> None:
             if support.features or fact.forced
         ]
         if facts:
-            print(f"uv-variants: {namespace}: {', '.join(facts)}", file=stream)
+            warn(f"{namespace}: {', '.join(facts)}")
 
 
 def why_missing(name: str, label: str, versions: dict[str, VersionChoice]) -> str | None:

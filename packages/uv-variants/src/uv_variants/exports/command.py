@@ -73,8 +73,8 @@ class ExportCommand:
             ExportFailed, ProxyFailed, VariantError: what belongs there cannot be found out.
             OSError: the file cannot be written.
         """
-        path = self.path if self.path is not None and self.path.is_file() else None
-        before = path.read_bytes() if path is not None else None
+        path = self.path
+        before = path.read_bytes() if path is not None and path.is_file() else None
         try:
             with tempfile.TemporaryFile() as output:
                 code = run_uv(command, environ, stdout=output)
@@ -83,14 +83,16 @@ class ExportCommand:
             if code == 0:
                 if self.is_compile:
                     check()
-                printed = self._completed(printed, files)
-                if self.path is not None and self.path.is_file():
-                    _replace(self.path, self._completed(self.path.read_bytes(), files))
+                written = path.read_bytes() if path is not None and path.is_file() else b""
+                known = {data: self._completed(data, files) for data in {printed, written}}
+                printed = known[printed]
+                if path is not None and written:
+                    _replace(path, known[written])
         except BaseException:
-            if before is not None and self.path is not None:
-                _replace(self.path, before)
-            elif self.path is not None:
-                self.path.unlink(missing_ok=True)
+            if path is not None and before is not None:
+                _replace(path, before)
+            elif path is not None:
+                path.unlink(missing_ok=True)
             raise
         sys.stdout.flush()
         sys.stdout.buffer.write(printed)

@@ -195,7 +195,6 @@ class ExportedFiles:
     has_catalog: bool = False
     is_universal: bool = False
     _known: dict[tuple[object, ...], IndexRelease] = field(default_factory=dict)
-    _said: set[str] = field(default_factory=set)
 
     def prepare(self, names: Iterable[str]) -> None:
         """Ask for the choices for projects (normalized names) at once, not one by one."""
@@ -233,7 +232,7 @@ class ExportedFiles:
         release = self._release(name, version, index)
         found = parts_of(release, version, shown, has_others=has_others)
         if names := " or ".join(part.name for part in found if part.name):
-            self._say(f"{name} {version} is published as {names}, which is exported in its place")
+            self.warn(f"{name} {version} is published as {names}, which is exported in its place")
         return found
 
     def locked(
@@ -257,7 +256,7 @@ class ExportedFiles:
         if labels:
             shown = ", ".join(labels[:_MOST_LABELS])
             more = f" and {len(labels) - _MOST_LABELS} more" if len(labels) > _MOST_LABELS else ""
-            self._say(
+            self.warn(
                 f"{name} {version}: without {shown}{more}, which have other dependencies than "
                 "those that are exported; export on such a machine, or see variants resolve"
             )
@@ -285,12 +284,12 @@ class ExportedFiles:
         # Where hashes are given, nothing is renamed.
         wheels = [wheel for wheel in found.wheels if not wheel.origin]
         if any(wheel.marked and wheel.served is None for wheel in wheels):
-            self._say(
+            self.warn(
                 f"{name} {version}: there are hashes for pip, but not of all wheels as uv-variants "
                 "installs them on another kind of machine: export there as well"
             )
         if any(not wheel.hashes for wheel in wheels):
-            self._say(f"{name} {version}: the index has no hash of some of its wheels")
+            self.warn(f"{name} {version}: the index has no hash of some of its wheels")
         served = {f"sha256:{wheel.served}" for wheel in wheels if wheel.served is not None}
         return served.union(*(wheel.digests for wheel in wheels))
 
@@ -324,11 +323,6 @@ class ExportedFiles:
             f"{name} {version}: the index has no such files any more, or cannot be asked: nothing "
             f"was written; lock again with uv-variants lock{which}"
         )
-
-    def _say(self, text: str) -> None:
-        if text not in self._said:
-            self._said.add(text)
-            self.warn(text)
 
 
 def _index_of(name: str, lock: Lock | None) -> str:

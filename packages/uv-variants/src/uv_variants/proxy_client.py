@@ -85,6 +85,7 @@ class VersionChoice:
         published: names of the publishers' files that uv is shown, by plain filename.
         origins: publisher's name and version of files that have another name, by plain filename.
         is_missed: a better variant does not fit, as `why` says.
+        missing: why there is no variant that was asked for by name, empty if there is.
         older_build: an older version that has a build for the accelerator, where this one has none.
     """
 
@@ -102,6 +103,7 @@ class VersionChoice:
     published: Mapping[str, str] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
     is_missed: bool = False
+    missing: str = ""
     older_build: OlderBuild | None = None
 
     def shows(self, label: str) -> bool:
@@ -352,6 +354,7 @@ def read_choices(tree: Mapping[str, Any]) -> dict[str, VersionChoice]:
             item.get("published", {}),
             item.get("origin", {}),
             bool(item.get("missed")),
+            item.get("missing", ""),
             OlderBuild(**older) if (older := item.get("older-build")) is not None else None,
         )
         for item in tree["versions"]

@@ -89,25 +89,11 @@ def why_missing(name: str, label: str, versions: dict[str, VersionChoice]) -> st
         label: that was forced; empty for the non-variant wheel.
         versions: choices by version, newest first.
     """
-    option = f"--variant {name}={label}"
     if any(choice.shows(label) for choice in versions.values()):
         return None
-    for version, choice in versions.items():
-        if not label:
-            return f"{name} {version} has no non-variant wheel, which {option} asks for"
-        labels = sorted(row.label for row in choice.verdicts)
-        fitting = [row.label for row in choice.verdicts if row.verdict != "rejected"]
-        why = next((row.why for row in choice.verdicts if row.label == label), None)
-        if why is None:
-            return (
-                f"{name} {version} has no variant {label!r}, which {option} asks for; "
-                f"there are: {', '.join(labels) or 'none'}"
-            )
-        return (
-            f"variant {label!r} of {name} {version}, which {option} asks for, does not fit: {why}. "
-            f"Variants that fit: {', '.join(fitting) or 'none'}"
-        )
-    return f"{name} has no variants, but {option} asks for one" if label else None
+    for choice in versions.values():
+        return choice.missing or None
+    return f"{name} has no variants, but --variant {name}={label} asks for one" if label else None
 
 
 def _styled(text: str, style: str, *, on: bool) -> str:

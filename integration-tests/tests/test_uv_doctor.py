@@ -107,6 +107,23 @@ def test_what_is_installed_fits(every_machine: Machine, index: Index) -> None:
     assert "problem: gpu 2.0 is installed as variant cu126; variant cu128 fits better" in done.out
 
 
+def test_what_every_doctor_finds_in_an_environment(machine: Machine, index: Index) -> None:
+    """Damaged metadata, and a project whose builds the catalogue knows."""
+    index.add_wheel(Wheel("torch", "2.9.0"))
+    machine = on(machine, index)
+    machine.create_environment(sys.executable)
+    assert machine.run("pip", "install", "gpu", "torch").code == 0
+    (document,) = (machine.work / ".venv").rglob("gpu-2.0.dist-info/variant.json")
+    document.write_text("{}")
+    code, tree = found(machine, "--offline")
+    assert code == 1
+    codes = {each["code"]: each for each in tree["problems"]}
+    assert "variant.json of gpu 2.0" in codes["metadata"]["text"]
+    assert codes["metadata"]["command"] == "uv-variants --variant-switch pip install gpu"
+    assert codes["catalog-off"]["text"].startswith("torch 2.9.0 is installed without a variant")
+    assert codes["catalog-off"]["command"] == "uv-variants --variant-catalog default doctor"
+
+
 def test_a_lock_that_does_not_fit(machine: Machine, index: Index) -> None:
     machine = on(machine, index).with_environ({DRIVER: "12.6"})
     with_lock(machine, index, "cu128")

@@ -210,15 +210,6 @@ class InstalledState:
                 for label in filter(None, (labels.get(unquote(item)) for item in items)):
                     yield Installed(name, version, label)
 
-    def remember_fitting(self, taken: Iterable[Installed]) -> None:
-        """Remember those of *taken* that are the proxy's choice."""
-        for each in taken:
-            choice = self.choices.of_installed(each)
-            if choice is None or choice.is_only_locked(each.label):
-                continue
-            if choice.label_for(each.tags) == each.label:
-                self.marks.remember(each)
-
     def versions_now(self) -> dict[str, set[Version]]:
         """Return the versions that are installed or locked now, by project."""
         listed = [*installed_versions(self.context.environments)]

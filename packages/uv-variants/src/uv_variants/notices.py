@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from . import lock_advice
+from .checks import admitted_choices
 from .dry_run import Planned, would_take
-from .forced_variants import admitted_choices
 from .installed_state import versions_by_project
 from .locked_variants import Lock
 from .report import report_variants, warn, why_missing
@@ -35,8 +35,9 @@ def after_success(state: InstalledState, noted: Iterable[str], planned: Planned 
     noted = list(noted)
     if not state.context.is_quiet:
         taken = _taken(state, noted, planned)
-        report_variants(taken, state.choices, verbose=state.context.is_verbose)
         names = [*noted, *(each.name for each in taken)]
+        state.choices.ask(names)
+        report_variants(taken, state.choices, verbose=state.context.is_verbose)
         lines = [*_of_catalog(state, noted), *_version_notices(state, names, planned)]
         for line in (*lines, *lock_advice.unfit(state), *lock_advice.lacking(state)):
             warn(line)
@@ -78,10 +79,7 @@ def _taken(state: InstalledState, noted: Iterable[str], planned: Planned) -> lis
         return list(would_take(planned, state, verbose=context.is_verbose))
     if context.invocation.command == ("run",) and not context.is_verbose:
         return []  # the output is the program's
-    taken = state.taken(noted, verbose=context.is_verbose)
-    state.choices.ask(each.name for each in taken)
-    state.remember_fitting(taken)
-    return taken
+    return state.taken(noted, verbose=context.is_verbose)
 
 
 def _of_catalog(state: InstalledState, names: Iterable[str]) -> list[str]:
@@ -110,7 +108,6 @@ def _version_notices(
     if not names:
         return lines
     context, choices = state.context, state.choices
-    choices.ask(names)
     is_dry = context.invocation.has("dry-run")
     versions = versions_by_project(planned) if is_dry else state.versions_now()
     for name in names:

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from . import daemon
+from .checks import check_before, check_direct_wheels
 from .child_environ import child_environ
 from .command_scope import Scope
 from .configuration import PROXIES
-from .direct_wheels import check_direct_wheels
-from .forced_variants import check_before
 from .installed_state import FittingMarks, InstalledState
 from .local_links import link_options, link_variables
 from .proxy_client import Choices, ProxyClient

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 from pep_variants.cache_directory import cache_directory
 from pep_variants.errors import PreferenceError
 
-from .after_checks import check_installed, check_lock, check_sources
+from .checks import check_after, check_installed, check_lock, check_sources
 from .command_scope import EXPORTING, Scope
 from .context import Context, lock_path, read_preferences
 from .dry_run import Planned, is_planned, run_and_read
 from .errors import USER_ERRORS, ProxyFailed
-from .forced_variants import check_after
 from .locked_variants import Lock
 from .notices import after_failure, after_success
 from .place import Place

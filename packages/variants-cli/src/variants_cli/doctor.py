@@ -32,6 +32,7 @@ from variants_index.doctor import (
     Part,
     Problem,
     State,
+    catalog_hints,
     common_parts,
     environment_problems,
     installers_part,
@@ -285,15 +286,12 @@ def _packages_part(
             problems += _before_installing(each, state, environment)
     problems += failed
     seen = {each.item.project for each in compared}
-    for item in found if hints else ():
-        if item.label is None and item.project not in seen and is_in_catalog(item.project):
-            text = (
-                f"{item.project} {item.version} is installed without a variant, and the catalogue "
-                "describes its builds for GPUs and CPUs as variants, once it is asked"
-            )
-            words = (*environment.options, f"--variant-catalog={DEFAULT_CATALOG}", item.project)
-            command = shlex.join(("variants", "doctor", *words))
-            problems.append(Problem("catalog-off", text, command, fails=False))
+    others = ((item.project, item.version) for item in found
+              if item.label is None and item.project not in seen)  # fmt: skip
+    option = f"--variant-catalog={DEFAULT_CATALOG}"
+    words = ("variants", "doctor", *environment.options, option)
+    if hints:
+        problems += catalog_hints(others, lambda name: shlex.join((*words, name)))
     rows = [row for state in states for row in state.rows()]
     rows = rows or [("variants", f"none to compare in {environment.python}")]
     return Part(tuple(rows), tuple(problems), [state.as_tree() for state in states])

@@ -5,7 +5,7 @@ A part that fails is a problem among others, and the rest is examined all the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,10 +15,12 @@ from pep_variants.errors import PreferenceError, redacted
 from pep_variants.model.filename import read_version
 from pep_variants.settings.places import places
 from pep_variants.sources import Sources
+from pep_variants.wheelfile.installed import find_installed
 from variants_index.doctor import (
     Findings,
     Part,
     Problem,
+    catalog_hints,
     common_parts,
     environment_problems,
     settings_of,
@@ -26,6 +28,7 @@ from variants_index.doctor import (
 )
 from variants_index.uv_files import workspace_root
 from variants_proxy.choice.in_place_names import HERE
+from variants_proxy.commands.catalog_remarks import failures
 from variants_proxy.upstream.upstream_options import bare_url
 
 from ..command_scope import Scope
@@ -36,7 +39,7 @@ from ..locked_variants import Lock
 from ..place import Place
 from ..program_version import TESTED_UVS, own_version, uv_version
 from ..session_plan import SessionPlan
-from ..site_packages import Installed, installed_variants, installed_versions, site_packages
+from ..site_packages import Installed, installed, site_packages
 from ..uv_program import find_uv
 from .variants import (
     IndexAnswers,
@@ -45,6 +48,7 @@ from .variants import (
     locked_items,
     locked_problems,
     states_of,
+    switch_command,
 )
 
 if TYPE_CHECKING:
@@ -87,26 +91,26 @@ def examine(
     context = Context(uv, parse(command), scope, place, options, settings.preferences, cache, lock)
     urls = [redacted(bare_url(index.url)) for index in context.indexes.indexes.values()]
     problems: list[Problem] = []
+    environment = None
     with _noting(problems, "lookup"):
         environment = next((path for path in context.environments if path.is_dir()), None)
-    found = _installed(environment)
+    found = installed(() if environment is None else (environment,))
     answers = IndexAnswers({}, {}, {})
     if not offline and not context.is_offline:
-        names = [*sorted({each.name for each in found if each.label} | {*lock.projects})]
-        names += sorted({each.name for each in found} - set(names))
-        plan = SessionPlan(context)
         with _noting(problems, "configuration"):
-            failures = plan.plugins.failures.values() if plan.plugins is not None else ()
-            problems += [Problem("plugin", str(error)) for error in failures]
-            answers = ask_indexes(names[:_MAX_ASKED], plan)
-    for name, why in answers.problems.items():
-        text = f"index {name} could not be asked, so not all is known: {why}"
-        problems.append(Problem("lookup", text, fails=False))
+            answers = _answers(context, found, problems)
     if environment is not None:
         problems += environment_problems(
             map(str, site_packages(environment)), "uv-variants pip install", "uv pip uninstall"
         )
-    installed = states_of(found, answers)
+        for each in find_installed(map(str, site_packages(environment))):
+            if each.problem:
+                problems.append(Problem("metadata", each.problem, switch_command(each.project)))
+    states = states_of(found, answers)
+    if settings.preferences.catalog is None:
+        known = {state.project for state in states}
+        others = ((each.name, each.version) for each in found if each.name not in known)
+        problems += catalog_hints(others, lambda _: "uv-variants --variant-catalog default doctor")
     locked = states_of(locked_items(lock), answers)
     path = str(environment or "")
     lock_path = str(lock.path) if lock.text is not None else ""
@@ -123,10 +127,10 @@ def examine(
     )
     parts["environment"] = Part((("path", path or "none"),), tuple(problems), path)
     parts["packages"] = Part(
-        tuple(row for state in installed for row in state.rows())
+        tuple(row for state in states for row in state.rows())
         or (("variants", "none to compare"),),
-        tuple(installed_problems(installed, locked)),
-        [state.as_tree() for state in installed],
+        tuple(installed_problems(states, locked)),
+        [state.as_tree() for state in states],
     )
     parts["lock"] = Part(
         (("path", lock_path or "none"), *(row for state in locked for row in state.rows())),
@@ -134,6 +138,22 @@ def examine(
         {"path": lock_path, "packages": [state.as_tree("locked") for state in locked]},
     )
     return Findings(parts)
+
+
+def _answers(context: Context, found: Iterable[Installed], problems: list[Problem]) -> IndexAnswers:
+    """Return what the indexes have of what is *found* and locked; append to *problems*."""
+    names = [*sorted({each.name for each in found if each.label} | {*context.lock.projects})]
+    names += sorted({each.name for each in found} - set(names))
+    names = names[:_MAX_ASKED]
+    plan = SessionPlan(context)
+    failed = plan.plugins.failures.values() if plan.plugins is not None else ()
+    problems += [Problem("plugin", str(error)) for error in failed]
+    answers = ask_indexes(names, plan)
+    for name, why in answers.problems.items():
+        text = f"index {name} could not be asked, so not all is known: {why}"
+        problems.append(Problem("lookup", text, fails=False))
+    problems += [Problem("catalog-place", text) for text in failures(answers.reports(names))]
+    return answers
 
 
 def _installers(environ: Mapping[str, str]) -> tuple[str, Part]:
@@ -160,14 +180,6 @@ def _installers(environ: Mapping[str, str]) -> tuple[str, Part]:
     shown = f"runs uv {version}, {path}" if version else "runs no uv"
     rows = ((f"uv-variants {own_version()}", shown), *found.rows)
     return path, Part(rows, tuple(problems), {"pip": [], **found.tree, "used": used})
-
-
-def _installed(environment: Path | None) -> list[Installed]:
-    environments = () if environment is None else (environment,)
-    variants = installed_variants(environments)
-    others = sorted(installed_versions(environments))
-    return [*variants.values(), *(Installed(*each, None) for each in others
-                                  if each[0] not in variants)]  # fmt: skip
 
 
 def _lock_problems(lock: Lock) -> Iterator[Problem]:

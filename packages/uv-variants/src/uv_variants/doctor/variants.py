@@ -52,9 +52,13 @@ class IndexAnswers(Choices):
         problems: Mapping[str, str],
         sources: Mapping[str, str],
     ) -> None:
+        self._reports = dict(reports)
         self._versions = {name: read_choices(tree) for name, tree in reports.items()}
         self.problems = problems
         self.sources = sources
+
+    def ask(self, names: Iterable[str]) -> None:
+        """Ask for nothing more."""
 
 
 def ask_indexes(projects: Iterable[str], plan: SessionPlan) -> IndexAnswers:
@@ -159,10 +163,15 @@ def installed_problems(installed: Iterable[State], locked: Iterable[State]) -> I
         if same is not None and same.label == state.label and state.advice is not None:
             continue
         wanted = shlex.quote(f"{state.project}=={state.version}")
-        switch = f"uv-variants --variant-switch pip install {wanted}"
+        switch = switch_command(wanted)
         explain = f"uv-variants -v pip install --dry-run --reinstall {wanted}"
         if problem := state_problem(state, "uv-variants sync" if same else switch, explain):
             yield problem
+
+
+def switch_command(wanted: str) -> str:
+    """Return the command that installs what fits in place of what is there."""
+    return f"uv-variants --variant-switch pip install {wanted}"
 
 
 def locked_problems(locked: Iterable[State]) -> Iterator[Problem]:

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from ..uv_process import run_uv
 if TYPE_CHECKING:
     from ..invocation import Invocation
     from ..place import Place
-    from .files import ExportedFiles
+    from .files import ExportedFiles, Part
 
 
 @dataclass(frozen=True)
@@ -108,21 +109,22 @@ class ExportCommand:
         except UnicodeDecodeError:
             raise LockError("what uv wrote is not UTF-8") from None
         lock = None if self.is_compile else Lock.read(self.lock)
+
+        @cache
+        def parts(each: documents.Pinned | documents.LockedVariants) -> list[Part]:
+            return files.parts(each.name, each.version, lock)
+
+        @cache
+        def hashes(each: documents.Pinned) -> set[str]:
+            return files.hashes(each.name, each.version, lock)
+
         if documents.is_pylock(text):
-            text = documents.with_real_files(
-                text,
-                lambda each: files.locked(*each),
-                lambda each: files.parts(each.name, each.version, lock),
-            )
+            text = documents.with_real_files(text, lambda each: files.locked(*each), parts)
         elif not text.startswith("{"):
             names = {pinned.name for pinned in documents.pinned_requirements(text)}
             files.prepare(names if lock is None else names.intersection(lock.projects))
             is_hashed = self.hashes or "--hash=" in text
-            text = documents.with_hashes(
-                text,
-                lambda each: files.parts(each.name, each.version, lock),
-                (lambda each: files.hashes(each.name, each.version, lock)) if is_hashed else None,
-            )
+            text = documents.with_hashes(text, parts, hashes if is_hashed else None)
         before, found, _ = text.partition(f"/{FOLDER}/")
         if found:
             raise ExportFailed(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .configuration import settings_of
-from .environment import environment_problems
+from .environment import catalog_hints, environment_problems
 from .examination import common_parts
 from .findings import Findings, Part, Problem
 from .installers import installers_part, uv_part
@@ -19,7 +19,8 @@ from .states import UNKNOWN, State, state_of, state_problem
 from .text import lines
 
 __all__ = [
-    "UNKNOWN", "Findings", "Part", "Problem", "State", "common_parts", "environment_problems",
+    "UNKNOWN", "Findings", "Part", "Problem", "State", "catalog_hints", "common_parts",
+    "environment_problems",
     "installers_part", "lines", "report_schema", "settings_of", "state_of", "state_problem",
     "uv_part",
 ]  # fmt: skip

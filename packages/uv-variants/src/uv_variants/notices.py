@@ -187,11 +187,12 @@ def _added_by_markers(context: Context, choices: Choices, names: Iterable[str]) 
     from variants_proxy.choice.remarks import version_in
 
     from .named_projects import admits, requirement_texts
+    from .proxy_client import asked
 
     requested = context.requested
     texts = requirement_texts(context.invocation, context.place)
     client = choices.client
-    for name, versions in client.choices(names, markers=True).items():
+    for name, versions in asked(client, names, markers=True).items():
         admitted = admitted_choices(context, choices, name)
         for each in next((c.conditional for v, c in versions.items() if v in admitted), ()):
             available = [

@@ -6,7 +6,6 @@ doctor` looks at as well is in `variants_index.doctor`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -39,9 +38,6 @@ from variants_proxy.upstream.upstream_options import bare_url
 
 from .. import uv_directories
 from ..command_scope import Scope
-from ..daemon.control_client import ControlClient, NoDaemon, Refused
-from ..daemon.record import Record, idle_seconds, records, state_folder
-from ..daemon.state_file import read_state, state_path
 from ..environments import Search
 from ..errors import USER_ERRORS, UvNotFound
 from ..invocation import parse
@@ -67,7 +63,6 @@ if TYPE_CHECKING:
     from ..own_options import Options
 
 _MAX_ASKED = 300
-_SECONDS = 2.0
 
 T = TypeVar("T")
 
@@ -124,7 +119,6 @@ class Examination:
             "packages": self._packages_part(states, locked, answers),
             "lock": self._lock_part(locked),
             "indexes": self._indexes_part(answers),
-            "proxy": _proxy_part(self.place.environ),
             "caches": _caches_part(self.place, configured),
         }
         # What failed on the way, in the part that needed it.
@@ -387,57 +381,3 @@ def _caches_part(place: Place, configured: object) -> Part:
             rows.append((what, f"{path}, {uv_directories.in_words(size, complete=complete)}"))
             tree.append({"what": what, "path": str(path), "bytes": size, "complete": complete})
     return Part(tuple(rows), tree=tree)
-
-
-def _proxy_part(environ: Mapping[str, str]) -> Part:
-    """Return what is known of the user's background process, and what is wrong with it."""
-    folder = state_folder(environ)
-    known = {"state": str(folder)}
-    problems: list[Problem] = []
-    writable = next(path for path in (folder, *folder.parents) if path.exists())
-    if not os.access(writable, os.W_OK):
-        problems.append(
-            Problem(
-                "proxy",
-                f"{writable}: cannot be written: every command runs an index proxy of its own; set "
-                "VARIANTS_STATE_DIR to a directory that can",
-                fails=False,
-            )
-        )
-    running = [
-        f"process {record.pid} at port {record.port}"
-        for record in records(environ).values()
-        if _answers(record)
-    ]
-    idle = idle_seconds(environ)
-    known["running"] = ", ".join(running) or (
-        "no; it starts when a command needs it"
-        + (f" and ends {idle:.0f} seconds after the last one" if idle else " and ends with it")
-    )
-    if (folder / "authority.pem").exists():
-        known["certificates"] = f"{folder / 'authority.pem'}, for uv alone"
-    known |= _served(state_path(environ), problems)
-    return Part(tuple(known.items()), tuple(problems), known)
-
-
-def _answers(record: Record) -> bool:
-    try:
-        ControlClient(record.port, record.secret, seconds=_SECONDS).close()
-    except (NoDaemon, Refused, OSError):
-        return False
-    return True
-
-
-def _served(path: Path, problems: list[Problem]) -> dict[str, str]:
-    """Return what is known of a proxy that ``uv-variants serve`` started."""
-    served = read_state(path)
-    if served is None:
-        if path.exists():
-            text = f"{path}: cannot be read, or other users could write it"
-            problems.append(Problem("proxy", text, f"rm {path}"))
-        return {}
-    if not served.responds():
-        text = f"{path}: the process {served.pid} of uv-variants serve does not answer"
-        problems.append(Problem("proxy", text, "uv-variants stop", fails=False))
-        return {}
-    return {"serve": f"process {served.pid} at {served.url}"}

@@ -26,10 +26,8 @@ OWN_OPTIONS = (
 """Options that only this client has: name, placeholder, variable, help."""
 
 OWN_COMMANDS = {
-    "serve": "run an index proxy for this user, or one that is shared",
+    "serve": "run an index proxy for plain uv or pip, with the indexes of uv",
     "config": "print a uv.toml, or an index URL, for a running proxy",
-    "status": "print which proxy is running, and its indexes",
-    "stop": "stop it",
     "doctor": "say whether what is installed and locked fits this machine",
 }
 """Commands that uv does not have, and their help."""
@@ -40,8 +38,7 @@ class Options(NamedTuple):
 
     Attributes:
         variants: values by the names of `OPTIONS`, those that were given.
-        proxy_url: URL of a shared proxy for ``config``, without the last slash; empty for that of
-            ``serve``.
+        proxy_url: URL of a proxy for ``config``, without the last slash.
         lock_mode: `PINNED` or `FLOATING`, None if it was not given.
         uv_arguments: the arguments that follow.
     """

@@ -1,4 +1,4 @@
-"""Preparing a uv command: its session with the daemon, its variables, and what it adds to them."""
+"""Preparing a uv command: its session, its variables, and what it adds to them."""
 
 from __future__ import annotations
 
@@ -6,23 +6,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from . import daemon
 from .checks import check_before, check_direct_wheels
 from .child_environ import child_environ
 from .command_scope import Scope
 from .configuration import PROXIES
 from .installed_state import FittingMarks, InstalledState
 from .local_links import link_options, link_variables
-from .proxy_client import Choices, ProxyClient
+from .proxy_client import Choices, asked
 from .report import report_platform, warn
+from .session import Session
 from .session_plan import SessionPlan
 
 if TYPE_CHECKING:
     from .context import Context
-    from .daemon.connection import LiveSession
-
-_ASKS_NOTHING = (("run",), ("sync",), ("lock",), ("tree",), ("export",))
-"""Commands that ask no index if lock file and environment are up to date."""
 
 _INSTALLS = (("run",), ("sync",), ("add",), ("remove",), ("tool", "run"))
 _INSTALLS_TOO = (("pip", "install"), ("pip", "sync"), ("tool", "install"), ("tool", "upgrade"))
@@ -39,7 +35,7 @@ class PreparedRun:
         arguments, environ: of uv.
     """
 
-    session: LiveSession
+    session: Session
     plan: SessionPlan
     state: InstalledState
     arguments: list[str]
@@ -57,17 +53,15 @@ def prepare(context: Context) -> PreparedRun:
     plan = SessionPlan(context)
     if context.is_verbose and plan.machine.platform is not None:
         report_platform(plan.machine.platform)
-    session = _session(plan)
+    session = Session(plan.settings())
     try:
-        client = _client(session, plan)
-        if plan.plugins is not None and learn(plan, client, context.requested):
+        if plan.plugins is not None and learn(plan, session, context.requested):
             plan.relearned()
             session.close()
-            session = _session(plan)
-            client = _client(session, plan)
-        choices = Choices(client)
+            session = Session(plan.settings())
+        choices = Choices(session)
         check_before(context, choices)
-        marks = FittingMarks(context.cache / "fits", plan.machine.key, client.indexes)
+        marks = FittingMarks(context.cache / "fits", plan.machine.key, tuple(plan.indexes))
         state = InstalledState.of(context, choices, marks)
         environ = child_environ(
             context.place.environ,
@@ -82,7 +76,7 @@ def prepare(context: Context) -> PreparedRun:
         raise
 
 
-def learn(plan: SessionPlan, client: ProxyClient, projects: Iterable[str]) -> bool:
+def learn(plan: SessionPlan, session: Session, projects: Iterable[str]) -> bool:
     """Run the plugins that *projects* want; return whether one of them is new.
 
     Raises:
@@ -94,7 +88,7 @@ def learn(plan: SessionPlan, client: ProxyClient, projects: Iterable[str]) -> bo
 
     return plan.plugins.learn(
         WantedProvider.read(namespace, tree)
-        for versions in client.choices(projects).values()
+        for versions in asked(session, projects).values()
         for choice in versions.values()
         for namespace, tree in choice.providers.items()
     )
@@ -119,26 +113,6 @@ def learn_afterwards(prepared: PreparedRun) -> None:
             "dependencies need provider plugins that ran for the first time in this "
             f"command: run it again{again} to use their variants"
         )
-
-
-def _session(plan: SessionPlan) -> LiveSession:
-    context = plan.context
-    return daemon.connect(
-        context.place.environ,
-        plan.settings(),
-        at_once=_asks_index(context),
-        warn=warn,
-    )
-
-
-def _client(session: LiveSession, plan: SessionPlan) -> ProxyClient:
-    order = tuple(plan.indexes)
-    projects = {
-        name: plan.context.indexes.projects.get(name, frozenset())
-        for name, index in plan.indexes.items()
-        if index.explicit
-    }
-    return ProxyClient(session.port, session.id, session.token, order, projects)
 
 
 def _arguments(plan: SessionPlan, state: InstalledState) -> list[str]:
@@ -193,17 +167,6 @@ def _locks_anew(context: Context) -> list[str]:
                 found.append(f"{name}=={versions.pop()}")
             needed = True
     return [part for text in found for part in ("--upgrade-package", text)]
-
-
-def _asks_index(context: Context) -> bool:
-    """Return whether uv is almost certain to ask an index."""
-    invocation = context.invocation
-    if context.lock.text is None or invocation.command not in _ASKS_NOTHING:
-        return True
-    if context.renewed is None or context.renewed:
-        return True
-    upgrades = invocation.values("upgrade-package", "reinstall-package")
-    return bool(upgrades) or invocation.has("upgrade", "U", "reinstall", "refresh")
 
 
 def _warn_of_settings(context: Context) -> None:

@@ -1,4 +1,4 @@
-"""One uv command whose requests the daemon answers: prepared, run, and reported."""
+"""One uv command whose requests a session answers: prepared, run, and reported."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned
     """Print what there is to know after uv ended with *code*; a dry run has *planned* something.
 
     Raises:
-        ProxyFailed: the daemon ended before uv did.
+        ProxyFailed: the session could not answer.
         PluginFailed: a plugin that the next command needs fails.
         VariantMissing: uv did not install what was asked for by name.
         SourcesMissing, TwoNames: what uv wrote or installed is not to be used.

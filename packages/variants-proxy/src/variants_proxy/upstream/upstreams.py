@@ -26,8 +26,6 @@ from .workers import Busy, Threads, Workers
 
 T = TypeVar("T")
 
-_RETRIES = 2
-
 
 class Upstreams:
     """Connections to the upstreams of one proxy."""
@@ -118,7 +116,7 @@ class Upstreams:
             ),
             store=self._store,
             environ=environ,
-            retries=_RETRIES,
+            retries=self._limits.retries,
             keyring=keyring,
         )
         # Links to hosts of configured indexes are allowed; credentials are not shared.

@@ -106,21 +106,13 @@ class IndexServices:
         found = {service.plain.is_plain(client, project) for service, client in self._all}
         return found - {None} == {True}
 
-    async def report(self, index: str, project: str, *, markers: bool) -> Any:  # noqa: ANN401
+    async def report(self, index: str, project: str) -> Any:  # noqa: ANN401
         """Return the decisions on a project of an index as a tree, None if it has no such project.
 
         The index is asked with the credentials that uv sent, if it did.
         """
         service, view = await self._view(index, project)
-        return None if view is None else await service.report.decisions(view, markers=markers)
-
-    async def page(self, index: str, project: str) -> bytes | None:
-        """Return the page of a project that uv is shown, as JSON."""
-        service, view = await self._view(index, project)
-        if view is None:
-            return None
-        client = service.clients.client(self.client)
-        return (await service.pages.page(client, [view], "", ("json",))).body
+        return None if view is None else await service.report.decisions(view)
 
     async def release_files(
         self, index: str, project: str, version: str, tags: Sequence[str], *, served: bool

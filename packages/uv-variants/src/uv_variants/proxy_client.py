@@ -19,21 +19,6 @@ class Verdict(NamedTuple):
     why: str
 
 
-@dataclass(frozen=True)
-class Conditional:
-    """A dependency of a variant that is there because of a variant marker.
-
-    Attributes:
-        name: normalized project name.
-        requires: the requirement, without variant terms.
-        text: the explanation for the user, and what to do.
-    """
-
-    name: str
-    requires: str
-    text: str
-
-
 class LockedLabel(NamedTuple):
     """What a lock has of a version for this machine's platform.
 
@@ -70,7 +55,6 @@ class VersionChoice:
         unfit: why nothing of the version can be installed, several lines; empty if something can.
         passed_over: why an older version is taken, with `TAKEN` in place of that version.
         left_out: variants that uv cannot choose correctly.
-        conditional: dependencies that variant markers add, if they were asked for.
         locked: what the lock of the command has.
         published: names of the publishers' files that uv is shown, by plain filename.
         origins: publisher's name and version of files that have another name, by plain filename.
@@ -88,7 +72,6 @@ class VersionChoice:
     unfit: str = ""
     passed_over: str = ""
     left_out: tuple[str, ...] = ()
-    conditional: tuple[Conditional, ...] = ()
     locked: tuple[LockedLabel, ...] = ()
     published: Mapping[str, str] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
@@ -199,19 +182,12 @@ class Choices:
         return installed.label if choice is None else choice.label_of_build(installed)
 
 
-def asked(
-    client: Session, projects: Iterable[str], *, markers: bool = False
-) -> dict[str, dict[str, VersionChoice]]:
-    """Return the choices by project and version, newest version first.
+def asked(client: Session, projects: Iterable[str]) -> dict[str, dict[str, VersionChoice]]:
+    """Return the choices by project (normalized name) and version, newest version first.
 
     A project that no index has is missing; one without variants has no versions.
-
-    Args:
-        client: of the command.
-        projects: normalized names.
-        markers: ask for `VersionChoice.conditional` as well.
     """
-    found = client.reports(projects, markers=markers)
+    found = client.reports(projects)
     return {name: read_choices(tree) for name, tree in found.items()}
 
 
@@ -228,7 +204,6 @@ def read_choices(tree: Mapping[str, Any]) -> dict[str, VersionChoice]:
             item.get("unfit", ""),
             item.get("passed-over", ""),
             tuple(item.get("left-out", ())),
-            tuple(Conditional(**each) for each in item.get("conditional", ())),
             tuple(LockedLabel(**each) for each in item.get("locked", ())),
             item.get("published", {}),
             item.get("origin", {}),

@@ -8,7 +8,6 @@ imports no server.
 from __future__ import annotations
 
 import asyncio
-import json
 import secrets
 import select
 import socket
@@ -121,32 +120,17 @@ class Session:
     def _asked(self) -> list[str]:
         return sorted(self._interception.asked) if self._interception is not None else []
 
-    def reports(
-        self, projects: Iterable[str], *, markers: bool = False
-    ) -> dict[str, Mapping[str, Any]]:
+    def reports(self, projects: Iterable[str]) -> dict[str, Mapping[str, Any]]:
         """Return the reports of `variants_proxy.projects.decision_report` by project.
 
-        A project that no index has is missing.
-
-        Args:
-            projects: normalized names.
-            markers: ask for what variant markers add as well.
+        A project (normalized name) that no index has is missing.
         """
 
         def report(services: IndexServices, index: str, name: str) -> Awaitable[Any]:
-            return services.report(index, name, markers=markers)
+            return services.report(index, name)
 
         found = {name: self._first(name, report) for name in projects}
         return {name: tree for name, tree in found.items() if tree is not None}
-
-    def filenames(self, project: str) -> set[str]:
-        """Return the names of all files of a project that uv is shown."""
-        found: set[str] = set()
-        for index in self._indexes_of(project):
-            page = self._ask(lambda services, name=index: services.page(name, project))  # type: ignore[misc]
-            files = json.loads(page)["files"] if page is not None else ()
-            found.update(file["filename"] for file in files)
-        return found
 
     def release_files(
         self, project: str, version: str, *, index: str, tags: Iterable[str], served: bool

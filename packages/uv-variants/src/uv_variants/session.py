@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import secrets
 import select
 import socket
@@ -213,9 +214,10 @@ class Session:
 
     def _run(self) -> None:
         """Wait for uv or the command, then serve."""
-        waiting = (self._listening, self._woken)
         try:
-            select.select(waiting, (), ())
+            select.select((self._listening, self._woken), (), ())
+            # What servers log is for logs; what the user has to know is said at the end.
+            logging.getLogger().addHandler(logging.NullHandler())
             if not self._closed:
                 asyncio.run(self._serve())
         except (OSError, ValueError) as error:

@@ -118,6 +118,7 @@ def folder(tmp_path):
     "words",
     [
         "run metadata.py x",
+        "run archive",
         "run -",
         "run https://example.org/a",
         "run -m mod",
@@ -143,7 +144,7 @@ def test_programs_start_by_way_of_the_launcher(folder, before, program):
     assert command == ["/bin/uv", *before.split(), *launched]
 
 
-@pytest.mark.parametrize("script", ["a.py", "b.PYC", "package", "archive"])
+@pytest.mark.parametrize("script", ["a.py", "b.PYC", "package"])
 def test_scripts_are_run_by_the_same_python(folder, script):
     command, _ = planned("run", "--with", "y", script, "-x", cwd=folder)
     launched = ["python", "-I", "-S", LAUNCHER, "python", script, "-x"]

@@ -51,7 +51,7 @@ def uv_variables(context: Context, session: Session, cache: Path) -> dict[str, s
         session: that answers.
         cache: uv's cache directory.
     """
-    environ = dict(context.place.environ)
+    environ = dict(_user_environ(context.place.environ))
     text = _system_settings(context, session.proxy_url)
     if text is None:
         environ = {name: value for name, value in environ.items() if name not in _EXEMPT}
@@ -128,7 +128,7 @@ def _script_kind(target: str, cwd: Path) -> str:
                 return "uv" if _METADATA in file.read(_HEAD_BYTES) else "python"
         if path.is_file() and zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
-                return "python" if "__main__.py" in archive.namelist() else ""
+                return "uv" if "__main__.py" in archive.namelist() else ""
     except (OSError, ValueError, zipfile.BadZipFile):
         pass
     return ""

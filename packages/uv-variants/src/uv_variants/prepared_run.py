@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .checks import check_before, check_direct_wheels
-from .child_environ import child_environ
 from .command_scope import Scope
 from .configuration import PROXIES
 from .installed_state import FittingMarks, InstalledState
@@ -16,6 +15,7 @@ from .proxy_client import Choices, asked
 from .report import report_platform, warn
 from .session import Session
 from .session_plan import SessionPlan
+from .uv_environment import uv_variables
 
 if TYPE_CHECKING:
     from .context import Context
@@ -63,12 +63,7 @@ def prepare(context: Context) -> PreparedRun:
         check_before(context, choices)
         marks = FittingMarks(context.cache / "fits", plan.machine.key, tuple(plan.indexes))
         state = InstalledState.of(context, choices, marks)
-        environ = child_environ(
-            context.place.environ,
-            proxy_url=session.proxy_url,
-            ca_file=session.ca_file,
-            cache=plan.uv_cache,
-        )
+        environ = uv_variables(context, session, plan.uv_cache)
         environ |= link_variables(context.invocation, context.place, context.local_links)
         return PreparedRun(session, plan, state, _arguments(plan, state), environ)
     except BaseException:
@@ -173,7 +168,7 @@ def _warn_of_settings(context: Context) -> None:
     """Print a warning if a setting of uv's sends its requests elsewhere."""
     scalars = context.indexes.configuration.scalars
     for name in PROXIES:
-        if isinstance(scalars.get(name), str):
+        if scalars.get(name):
             variable = name.upper().replace("-", "_")
             warn(
                 f"variant wheels are ignored: uv's setting {name!r} in a file outranks the proxy "

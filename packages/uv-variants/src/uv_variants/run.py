@@ -18,9 +18,9 @@ from .locked_variants import Lock
 from .notices import after_failure, after_success
 from .place import Place
 from .prepared_run import PreparedRun, learn_afterwards, prepare
-from .programs import program_run
 from .report import warn
 from .site_packages import installed_variants
+from .uv_environment import program_run
 from .uv_process import end_as, run_uv
 from .uv_program import become_uv
 from .writable_cache import writable_cache

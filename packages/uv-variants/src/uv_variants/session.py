@@ -8,6 +8,7 @@ imports no server.
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import select
 import socket
@@ -197,9 +198,10 @@ class Session:
 
     def _run(self) -> None:
         """Wait for uv or the command, then serve."""
-        waiting = (self._listening, self._woken)
         try:
-            select.select(waiting, (), ())
+            select.select((self._listening, self._woken), (), ())
+            # What servers log is for logs; what the user has to know is said at the end.
+            logging.getLogger().addHandler(logging.NullHandler())
             if not self._closed:
                 asyncio.run(self._serve())
         except (OSError, ValueError) as error:

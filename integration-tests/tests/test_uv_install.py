@@ -105,6 +105,28 @@ def test_forced_labels(machine: Machine, index: Index) -> None:
     assert "cu130" in done.err
 
 
+def test_a_forced_label_without_a_home_that_can_be_written(machine: Machine, index: Index) -> None:
+    """V3: uv is asked for the environment with the cache that the command has, or with none."""
+    environment = machine.create_environment(PYTHON)
+    nowhere = dict.fromkeys(("HOME", "USERPROFILE"), "/dev/null/home")
+    nowhere |= dict.fromkeys(("UV_CACHE_DIR", "VARIANTS_CACHE_DIR", "XDG_CACHE_HOME"), "")
+    gpu = machine.with_environ({**CUDA_12_8, **nowhere, "UV_DEFAULT_INDEX": index.url})
+    target = ("--no-cache", "--python", str(environment.path))
+    assert gpu.run("pip", "install", *target, "app").code == 0
+    assert gpu.labels() == {"app": "cu128"}
+    done = gpu.run("--variant", "app=cu126", "pip", "install", *target, "app")
+    assert done.code == 0, done
+    assert gpu.labels() == {"app": "cu126"}
+    # Where uv does not say which environment it is, that is an error, not another variant.
+    silent = machine.work / "uv"
+    silent.write_text(f'#!/bin/sh\n[ "$1" = python ] && exit 1\nexec {machine.uv} "$@"\n')
+    silent.chmod(0o755)
+    silenced = gpu.with_environ({"VARIANTS_UV": str(silent)})
+    done = silenced.run("--variant", "app=cu128", "pip", "install", *target, "app")
+    assert done.code == 2, done
+    assert "app may be other than --variant app=cu128 asks for: name the environment" in done.err
+
+
 def test_options_of_variables_and_files(machine: Machine, index: Index) -> None:
     machine = machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": index.url})
     machine.create_environment(PYTHON)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from . import lock_advice
 from .checks import admitted_choices
 from .dry_run import Planned, would_take
 from .installed_state import versions_by_project
@@ -38,8 +37,7 @@ def after_success(state: InstalledState, noted: Iterable[str], planned: Planned 
         names = [*noted, *(each.name for each in taken)]
         state.choices.ask(names)
         report_variants(taken, state.choices, verbose=state.context.is_verbose)
-        lines = [*_of_catalog(state, noted), *_version_notices(state, names, planned)]
-        for line in (*lines, *lock_advice.unfit(state), *lock_advice.lacking(state)):
+        for line in (*_of_catalog(state, noted), *_version_notices(state, names, planned)):
             warn(line)
     _warn_of_lock(state)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from .checks import check_before, check_direct_wheels
 from .command_scope import Scope
 from .configuration import PROXIES
+from .errors import VariantMissing
 from .installed_state import FittingMarks, InstalledState
 from .local_links import link_options, link_variables
 from .proxy_client import Choices, asked
@@ -60,7 +61,10 @@ def prepare(context: Context) -> PreparedRun:
             session.close()
             session = Session(plan.settings())
         choices = Choices(session)
-        check_before(context, choices)
+        try:
+            check_before(context, choices)
+        except VariantMissing as error:
+            raise VariantMissing(f"{error}{plan.lock_note}") from None
         marks = FittingMarks(context.cache / "fits", plan.machine.key, tuple(plan.indexes))
         state = InstalledState.of(context, choices, marks)
         environ = uv_variables(context, session, plan.uv_cache)

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from .project_names import normalized
@@ -23,12 +23,14 @@ class Installed:
         version: as in the name of its dist-info directory.
         label: of its variant, None without one.
         tags: of its wheel.
+        folder: its dist-info directory, None for what is only locked.
     """
 
     name: str
     version: str
     label: str | None
     tags: frozenset[str] = frozenset()
+    folder: Path | None = field(default=None, compare=False)
 
 
 def installed(environments: Iterable[Path]) -> list[Installed]:
@@ -45,7 +47,7 @@ def installed_variants(environments: Iterable[Path]) -> dict[str, Installed]:
     for name, version, path in _distributions(environments, "*"):
         label = _label(path / "variant.json")
         if label is not None and name:
-            found[name] = Installed(name, version, label, _tags(path))
+            found[name] = Installed(name, version, label, _tags(path), path)
     return found
 
 

@@ -26,7 +26,6 @@ from variants_index.doctor import (
     settings_of,
     uv_part,
 )
-from variants_index.uv_files import workspace_root
 from variants_proxy.choice.in_place_names import HERE
 from variants_proxy.commands.catalog_remarks import failures
 from variants_proxy.upstream.upstream_options import bare_url
@@ -81,12 +80,11 @@ def examine(
     )
     settings, unread = settings_of(options.variants, environ, candidates)
     uv, installers = _installers(environ)
-    project = workspace_root(place.project.absolute())
     # Where ``uv sync`` installs, or without a project ``uv pip install``.
     command, scope = ["pip", "install"], Scope.ENVIRONMENT
-    if project is not None:
+    if place.root is not None:
         command, scope = ["sync"], Scope.PROJECT
-    lock = Lock.read(project / "uv.lock" if project is not None else None)
+    lock = Lock.read(place.lock_path)
     cache = cache_directory(environ, "proxy")
     context = Context(uv, parse(command), scope, place, options, settings.preferences, cache, lock)
     urls = [redacted(bare_url(index.url)) for index in context.indexes.indexes.values()]
@@ -95,10 +93,14 @@ def examine(
     with _noting(problems, "lookup"):
         environment = next((path for path in context.environments if path.is_dir()), None)
     found = installed(() if environment is None else (environment,))
-    answers = IndexAnswers({}, {}, {})
+    answers, other = IndexAnswers({}, {}, {}), None
     if not offline and not context.is_offline:
         with _noting(problems, "configuration"):
-            answers = _answers(context, found, problems)
+            plan = SessionPlan(context)
+            answers = _answers(plan, found, problems)
+            other = plan.lock_machine
+            if other is not None and other.is_like(plan.machine_here.machine):
+                other = None
     if environment is not None:
         problems += environment_problems(
             map(str, site_packages(environment)), "uv-variants pip install", "uv pip uninstall"
@@ -134,18 +136,19 @@ def examine(
     )
     parts["lock"] = Part(
         (("path", lock_path or "none"), *(row for state in locked for row in state.rows())),
-        (*_lock_problems(lock), *locked_problems(locked)),
+        (*_lock_problems(lock), *locked_problems(locked, other)),
         {"path": lock_path, "packages": [state.as_tree("locked") for state in locked]},
     )
     return Findings(parts)
 
 
-def _answers(context: Context, found: Iterable[Installed], problems: list[Problem]) -> IndexAnswers:
+def _answers(
+    plan: SessionPlan, found: Iterable[Installed], problems: list[Problem]
+) -> IndexAnswers:
     """Return what the indexes have of what is *found* and locked; append to *problems*."""
-    names = [*sorted({each.name for each in found if each.label} | {*context.lock.projects})]
+    names = [*sorted({each.name for each in found if each.label} | {*plan.context.lock.projects})]
     names += sorted({each.name for each in found} - set(names))
     names = names[:_MAX_ASKED]
-    plan = SessionPlan(context)
     failed = plan.plugins.failures.values() if plan.plugins is not None else ()
     problems += [Problem("plugin", str(error)) for error in failed]
     answers = ask_indexes(names, plan)

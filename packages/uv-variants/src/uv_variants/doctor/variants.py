@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ from ..proxy_client import Choices, VersionChoice, read_choices
 from ..site_packages import Installed
 
 if TYPE_CHECKING:
+    from ..lock_machine import LockMachine
     from ..locked_variants import Lock
     from ..session_plan import SessionPlan
 
@@ -78,7 +80,7 @@ def ask_indexes(projects: Iterable[str], plan: SessionPlan) -> IndexAnswers:
     settings = Settings(
         tuple(index.upstream() for index in plan.indexes.values()),
         plan.context.cache,
-        dict(plan.machine.platforms),
+        dict(plan.machine_here.platforms),
         limits=_LIMITS,
         insecure_hosts=frozenset(plan.insecure_hosts),
         keyring=environ.get("UV_KEYRING_PROVIDER") == "subprocess",
@@ -96,7 +98,7 @@ async def _asked(projects: list[str], settings: Settings, plan: SessionPlan) -> 
     sources: dict[str, str] = {}
 
     async def ask(project: str) -> None:
-        client = service.clients.client(plan.machine.key)
+        client = service.clients.client(plan.machine_here.key)
         for name, index in plan.indexes.items():
             if index.explicit and project not in plan.context.indexes.projects.get(name, ()):
                 continue
@@ -174,12 +176,21 @@ def switch_command(wanted: str) -> str:
     return f"uv-variants --variant-switch pip install {wanted}"
 
 
-def locked_problems(locked: Iterable[State]) -> Iterator[Problem]:
-    """Yield what is wrong with locked variants."""
+def locked_problems(locked: Iterable[State], other: LockMachine | None) -> Iterator[Problem]:
+    """Yield what is wrong with locked variants.
+
+    Args:
+        locked: their states.
+        other: the machine that the lock is for, if it is another one: then no command is advised,
+            as it would change the lock for everybody.
+    """
+    command = "uv-variants --variant-platform native lock && uv-variants sync"
     for state in locked:
-        wanted = shlex.quote(f"{state.project}=={state.version}")
-        command = f"uv-variants lock --upgrade-package {wanted} && uv-variants sync"
-        if problem := state_problem(state, command, how="locked"):
+        problem = state_problem(state, command, how="locked")
+        if problem is not None and other is not None:
+            text = f"{problem.text}; the lock is for {other}, --variant-platform names another one"
+            problem = replace(problem, text=text, command="")
+        if problem is not None:
             yield problem
 
 

@@ -57,6 +57,8 @@ def locked_names(
             names.setdefault(own.original.filename, []).append(variant_path(label, plain))
     found: dict[Version, tuple[str, ...]] = {}
     for version, items in locked.items():
+        if not items:
+            found.setdefault(version, ())
         for item in items:
             paths = names.get(named_wheel(item)[0], ())
             public, text = version, item

@@ -55,7 +55,8 @@ class ClientSettings:
         locked: what a lock file has, by project and version: labels (`cu128`), of which each tag
             set gets the first that it has; or URLs of wheels (`…/.variant/cu128/torch-….whl`, with
             and without a label), which stand for their tags alone: so a lock file with one label
-            for Linux and another for Windows stays as it is.
+            for Linux and another for Windows stays as it is. A version with none of them is one
+            that is to be chosen from, however many newer ones there are.
         floating: files with variants are selected when they are requested; pages have no hashes
             of them.
         hashes: for a lock file: pages have hashes of wheels with variant markers, which may take
@@ -215,7 +216,7 @@ def _locked(
         canonicalize_name(project): {
             version: tuple(items)
             for text, items in versions.items()
-            if items and (version := read_version(text)) is not None
+            if (version := read_version(text)) is not None
         }
         for project, versions in given.items()
     }

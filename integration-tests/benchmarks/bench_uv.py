@@ -1,8 +1,7 @@
 """`uv-variants` beside plain uv, without variants around: what uv-variants costs by itself.
 
 Both run in turn, in one run, against the same index in a thread of this process, each with a home
-and caches of its own. CPU time is that of the command and of what it starts and waits for; the
-daemon that stays for later commands is on the wall clock only.
+and caches of its own. CPU time is that of the command and of what it starts and waits for.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from support.environments import uv_command
@@ -146,7 +144,6 @@ def _small(folder: Path, index: Index) -> Iterator[Row]:
     yield Row(f"{what}, wall", mine * 1e3, its * 1e3, "ms", "uv", "at most 1.5x", mine <= its * 1.5)
     mine, its = in_turn(*calls, rounds=ROUNDS, warmups=0, clock=_cpu)
     yield Row(f"{what}, CPU", mine * 1e3, its * 1e3, "ms", "uv")
-    machine.run("stop")
 
 
 def _lock(folder: Path, index: Index) -> Iterator[Row]:
@@ -159,9 +156,6 @@ def _lock(folder: Path, index: Index) -> Iterator[Row]:
     )
     mine, its = locks.times(ROUNDS, clock=_cpu)
     yield Row(f"{what}, CPU", mine * 1e3, its * 1e3, "ms", "uv")
-    mine, its = locks.times(5, stop=True)
-    yield Row(f"{what}, no daemon before, wall", mine * 1e3, its * 1e3, "ms", "uv")
-    locks.machine.run("stop")
 
 
 def _far(folder: Path, index: Index) -> Iterator[Row]:
@@ -170,7 +164,6 @@ def _far(folder: Path, index: Index) -> Iterator[Row]:
     mine, its = locks.times(ROUNDS // 3)
     what = f"lock of {PACKAGES} packages, cold, an index {ROUND_TRIP * 1e3:.0f} ms away, wall"
     yield Row(what, mine * 1e3, its * 1e3, "ms", "uv")
-    locks.machine.run("stop")
 
 
 class _Locks:
@@ -185,18 +178,15 @@ class _Locks:
         self._calls = _calls(self.machine, "lock", environ=self._environ)
 
     def times(
-        self, rounds: int, *, clock: Callable[[], float] = time.perf_counter, stop: bool = False
+        self, rounds: int, *, clock: Callable[[], float] = time.perf_counter
     ) -> tuple[float, float]:
-        """Return the seconds of ours and of theirs; *stop* ends the daemon before each."""
-        prepare = partial(self._cold, stop=stop)
-        return in_turn(*self._calls, rounds=rounds, warmups=1, clock=clock, prepare=prepare)
+        """Return the seconds of ours and of theirs."""
+        return in_turn(*self._calls, rounds=rounds, warmups=1, clock=clock, prepare=self._cold)
 
-    def _cold(self, *, stop: bool) -> None:
+    def _cold(self) -> None:
         """Let all be as at first: no lock, nothing in caches, an index at another place."""
         (self.machine.work / "uv.lock").unlink(missing_ok=True)
         for kind in ("ours", "theirs"):
             shutil.rmtree(self.machine.home / f"cache-{kind}", ignore_errors=True)
         url = self._url.replace("/simple/", f"/{next(self._numbers)}/simple/")
         self._environ["UV_DEFAULT_INDEX"] = url
-        if stop:
-            self.machine.run("stop")

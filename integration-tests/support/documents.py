@@ -182,7 +182,6 @@ class Reader:
             "COLUMNS": "120",
             "PIP_NO_CACHE_DIR": "1",
             "UV_PYTHON_DOWNLOADS": "never",
-            "VARIANTS_DAEMON_IDLE": "3",  # no process outlives a test for long
             **self.environ,
         }
 

@@ -12,23 +12,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from uv_variants.transport import (
-    AnsweredIndex,
-    Application,
-    Authority,
-    Forwarder,
-    IndexApplication,
-    Origin,
-    Outbound,
-    Route,
-    Transport,
-    with_authorization,
-)
-from uv_variants.transport.forwarding import send_text
-from uv_variants.transport.route import Receive, Scope, Send
+from uv_variants.transport import Authority, trusted_roots
+from uv_variants.transport.forwarding import Forwarder, send_text
+from uv_variants.transport.index_application import AnsweredIndex, IndexApplication
+from uv_variants.transport.route import Application, Origin, Outbound, Receive, Route, Scope, Send
+from uv_variants.transport.server import Transport
+from uv_variants.transport.upstream_credentials import with_authorization
 from variants_proxy import Settings, create_app
 
 TOKEN = "secret-token"
+HOSTS = ("index.example", "index.test", "127.0.0.1", "::1")
+"""Hosts that the authorities here may sign for."""
 Got = tuple[int, dict[str, str], bytes]
 
 
@@ -36,16 +30,18 @@ async def echo(scope: Scope, _: Receive, send: Send) -> None:
     """Answer what the application saw."""
     seen = (
         f"{scope['method']} {scope['scheme']}://{scope['server'][0]}:{scope['server'][1]}"
-        f"{scope['raw_path'].decode()} session={scope['state'].get('session')}"
+        f"{scope['raw_path'].decode()}"
     )
     names = sorted(name.decode() for name, _ in scope["headers"])
     await send_text(send, 200, f"{seen} headers={','.join(names)}")
 
 
-async def direct(scope: Scope, _: Receive, send: Send) -> None:
-    """Answer for the port itself."""
-    if scope["type"] == "http":
-        await send_text(send, 200, f"direct {scope['path']}")
+def trusting(authority: Authority, folder: Path) -> Path:
+    """Return a file in *folder* with the certificate of *authority*."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "authority.pem"
+    path.write_bytes(authority.certificate)
+    return path
 
 
 class Running:
@@ -53,21 +49,24 @@ class Running:
 
     Attributes:
         authority: of the transport.
+        trusted: file with its certificate.
         port: of loopback.
         outbound: the way to the outside, without proxies.
-        routes: by id of the session; the token is `TOKEN`.
-        failures: what sessions' commands would show.
-        applications: of indexes, by id of the session.
-        services: of indexes, by the session's client, name and Authorization.
+        failures: what the command would show.
+        application: of indexes.
+        services: of indexes, by name and Authorization.
     """
 
     def __init__(self, folder: Path) -> None:
-        self.authority = Authority.load_or_create(folder / "ca")
-        self.outbound = Outbound({}, self.authority.files({})[1])
-        self.routes: dict[str, Route] = {}
+        self.authority = Authority(HOSTS)
+        self._folder = folder
+        self.trusted = trusting(self.authority, folder)
+        roots = folder / "roots.pem"
+        roots.write_bytes(trusted_roots({}))
+        self.outbound = Outbound({}, roots)
         self.failures: list[str] = []
-        self.applications: dict[str, IndexApplication] = {}
-        self.services: dict[tuple[str, str, str], Application] = {}
+        self.application: IndexApplication
+        self.services: dict[tuple[str, str], Application] = {}
         self._loop = asyncio.new_event_loop()
         self._listening = socket.create_server(("127.0.0.1", 0), backlog=256)
         self.port: int = self._listening.getsockname()[1]
@@ -76,41 +75,37 @@ class Running:
         started = threading.Event()
 
         async def serve() -> None:
-            self.transport = Transport(self.authority, self._route, direct, self.forwarder)
+            route = Route(frozenset(), echo, self.outbound, self.failures.append)
+            self.transport = Transport(self.authority, TOKEN, route, self.forwarder)
             started.set()
-            await self.transport.serve([self._listening])
+            await self.transport.serve(self._listening)
 
         self._thread = threading.Thread(target=lambda: self._loop.run_until_complete(serve()))
         self._thread.start()
         started.wait()
 
-    def _route(self, session: str, token: str) -> Route | None:
-        return self.routes.get(session) if token == TOKEN else None
-
-    def add(
+    def begin(
         self,
-        session: str,
         hosts: Iterable[Origin] = (),
         application: Application = echo,
         outbound: Outbound | None = None,
     ) -> None:
-        """Add a session."""
-        self.routes[session] = Route(
+        """Answer for *hosts* from now on."""
+        self.transport.route = Route(
             frozenset(hosts), application, outbound or self.outbound, self.failures.append
         )
 
     def add_indexes(
         self,
-        session: str,
         settings: Settings,
         indexes: Iterable[AnsweredIndex],
         client: str,
         outbound: Outbound | None = None,
     ) -> IndexApplication:
-        """Add a session with indexes that a service with *settings* answers; *client* is a key."""
+        """Answer for indexes by a service with *settings* from now on; *client* is a key."""
 
         def service(index: str, authorization: str) -> Application:
-            key = (session, index, authorization)
+            key = (index, authorization)
             if key not in self.services:
                 own = with_authorization(settings, index, authorization)
                 self.services[key] = create_app(own)
@@ -124,8 +119,8 @@ class Running:
             self.forwarder,
             self.failures.append,
         )
-        self.add(session, application.hosts, application, outbound)
-        self.applications[session] = application
+        self.begin(application.hosts, application, outbound)
+        self.application = application
         return application
 
     def stop(self) -> None:
@@ -139,12 +134,13 @@ class Running:
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()
 
-    def variables(self, session: str = "one", system: bool = False) -> dict[str, str]:
+    def variables(self) -> dict[str, str]:
         """Return the variables of uv."""
-        url = f"http://{session}:{TOKEN}@127.0.0.1:{self.port}"
+        url = f"http://uv:{TOKEN}@127.0.0.1:{self.port}"
         names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
-        environ = self.routes[session].outbound.environ
-        bundle = self.authority.files(environ, system=system)[0]
+        bundle = self._folder / "for-uv.pem"
+        roots = trusted_roots(self.transport.route.outbound.environ)
+        bundle.write_bytes(self.authority.certificate + roots)
         both = {**dict.fromkeys(names, url), **dict.fromkeys(map(str.lower, names), url)}
         return {**both, "SSL_CERT_FILE": str(bundle), "NO_PROXY": "", "no_proxy": ""}
 
@@ -163,14 +159,13 @@ class Running:
     def connect(
         self,
         place: str,
-        session: str = "one",
         token: str = TOKEN,
         more: bytes = b"",
         headers: bytes = b"",
     ) -> tuple[socket.socket, int]:
         """Return a connection after the response to CONNECT, and its status."""
         connection = self.raw()
-        secret = base64.b64encode(f"{session}:{token}".encode())
+        secret = base64.b64encode(f"uv:{token}".encode())
         head = f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n".encode() + headers
         connection.sendall(head + b"Proxy-Authorization: Basic " + secret + b"\r\n\r\n" + more)
         return connection, head_of(connection)[0]
@@ -179,8 +174,7 @@ class Running:
         self, connection: socket.socket, name: str, trusted: Path | None = None
     ) -> ssl.SSLSocket:
         """Return *connection* with TLS."""
-        trusted = trusted or self.authority.files({})[0]
-        context = ssl.create_default_context(cafile=str(trusted))
+        context = ssl.create_default_context(cafile=str(trusted or self.trusted))
         return context.wrap_socket(connection, server_hostname=name)
 
     def https(
@@ -191,11 +185,10 @@ class Running:
         target: str,
         headers: Mapping[str, str] | None = None,
         body: bytes | Iterable[bytes] | None = None,
-        session: str = "one",
     ) -> Got:
         """Return status, headers and body of a request within TLS."""
         place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        connection, status = self.connect(place, session)
+        connection, status = self.connect(place)
         assert status == 200, status
         with self.tls(connection, host) as secured:
             client = http.client.HTTPConnection(host, port)
@@ -210,11 +203,10 @@ class Running:
         method: str = "GET",
         headers: Mapping[str, str] | None = None,
         body: bytes | Iterable[bytes] | None = None,
-        session: str = "one",
         token: str = TOKEN,
     ) -> Got:
         """Return status, headers and body of a request of plain http."""
-        secret = base64.b64encode(f"{session}:{token}".encode()).decode()
+        secret = base64.b64encode(f"uv:{token}".encode()).decode()
         client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
         try:
             own = {"Proxy-Authorization": f"Basic {secret}", **(headers or {})}
@@ -253,7 +245,7 @@ def everything(connection: socket.socket) -> bytes:
 
 @contextmanager
 def running(folder: Path) -> Iterator[Running]:
-    """Run a transport, whose authority is in *folder*."""
+    """Run a transport, with files in *folder*."""
     found = Running(folder)
     try:
         yield found
@@ -261,4 +253,4 @@ def running(folder: Path) -> Iterator[Running]:
         found.stop()
 
 
-__all__ = ["TOKEN", "Running", "echo", "everything", "head_of", "running"]
+__all__ = ["HOSTS", "TOKEN", "Running", "echo", "everything", "head_of", "running", "trusting"]

@@ -95,8 +95,6 @@ class Machine:
                 "UV_CACHE_DIR": str(self.home / "uv-cache"),
                 "UV_PYTHON_DOWNLOADS": "never",
                 "VARIANTS_CACHE_DIR": str(self.home / "variants-cache"),
-                "VARIANTS_DAEMON_IDLE": "3",  # no process outlives a test for long
-                "VARIANTS_STATE_DIR": str(self.home / "variants-state"),
                 "VARIANTS_UV": str(self.uv),
                 "XDG_CACHE_HOME": str(self.home / ".cache"),
                 "XDG_CONFIG_DIRS": str(self.home / "etc"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import sys
@@ -407,6 +408,13 @@ def test_what_fails_is_said(machine: Machine, index: Index, places: Places, cata
     (line,) = (line for line in done.err.splitlines() if "cannot be had" in line)
     assert f"torch: variant cuda12.8 from {places.url} cannot be had: " in line
     assert "HTTP status 500" in line
+    # The doctor compares builds of the catalogue, too, and says what keeps one away.
+    tree = json.loads(machine.run("doctor", "--json").out)
+    found = [each["text"] for each in tree["problems"] if each["code"] == "catalog-place"]
+    assert len(found) == 1, tree["problems"]
+    assert f"torch: variant cuda12.8 from {places.url} cannot be had: " in found[0]
+    (state,) = (each for each in tree["packages"] if each["project"] == "torch")
+    assert (state["installed"], state["fits"]) == ("cuda12.6", True)
     missing = machine.with_environ({"VARIANTS_CATALOG": str(catalog / "missing")})
     done = missing.run("pip", "install", "torch")
     assert done.code != 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import signal
@@ -15,7 +14,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -34,17 +33,6 @@ linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks i
 @pytest.fixture
 def index(serve: Serve) -> Index:
     return serve(app_index(metadata_file=True))
-
-
-def proxies_of(machine: Machine) -> list[int]:
-    """Return the daemons that *machine* started and that run."""
-    found = []
-    for file in (machine.home / "variants-state").glob("daemon-*.json"):
-        with contextlib.suppress(OSError, ValueError):
-            process = json.loads(file.read_text())["pid"]
-            if b"uv_variants.daemon.process" in Path(f"/proc/{process}/cmdline").read_bytes():
-                found.append(process)
-    return found
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:
@@ -200,49 +188,61 @@ def test_it_dies_of_the_signal_that_uv_died_of(machine: Machine, index: Index) -
     assert process.returncode == -signal.SIGTERM
 
 
-@linux
-def test_the_proxy_ends_when_it_is_idle(machine: Machine, index: Index) -> None:
-    machine = machine.with_environ({"UV_DEFAULT_INDEX": index.url})
+def temporary(machine: Machine) -> tuple[Machine, Path]:
+    """Return *machine* with a directory of its own for temporary files, and that."""
+    folder = machine.home / "tmp"
+    folder.mkdir(mode=0o700)
+    return machine.with_environ({"TMPDIR": str(folder), "TEMP": str(folder)}), folder
+
+
+def test_nothing_is_left(machine: Machine, index: Index) -> None:
+    """T6: neither a process nor a file."""
+    machine, folder = temporary(machine.with_environ({"UV_DEFAULT_INDEX": index.url}))
     machine.create_environment(PYTHON)
     assert machine.run("pip", "install", "always").code == 0
-    wait_for(lambda: not proxies_of(machine), 8)
+    assert machine.run("pip", "install", "does-not-exist").code != 0
+    assert list(folder.iterdir()) == []
+    assert not (machine.home / "variants-state").exists()
 
 
 @linux
-def test_the_proxy_ends_when_the_command_is_killed(machine: Machine, index: Index) -> None:
+def test_what_a_killed_command_left_is_removed_by_the_next(machine: Machine, index: Index) -> None:
+    """T3, T6: its folder; a link of that name, and a folder of a command that runs, stay."""
     index.faults["always-1.0-py3-none-any.whl"] = trickle
-    machine = machine.with_environ({"UV_DEFAULT_INDEX": index.url})
+    machine, folder = temporary(machine.with_environ({"UV_DEFAULT_INDEX": index.url}))
     machine.create_environment(PYTHON)
+    kept = machine.home / "kept"
+    kept.mkdir()
+    (kept / "in-use").touch()
+    (folder / "uv-variants-link").symlink_to(kept)
     with started(machine, "pip", "install", "always") as process:
         wait_for(lambda: index.requests)
-        assert proxies_of(machine)
-        process.kill()
-        wait_for(lambda: not proxies_of(machine), 10)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        (left,) = (path for path in folder.iterdir() if not path.is_symlink())
+        assert stat.S_IMODE(left.stat().st_mode) == 0o700
+        os.utime(left, (0, 0))
+        assert machine.run("pip", "install", "app").code == 0
+        assert left.is_dir()  # its command runs
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(10)
+    # The server ended with the command: nothing listens any more.
+    os.utime(left, (0, 0))
+    assert machine.run("pip", "install", "--reinstall", "app").code == 0
+    assert [path.name for path in folder.iterdir()] == ["uv-variants-link"]
+    assert (kept / "in-use").exists()
 
 
-@linux
-def test_a_proxy_that_is_killed_is_restarted(machine: Machine, serve: Serve) -> None:
-    index = app_index()
-    for number in range(20):
-        index.add_wheel(Wheel(f"plain-{number}", "1.0"))
-    killed: list[int] = []
-
-    def slow() -> Answer:
-        if not killed:
-            killed.extend(proxies_of(machine))
-            for process in killed:
-                os.kill(process, signal.SIGKILL)
-        return Answer(body=Wheel("plain-7", "1.0").build())
-
-    index.faults["plain_7-1.0-py3-none-any.whl"] = slow
-    machine = machine.with_environ({"UV_DEFAULT_INDEX": serve(index).url})
-    project(machine.work, ["app", *(f"plain-{number}" for number in range(20))])
-    done = machine.run("sync")
-    assert killed
-    assert done.code == 0, done
-    assert machine.labels() == {"app": "null"}
+def test_many_commands_at_once(machine: Machine, index: Index) -> None:
+    machine = machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": index.url})
+    with ExitStack() as stack:
+        running = [
+            stack.enter_context(started(machine, "pip", "install", "--target", f"t{number}", "app"))
+            for number in range(20)
+        ]
+        results = [(process.communicate(timeout=300), process.returncode) for process in running]
+    assert [code for _, code in results] == [0] * 20, results
+    found = sorted(machine.work.glob("t*/app-1.0.dist-info/variant.json"))
+    assert len(found) == 20
+    assert all("cu128" in path.read_text() for path in found)
 
 
 def test_an_interrupted_sync_is_finished_by_the_next(machine: Machine, index: Index) -> None:
@@ -269,8 +269,7 @@ def test_other_users_cannot_use_the_proxy(machine: Machine, index: Index) -> Non
     machine.create_environment(PYTHON)
     with started(machine, "pip", "install", "always") as process:
         wait_for(lambda: any(path.endswith(".whl") for path in index.requests))
-        (proxy,) = proxies_of(machine)
-        addresses = listening(proxy)
+        addresses = listening(process.pid)
         assert [host for host, _ in addresses] == ["127.0.0.1"]
         port = addresses[0][1]
         path = next(item for item in index.requests if item.startswith("/simple"))
@@ -279,15 +278,16 @@ def test_other_users_cannot_use_the_proxy(machine: Machine, index: Index) -> Non
                 urllib.request.urlopen(
                     urllib.request.Request(f"http://127.0.0.1:{port}/p/x{path}", headers=headers)
                 )
-            assert caught.value.code in (401, 407)
+            assert caught.value.code == 407
         # Neither command lines nor files that others can read hold a secret.
-        lines = b"".join(
-            Path(f"/proc/{item}/cmdline").read_bytes() for item in (proxy, process.pid)
-        )
-        assert b"secret" not in lines
-        token = re.search(rb"HTTP_PROXY=http://[0-9a-f]+:([^@]+)@", child_environ(process.pid))
-        assert token is not None
-        assert token[1] not in lines
+        assert b"secret" not in Path(f"/proc/{process.pid}/cmdline").read_bytes()
+        environ = child_environ(process.pid)
+        assert b"http://uv:" not in environ  # what uv starts does not see the token either
+        place = re.search(rb"XDG_CONFIG_DIRS=([^:\0]+)", environ)
+        assert place is not None
+        folder = Path(os.fsdecode(place[1]))
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert b"http://uv:" in (folder / "uv" / "uv.toml").read_bytes()
     for path in machine.home.rglob("*"):
         if path.is_file() and "cache" in path.parts[len(machine.home.parts)]:
             assert b"secret" not in path.read_bytes(), path
@@ -346,61 +346,30 @@ def test_what_runs_reaches_other_hosts_as_before(
     assert first == second
 
 
-# --- proxies that keep running
-
-
-@pytest.fixture
-def running(machine: Machine, index: Index) -> Iterator[Machine]:
-    machine = machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": f"own={index.url}"})
-    done = machine.run("serve", "--port", "0", "--background")
-    assert done.code == 0, done
-    assert re.fullmatch(r"Serving own at http://127\.0\.0\.1:\d+\n", done.err)
-    try:
-        yield machine
-    finally:
-        machine.run("stop")
-
-
 @posix
-def test_a_proxy_that_keeps_running(running: Machine, index: Index) -> None:
-    machine = running
-    done = machine.run("status")
-    assert done.code == 0
-    assert re.search(r"^proxy +http://127\.0\.0\.1:\d+$", done.out, re.M)
-    assert re.search(rf"^index own +{re.escape(index.url.rstrip('/'))}$", done.out, re.M)
-    state = machine.home / "variants-state" / "proxy.json"
-    assert stat.S_IMODE(state.stat().st_mode) == 0o600
-    # It is for clients that have no uv-variants; commands have the daemon.
-    machine.create_environment(PYTHON)
-    done = machine.run("pip", "install", "app")
-    assert done.code == 0, done
-    assert machine.labels() == {"app": "cu128"}
-    # A second one is not started, and one with other indexes is used beside it.
-    done = machine.run("serve", "--port", "0")
-    assert done.code == 1
-    assert "already running" in done.err
-    done = machine.run("stop")
-    assert done.code == 0, done
-    assert not state.exists()
-    done = machine.run("status")
-    assert (done.code, done.err) == (
-        1,
-        "uv-variants: no index proxy is running: start one with uv-variants serve\n",
-    )
+def test_plain_uv_with_a_written_configuration(every_machine: Machine, index: Index) -> None:
+    machine = every_machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": f"own={index.url}"})
+    with started(machine, "serve", "--port", "0") as process:
+        assert process.stderr is not None
+        token = re.search(r"http://uv:([^@]+)@", process.stderr.readline())
+        assert token is not None
+        served = re.fullmatch(
+            r"Serving own at http://(127\.0\.0\.1:\d+)\n", process.stderr.readline()
+        )
+        assert served is not None
+        wait_for(lambda: answers(f"http://{served[1]}/health"))
+        proxy = ("--variant-proxy", f"http://uv:{token[1]}@{served[1]}")
+        written(machine.with_environ({"UV_DEFAULT_INDEX": ""}), *proxy)
 
 
-@posix
-def test_plain_uv_with_a_written_configuration(
-    every_machine: Machine, running: Machine, index: Index
-) -> None:
-    machine = every_machine.with_environ(
-        {"VARIANTS_STATE_DIR": str(running.home / "variants-state"), **CUDA_12_8}
-    )
+def written(machine: Machine, *proxy: str) -> None:
     done = machine.run("config", "-o", "uv.toml")
+    assert (done.code, "--variant-proxy" in done.err) == (1, True)
+    done = machine.run(*proxy, "config", "-o", "uv.toml")
     assert done.code == 0, done
     file = machine.work / "uv.toml"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    again = machine.run("config", "-o", "uv.toml")
+    again = machine.run(*proxy, "config", "-o", "uv.toml")
     assert (again.code, "--force" in again.err) == (1, True)
     moved = machine.work / "written.toml"
     file.rename(moved)
@@ -409,7 +378,7 @@ def test_plain_uv_with_a_written_configuration(
     assert done.code == 0, done
     assert machine.labels() == {"app": "cu128"}
     assert machine.plain("pip", "check").code == 0
-    url = machine.run("config", "--url").out.strip()
+    url = machine.run(*proxy, "config", "--url").out.strip()
     other = machine.create_environment(PYTHON, machine.work / "other")
     done = machine.plain("pip", "install", "--python", str(other.path), "--index-url", url, "app")
     assert done.code == 0, done

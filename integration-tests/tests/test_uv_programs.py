@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,14 @@ cat /proc/self/environ
 cat
 """
 NATIVE = "native-1.0.data/scripts/native"
+
+OURS = ("SSL_CERT_FILE", "UV_CACHE_DIR", "XDG_CONFIG_DIRS")
+"""Variables of ours that tools and builds see, and what uv itself runs because of its metadata."""
+
+PROXIES = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
+"""The same with uvs that read no proxies from files."""
+
+READ_BY_UV = ("script-metadata", "script-flag", "module", "archive", "archive-shebang", "stdin")
 
 RUNS = {
     "python": "python report.py a -c --with b",
@@ -162,8 +170,13 @@ def files(work: Path) -> None:
         (work / name).chmod(0o755)
 
 
-def outcome(machine: Machine, program: Path, *arguments: str, stdin: str = "") -> dict[str, Any]:
-    """Return what *program* says with these arguments, and its exit code."""
+def outcome(
+    machine: Machine, program: Path, *arguments: str, stdin: str = "", without: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Return what *program* says with these arguments, and its exit code.
+
+    Of variables that tell, those called *without* are left out.
+    """
     done = subprocess.run(
         [str(program), *arguments],
         capture_output=True,
@@ -181,7 +194,12 @@ def outcome(machine: Machine, program: Path, *arguments: str, stdin: str = "") -
     try:
         found: dict[str, Any] = json.loads(out)
     except ValueError:
-        found = {"out": out}
+        kept = [line for line in re.split(r"[\0\n]", out) if line.split("=")[0] not in without]
+        found = {"out": kept}
+    else:
+        for name in without:
+            found["environ"].pop(name, None)
+        found["block"] = [line for line in found["block"] if line.split("=")[0] not in without]
     messages = [line for line in done.stderr.splitlines() if "install" not in line.lower()]
     return {**found, "code": done.returncode, "messages": messages}
 
@@ -206,7 +224,12 @@ def prepared(every_machine: Machine, serve: Serve) -> Machine:
 @linux
 @pytest.mark.matrix
 def test_programs_find_what_they_find_under_uv(prepared: Machine) -> None:
-    assert not differing(prepared, {name: f"run {text}" for name, text in RUNS.items()})
+    runs = {name: f"run {text}" for name, text in RUNS.items()}
+    read = {name: runs.pop(name) for name in READ_BY_UV}
+    assert not differing(prepared, read, ours(prepared))
+    if is_old(prepared):  # there a file cannot set the proxies that are set already
+        runs = {name: text for name, text in runs.items() if "--env-file" not in text}
+    assert not differing(prepared, runs)
 
 
 @linux
@@ -216,10 +239,20 @@ def test_tools_find_what_they_find_under_uv(prepared: Machine) -> None:
     path = prepared.home / wheel.filename
     path.write_bytes(wheel.build())
     runs = {name: f"tool run {text}".replace("FILE", str(path)) for name, text in TOOLS.items()}
-    assert not differing(prepared, runs)
+    assert not differing(prepared, runs, ours(prepared))
 
 
-def differing(machine: Machine, runs: Mapping[str, str]) -> str:
+def ours(machine: Machine) -> tuple[str, ...]:
+    """Return the names of variables of ours that tools and builds see."""
+    return (*OURS, *PROXIES, *(name.lower() for name in PROXIES)) if is_old(machine) else OURS
+
+
+def is_old(machine: Machine) -> bool:
+    """Return whether this uv reads no proxies from files."""
+    return machine.uv.parent.name in ("uv-0.5.31", "uv-0.8.24")
+
+
+def differing(machine: Machine, runs: Mapping[str, str], without: Iterable[str] = ()) -> str:
     """Return what differs between uv and `uv-variants`, in lines."""
     found = []
     for name, text in runs.items():
@@ -228,8 +261,8 @@ def differing(machine: Machine, runs: Mapping[str, str]) -> str:
         if "metadata" in name:  # uv names the Python differently when it has made the environment
             outcome(machine, machine.uv, *words)
             outcome(machine, machine.program, *words)
-        plain = outcome(machine, machine.uv, *words, stdin=stdin)
-        ours = outcome(machine, machine.program, *words, stdin=stdin)
+        plain = outcome(machine, machine.uv, *words, stdin=stdin, without=without)
+        ours = outcome(machine, machine.program, *words, stdin=stdin, without=without)
         found += [
             (name, key, plain.get(key), ours.get(key))
             for key in {*plain, *ours}
@@ -261,6 +294,7 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
 
 @pytest.mark.skipif(os.name == "nt", reason="the process is not replaced there")
 def test_builds_have_the_users_environment(prepared: Machine) -> None:
+    """But for three variables, none of which has the proxy or its token."""
     folder = prepared.work / "built"
     folder.mkdir()
     (folder / "backend.py").write_text(BACKEND)
@@ -277,6 +311,9 @@ def test_builds_have_the_users_environment(prepared: Machine) -> None:
         text = re.sub(r"/[^\":]*/(builds-v0/)[^/\":]*", r"\1", report.read_text())
         environ, child, path, arguments = json.loads(text.replace(str(report), "REPORT"))
         assert "PATH" in environ
+        for each in (environ, child):
+            for name in ours(prepared):
+                each.pop(name, None)
         reports.append((environ, child, path, arguments))
     assert reports[0] == reports[1]
 
@@ -314,6 +351,8 @@ def test_exit_codes_and_signals(prepared: Machine) -> None:
     for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGPIPE):
         kill = f"__import__('os').kill(__import__('os').getpid(),{int(number)})"
         runs[f"signal-{number.name}"] = f"run python -c {kill}"
+    if is_old(prepared):  # there a file cannot set the proxies that are set already
+        runs = {name: text for name, text in runs.items() if "--env-file" not in text}
     assert not differing(prepared, runs)
 
 

@@ -152,68 +152,6 @@ def test_variants_that_are_built_against_others(machine: Machine, serve: Serve) 
     assert done.err.count("uv-variants: left out torch29 of app 1.0: built against") == 1, done
 
 
-@pytest.mark.parametrize(
-    ("requirement", "dependency"), [("app", "there>=2"), ("app", "absent"), ("top", "absent")]
-)
-def test_a_dependency_of_a_marker_that_cannot_be_had(
-    machine: Machine, serve: Serve, requirement: str, dependency: str
-) -> None:
-    """uv names the dependency; the variant and the marker are named beside it."""
-    index = Index()
-    tree = metadata(
-        {"cu128": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}}, "null": {}},
-        namespaces=["nvidia"],
-        providers={"nvidia": NVIDIA},
-    )
-    requires = (f"{dependency}; 'nvidia' in variant_namespaces",)
-    index.add_release(Release("app", "1.0", tree, requires=requires), metadata_file=True)
-    index.add_wheel(Wheel("there", "1.0"))
-    index.add_wheel(Wheel("top", "1.0", requires=("app",)))
-    done = install(on(machine, serve(index)), "pip install", requirement)
-    assert done.code != 0, done
-    said = f"uv-variants: app 1.0 (variant cu128) requires {dependency} because of the marker "
-    assert done.err.count(said) == 1, done
-    assert "--variant app=null" in done.err
-
-
-BACKEND = """\
-import zipfile
-
-METADATA = "Metadata-Version: 2.1\\nName: local\\nVersion: 1.0\\nRequires-Dist: app; %s\\n"
-
-
-def build_wheel(folder, config_settings=None, metadata_directory=None):
-    name = "local-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(f"{folder}/{name}", "w") as archive:
-        archive.writestr("local-1.0.dist-info/METADATA", METADATA)
-        tag = "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n"
-        archive.writestr("local-1.0.dist-info/WHEEL", tag)
-        archive.writestr("local-1.0.dist-info/RECORD", "")
-    return name
-"""
-
-
-@pytest.mark.parametrize("command", ["pip install", "sync"])
-def test_a_local_project_with_variant_markers(machine: Machine, serve: Serve, command: str) -> None:
-    """uv builds it and cannot read what it built; the project and the way out are named."""
-    machine = on(machine, serve(app(("1.0", "12.8"))))
-    marker = "'nvidia' in variant_namespaces"
-    folder = machine.work if command == "sync" else machine.work / "local"
-    folder.mkdir(exist_ok=True)
-    (folder / "backend.py").write_text(BACKEND % marker)
-    (folder / "pyproject.toml").write_text(
-        f'[project]\nname = "local"\nversion = "1.0"\nrequires-python = ">=3.10"\n'
-        f'dependencies = ["app; {marker}"]\n'
-        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
-    )
-    machine.create_environment(PYTHON)
-    named = ["./local"] if command != "sync" else []
-    done = machine.run(*command.split(), *named)
-    assert done.code != 0, done
-    assert done.err.count("pyproject.toml: the dependency ") == 1, done
-    assert "has a variant marker, which uv does not evaluate" in done.err
-
-
 def test_a_forced_variant_is_missed_in_the_version_that_was_asked_for(
     machine: Machine, serve: Serve
 ) -> None:

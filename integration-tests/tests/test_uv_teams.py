@@ -162,7 +162,7 @@ def team(
     tmp_path: Path,
     index: Index,
     serve_application: Callable[[object], str],
-) -> Iterator[Team]:
+) -> Team:
     platforms = {
         name: MACHINES[machine]
         for name, machine in (("laptop", "laptop"), ("h100", "server"), ("mac", "mac"))
@@ -176,10 +176,7 @@ def team(
     proxy = serve_application(create_app(settings))
     made = Team(tmp_path, uv, uv_variants(environments.folder), index, proxy)
     made.repository.mkdir()
-    yield made
-    for name in MACHINES:
-        if (tmp_path / name).is_dir():
-            made.machine(name).run("stop")
+    return made
 
 
 @pytest.fixture

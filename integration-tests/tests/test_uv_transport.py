@@ -20,10 +20,12 @@ from support.environments import Environments, Result, clean_environ
 from support.index import Answer, Index, served
 from support.projects import app_index
 from support.proxied_network import Reply, Server, http_proxy, origin
-from support.running_transport import Running, running
+from support.running_transport import HOSTS, Running, running, trusting
 from support.uvs import UVS, downloaded_uv, project
 from support.wheels import Wheel
-from uv_variants.transport import AnsweredIndex, Authority, Outbound
+from uv_variants.transport import Authority, trusted_roots
+from uv_variants.transport.index_application import AnsweredIndex
+from uv_variants.transport.route import Outbound
 from variants_proxy import Machine, Settings, Upstream, encode
 
 OLDEST, NEWEST = UVS[0], UVS[-1]
@@ -65,8 +67,10 @@ class World:
 
     def begin(self, *indexes: Index, **options: frozenset[str]) -> None:
         """Begin the session of uv's commands with *indexes*, called ``index0`` and so on."""
-        environ = {"SSL_CERT_FILE": str(self.theirs.files({})[0]), **self.environ}
-        outbound = Outbound(environ, self.transport.authority.files(environ)[1])
+        environ = {"SSL_CERT_FILE": str(self.trusted), **self.environ}
+        roots = self.folder / "roots.pem"
+        roots.write_bytes(trusted_roots(environ))
+        outbound = Outbound(environ, roots)
         names = [f"index{number}" for number in range(len(indexes))]
         upstreams = tuple(
             Upstream(name, index.url) for name, index in zip(names, indexes, strict=True)
@@ -81,7 +85,12 @@ class World:
         answered = [
             AnsweredIndex(each.name, each.url, options.get(each.name)) for each in upstreams
         ]
-        self.transport.add_indexes("one", settings, answered, encode(Machine(GPU)), outbound)
+        self.transport.add_indexes(settings, answered, encode(Machine(GPU)), outbound)
+
+    @property
+    def trusted(self) -> Path:
+        """File with the certificate of the network beyond."""
+        return trusting(self.theirs, self.folder / "theirs")
 
     @property
     def variables(self) -> dict[str, str]:
@@ -96,7 +105,7 @@ class World:
                 "UV_PYTHON": sys.executable,
                 "UV_HTTP_RETRIES": "0",
                 "XDG_CONFIG_DIRS": str(home / "etc"),
-                **self.transport.variables("one"),
+                **self.transport.variables(),
             }
         )
         del found["UV_NO_CONFIG"]
@@ -105,8 +114,8 @@ class World:
     @property
     def plain(self) -> dict[str, str]:
         """Variables of uv that make it plain uv."""
-        plain = dict.fromkeys(self.transport.variables("one"), "")
-        return {**plain, "SSL_CERT_FILE": str(self.theirs.files({})[0])}
+        plain = dict.fromkeys(self.transport.variables(), "")
+        return {**plain, "SSL_CERT_FILE": str(self.trusted)}
 
     def run(self, *arguments: str, environ: Mapping[str, str] | None = None) -> Result:
         """Run uv."""
@@ -137,7 +146,7 @@ def world(
     version: str = request.param
     (tmp_path / "work").mkdir()
     (tmp_path / "home").mkdir()
-    theirs = Authority.load_or_create(tmp_path / "theirs")
+    theirs = Authority(HOSTS)
     with running(tmp_path / "ours") as transport, ExitStack() as stack:
         uv = downloaded_uv(version, environments.wheelhouse)
         yield World(uv, version, tmp_path, transport, theirs, stack)
@@ -239,18 +248,16 @@ def test_without_credentials_uv_says_what_it_says(world: World, user: str) -> No
     assert ours.code != 0
 
 
-def test_a_session_does_not_get_what_another_one_may(world: World) -> None:
+def test_without_credentials_there_is_nothing_of_what_was_answered_with_them(world: World) -> None:
     index = world.serve(app_index(credentials="me:s@cret"))
     world.begin(index)
-    world.transport.routes["two"] = world.transport.routes["one"]
     port = int(index.url.split(":")[2].split("/")[0])
     secret = {"Authorization": "Basic " + base64.b64encode(b"me:s@cret").decode()}
     ask = world.transport.https
     assert ask("127.0.0.1", port, "GET", "/simple/app/", secret)[0] == 200
-    status, headers, _ = ask("127.0.0.1", port, "GET", "/simple/app/", session="two")
-    assert (status, headers["www-authenticate"][:5]) == (401, "Basic")
-    status, headers, _ = ask("127.0.0.1", port, "GET", f"/simple/app/{VARIANT}", session="two")
-    assert (status, headers["www-authenticate"][:5]) == (401, "Basic")
+    for path in ("/simple/app/", f"/simple/app/{VARIANT}"):
+        status, headers, _ = ask("127.0.0.1", port, "GET", path)
+        assert (status, headers["www-authenticate"][:5]) == (401, "Basic")
 
 
 @pytest.mark.parametrize("status", [403, 404, 500])
@@ -379,4 +386,4 @@ def test_an_explicit_index_answers_for_its_projects_alone(world: World) -> None:
     world.begin(index, index0=frozenset({"other"}))
     done = world.run("pip", "install", "--target", "there", "--index-url", index.url, "app-tool")
     assert done.code == 0, (done, world.transport.failures)
-    assert world.transport.applications["one"].asked == set()
+    assert world.transport.application.asked == set()

@@ -38,8 +38,6 @@ class Uv:
         arguments = [self._uv]
         if self._variants is not None:
             variables["VARIANTS_UV"] = self._uv
-            # The launcher waits for the daemon, to count what it cost.
-            variables["VARIANTS_DAEMON_IDLE"] = "0.1"
             arguments = [self._variants, *options(command)]
         python = place.target / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
         arguments += ["pip", "install", "--python", str(python)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from pep_variants.errors import CatalogError
 from uv_variants.command_scope import scope_of
 from uv_variants.context import Context
-from uv_variants.daemon.session import SessionSettings
 from uv_variants.invocation import parse
 from uv_variants.own_options import read_options
 from uv_variants.session_plan import SessionPlan
@@ -62,7 +60,6 @@ def test_the_catalogue(plan, line, environ, expected):
     assert found.catalog == (str(Path("entries").absolute()) if expected else None)
     settings = found.settings()
     assert settings.catalog == found.catalog
-    assert SessionSettings.from_tree(json.loads(json.dumps(settings.tree()))) == settings
 
 
 def test_a_setting_of_uv(plan):

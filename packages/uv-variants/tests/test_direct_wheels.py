@@ -2,7 +2,7 @@
 
 import pytest
 
-from uv_variants.direct_wheels import check_direct_wheels
+from uv_variants.checks import check_direct_wheels
 from uv_variants.errors import VariantMissing
 from uv_variants.invocation import parse
 

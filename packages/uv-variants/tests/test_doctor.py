@@ -6,29 +6,35 @@ import pytest
 
 from pep_variants.choose.advice import Advice
 from pep_variants.model.platform import Platform
+from uv_variants.doctor import variants
 from uv_variants.doctor.variants import (
     IndexAnswers,
     installed_problems,
-    installed_states,
+    locked_items,
     locked_problems,
-    locked_states,
+    states_of,
 )
 from uv_variants.lock_machine import LockMachine
 from uv_variants.locked_variants import Lock
-from uv_variants.proxy_client import Verdict, VersionChoice
 from uv_variants.site_packages import Installed
-from uv_variants.uv_directories import in_words
 from variants_index.doctor.states import BEST, UNKNOWN, WITHOUT, State
 
 TAGS = frozenset(("py3-none-any",))
 INDEX = "https://x/simple"
 
 
+def report(*versions):
+    return {"versions": [{"notices": [], "problems": [], **each} for each in versions]}
+
+
 def answers(chosen="cu126", why="best of all", **verdicts):
-    rows = [Verdict(label, verdict, f"because of {label}") for label, verdict in verdicts.items()]
+    rows = [
+        {"label": label, "verdict": verdict, "why": f"because of {label}"}
+        for label, verdict in verdicts.items()
+    ]
     files = {"gpu-2.0-py3-none-any.whl": chosen}
-    choice = VersionChoice(files, tuple(rows), (), (), why=why)
-    return IndexAnswers({"gpu": {"2.0": choice}}, {}, {"gpu": INDEX})
+    version = {"version": "2.0", "files": files, "variants": rows, "why": why}
+    return IndexAnswers({"gpu": report(version)}, {}, {"gpu": INDEX})
 
 
 @pytest.mark.parametrize(
@@ -43,7 +49,7 @@ def answers(chosen="cu126", why="best of all", **verdicts):
 )
 def test_installed(label, fits, now, verdict):
     known = answers(cu126="chosen", cu128="rejected", null="compatible")
-    (state,) = installed_states([Installed("gpu", "2.0", label, TAGS)], known)
+    (state,) = states_of([Installed("gpu", "2.0", label, TAGS)], known)
     assert (state.fits, state.now, state.verdict) == (fits, now, verdict)
     assert (state.advice is None) == (label in ("cu126", "gone"))
     rows = list(state.rows())
@@ -60,16 +66,17 @@ def test_installed(label, fits, now, verdict):
 
 
 def test_plain_projects_are_of_no_interest():
-    nothing = IndexAnswers({}, {})
-    assert installed_states([Installed("plain", "1.0", None, TAGS)], nothing) == []
+    nothing = IndexAnswers({}, {}, {})
+    assert states_of([Installed("plain", "1.0", None, TAGS)], nothing) == []
     known = answers("null", null="chosen")
-    assert installed_states([Installed("gpu", "2.0", None, TAGS)], known) == []
+    assert states_of([Installed("gpu", "2.0", None, TAGS)], known) == []
 
 
 @pytest.mark.parametrize(("version", "verdict"), [("3.0", UNKNOWN), ("2.0", WITHOUT)])
 def test_versions_without_verdicts(version, verdict):
-    known = IndexAnswers({"gpu": {"2.0": VersionChoice({}, (), (), ())}}, {})
-    (state,) = installed_states([Installed("gpu", version, "a", TAGS)], known)
+    empty = {"version": "2.0", "files": {}, "variants": []}
+    known = IndexAnswers({"gpu": report(empty)}, {}, {})
+    (state,) = states_of([Installed("gpu", version, "a", TAGS)], known)
     assert state.fits is None
     assert verdict in (state.verdict, WITHOUT)
 
@@ -80,12 +87,13 @@ def lock(*names):
     return Lock(text=f'[[package]]\nname = "gpu"\nversion = "2.0"\nwheels = [\n{files}]\n')
 
 
-def test_only_what_is_locked_for_this_platform():
+def test_only_what_is_locked_for_this_platform(monkeypatch):
+    monkeypatch.setattr(variants, "host_target", lambda: "linux-x86_64")
     text = lock(
         ("cu128", "gpu-2.0-0_cu128-cp313-cp313-manylinux_2_28_x86_64.whl"),
         ("null", "gpu-2.0-0_null-cp313-cp313-win_amd64.whl"),
     )
-    (state,) = locked_states(text, "linux-x86_64", answers(cu126="chosen", cu128="rejected"))
+    (state,) = states_of(locked_items(text), answers(cu126="chosen", cu128="rejected"))
     assert (state.label, state.fits) == ("cu128", False)
     (problem,) = locked_problems([state], None)
     assert problem.text == (
@@ -108,18 +116,17 @@ def test_what_to_type(has_lock, command):
     advice = Advice("cu128", "cu126", ("no",), "")
     installed = State("gpu", "2.0", "cu128", "cu126", "no", False, advice)
     locked = State("gpu", "2.0", "cu126", "cu126", "yes", True)
-    known = answers()
-    (problem,) = installed_problems([installed], [locked], known, has_lock=has_lock)
+    (problem,) = installed_problems([installed], [locked] if has_lock else [])
     assert (problem.command, problem.code) == (command, "stale-variant")
     # Else it is the lock's problem.
-    assert list(installed_problems([installed], [installed], known, has_lock=True)) == []
+    assert list(installed_problems([installed], [installed])) == []
 
 
 def test_what_is_locked_may_be_a_decision():
     advice = Advice("cu126", "cu128", (), "newer")
     state = State("gpu", "2.0", "cu126", "cu128", "", True, advice)
     (locked,) = locked_problems([state], None)
-    (installed,) = installed_problems([state], [], answers(), has_lock=False)
+    (installed,) = installed_problems([state], [])
     assert (locked.code, locked.fails) == ("better-variant", False)
     assert (installed.code, installed.fails) == ("better-variant", True)
 
@@ -135,17 +142,9 @@ def test_what_is_locked_may_be_a_decision():
 )
 def test_what_is_missed(chosen, why, missed):
     known = answers(chosen, why, **{chosen: "chosen", "cu128": "rejected"})
-    states = installed_states([Installed("gpu", "2.0", chosen, TAGS)], known)
-    problems = list(installed_problems(states, [], known, has_lock=False))
+    states = states_of([Installed("gpu", "2.0", chosen, TAGS)], known)
+    problems = list(installed_problems(states, []))
     assert [problem.text.partition("machine: ")[2] for problem in problems] == (
         [missed] if missed else []
     )
     assert all(problem.code == "unfit-variants" for problem in problems)
-
-
-@pytest.mark.parametrize(
-    ("size", "complete", "text"),
-    [(12, True, "12 B"), (1_500_000_000, False, "more than 1.5 GB"), (2e15, True, "2000.0 TB")],
-)
-def test_sizes(size, complete, text):
-    assert in_words(size, complete=complete) == text

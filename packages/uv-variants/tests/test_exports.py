@@ -1,12 +1,18 @@
 """What becomes of files that real uvs wrote (recorded from 0.5.31 to 0.13.9)."""
 
+from datetime import datetime, timezone
+
 import pytest
 
 from pep_variants.errors import LockError
 from pep_variants.formats import toml
-from uv_variants.exports.pylock import with_real_files
-from uv_variants.exports.release import IndexRelease
-from uv_variants.exports.requirements import Pinned, pinned_requirements, with_hashes
+from uv_variants.exports.documents import (
+    Pinned,
+    pinned_requirements,
+    with_hashes,
+    with_real_files,
+)
+from uv_variants.exports.files import IndexRelease, IndexWheel
 
 INDEX = "https://example.test/simple"
 SCHEMA = "https://variants-schema.wheelnext.dev/v0.2.0.json"
@@ -43,8 +49,22 @@ def report(**wheels):
     }
 
 
-def release(**wheels):
-    return lambda locked: IndexRelease.read(locked.name, locked.version, report(**wheels))
+def exported(text, left_out=None, **wheels):
+    """Return *text* as it is exported; append the labels that are left out to *left_out*."""
+
+    def release(locked):
+        tree = report(**wheels)
+        found = IndexRelease(tree["documents"], [IndexWheel.read(item) for item in tree["wheels"]])
+        kept, labels = found.with_dependencies_of(locked.wheels)
+        if left_out is not None:
+            left_out.append((locked.name, labels))
+        return found, kept
+
+    return with_real_files(text, release, lambda _: ())
+
+
+def hashed(text, more):
+    return with_hashes(text, lambda _: (), more)
 
 
 class TestRequirements:
@@ -67,7 +87,7 @@ torch @ https://example.test/torch-1.0-py3-none-any.whl
 """
 
     def test_hashes_are_added_in_order(self):
-        found = with_hashes(self.TEXT, lambda each: {A, C} if each.name == "gpu" else ())
+        found = hashed(self.TEXT, lambda each: {A, C} if each.name == "gpu" else set())
         before = f"    --hash={B} \\\n    --hash={C}\n"
         assert found == self.TEXT.replace(
             before, f"    --hash={A} \\\n    --hash={B} \\\n    --hash={C}\n"
@@ -75,7 +95,7 @@ torch @ https://example.test/torch-1.0-py3-none-any.whl
 
     def test_nothing_else_changes(self):
         text = self.TEXT.replace("\n", "\r\n")
-        assert with_hashes(text, lambda _: ()) == text
+        assert hashed(text, lambda _: set()) == text
 
     def test_which_are_pinned(self):
         assert pinned_requirements(self.TEXT) == [Pinned("always", "1.0"), Pinned("gpu", "2.0")]
@@ -92,7 +112,7 @@ torch @ https://example.test/torch-1.0-py3-none-any.whl
         """Of a floating lock, which has none."""
         requirement = line.partition("    ")[0]
         text = f"{line}\nother==1.0\n"
-        found = with_hashes(text, lambda each: {B, A} if each.name == "gpu" else ())
+        found = hashed(text, lambda each: {B, A} if each.name == "gpu" else set())
         assert found == (f"{requirement} \\\n    --hash={A} \\\n    --hash={B}\n{rest}other==1.0\n")
 
 
@@ -131,55 +151,46 @@ wheels = [
 class TestPylock:
     def test_the_files_of_the_index(self):
         left_out = []
-        found = with_real_files(
-            PYLOCK,
-            release(cu128="x", cu126="x", null="x", cu130="y"),
-            lambda locked, labels: left_out.append((locked.name, labels)),
-        )
+        found = exported(PYLOCK, left_out, cu128="x", cu126="x", null="x", cu130="y")
         assert "/.variant/" not in found
-        before, rest = found.split('wheels = [\n    { url = "https://files.test/gpu', 1)
-        assert PYLOCK.startswith(before)
-        assert PYLOCK.endswith(rest[rest.index('[[packages]]\nname = "plain"') :])
-        assert (
-            '    { url = "https://files.test/gpu-2.0-py3-none-any-cu126.whl", '
-            "upload-time = 2026-01-02T03:04:05.123456Z, size = 1601, "
-            f'hashes = {{ sha256 = "{1:064x}" }} }},\n'
-        ) in found
+        blocks, before = (text.split("[[packages]]\n") for text in (found, PYLOCK))
+        assert [blocks[0], blocks[1], blocks[3]] == [before[0], before[1], before[3]]
         (gpu,) = (item for item in toml.loads(found)["packages"] if item["name"] == "gpu")
         assert [wheel["url"][-9:-4] for wheel in gpu["wheels"]] == ["cu128", "cu126", "-null"]
+        uploaded = datetime(2026, 1, 2, 3, 4, 5, 123456, tzinfo=timezone.utc)
+        assert gpu["wheels"][1] == {
+            "url": "https://files.test/gpu-2.0-py3-none-any-cu126.whl",
+            "upload-time": uploaded,
+            "size": 1601,
+            "hashes": {"sha256": f"{1:064x}"},
+        }
         assert gpu["variants-json"]["$schema"] == SCHEMA
         assert set(gpu["variants-json"]["variants"]) == {"cu128", "cu126", "null"}
         assert left_out == [("gpu", ["cu130"])]
-
-    def test_a_single_wheel_stays_on_its_line(self):
-        found = with_real_files(PYLOCK, release(cu128="x"), lambda *_: None)
-        assert (
-            'wheels = [{ url = "https://files.test/gpu-2.0-py3-none-any-cu128.whl", size = 1600, '
-            f'hashes = {{ sha256 = "{0:064x}" }} }}]\n\n[packages.variants-json]\n'
-        ) in found
+        (theirs,) = (item for item in toml.loads(PYLOCK)["packages"] if item["name"] == "gpu")
+        changed = {"wheels", "variants-json"}
+        assert {key: gpu[key] for key in gpu.keys() - changed} == {
+            key: theirs[key] for key in theirs.keys() - changed
+        }
 
     def test_a_wheel_whose_dependencies_are_not_known_is_left_out(self):
         left_out = []
-        found = with_real_files(
-            PYLOCK, release(cu128=None, null=None), lambda _, labels: left_out.append(labels)
-        )
+        found = exported(PYLOCK, left_out, cu128=None, null=None)
         assert "cu128.whl" in found
-        assert left_out == [["null"]]
+        assert left_out == [("gpu", ["null"])]
 
     def test_without_variants_it_is_uvs_own(self):
         text = PYLOCK.replace("/.variant/cu128/gpu-2.0-0_cu128-", "/gpu-2.0-")
-        assert with_real_files(text, release(), lambda *_: None) == text
+        assert exported(text) == text
 
     def test_a_plain_wheel_with_evaluated_markers(self):
         """Its own URL, and no table: it has no label."""
         text = PYLOCK.replace("/.variant/cu128/gpu-2.0-0_cu128-", "/.variant/-/gpu-2.0-")
-        found = with_real_files(text, release(plain="x"), lambda *_: None)
-        assert 'wheels = [{ url = "https://files.test/gpu-2.0-py3-none-any-plain.whl"' in found
+        found = exported(text, plain="x")
+        assert '"https://files.test/gpu-2.0-py3-none-any-plain.whl"' in found
         assert "variants-json" not in found
 
     def test_another_way_of_writing_is_refused(self):
-        text = PYLOCK.replace(
-            'wheels = [{ url = "https://example', 'wheels=[{ url = "https://example'
-        )
+        text = PYLOCK.replace("[[packages]]", "[[ packages ]]", 1)
         with pytest.raises(LockError, match=r"pylock\.toml"):
-            with_real_files(text, release(cu128="x"), lambda *_: None)
+            exported(text, cu128="x")

@@ -110,3 +110,16 @@ def test_version_is_also_a_command_of_uv(tmp_path):
     env = program(tmp_path, 'echo "uv: $*"') | {"VARIANTS_NO_VARIANTS": "1"}
     done = subprocess.run([*RUN, "version"], env=env, capture_output=True, text=True)
     assert done.stdout == "uv: version\n", done
+
+
+def test_folders_of_pythonpath_are_for_what_uv_runs(tmp_path):
+    """V5: an old platformdirs there, as environment modules and ROS have it, is not imported."""
+    (tmp_path / "platformdirs.py").write_text("raise ImportError('an old release')\n")
+    code = (
+        "from uv_variants import main\n"
+        "main._run = lambda *_, **__: __import__('platformdirs') and 0\n"
+        "main.main()"
+    )
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

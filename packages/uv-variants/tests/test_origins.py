@@ -4,10 +4,8 @@ import pytest
 from packaging.markers import Marker
 
 from pep_variants.formats import toml
-from uv_variants.exports.origins import parts
-from uv_variants.exports.pylock import with_real_files
-from uv_variants.exports.release import IndexRelease
-from uv_variants.exports.requirements import with_origins
+from uv_variants.exports.documents import with_hashes, with_real_files
+from uv_variants.exports.files import IndexRelease, IndexWheel, parts_of
 
 INDEX = "https://example.test/simple"
 HERE = "platform_machine == 'x86_64' and sys_platform == 'linux'"
@@ -37,26 +35,29 @@ def of_cuda(plain, name="cupy_cuda13x", label="cuda13"):
     return wheel(plain, label, plain.replace("cupy-", f"{name}-"))
 
 
-RELEASE = IndexRelease.read(
-    "cupy",
-    "14.2.0",
-    {
-        "documents": [],
-        "wheels": [
+RELEASE = IndexRelease(
+    [],
+    [
+        IndexWheel.read(tree)
+        for tree in (
             of_cuda(LINUX),
             of_cuda(WINDOWS),
             of_cuda(LINUX, "cupy_cuda12x", "cuda12"),
             wheel(LINUX, None, LINUX),
             wheel(MAC, None, MAC),
-        ],
-    },
+        )
+    ],
 )
 ONE = [("cuda13", LINUX)]
 MIXED = [("cuda13", LINUX), (None, MAC)]
 
 
+def parts(shown, **more):
+    return parts_of(RELEASE, "14.2.0", shown, **more)
+
+
 def markers(shown, **more):
-    found = parts(RELEASE, shown, **more)
+    found = parts(shown, **more)
     return {f"{part.name or 'cupy'}=={part.version}": part.marker("") for part in found}
 
 
@@ -69,7 +70,7 @@ ENVIRONMENTS = [
 
 class TestParts:
     def test_nothing_of_another_name(self):
-        assert parts(RELEASE, [(None, LINUX), (None, MAC)]) == []
+        assert parts([(None, LINUX), (None, MAC)]) == []
 
     def test_one_name(self):
         assert markers(ONE) == {"cupy-cuda13x==14.2.0": ""}
@@ -95,13 +96,8 @@ class TestParts:
         found = markers([("cuda12", LINUX), ("cuda13", WINDOWS)])
         assert list(found) == ["cupy-cuda12x==14.2.0", "cupy-cuda13x==14.2.0"]
 
-    def test_one_machine(self):
-        """Of what is shown the chosen label alone counts."""
-        assert markers(MIXED, label="cuda13") == {"cupy-cuda13x==14.2.0": ""}
-        assert markers(MIXED, label="null") == {}
-
     def test_markers_of_uv(self):
-        (first, _) = parts(RELEASE, MIXED)
+        (first, _) = parts(MIXED)
         given = "python_full_version >= '3.12' or extra == 'a'"
         found = first.marker(given)
         assert found.startswith(f"({given}) and ")
@@ -121,9 +117,9 @@ plain==1.0 \\
 
     def written(self, text, shown, *, hashes=True):
         def found(pinned):
-            return parts(RELEASE, shown) if pinned.name == "cupy" else []
+            return parts(shown) if pinned.name == "cupy" else []
 
-        return with_origins(text, found, hashes=hashes)
+        return with_hashes(text, found, (lambda _: set()) if hashes else None)
 
     @pytest.mark.parametrize("end", ["\n", "\r\n"])
     def test_the_publishers_name_and_hash(self, end):
@@ -175,10 +171,13 @@ class TestPylock:
 
     def packages(self, text):
         def found(locked):
-            shown = [*locked.wheels, *((None, plain) for plain in locked.plain)]
-            return parts(RELEASE, shown, has_others="sdist = " in text)
+            shown = [*locked.wheels, *([(None, MAC)] if MAC in text else [])]
+            return parts(shown, has_others="sdist = " in text)
 
-        written = with_real_files(text, lambda _: RELEASE, lambda *_: None, found)
+        def release(locked):
+            return RELEASE, RELEASE.with_dependencies_of(locked.wheels)[0]
+
+        written = with_real_files(text, release, found)
         return toml.loads(written)["packages"]
 
     def test_the_publishers_file(self):

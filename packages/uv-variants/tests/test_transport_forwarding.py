@@ -11,9 +11,14 @@ import time
 import pytest
 
 from support.proxied_network import Reply, http_proxy, origin, socks_proxy
-from support.running_transport import TOKEN, everything, running
-from uv_variants.transport import AnsweredIndex, Authority, Outbound
-from uv_variants.transport.index_application import IndexApplication, path_segments
+from support.running_transport import HOSTS, TOKEN, everything, running, trusting
+from uv_variants.transport import Authority
+from uv_variants.transport.index_application import (
+    AnsweredIndex,
+    IndexApplication,
+    path_segments,
+)
+from uv_variants.transport.route import Outbound
 
 
 async def no_service(scope, receive, send):
@@ -34,7 +39,7 @@ class World:
             transport.forwarder,
             transport.failures.append,
         )
-        transport.add("one", self.application.hosts, self.application, outbound)
+        transport.begin(self.application.hosts, self.application, outbound)
 
     def ask(self, target="/file", method="GET", headers=None, body=None):
         if self.host.url.startswith("https"):
@@ -45,10 +50,10 @@ class World:
 @pytest.fixture(scope="module", params=["https", "http"])
 def servers(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("servers")
-    theirs = Authority.load_or_create(folder / "theirs")
+    theirs = Authority(HOSTS)
     context = theirs.leaf("127.0.0.1") if request.param == "https" else None
     with running(folder) as transport, origin(context) as host:
-        yield transport, host, Outbound({}, theirs.files({})[0])
+        yield transport, host, Outbound({}, trusting(theirs, folder / "theirs"))
 
 
 @pytest.fixture
@@ -138,26 +143,26 @@ def test_a_kept_connection_that_the_upstream_closes(world):
 
 
 def test_an_upstream_that_is_gone_is_named(tmp_path):
-    theirs = Authority.load_or_create(tmp_path / "theirs")
+    theirs = Authority(HOSTS)
     with running(tmp_path) as transport:
         with origin(theirs.leaf("127.0.0.1")) as host:
-            found = World(transport, host, Outbound({}, theirs.files({})[0]))
+            found = World(transport, host, Outbound({}, trusting(theirs, tmp_path / "theirs")))
         status, _, body = found.ask()
     assert (status, body) == (502, f"127.0.0.1:{host.port}: connection refused\n".encode())
 
 
 def test_an_upstream_that_is_not_trusted_is_named(tmp_path):
-    theirs = Authority.load_or_create(tmp_path / "theirs")
+    theirs = Authority(HOSTS)
     with running(tmp_path) as transport, origin(theirs.leaf("127.0.0.1")) as host:
         untrusted = World(transport, host, transport.outbound)
         status, _, body = untrusted.ask()
-        assert status == 502
+        assert status == 424, "uv asks again after those above 499"
         assert b"certificate is not trusted (unable to get local issuer certificate)" in body
         insecure = Outbound({}, transport.outbound.roots, frozenset({"127.0.0.1"}))
         host.replies["/file"] = Reply(b"ok")
         assert World(transport, host, insecure).ask()[2] == b"ok"
         # A session that verifies does not get a connection of one that does not.
-        assert World(transport, host, transport.outbound).ask()[0] == 502
+        assert World(transport, host, transport.outbound).ask()[0] == 424
 
 
 def through(scheme, theirs):
@@ -169,10 +174,10 @@ def through(scheme, theirs):
 @pytest.mark.parametrize("proxy", ["http", "https", "socks5h"])
 @pytest.mark.parametrize("tls", [True, False])
 def test_through_the_users_proxy(tmp_path, proxy, tls):
-    theirs = Authority.load_or_create(tmp_path / "theirs")
+    theirs = Authority(HOSTS)
     context = theirs.leaf("127.0.0.1") if tls else None
     with running(tmp_path) as transport, origin(context) as host, through(proxy, theirs) as other:
-        outbound = Outbound({"ALL_PROXY": other.url}, theirs.files({})[0])
+        outbound = Outbound({"ALL_PROXY": other.url}, trusting(theirs, tmp_path / "theirs"))
         host.replies["/file"] = Reply(b"x" * 300_000)
         found = World(transport, host, outbound)
         assert [found.ask()[2] for _ in range(3)] == [b"x" * 300_000] * 3
@@ -182,11 +187,13 @@ def test_through_the_users_proxy(tmp_path, proxy, tls):
 
 @pytest.mark.parametrize("tls", [True, False])
 def test_a_proxy_that_wants_to_know_who_is_named(tmp_path, tls):
-    theirs = Authority.load_or_create(tmp_path / "theirs")
+    theirs = Authority(HOSTS)
     context = theirs.leaf("127.0.0.1") if tls else None
     with running(tmp_path) as transport, origin(context) as host, http_proxy("a:b") as other:
         url = f"http://me:wrong@127.0.0.1:{other.port}"
-        found = World(transport, host, Outbound({"ALL_PROXY": url}, theirs.files({})[0]))
+        found = World(
+            transport, host, Outbound({"ALL_PROXY": url}, trusting(theirs, tmp_path / "theirs"))
+        )
         status, headers, body = found.ask()
     assert status == 502
     assert f"proxy 127.0.0.1:{other.port}".encode() in body
@@ -236,7 +243,7 @@ def test_hostile_upstreams(tmp_path, name):
     port = listening.getsockname()[1]
     try:
         with running(tmp_path) as transport:
-            transport.add("one")
+            transport.begin()
             status, headers, body = transport.http(f"http://127.0.0.1:{port}/")
     finally:
         listening.close()
@@ -263,7 +270,7 @@ def begun(world):
     if world.host.url.startswith("https"):
         connection, _ = world.transport.connect(place)
         return world.transport.tls(connection, "127.0.0.1"), "", f"Host: {place}\r\n"
-    secret = base64.b64encode(f"one:{TOKEN}".encode()).decode()
+    secret = base64.b64encode(f"uv:{TOKEN}".encode()).decode()
     more = f"Host: {place}\r\nProxy-Authorization: Basic {secret}\r\n"
     return world.transport.raw(), world.host.url, more
 

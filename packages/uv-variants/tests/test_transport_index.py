@@ -7,10 +7,12 @@ import base64
 import pytest
 
 from support.proxied_network import Reply, origin
-from support.running_transport import running
-from uv_variants.transport import AnsweredIndex, Authority, Outbound, with_authorization
+from support.running_transport import HOSTS, running
+from uv_variants.transport import Authority
 from uv_variants.transport.forwarding import send_text
-from uv_variants.transport.index_application import IndexApplication
+from uv_variants.transport.index_application import AnsweredIndex, IndexApplication
+from uv_variants.transport.route import Outbound
+from uv_variants.transport.upstream_credentials import with_authorization
 from variants_proxy import Settings, Upstream
 
 ME = "Basic " + base64.b64encode(b"me:s@cret").decode()
@@ -46,7 +48,7 @@ class World:
             self.transport.forwarder,
             self.transport.failures.append,
         )
-        self.transport.add("one", self.application.hosts, self.application, outbound)
+        self.transport.begin(self.application.hosts, self.application, outbound)
 
     def service(self, index, authorization):
         async def application(scope, receive, send):
@@ -67,7 +69,7 @@ class World:
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory):
     folder = tmp_path_factory.mktemp("servers")
-    theirs = Authority.load_or_create(folder / "theirs")
+    theirs = Authority(HOSTS)
     with running(folder) as transport, origin(theirs.leaf("127.0.0.1")) as host:
         yield transport, host
 

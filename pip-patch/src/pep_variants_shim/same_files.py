@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from pip._internal.exceptions import InstallationError
 from pip._vendor.packaging.utils import canonicalize_name
 
+from variants_catalog.same_files import same_files
+
 from .distributions import origin_of
 from .errors import logger
 
@@ -33,12 +35,12 @@ def leave_out(session: Session, result: Any, requirements: dict[str, Any]) -> No
         InstallationError: a project and a build of it would both be installed.
     """
     installed = session.installed
-    for project in sorted({*_beginnings(requirements), *installed}):
+    projects = {*_beginnings(requirements), *installed}
+    names = {*requirements, *installed}
+    for project, found in same_files(projects, names, session.catalog.entry):
         entry = session.catalog.entry(project)
-        targets = entry.targets if entry is not None else ()
-        found = [name for name in targets if name in requirements or name in installed]
         new = [name for name in found if name not in installed]
-        if project in requirements and found:
+        if project in requirements:
             if any(_project_of(item.parent) == project for item in _asked(result, found[0])):
                 continue  # the project's own file has no code, but requires the build
             _stand_in(session, result, requirements, project, found[0])

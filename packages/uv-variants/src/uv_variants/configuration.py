@@ -40,7 +40,7 @@ _REQUIREMENTS_OPTION = re.compile(
 _HASH = re.compile(r"\s--hash[=\s]sha256:([0-9a-f]{64})")
 _MAX_FILES = 200
 
-PROXIES = ("http-proxy", "https-proxy")
+PROXIES = ("http-proxy", "https-proxy", "no-proxy")
 """Settings that uv prefers to the variables of the same name."""
 
 SCALARS = ("cache-dir", "no-index", "keyring-provider", "allow-insecure-host", *PROXIES)

@@ -29,7 +29,7 @@ class UserIndex:
         links: a find-links page or directory.
         legacy: of ``index-url`` or ``extra-index-url``, which uv asks last, or ``find-links``.
         username, password: of ``UV_INDEX_…`` variables.
-        shown: URL at which uv asks the daemon for a directory of this machine; empty for indexes
+        shown: URL at which uv asks for a directory of this machine; empty for indexes
             that uv asks at their own URL.
     """
 

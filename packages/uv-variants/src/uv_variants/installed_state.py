@@ -6,9 +6,15 @@ replaced only with ``--reinstall-package``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import contextlib
+import hashlib
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from variants_proxy.choice.in_place_names import HERE
 
@@ -26,8 +32,47 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from .context import Context
-    from .fitting_marks import FittingMarks
     from .proxy_client import Choices
+
+
+MAX_AGE = 86400.0
+"""Seconds for which an installed variant is not compared with the proxy's choice again."""
+
+
+@dataclass(frozen=True)
+class FittingMarks:
+    """One empty file for each installed variant that fits one machine and list of indexes.
+
+    Attributes:
+        folder: of the files.
+        machine: platform key of the machine.
+        indexes: names of the indexes, in order.
+    """
+
+    folder: Path
+    machine: str
+    indexes: Sequence[str]
+
+    def is_known(self, installed: Installed) -> bool:
+        """Return whether *installed* was found to fit not long ago."""
+        try:
+            age = time.time() - self._mark(installed).stat().st_mtime
+        except OSError:
+            return False
+        return 0 <= age < MAX_AGE
+
+    def remember(self, installed: Installed) -> None:
+        """Remember that *installed* fits; without a writable cache the next command asks again."""
+        mark = self._mark(installed)
+        with contextlib.suppress(OSError):
+            mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            mark.touch()
+            os.utime(mark)
+
+    def _mark(self, installed: Installed) -> Path:
+        words = (installed.name, installed.version, str(installed.label), *sorted(installed.tags))
+        text = "\0".join((*words, self.machine, *self.indexes))
+        return self.folder / hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True)
@@ -117,25 +162,53 @@ class InstalledState:
                 return None if wheel.label == HERE else wheel.label or ""
         return ""
 
-    def taken(self, *, verbose: bool) -> list[Installed]:
-        """Return the variants that the command installed or locked.
+    def taken(self, noted: Iterable[str], *, verbose: bool) -> list[Installed]:
+        """Return the variants, and builds of the catalogue, that were installed or locked.
 
         Args:
-            verbose: also those that were there before.
+            noted: projects (normalized names) that uv asked for and that may have builds.
+            verbose: also variants that were there before.
         """
-        if not self.context.environments:
-            return self._locked_now(verbose=verbose)
-        now = installed_variants(self.context.environments)
-        return [each for name, each in now.items() if verbose or self.before.get(name) != each]
+        environments, builds = self.context.environments, self.builds(noted)
+        if not environments:
+            return [*self._locked_now(verbose=verbose), *builds]
+        now = installed_variants(environments)
+        new = [each for name, each in now.items() if verbose or self.before.get(name) != each]
+        return [*new, *builds]
 
-    def remember_fitting(self, taken: Iterable[Installed]) -> None:
-        """Remember those of *taken* that are the proxy's choice."""
-        for each in taken:
-            choice = self.choices.of_installed(each)
-            if choice is None or choice.is_only_locked(each.label):
-                continue
-            if choice.label_for(each.tags) == each.label:
-                self.marks.remember(each)
+    def builds(self, names: Iterable[str]) -> list[Installed]:
+        """Return the new builds of projects (normalized names) that the catalogue describes.
+
+        They are publishers' files without variant metadata in them: the proxy knows which label
+        stands for ``torch 2.9.0+cu128``.
+        """
+        names = list(names)
+        if self.context.preferences.catalog is None or not names:
+            return []
+        self.choices.ask(names)
+        return list(dict.fromkeys(self._builds(names)))
+
+    def _builds(self, names: Iterable[str]) -> Iterator[Installed]:
+        environments, before = self.context.environments, self.context.lock
+        if environments:
+            new = installed_versions(environments) - self.versions_before
+            for name in names:
+                each = installed_without_variant(environments, name)
+                label = self.choices.label_of(each) if each is not None else None
+                if each is not None and label is not None and (name, each.version) in new:
+                    yield Installed(name, each.version, label, each.tags)
+            return
+        now = Lock.read(before.path)
+        for name in names:
+            versions = now.names.get(name, {})
+            labels = {
+                file: choice.labels.get(plain)
+                for choice in self.choices.of(name).values()
+                for plain, file in choice.published.items()
+            }
+            for version, items in versions.items() if versions != before.names.get(name) else ():
+                for label in filter(None, (labels.get(unquote(item)) for item in items)):
+                    yield Installed(name, version, label)
 
     def versions_now(self) -> dict[str, set[Version]]:
         """Return the versions that are installed or locked now, by project."""

@@ -1,4 +1,4 @@
-"""Local find-links directories with variants, which uv cannot read: it gets them from the daemon.
+"""Local find-links directories with variants, which uv cannot read: it gets them from the session.
 
 uv reads other directories itself, so a lock has their paths. A directory with variants has a URL of
 its own: below `HOST`, which stands for this machine wherever it is asked for (RFC 6761), and with

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pep_variants.detect.machines import names_file
 
 from .command_scope import Scope
-from .fitting_marks import FittingMarks
+from .installed_state import FittingMarks
 from .lock_machine import LockMachine, path_beside
 from .locked_variants import Lock
 from .report import warn

@@ -25,6 +25,7 @@ def main(arguments: Sequence[str] | None = None, *, is_uvx: bool = False) -> NoR
     this program, with its traceback and how to report it.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
+    _leave_out(os.environ.get("PYTHONPATH", ""))
     try:
         code = _run(arguments, is_uvx=is_uvx)
     except KeyboardInterrupt:
@@ -37,6 +38,17 @@ def main(arguments: Sequence[str] | None = None, *, is_uvx: bool = False) -> NoR
 def main_uvx(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run ``uvx-variants`` and exit as `main` does."""
     main(arguments, is_uvx=True)
+
+
+def _leave_out(python_path: str) -> None:
+    """Import nothing from the folders of *python_path*, which are for what uv runs, as uv does.
+
+    An older release of what is needed here may be there: environment modules and ROS do that. The
+    folder of this package itself stays.
+    """
+    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+    folders = {os.path.abspath(each) for each in python_path.split(os.pathsep) if each}  # noqa: PTH100
+    sys.path[:] = [each for each in sys.path if each not in folders - {own}]
 
 
 def _report(error: Exception) -> int:

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from pep_variants.errors import shortened
-
-from .catalog_builds import builds_taken, remarks
+from .checks import admitted_choices
 from .dry_run import Planned, would_take
-from .forced_variants import admitted_choices
 from .installed_state import versions_by_project
 from .locked_variants import Lock
 from .report import report_variants, warn, why_missing
@@ -19,7 +16,8 @@ if TYPE_CHECKING:
 
     from .context import Context
     from .installed_state import InstalledState
-    from .proxy_client import Choices, VersionChoice
+    from .proxy_client import VersionChoice
+    from .site_packages import Installed
 
 MOST_REASONS = 3
 """Most projects for which a failure says why none of their variants fits."""
@@ -34,11 +32,12 @@ def after_success(state: InstalledState, noted: Iterable[str], planned: Planned 
         planned: what a dry run would install.
     """
     noted = list(noted)
-    changed = _report_taken(state, noted, planned)
     if not state.context.is_quiet:
-        for line in remarks(state, noted):
-            warn(line)
-        for line in _version_notices(state, [*noted, *changed], planned):
+        taken = _taken(state, noted, planned)
+        names = [*noted, *(each.name for each in taken)]
+        state.choices.ask(names)
+        report_variants(taken, state.choices, verbose=state.context.is_verbose)
+        for line in (*_of_catalog(state, noted), *_version_notices(state, names, planned)):
             warn(line)
     _warn_of_lock(state)
 
@@ -67,31 +66,35 @@ def after_failure(state: InstalledState, names: Iterable[str]) -> None:
                 lines[choice.unfit] = None
             lines.update(dict.fromkeys(_notices_of(state.context, name, version, choice)))
             break
-    lines.update(dict.fromkeys(remarks(state, names)))
-    lines.update(dict.fromkeys(_added_by_markers(state.context, choices, names)))
-    lines.update(dict.fromkeys(_markers_of_local_projects(state.context)))
-    for line in lines:
+    for line in (*lines, *_of_catalog(state, names)):
         warn(line)
 
 
-def _report_taken(state: InstalledState, noted: Iterable[str], planned: Planned) -> list[str]:
-    """Print the variants that were taken; return the names of their projects."""
+def _taken(state: InstalledState, noted: Iterable[str], planned: Planned) -> list[Installed]:
+    """Return the variants that were taken, or would be."""
     context = state.context
-    if context.is_quiet:
-        return []
     if context.invocation.has("dry-run"):
-        would = list(would_take(planned, state, verbose=context.is_verbose))
-        report_variants(would, state.choices, verbose=context.is_verbose)
-        return [each.name for each in would]
+        return list(would_take(planned, state, verbose=context.is_verbose))
     if context.invocation.command == ("run",) and not context.is_verbose:
         return []  # the output is the program's
-    taken = [*state.taken(verbose=context.is_verbose), *builds_taken(state, noted)]
-    if not taken:
+    return state.taken(noted, verbose=context.is_verbose)
+
+
+def _of_catalog(state: InstalledState, names: Iterable[str]) -> list[str]:
+    """Return what is not taken of the catalogue for projects, one line for each reason."""
+    from variants_proxy.commands.catalog_remarks import excluded, failures
+
+    names = list(names)
+    if state.context.preferences.catalog is None or not names:
         return []
-    state.choices.ask(each.name for each in taken)
-    state.remember_fitting(taken)
-    report_variants(taken, state.choices, verbose=context.is_verbose)
-    return [each.name for each in taken]
+    reports = state.choices.reports(names)
+    lines = failures(reports)
+    if plain := excluded(reports):
+        lines.append(
+            f"hashes are given for {', '.join(plain)}: no build of the catalogue is taken that has "
+            "others, or that would be changed"
+        )
+    return lines
 
 
 def _version_notices(
@@ -103,7 +106,6 @@ def _version_notices(
     if not names:
         return lines
     context, choices = state.context, state.choices
-    choices.ask(names)
     is_dry = context.invocation.has("dry-run")
     versions = versions_by_project(planned) if is_dry else state.versions_now()
     for name in names:
@@ -143,22 +145,17 @@ def _is_among(version: str, choice: VersionChoice, present: Collection[Version])
 
 def _notices_of(context: Context, name: str, version: str, choice: VersionChoice) -> Iterator[str]:
     """Yield why variants of a version are ignored or left out, and which plugins were not run."""
+    from .provider_plugins import refusal
+
     for problem in choice.problems:
         yield f"the variant wheels of {name} {version} are ignored: {problem}"
     for text in choice.left_out:
         yield f"left out {text}"
-    yield from _plugins_not_allowed(context, choice)
-
-
-def _plugins_not_allowed(context: Context, choice: VersionChoice) -> Iterator[str]:
-    from .provider_plugins import WantedProvider, refusal
-
-    if context.preferences.platform_file is not None:
-        return
-    for namespace, tree in choice.providers.items():
-        why = refusal(WantedProvider.read(namespace, tree), context.preferences)
-        if why is not None:
-            yield f"Namespace {namespace!r} is skipped: {why}"
+    if context.preferences.platform_file is None:
+        for namespace, tree in choice.providers.items():
+            why = refusal(namespace, tree, context.preferences)
+            if why is not None:
+                yield f"Namespace {namespace!r} is skipped: {why}"
 
 
 def _passed_over(choices: Mapping[str, VersionChoice], taken: Version) -> Iterator[str]:
@@ -174,44 +171,6 @@ def _passed_over(choices: Mapping[str, VersionChoice], taken: Version) -> Iterat
 
             yield choice.passed_over.replace(TAKEN, str(taken))
         return
-
-
-def _added_by_markers(context: Context, choices: Choices, names: Iterable[str]) -> Iterator[str]:
-    """Yield the dependencies that variant markers add and that no version satisfies.
-
-    uv's own message names the dependency, but neither the variant nor the marker.
-    """
-    from variants_proxy.choice.offers import version_in
-
-    from .named_projects import admits, requirement_texts
-
-    requested = context.requested
-    texts = requirement_texts(context.invocation, context.place)
-    client = choices.client
-    for name, versions in client.choices(names, markers=True).items():
-        admitted = admitted_choices(context, choices, name)
-        for each in next((c.conditional for v, c in versions.items() if v in admitted), ()):
-            available = [
-                version
-                for filename in client.filenames(each.name)
-                if (version := version_in(filename)) is not None
-            ]
-            if each.name in requested or not any(
-                admits([each.requires, *texts], each.name, str(version)) for version in available
-            ):
-                yield each.text
-
-
-def _markers_of_local_projects(context: Context) -> Iterator[str]:
-    """Yield the dependencies of local projects that have variant markers, which uv cannot read."""
-    from .named_projects import with_variant_markers
-
-    for path, text in with_variant_markers(context.invocation, context.place):
-        yield (
-            f"{path}: the dependency {shortened(text)!r} has a variant marker, which uv does "
-            "not evaluate in projects that it builds: build a wheel and install it from an index, "
-            "or leave the marker out"
-        )
 
 
 def _warn_of_lock(state: InstalledState) -> None:

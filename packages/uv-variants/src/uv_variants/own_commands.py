@@ -1,39 +1,29 @@
-"""Commands that uv does not have: serve, config, status and stop."""
+"""Commands that uv does not have: serve, config and doctor."""
 
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from pep_variants.errors import VariantError, redacted
-from variants_proxy.commands.source_options import complete_machines, named_machine
-from variants_proxy.errors import InvalidSetting
-from variants_proxy.server.listening import LOOPBACK, PORT, is_wildcard, listen
-from variants_proxy.upstream.upstream_options import PYPI, bare_url, split_token
+from pep_variants.errors import redacted
+from variants_proxy.commands.cli import TOKEN_VARIABLE
+from variants_proxy.commands.cli import cli as proxy_cli
+from variants_proxy.commands.source_options import complete_machines
+from variants_proxy.server.listening import LOOPBACK, PORT
+from variants_proxy.upstream.upstream_options import split_token
 
-from .daemon.background import start_in_background, stop_running
-from .daemon.state_file import (
-    RunningProxy,
-    read_state,
-    remove_state,
-    state_path,
-    write_state,
-)
 from .doctor.command import doctor
-from .errors import USER_ERRORS, ProxyFailed
-from .indexes import UserIndex, distinct, index_at, named_index_at
+from .errors import USER_ERRORS
 
 if TYPE_CHECKING:
     from .own_options import Options
-    from .platform_key import PlatformKey
-
-
-_NOTHING = "no index proxy is running: start one with uv-variants serve"
 
 
 def run_own_command(options: Options, environ: Mapping[str, str]) -> int:
@@ -59,142 +49,28 @@ def run_own_command(options: Options, environ: Mapping[str, str]) -> int:
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 def cli() -> None:
-    """Index proxies that keep running after one command."""
+    """Commands that uv does not have."""
 
 
-@cli.command()
-@click.option("--host", default=LOOPBACK, show_default=True, help="Address to listen at.")
-@click.option("--port", default=PORT, show_default=True, help="Port; 0 for a free one.")
-@click.option(
-    "--index",
-    "indexes",
-    multiple=True,
-    metavar="[NAME=]URL",
-    help="Upstream index, in order of priority; repeatable. Default: the indexes of uv.",
-)
-@click.option(
-    "--find-links",
-    "links",
-    multiple=True,
-    metavar="URL",
-    help="Upstream page or directory with links to files; repeatable.",
-)
-@click.option(
-    "--platform",
-    "platforms",
-    multiple=True,
-    metavar="NAME=MACHINE",
-    help="Machine and its name in URLs, beside the known ones: a platform file, or facts such as "
-    "cuda=12.8,sm=9.0,cpu=zen4; repeatable.",
-)
-@click.option(
-    "--name",
-    "names",
-    multiple=True,
-    metavar="HOST",
-    help="Host name that clients use, '*' for any; repeatable.",
-)
-@click.option("--open", "is_open", is_flag=True, help="Answer all clients, without a token.")
-@click.option(
-    "--anonymous",
-    is_flag=True,
-    help="Serve clients without platform key non-variant wheels, in place of 401.",
-)
-@click.option("--access-log", is_flag=True, help="Write one line of JSON per request to stderr.")
-@click.option("--cache", type=click.Path(path_type=Path, file_okay=False), help="Cache directory.")
-@click.option("--background", is_flag=True, help="Run in the background; return when it is ready.")
+@cli.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
-def serve(
-    given: tuple[Options, Mapping[str, str]],
-    host: str,
-    port: int,
-    indexes: tuple[str, ...],
-    links: tuple[str, ...],
-    platforms: tuple[str, ...],
-    names: tuple[str, ...],
-    is_open: bool,
-    anonymous: bool,
-    access_log: bool,
-    cache: Path | None,
-    background: bool,
-) -> None:
-    """Run an index proxy for plain uv or pip until it is stopped; uv-variants needs none.
-
-    By default it listens on loopback and answers clients with its token only, which stays when it
-    is started again; the uv.toml of 'config' has it. For a team see also 'variants-proxy'.
-    """
-    options, environ = given
-    if background:
-        _serve_in_background(environ)
-        return
-    found = _indexes(indexes, links, environ)
-    try:
-        described = [named_machine(text) for text in platforms]
-    except VariantError as error:
-        raise click.ClickException(str(error)) from None
-    path = state_path(environ)
-    before = read_state(path)
-    if before is not None and before.responds():
-        raise click.ClickException(
-            f"an index proxy is already running at {before.url}: stop it with uv-variants stop"
-        )
-    try:
-        listening = listen(host, port)
-    except OSError as error:
-        raise click.ClickException(
-            f"{host}:{port}: {error.strerror}; choose another with --port"
-        ) from None
-    from .daemon.serve_token import serve_token
-
-    token = "" if is_open else serve_token(environ)
-    running = RunningProxy(
-        os.getpid(),
-        host,
-        listening.getsockname()[1],
-        token,
-        {name: redacted(bare_url(index.url)) for name, index in found.items()},
-        {name: index.digest for name, index in found.items()},
-        tuple(name for name, _ in described),
-    )
-    from pep_variants.cache_directory import cache_directory
-    from pep_variants.settings.loader import load_preferences
-    from variants_proxy import Settings
-    from variants_proxy.commands.source_options import checked_catalog
-    from variants_proxy.server.authentication import TokenMiddleware
-    from variants_proxy.server.server import make_server
-
-    from .report import warn
-
-    def ended() -> None:
-        remove_state(path, os.getpid())
-
-    try:
-        preferences = load_preferences(options.variants, environ, warn=warn)
-        settings = Settings(
-            tuple(index.upstream() for index in found.values()),
-            cache or cache_directory(environ, "proxy"),
-            dict(described),
-            hosts=(*names, *([] if is_wildcard(host) else [host])),
-            keyring=environ.get("UV_KEYRING_PROVIDER") == "subprocess",
-            compress=is_open or not host.startswith("127."),
-            access_log=access_log,
-            anonymous=anonymous,
-            catalog=checked_catalog(preferences, Path.cwd()),
-            catalog_mirrors=preferences.catalog_mirrors,
-        )
-    except (InvalidSetting, VariantError) as error:
-        raise click.ClickException(str(error)) from None
-    server = make_server(
-        settings,
-        middleware=None if is_open else lambda app: TokenMiddleware(app, token),
-        ended=ended,
-    )
-    write_state(path, running)
-    click.echo(f"Serving {', '.join(found)} at {running.url}", err=True)
-    try:
-        server.run_until_signal(listening)
-    finally:
-        ended()
+def serve(given: tuple[Options, Mapping[str, str]], arguments: tuple[str, ...]) -> None:
+    """Run variants-proxy serve for plain uv or pip, with the indexes of uv and a token."""
+    environ = given[1]
+    options = list(arguments)
+    if not {"-h", "--help"}.intersection(options):
+        if "--index" not in " ".join(options):
+            options += _indexes(environ)
+        if not {"--open", "--token-file"}.intersection(options):
+            token = environ.get(TOKEN_VARIABLE) or secrets.token_urlsafe(24)
+            os.environ[TOKEN_VARIABLE] = token
+            click.echo(
+                "A uv.toml for it: uv-variants --variant-proxy "
+                f"http://uv:{token}@{LOOPBACK}:{_port(options)} config -o uv.toml",
+                err=True,
+            )
+    proxy_cli.main(["serve", *options], "uv-variants", standalone_mode=False)
 
 
 @cli.command()
@@ -217,7 +93,7 @@ def config(
     platform: str,
     force: bool,
 ) -> None:
-    """Print a uv.toml with which plain uv uses the running proxy, or the one of --variant-proxy.
+    """Print a uv.toml with which plain uv uses the index proxy of --variant-proxy URL.
 
     It has the platform key of this machine, and the token of the proxy, as user name and password:
     uv leaves both out of lock files, which so are the same for all machines.
@@ -225,23 +101,15 @@ def config(
     from variants_proxy.urls import keyed_url
 
     options, environ = given
-    key = platform or _platform_key(options, environ).key
-    if options.proxy_url:
-        base, token = split_token(options.proxy_url)
-        url = keyed_url(base, key, token)
-        text = f"[[index]]\nurl = {_quoted(url)}\ndefault = true\n"
-    else:
-        running = _running(environ)
-        url = keyed_url(running.url, key, running.token)
-        tables = []
-        for number, name in enumerate(running.upstreams, 1):
-            last = number == len(running.upstreams)
-            place = keyed_url(running.url, key, running.token, name)
-            tables.append(
-                f"[[index]]\nname = {_quoted(name)}\nurl = {_quoted(place)}\n"
-                + ("default = true\n" if last else "")
-            )
-        text = "\n".join(tables)
+    if not options.proxy_url:
+        raise click.ClickException(
+            "for which index proxy? uv-variants --variant-proxy URL config …, or the variable "
+            "VARIANTS_PROXY_URL; uv-variants serve and variants-proxy serve run one"
+        )
+    key = platform or _platform_key(options, environ)
+    base, token = split_token(options.proxy_url)
+    url = keyed_url(base, key, token)
+    text = f'[[index]]\nurl = "{url}"\ndefault = true\n'
     if only_url:
         click.echo(url)
     elif output is None:
@@ -250,79 +118,39 @@ def config(
         _write_private(output, text, force=force)
 
 
-@cli.command()
-@click.pass_obj
-def status(given: tuple[Options, Mapping[str, str]]) -> None:
-    """Print which daemon and which proxy of 'serve' run for this user."""
-    from .daemon.overview import daemon_rows
-
-    environ = given[1]
-    rows = daemon_rows(environ)
-    running = read_state(state_path(environ))
-    if running is not None and running.responds():
-        rows += [
-            ("proxy", running.url),
-            ("process", str(running.pid)),
-            ("open to", "clients with its token" if running.token else "all clients"),
-            *((f"index {name}", url) for name, url in running.upstreams.items()),
-            *(("platform", name) for name in running.platforms),
-        ]
-    if not rows:
-        raise click.ClickException(_NOTHING)
-    width = max(len(left) for left, _ in rows)
-    for left, right in rows:
-        click.echo(f"{left:<{width}}  {right}")
-
-
-@cli.command()
-@click.pass_obj
-def stop(given: tuple[Options, Mapping[str, str]]) -> None:
-    """End the daemon, and the proxy of 'serve', that run for this user."""
-    from .daemon.overview import stop_daemons
-
-    environ = given[1]
-    lines = stop_daemons(environ)
-    running = read_state(state_path(environ))
-    if running is not None and running.responds():
-        try:
-            stop_running(running, environ)
-        except ProxyFailed as error:
-            raise click.ClickException(str(error)) from None
-        lines.append(f"Stopped {running.url}")
-    if not lines:
-        raise click.ClickException(_NOTHING)
-    for line in lines:
-        click.echo(line, err=True)
-
-
 cli.add_command(doctor)
 
 
-def _running(environ: Mapping[str, str]) -> RunningProxy:
-    running = read_state(state_path(environ))
-    if running is None or not running.responds():
-        raise click.ClickException(_NOTHING)
-    return running
+def _indexes(environ: Mapping[str, str]) -> list[str]:
+    """Return the options of variants-proxy serve for the indexes of uv's files and variables."""
+    from .command_scope import Scope
+    from .invocation import parse
+    from .place import Place
+    from .used_indexes import used_indexes
 
-
-def _indexes(
-    indexes: tuple[str, ...], links: tuple[str, ...], environ: Mapping[str, str]
-) -> dict[str, UserIndex]:
     here = Path.cwd()
-    found = [named_index_at(text, here, environ) for text in indexes]
-    found += [index_at(text, here, environ, links=True) for text in links]
-    if not found:
-        from .command_scope import Scope
-        from .invocation import parse
-        from .place import Place
-        from .used_indexes import used_indexes
+    used = used_indexes(parse(["sync"]), Scope.TOOL, Place(here, here, environ))
+    found = []
+    for name, index in used.indexes.items():
+        option = "--find-links" if index.links else "--index"
+        url = index.url
+        if index.username or index.password:
+            from urllib.parse import quote, urlsplit, urlunsplit
 
-        used = used_indexes(parse(["sync"]), Scope.TOOL, Place(here, here, environ))
-        found = list(used.indexes.values())
-    return distinct(found or [UserIndex(PYPI)])
+            parts = urlsplit(url)
+            user = f"{quote(index.username, safe='')}:{quote(index.password, safe='')}"
+            place = parts.netloc.rpartition("@")[2]
+            url = urlunsplit(parts._replace(netloc=f"{user}@{place}"))
+        found += [option, f"{name}={url}"]
+    return found
 
 
-def _platform_key(options: Options, environ: Mapping[str, str]) -> PlatformKey:
+def _port(options: list[str]) -> str:
+    given = (after for option, after in pairwise(options) if option == "--port")
+    return next(given, str(PORT))
+
+
+def _platform_key(options: Options, environ: Mapping[str, str]) -> str:
     from pep_variants.cache_directory import cache_directory
     from pep_variants.settings.loader import load_preferences
 
@@ -333,28 +161,13 @@ def _platform_key(options: Options, environ: Mapping[str, str]) -> PlatformKey:
         preferences = load_preferences(options.variants, environ, warn=warn)
         key = platform_key(preferences, cache_directory(environ, "proxy"))
     except USER_ERRORS as error:
-        raise click.ClickException(str(error)) from None
+        raise click.ClickException(redacted(str(error))) from None
     if key.platforms:
         raise click.ClickException(
             "the description of this machine is too long for a URL: give the proxy its platform "
             "file (serve --platform NAME=FILE) and name it (config --platform NAME)"
         )
-    return key
-
-
-def _serve_in_background(environ: Mapping[str, str]) -> None:
-    arguments = [argument for argument in sys.argv[1:] if argument != "--background"]
-    try:
-        running = start_in_background(arguments, environ)
-    except ProxyFailed as error:
-        raise click.ClickException(str(error)) from None
-    click.echo(f"Serving {', '.join(running.upstreams)} at {running.url}", err=True)
-
-
-def _quoted(text: str) -> str:
-    import json
-
-    return json.dumps(text)
+    return key.key
 
 
 def _write_private(path: Path, text: str, *, force: bool) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pep_variants.choose.options import OPTIONS
+from pep_variants.choose.options import OPTIONS, Option
+from pep_variants.errors import PreferenceError, redacted, shortened
 
 PINNED = "pinned"
 FLOATING = "floating"
@@ -25,10 +26,8 @@ OWN_OPTIONS = (
 """Options that only this client has: name, placeholder, variable, help."""
 
 OWN_COMMANDS = {
-    "serve": "run an index proxy for this user, or one that is shared",
+    "serve": "run an index proxy for plain uv or pip, with the indexes of uv",
     "config": "print a uv.toml, or an index URL, for a running proxy",
-    "status": "print which proxy is running, and its indexes",
-    "stop": "stop it",
     "doctor": "say whether what is installed and locked fits this machine",
 }
 """Commands that uv does not have, and their help."""
@@ -39,8 +38,7 @@ class Options(NamedTuple):
 
     Attributes:
         variants: values by the names of `OPTIONS`, those that were given.
-        proxy_url: URL of a shared proxy for ``config``, without the last slash; empty for that of
-            ``serve``.
+        proxy_url: URL of a proxy for ``config``, without the last slash.
         lock_mode: `PINNED` or `FLOATING`, None if it was not given.
         uv_arguments: the arguments that follow.
     """
@@ -58,52 +56,40 @@ def read_options(arguments: Sequence[str], environ: Mapping[str, str]) -> Option
         PreferenceError: an option is unknown, lacks its value, or has one that is not valid.
     """
     known = {option.name: option for option in OPTIONS}
-    own = {name for name, *_ in OWN_OPTIONS}
-    variants: dict[str, Any] = {}
-    found: dict[str, str] = {}
+    known |= {name: Option(name, "", metavar, False, text)
+              for name, metavar, _, text in OWN_OPTIONS}  # fmt: skip
+    found: dict[str, Any] = {}
     position = 0
     while position < len(arguments) and arguments[position].startswith(("--variant", "--no-vari")):
         name, equals, value = arguments[position][2:].partition("=")
         option = known.get(name)
-        if option is None and name not in own:
-            listed = ", ".join(f"--{each}" for each in sorted(known.keys() | own))
-            raise _error(f"--{name} is not an option of uv-variants; its options are {listed}")
+        if option is None:
+            listed = ", ".join(f"--{each}" for each in sorted(known))
+            raise PreferenceError(
+                f"--{name} is not an option of uv-variants; its options are {listed}"
+            )
         position += 1
-        if option is not None and not option.metavar:
-            variants[name] = True
-            continue
-        if not equals:
+        if option.metavar and not equals:
             if position == len(arguments):
-                raise _error(f"--{name} needs a value")
+                raise PreferenceError(f"--{name} needs a value")
             value = arguments[position]
             position += 1
-        if option is None:
-            found[name] = value
-        elif option.repeatable:
-            variants.setdefault(name, []).append(value)
+        if option.repeatable:
+            found.setdefault(name, []).append(value)
         else:
-            variants[name] = value
-    proxy_url = found.get("variant-proxy", environ.get(PROXY_VARIABLE, ""))
+            found[name] = value if option.metavar else True
+    proxy_url = found.pop("variant-proxy", environ.get(PROXY_VARIABLE, ""))
     proxy_url = proxy_url.partition("#")[0].strip().rstrip("/")
     if proxy_url and not proxy_url.startswith(("http://", "https://")):
-        from pep_variants.errors import redacted, shortened
-
-        raise _error(
+        raise PreferenceError(
             f"--variant-proxy: {shortened(redacted(proxy_url))} is not a URL of http or https"
         )
-    mode = found.get("variant-lock", environ.get(LOCK_VARIABLE, "")) or None
+    mode = found.pop("variant-lock", environ.get(LOCK_VARIABLE, "")) or None
     if mode not in (None, PINNED, FLOATING):
-        from pep_variants.errors import shortened
-
-        raise _error(f"--variant-lock: {shortened(mode)} is not a mode; use {PINNED} or {FLOATING}")
-    return Options(variants, proxy_url, mode, tuple(arguments[position:]))
-
-
-def _error(text: str) -> Exception:
-    # Imported here: it takes longer than all that a command without an index needs.
-    from pep_variants.errors import PreferenceError
-
-    return PreferenceError(text)
+        raise PreferenceError(
+            f"--variant-lock: {shortened(mode)} is not a mode; use {PINNED} or {FLOATING}"
+        )
+    return Options(found, proxy_url, mode, tuple(arguments[position:]))
 
 
 def print_help(program: str) -> None:

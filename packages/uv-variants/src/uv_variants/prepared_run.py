@@ -1,4 +1,4 @@
-"""Preparing a uv command: its session with the daemon, its variables, and what it adds to them."""
+"""Preparing a uv command: its session, its variables, and what it adds to them."""
 
 from __future__ import annotations
 
@@ -6,26 +6,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from . import daemon
-from .child_environ import child_environ
+from .checks import check_before, check_direct_wheels
 from .command_scope import Scope
 from .configuration import PROXIES
-from .direct_wheels import check_direct_wheels
 from .errors import VariantMissing
-from .fitting_marks import FittingMarks
-from .forced_variants import check_before
-from .installed_state import InstalledState
+from .installed_state import FittingMarks, InstalledState
 from .local_links import link_options, link_variables
-from .proxy_client import Choices, ProxyClient
+from .proxy_client import Choices, asked
 from .report import report_platform, warn
+from .session import Session
 from .session_plan import SessionPlan
+from .uv_environment import uv_variables
 
 if TYPE_CHECKING:
     from .context import Context
-    from .daemon.connection import LiveSession
-
-_ASKS_NOTHING = (("run",), ("sync",), ("lock",), ("tree",), ("export",))
-"""Commands that ask no index if lock file and environment are up to date."""
 
 _INSTALLS = (("run",), ("sync",), ("add",), ("remove",), ("tool", "run"))
 _INSTALLS_TOO = (("pip", "install"), ("pip", "sync"), ("tool", "install"), ("tool", "upgrade"))
@@ -42,7 +36,7 @@ class PreparedRun:
         arguments, environ: of uv.
     """
 
-    session: LiveSession
+    session: Session
     plan: SessionPlan
     state: InstalledState
     arguments: list[str]
@@ -60,27 +54,20 @@ def prepare(context: Context) -> PreparedRun:
     plan = SessionPlan(context)
     if context.is_verbose and plan.machine.platform is not None:
         report_platform(plan.machine.platform)
-    session = _session(plan)
+    session = Session(plan.settings())
     try:
-        client = _client(session, plan)
-        if plan.plugins is not None and learn(plan, client, context.requested):
+        if plan.plugins is not None and learn(plan, session, context.requested):
             plan.relearned()
             session.close()
-            session = _session(plan)
-            client = _client(session, plan)
-        choices = Choices(client)
+            session = Session(plan.settings())
+        choices = Choices(session)
         try:
             check_before(context, choices)
         except VariantMissing as error:
             raise VariantMissing(f"{error}{plan.lock_note}") from None
-        marks = FittingMarks(context.cache / "fits", plan.machine.key, client.indexes)
+        marks = FittingMarks(context.cache / "fits", plan.machine.key, tuple(plan.indexes))
         state = InstalledState.of(context, choices, marks)
-        environ = child_environ(
-            context.place.environ,
-            proxy_url=session.proxy_url,
-            ca_file=session.ca_file,
-            cache=plan.uv_cache,
-        )
+        environ = uv_variables(context, session, plan.uv_cache)
         environ |= link_variables(context.invocation, context.place, context.local_links)
         return PreparedRun(session, plan, state, _arguments(plan, state), environ)
     except BaseException:
@@ -88,7 +75,7 @@ def prepare(context: Context) -> PreparedRun:
         raise
 
 
-def learn(plan: SessionPlan, client: ProxyClient, projects: Iterable[str]) -> bool:
+def learn(plan: SessionPlan, session: Session, projects: Iterable[str]) -> bool:
     """Run the plugins that *projects* want; return whether one of them is new.
 
     Raises:
@@ -100,7 +87,7 @@ def learn(plan: SessionPlan, client: ProxyClient, projects: Iterable[str]) -> bo
 
     return plan.plugins.learn(
         WantedProvider.read(namespace, tree)
-        for versions in client.choices(projects).values()
+        for versions in asked(session, projects).values()
         for choice in versions.values()
         for namespace, tree in choice.providers.items()
     )
@@ -125,26 +112,6 @@ def learn_afterwards(prepared: PreparedRun) -> None:
             "dependencies need provider plugins that ran for the first time in this "
             f"command: run it again{again} to use their variants"
         )
-
-
-def _session(plan: SessionPlan) -> LiveSession:
-    context = plan.context
-    return daemon.connect(
-        context.place.environ,
-        plan.settings(),
-        at_once=_asks_index(context),
-        warn=warn,
-    )
-
-
-def _client(session: LiveSession, plan: SessionPlan) -> ProxyClient:
-    order = tuple(plan.indexes)
-    projects = {
-        name: plan.context.indexes.projects.get(name, frozenset())
-        for name, index in plan.indexes.items()
-        if index.explicit
-    }
-    return ProxyClient(session.port, session.id, session.token, order, projects)
 
 
 def _arguments(plan: SessionPlan, state: InstalledState) -> list[str]:
@@ -201,22 +168,11 @@ def _locks_anew(context: Context) -> list[str]:
     return [part for text in found for part in ("--upgrade-package", text)]
 
 
-def _asks_index(context: Context) -> bool:
-    """Return whether uv is almost certain to ask an index."""
-    invocation = context.invocation
-    if context.lock.text is None or invocation.command not in _ASKS_NOTHING:
-        return True
-    if context.renewed is None or context.renewed:
-        return True
-    upgrades = invocation.values("upgrade-package", "reinstall-package")
-    return bool(upgrades) or invocation.has("upgrade", "U", "reinstall", "refresh")
-
-
 def _warn_of_settings(context: Context) -> None:
     """Print a warning if a setting of uv's sends its requests elsewhere."""
     scalars = context.indexes.configuration.scalars
     for name in PROXIES:
-        if isinstance(scalars.get(name), str):
+        if scalars.get(name):
             variable = name.upper().replace("-", "_")
             warn(
                 f"variant wheels are ignored: uv's setting {name!r} in a file outranks the proxy "

@@ -7,28 +7,27 @@ not fetched any yet, so the names are remembered from earlier commands.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .report import warn
 
 if TYPE_CHECKING:
     from pep_variants.choose.preferences import Preferences
     from pep_variants.errors import PluginFailed
+    from pep_variants.model.metadata import Metadata, ProviderInfo
     from pep_variants.model.platform import Support
     from variants_plugins import Sources
 
     from .used_indexes import UsedIndexes
 
 _MOST = 200
-_LOCK_SECONDS = 10.0
 
 
-@dataclass(frozen=True)
-class WantedProvider:
+class WantedProvider(NamedTuple):
     """A provider that variant metadata names.
 
     Attributes:
@@ -46,47 +45,38 @@ class WantedProvider:
         """Return the provider in a `VersionChoice.providers` of the proxy."""
         return cls(namespace, tuple(tree["requires"]), tree["plugin-api"])
 
+    def metadata(self) -> tuple[ProviderInfo, Metadata]:
+        """Return the provider, and variant metadata that names no other."""
+        from pep_variants.model.metadata import Metadata, ProviderInfo
 
-class KnownProviders:
-    """The providers that metadata has named so far, in a file of the cache.
+        provider = ProviderInfo(self.requires, self.plugin_api)
+        return provider, Metadata((self.namespace,), providers={self.namespace: provider})
 
-    Several commands may use it at once.
-    """
 
-    def __init__(self, cache: Path) -> None:
-        """Use a file in the directory *cache*."""
-        self._path = cache / "providers.json"
+def _remembered(folder: Path) -> Iterator[WantedProvider]:
+    """Yield the providers that metadata has named so far, each in a file of *folder*."""
+    paths = []
+    with contextlib.suppress(OSError):
+        paths = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
+        for path in paths[:-_MOST]:
+            path.unlink(missing_ok=True)
+    for path in paths[-_MOST:]:
+        with contextlib.suppress(OSError, ValueError, TypeError):
+            namespace, requires, plugin_api = json.loads(path.read_text("utf-8"))
+            yield WantedProvider(namespace, tuple(requires), plugin_api)
 
-    def load(self) -> list[WantedProvider]:
-        """Return the providers."""
-        try:
-            rows = json.loads(self._path.read_text("utf-8"))
-            return [
-                WantedProvider(name, tuple(requires), api) for name, requires, api in rows[-_MOST:]
-            ]
-        except (OSError, ValueError, TypeError):
-            return []
 
-    def add(self, wanted: Iterable[WantedProvider]) -> None:
-        """Add *wanted* to the file, which other commands may have changed since `load`."""
-        import filelock
+def _remember(folder: Path, wanted: WantedProvider) -> None:
+    """Write *wanted* to *folder*; without it the next command learns of it from the metadata."""
+    from pep_variants.files import replacing
 
-        from pep_variants.files import replacing
-
-        # Without a cache the next command learns of them from the metadata again.
-        with contextlib.suppress(OSError, NotImplementedError):
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with filelock.FileLock(f"{self._path}.lock", timeout=_LOCK_SECONDS):
-                known = self.load()
-                new = [each for each in dict.fromkeys(wanted) if each not in known]
-                if not new:
-                    return
-                rows = [
-                    [each.namespace, list(each.requires), each.plugin_api]
-                    for each in (*known, *new)
-                ]
-                with replacing(self._path) as stream:
-                    stream.write(json.dumps(rows[-_MOST:]).encode())
+    data = json.dumps(wanted).encode()
+    path = folder / f"{hashlib.sha256(data).hexdigest()[:32]}.json"
+    with contextlib.suppress(OSError):
+        if not path.exists():
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with replacing(path) as stream:
+                stream.write(data)
 
 
 class Plugins:
@@ -116,11 +106,11 @@ class Plugins:
 
         self.answers: dict[str, Support] = {}
         self.failures: dict[str, PluginFailed] = {}
-        self._known = KnownProviders(cache)
+        self._folder = cache / "providers"
         self._runner = PluginRunner.of(preferences, _sources(plan, strategy))
         self._detector = Detector(enabled=preferences.enable, runner=self._runner)
         self._seen: set[WantedProvider] = set()
-        for each in self._known.load():
+        for each in _remembered(self._folder):
             self._run(each)
 
     def learn(self, wanted: Iterable[WantedProvider]) -> bool:
@@ -130,9 +120,9 @@ class Plugins:
             PluginFailed: one that this command had not run before fails.
         """
         wanted = list(dict.fromkeys(wanted))
-        self._known.add(wanted)
         answers, failures = len(self.answers), set(self.failures)
         for each in wanted:
+            _remember(self._folder, each)
             self._run(each)
         for name, error in self.failures.items():
             if name not in failures:
@@ -143,21 +133,19 @@ class Plugins:
         """Run a plugin, unless it was run before, is built in, or is not allowed."""
         from pep_variants.detect.detector import provider_id
         from pep_variants.errors import PluginFailed
-        from pep_variants.model.metadata import Metadata, ProviderInfo
         from pep_variants.providers.registry import find_known
         from variants_plugins import Refused
 
         if wanted in self._seen:
             return
         self._seen.add(wanted)
-        provider = ProviderInfo(wanted.requires, wanted.plugin_api)
+        provider, metadata = wanted.metadata()
         environment = self._detector.environment()
         if find_known(wanted.namespace, provider, lambda: environment) is not None:
             return
         if isinstance(self._runner.judge(provider, environment), Refused):
             return
         name = provider_id(wanted.namespace, wanted.requires, wanted.plugin_api)
-        metadata = Metadata((wanted.namespace,), providers={wanted.namespace: provider})
         try:
             support = self._detector.platform(metadata).support(wanted.namespace)
         except PluginFailed as error:
@@ -186,21 +174,19 @@ def _sources(plan: UsedIndexes, strategy: str | None) -> Sources:
     )
 
 
-def refusal(wanted: WantedProvider, preferences: Preferences) -> str | None:
+def refusal(namespace: str, tree: Mapping[str, Any], preferences: Preferences) -> str | None:
     """Return why a third-party provider was not run and how to allow it, None if it is built in.
 
     Args:
-        wanted: the provider that metadata names.
+        namespace, tree: of `VersionChoice.providers`.
         preferences: which packages are allowed, and which namespaces are enabled.
     """
     from pep_variants.detect.detector import Detector
-    from pep_variants.model.metadata import Metadata, ProviderInfo
     from pep_variants.model.platform import Platform
 
     if preferences.allow_providers:
         return None
-    provider = ProviderInfo(wanted.requires, wanted.plugin_api)
-    metadata = Metadata((wanted.namespace,), providers={wanted.namespace: provider})
+    _, metadata = WantedProvider.read(namespace, tree).metadata()
     detector = Detector(enabled=preferences.enable, detected=Platform())
-    support = detector.platform(metadata).support(wanted.namespace)
+    support = detector.platform(metadata).support(namespace)
     return support.notice if support.untrusted else None

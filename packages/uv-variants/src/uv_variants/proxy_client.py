@@ -1,24 +1,14 @@
-"""A client of the proxy: which variant it chose for a version, and why."""
+"""The choices of a session: which variant was chosen for a version, and why."""
 
 from __future__ import annotations
 
-import base64
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pep_variants.limits import PAGE_BYTES
-from variants_proxy.urls import in_place_url, variants_url
-
-from .errors import ProxyFailed
-
 if TYPE_CHECKING:
+    from .session import Session
     from .site_packages import Installed
-
-TIMEOUT = 60.0
-"""Seconds that the proxy may take: it may have to fetch the page first."""
 
 
 class Verdict(NamedTuple):
@@ -27,21 +17,6 @@ class Verdict(NamedTuple):
     label: str
     verdict: str
     why: str
-
-
-@dataclass(frozen=True)
-class Conditional:
-    """A dependency of a variant that is there because of a variant marker.
-
-    Attributes:
-        name: normalized project name.
-        requires: the requirement, without variant terms.
-        text: the explanation for the user, and what to do.
-    """
-
-    name: str
-    requires: str
-    text: str
 
 
 class LockedLabel(NamedTuple):
@@ -80,11 +55,11 @@ class VersionChoice:
         unfit: why nothing of the version can be installed, several lines; empty if something can.
         passed_over: why an older version is taken, with `TAKEN` in place of that version.
         left_out: variants that uv cannot choose correctly.
-        conditional: dependencies that variant markers add, if they were asked for.
         locked: what the lock of the command has.
         published: names of the publishers' files that uv is shown, by plain filename.
         origins: publisher's name and version of files that have another name, by plain filename.
         is_missed: a better variant does not fit, as `why` says.
+        missing: why there is no variant that was asked for by name, empty if there is.
         older_build: an older version that has a build for the accelerator, where this one has none.
     """
 
@@ -97,11 +72,11 @@ class VersionChoice:
     unfit: str = ""
     passed_over: str = ""
     left_out: tuple[str, ...] = ()
-    conditional: tuple[Conditional, ...] = ()
     locked: tuple[LockedLabel, ...] = ()
     published: Mapping[str, str] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
     is_missed: bool = False
+    missing: str = ""
     older_build: OlderBuild | None = None
 
     def shows(self, label: str) -> bool:
@@ -153,137 +128,10 @@ class VersionChoice:
         return next((each for each in self.verdicts if each.verdict == "chosen"), None)
 
 
-@dataclass(frozen=True)
-class ProxyClient:
-    """The daemon, asked for the choices of one session.
-
-    Attributes:
-        port: of loopback.
-        session: id of the session.
-        token: of the session.
-        indexes: names of indexes, in the order in which uv asks them.
-        projects: of the explicit ones among them, by name.
-    """
-
-    port: int
-    session: str
-    token: str = field(repr=False)
-    indexes: tuple[str, ...]
-    projects: Mapping[str, frozenset[str]] = field(default_factory=dict)
-
-    def choices(
-        self, projects: Iterable[str], *, markers: bool = False
-    ) -> dict[str, dict[str, VersionChoice]]:
-        """Return the choices by project and version, newest version first.
-
-        A project that no index has is missing; one without variants has no versions.
-
-        Args:
-            projects: normalized names.
-            markers: ask for `VersionChoice.conditional` as well.
-        """
-        found = self.reports(projects, markers=markers)
-        return {name: read_choices(tree) for name, tree in found.items()}
-
-    def reports(
-        self, projects: Iterable[str], *, markers: bool = False
-    ) -> dict[str, Mapping[str, Any]]:
-        """Return the reports of `variants_proxy.projects.decision_report`, see `choices`."""
-        query = "?markers" if markers else ""
-        found: dict[str, Mapping[str, Any]] = {}
-        with self._requests() as get:
-            for project in projects:
-                for index in self._indexes_of(project):
-                    tree = get(self._decisions_path(index, project) + query)
-                    if tree is not None:
-                        found[project] = tree
-                        break
-        return found
-
-    def filenames(self, project: str) -> set[str]:
-        """Return the names of all files of a project that uv is shown."""
-        found: set[str] = set()
-        with self._requests() as get:
-            for index in self._indexes_of(project):
-                tree = get(self._page_path(index, project))
-                found.update(file["filename"] for file in (tree or {}).get("files", ()))
-        return found
-
-    def release_files(
-        self, project: str, version: str, *, index: str, tags: Iterable[str], served: bool
-    ) -> Mapping[str, Any] | None:
-        """Return the files of a version, see `variants_proxy.projects.release_files`.
-
-        Args:
-            project: normalized name.
-            version: any spelling.
-            index: name of the index that has it; empty for the first one that has the project.
-            tags: python and ABI tags of the wheels that are listed; empty for all.
-            served: compute the hashes of wheels as they are installed.
-
-        Returns:
-            The files, None if the index has no such project.
-
-        Raises:
-            ProxyFailed: there is no answer.
-        """
-        from urllib.parse import urlencode
-
-        query = [("files", version), *(("tags", tag) for tag in tags)]
-        query += [("served", "")] if served else []
-        with self._requests() as get:
-            for name in [index] if index else self._indexes_of(project):
-                tree = get(f"{self._decisions_path(name, project)}?{urlencode(query)}")
-                if tree is not None:
-                    return dict(tree)
-            return None
-        raise ProxyFailed(f"{project} {version}: the index proxy does not answer")
-
-    def _decisions_path(self, index: str, project: str) -> str:
-        return variants_url(self.session, index, project)
-
-    def _page_path(self, index: str, project: str) -> str:
-        return in_place_url(self.session, index, project)
-
-    def _indexes_of(self, project: str) -> Iterator[str]:
-        for index in self.indexes:
-            if index not in self.projects or project in self.projects[index]:
-                yield index
-
-    @contextmanager
-    def _requests(self) -> Iterator[Callable[[str], Any]]:
-        """Yield a function that returns the JSON at a path, None without a page there.
-
-        An error of the connection ends the block: there is less to report, and uv is not affected.
-        """
-        from .daemon.http_connection import HttpConnection
-
-        connections: list[HttpConnection] = []
-        secret = base64.b64encode(f"{self.session}:{self.token}".encode()).decode()
-        headers = {
-            "Authorization": f"Basic {secret}",
-            "Accept": "application/vnd.pypi.simple.v1+json",
-        }
-
-        def get(path: str) -> Any:  # noqa: ANN401
-            if not connections:
-                connections.append(HttpConnection(self.port, seconds=TIMEOUT, limit=PAGE_BYTES))
-            status, data = connections[0].request("GET", path, headers)
-            return json.loads(data) if status == 200 else None
-
-        try:
-            yield get
-        except (OSError, ValueError):
-            pass
-        finally:
-            for connection in connections:
-                connection.close()
-
-
 class Choices:
     """The proxy's choices for one command, each project asked for once."""
 
-    def __init__(self, client: ProxyClient) -> None:
+    def __init__(self, client: Session) -> None:
         self.client = client
         self._versions: dict[str, dict[str, VersionChoice]] = {}
         self._reports: dict[str, Mapping[str, Any]] = {}
@@ -334,6 +182,15 @@ class Choices:
         return installed.label if choice is None else choice.label_of_build(installed)
 
 
+def asked(client: Session, projects: Iterable[str]) -> dict[str, dict[str, VersionChoice]]:
+    """Return the choices by project (normalized name) and version, newest version first.
+
+    A project that no index has is missing; one without variants has no versions.
+    """
+    found = client.reports(projects)
+    return {name: read_choices(tree) for name, tree in found.items()}
+
+
 def read_choices(tree: Mapping[str, Any]) -> dict[str, VersionChoice]:
     """Return the choices in a report of `variants_proxy.projects.decision_report`, by version."""
     return {
@@ -347,11 +204,11 @@ def read_choices(tree: Mapping[str, Any]) -> dict[str, VersionChoice]:
             item.get("unfit", ""),
             item.get("passed-over", ""),
             tuple(item.get("left-out", ())),
-            tuple(Conditional(**each) for each in item.get("conditional", ())),
             tuple(LockedLabel(**each) for each in item.get("locked", ())),
             item.get("published", {}),
             item.get("origin", {}),
             bool(item.get("missed")),
+            item.get("missing", ""),
             OlderBuild(**older) if (older := item.get("older-build")) is not None else None,
         )
         for item in tree["versions"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pep_variants.model.platform import Platform
@@ -27,7 +27,6 @@ def report_variants(
     choices: Choices,
     *,
     verbose: bool,
-    stream: TextIO | None = None,
 ) -> None:
     """Print which variants were taken, and why; with *verbose* also the other ones.
 
@@ -35,9 +34,8 @@ def report_variants(
         taken: what is installed now, or locked.
         choices: of the proxy.
         verbose: print the verdicts on all variants of every version.
-        stream: where to, standard error by default.
     """
-    stream = stream or sys.stderr
+    stream = sys.stderr
     colored = stream.isatty() and not os.environ.get("NO_COLOR")
     printed: set[str] = set()
     hinted = False
@@ -53,7 +51,7 @@ def report_variants(
             for text in choice.notices:
                 if text not in printed:
                     printed.add(text)
-                    print(f"uv-variants: {text}", file=stream)
+                    warn(text)
         elif each.label is not None:
             why = choice.reason_for(each.label) if choice is not None else ""
             reason = f": {why}" if why else ""
@@ -68,16 +66,10 @@ def report_variants(
             print(_styled(line, _DIM, on=colored), file=stream)
 
 
-def report_platform(platform: Platform, stream: TextIO | None = None) -> None:
-    """Print what is known of the machine, and where it is from.
-
-    Args:
-        platform: of the machine.
-        stream: where to, standard error by default.
-    """
-    stream = stream or sys.stderr
+def report_platform(platform: Platform) -> None:
+    """Print what is known of the machine, and where it is from."""
     if platform.source:
-        print(f"uv-variants: the machine is described by {platform.source}", file=stream)
+        warn(f"the machine is described by {platform.source}")
         return
     for namespace, support in platform.namespaces.items():
         facts = [
@@ -86,7 +78,7 @@ def report_platform(platform: Platform, stream: TextIO | None = None) -> None:
             if support.features or fact.forced
         ]
         if facts:
-            print(f"uv-variants: {namespace}: {', '.join(facts)}", file=stream)
+            warn(f"{namespace}: {', '.join(facts)}")
 
 
 def why_missing(name: str, label: str, versions: dict[str, VersionChoice]) -> str | None:
@@ -97,25 +89,11 @@ def why_missing(name: str, label: str, versions: dict[str, VersionChoice]) -> st
         label: that was forced; empty for the non-variant wheel.
         versions: choices by version, newest first.
     """
-    option = f"--variant {name}={label}"
     if any(choice.shows(label) for choice in versions.values()):
         return None
-    for version, choice in versions.items():
-        if not label:
-            return f"{name} {version} has no non-variant wheel, which {option} asks for"
-        labels = sorted(row.label for row in choice.verdicts)
-        fitting = [row.label for row in choice.verdicts if row.verdict != "rejected"]
-        why = next((row.why for row in choice.verdicts if row.label == label), None)
-        if why is None:
-            return (
-                f"{name} {version} has no variant {label!r}, which {option} asks for; "
-                f"there are: {', '.join(labels) or 'none'}"
-            )
-        return (
-            f"variant {label!r} of {name} {version}, which {option} asks for, does not fit: {why}. "
-            f"Variants that fit: {', '.join(fitting) or 'none'}"
-        )
-    return f"{name} has no variants, but {option} asks for one" if label else None
+    for choice in versions.values():
+        return choice.missing or None
+    return f"{name} has no variants, but --variant {name}={label} asks for one" if label else None
 
 
 def _styled(text: str, style: str, *, on: bool) -> str:

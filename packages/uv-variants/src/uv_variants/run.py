@@ -1,4 +1,4 @@
-"""One uv command whose requests the daemon answers: prepared, run, and reported."""
+"""One uv command whose requests a session answers: prepared, run, and reported."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING
 from pep_variants.cache_directory import cache_directory
 from pep_variants.errors import PreferenceError
 
-from .after_checks import check_installed, check_lock, check_sources
+from .checks import check_after, check_installed, check_lock, check_sources
 from .command_scope import EXPORTING
 from .context import Context
 from .dry_run import Planned, is_planned, run_and_read
 from .errors import USER_ERRORS, ProxyFailed
-from .forced_variants import check_after
 from .lock_advice import after_lock
 from .notices import after_failure, after_success
 from .prepared_run import PreparedRun, learn_afterwards, prepare
-from .programs import program_run
 from .report import warn
 from .site_packages import installed_variants
+from .uv_environment import program_run
 from .uv_process import end_as, run_uv
 from .uv_program import become_uv
 from .writable_cache import writable_cache
@@ -135,7 +134,7 @@ def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned
     """Print what there is to know after uv ended with *code*; a dry run has *planned* something.
 
     Raises:
-        ProxyFailed: the daemon ended before uv did.
+        ProxyFailed: the session could not answer.
         PluginFailed: a plugin that the next command needs fails.
         VariantMissing: uv did not install what was asked for by name.
         SourcesMissing, TwoNames: what uv wrote or installed is not to be used.

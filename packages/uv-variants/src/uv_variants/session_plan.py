@@ -1,4 +1,4 @@
-"""What the daemon has to know for one command: indexes, machine, and what a lock keeps."""
+"""The settings of a command's session: indexes, machine, and what a lock keeps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from pep_variants.urls import is_local
 
 from .command_scope import EXPORTING, Scope
-from .daemon.session import SessionSettings, network_variables
 from .environments import python_version
 from .indexes import UserIndex
 from .named_projects import pinned_versions, requirement_texts
@@ -18,6 +17,7 @@ from .own_options import FLOATING
 from .platform_key import PlatformKey, platform_key
 from .program_version import release_of
 from .report import warn
+from .session_settings import SessionSettings, network_variables
 from .uv_directories import SHARED
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class SessionPlan:
 
     @property
     def indexes(self) -> dict[str, UserIndex]:
-        """The indexes whose pages the daemon answers, by `UserIndex.proxy_name`, in order.
+        """The indexes whose pages the session answers, by `UserIndex.proxy_name`, in order.
 
         Those that the lock has variants of are among them: a frozen lock is used whatever indexes
         the command has.
@@ -212,6 +212,7 @@ class SessionPlan:
             catalog=self.catalog,
             catalog_mirrors=context.preferences.catalog_mirrors if self.catalog else {},
             pinned=self._pinned() if self.catalog else (),
+            system_certs=context.invocation.has("native-tls", "system-certs"),
             given_hashes=context.indexes.configuration.hashes,
         )
 

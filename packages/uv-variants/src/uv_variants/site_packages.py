@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import sys
@@ -34,17 +33,21 @@ class Installed:
     folder: Path | None = field(default=None, compare=False)
 
 
+def installed(environments: Iterable[Path]) -> list[Installed]:
+    """Return all distributions in *environments*."""
+    return [
+        Installed(name, version, _label(path / "variant.json"), _tags(path))
+        for name, version, path in _distributions(environments, "*")
+    ]
+
+
 def installed_variants(environments: Iterable[Path]) -> dict[str, Installed]:
     """Return the variants in *environments*, by name."""
     found: dict[str, Installed] = {}
-    for folder in _folders(environments):
-        for path in folder.glob("*.dist-info/variant.json"):
-            label = _label(path)
-            name, _, version = path.parent.name.removesuffix(".dist-info").rpartition("-")
-            if label is not None and name:
-                project = normalized(name)
-                tags = _tags(path.parent)
-                found[project] = Installed(project, version, label, tags, path.parent)
+    for name, version, path in _distributions(environments, "*"):
+        label = _label(path / "variant.json")
+        if label is not None and name:
+            found[name] = Installed(name, version, label, _tags(path), path)
     return found
 
 
@@ -55,40 +58,26 @@ def installed_names(environments: Iterable[Path]) -> set[str]:
 
 def installed_versions(environments: Iterable[Path]) -> set[tuple[str, str]]:
     """Return normalized name and version of all distributions in *environments*."""
-    found: set[tuple[str, str]] = set()
-    for folder in _folders(environments):
-        for path in folder.glob("*.dist-info"):
-            name, _, version = path.name.removesuffix(".dist-info").rpartition("-")
-            found.add((normalized(name), version))
-    return found
+    return {(name, version) for name, version, _ in _distributions(environments, "*")}
 
 
 def installed_without_variant(environments: Iterable[Path], name: str) -> Installed | None:
     """Return the non-variant distribution *name* of *environments*, None without one."""
-    escaped = normalized(name).replace("-", "_")
-    for folder in _folders(environments):
-        for path in folder.glob(f"{escaped}-*.dist-info"):
-            version = path.name[len(escaped) + 1 : -len(".dist-info")]
-            if not (path / "variant.json").exists():
-                return Installed(normalized(name), version, None, _tags(path))
+    project = normalized(name)
+    escaped = project.replace("-", "_")
+    for found, version, path in _distributions(environments, f"{escaped}-*"):
+        if found == project and not (path / "variant.json").exists():
+            return Installed(project, version, None, _tags(path))
     return None
 
 
-def installed_files(environments: Iterable[Path], name: str) -> set[Path]:
-    """Return the files of the distribution *name* (normalized), without those of its dist-info."""
-    found: set[Path] = set()
-    for folder in _folders(environments):
-        for path in folder.glob("*.dist-info/RECORD"):
-            if normalized(path.parent.name.partition("-")[0]) == name:
-                with path.open(encoding="utf-8", errors="replace", newline="") as stream:
-                    rows = (row[0] for row in csv.reader(stream) if row)
-                    found |= {folder / row for row in rows if ".dist-info/" not in row}
-    return found
-
-
-def _folders(environments: Iterable[Path]) -> Iterator[Path]:
+def _distributions(environments: Iterable[Path], stem: str) -> Iterator[tuple[str, str, Path]]:
+    """Yield normalized name, version and directory of distributions, by the stem of the latter."""
     for environment in environments:
-        yield from site_packages(environment)
+        for folder in site_packages(environment):
+            for path in folder.glob(f"{stem}.dist-info"):
+                name, _, version = path.name.removesuffix(".dist-info").rpartition("-")
+                yield normalized(name), version, path
 
 
 def site_packages(environment: Path) -> Iterator[Path]:

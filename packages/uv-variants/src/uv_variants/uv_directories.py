@@ -1,16 +1,11 @@
-"""Directories of uv: its cache and its tools; and how large a directory is."""
+"""Directories of uv: its cache and its tools."""
 
 from __future__ import annotations
 
 import os
 import sys
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-
-_UNITS = ("B", "KB", "MB", "GB", "TB")
-_SECONDS = 2.0
-"""For which the size of one directory is counted."""
 
 SHARED = "shared"
 """Cache that all commands use, except those with floating locks: these have one per machine."""
@@ -62,39 +57,3 @@ def variants_caches(plain: Path) -> Path:
     if os.access(parent, os.W_OK | os.X_OK) and not plain.is_mount():
         return beside
     return plain / "variants"
-
-
-def in_words(size: float, *, complete: bool) -> str:
-    """Return *size* in words; of a directory that was not counted to its end, with 'more than'."""
-    unit = _UNITS[0]
-    for unit in _UNITS:
-        if size < 1000 or unit == _UNITS[-1]:
-            break
-        size /= 1000
-    return f"{'' if complete else 'more than '}{size:.{0 if unit == 'B' else 1}f} {unit}"
-
-
-def size_of(folder: Path) -> tuple[int, bool]:
-    """Return how many bytes the files below *folder* have, and whether all were counted."""
-    end = time.monotonic() + _SECONDS
-    total = 0
-    for size in _sizes(str(folder)):
-        total += size
-        if time.monotonic() > end:
-            return total, False
-    return total, True
-
-
-def _sizes(folder: str) -> Iterator[int]:
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                try:
-                    if entry.is_dir(follow_symlinks=False):
-                        yield from _sizes(entry.path)
-                    elif entry.is_file(follow_symlinks=False):
-                        yield entry.stat(follow_symlinks=False).st_size
-                except OSError:
-                    continue
-    except OSError:
-        return

@@ -32,15 +32,13 @@ from variants_index.doctor import (
     Part,
     Problem,
     State,
-    configuration_part,
+    catalog_hints,
+    common_parts,
     environment_problems,
     installers_part,
-    machine_part,
-    missed_problem,
     settings_of,
     state_of,
-    surroundings_part,
-    switch_problem,
+    state_problem,
 )
 
 if TYPE_CHECKING:
@@ -141,7 +139,11 @@ class Compared(NamedTuple):
             text = f"{best} of {item.version} would be chosen{why}"
             return State(item.project, str(item.version), None, now, text, None, None, verdicts)
         label = item.label or explanation.label_of(item.version)
-        return state_of(item.project, str(item.version), label, self.advice, now, verdicts)
+        selection = explanation.selection
+        chosen = selection.chosen if selection is not None else None
+        missed = why_not_better(selection, chosen) if selection is not None and chosen else ""
+        version = str(item.version)
+        return state_of(item.project, version, label, self.advice, now, verdicts, missed)
 
 
 def compare(
@@ -230,17 +232,11 @@ def examine(
     """
     sources = sources or Sources()
     settings, problems = settings_of(options or {}, environ)
-    machine, drivers = machine_part(environ, root)
-    parts = {
-        "machine": machine,
-        "surroundings": surroundings_part(
-            environ, root, drivers, is_described=settings.preferences.platform_file is not None
-        ),
-        "configuration": configuration_part(
-            settings, problems, environ, sources, start=Path.cwd(), drivers=drivers
-        ),
-        "installers": installers_part(environ, environment.python, sources.indexes, drivers),
-    }
+    parts = common_parts(
+        settings, problems, environ, sources,
+        lambda drivers: installers_part(environ, environment.python, sources.indexes, drivers),
+        root=root, start=Path.cwd(),
+    )  # fmt: skip
     pip = shlex.join(environment.pip)
     damage = tuple(
         environment_problems(environment.paths, f"{pip} install", f"{pip} uninstall --yes")
@@ -290,15 +286,12 @@ def _packages_part(
             problems += _before_installing(each, state, environment)
     problems += failed
     seen = {each.item.project for each in compared}
-    for item in found if hints else ():
-        if item.label is None and item.project not in seen and is_in_catalog(item.project):
-            text = (
-                f"{item.project} {item.version} is installed without a variant, and the catalogue "
-                "describes its builds for GPUs and CPUs as variants, once it is asked"
-            )
-            words = (*environment.options, f"--variant-catalog={DEFAULT_CATALOG}", item.project)
-            command = shlex.join(("variants", "doctor", *words))
-            problems.append(Problem("catalog-off", text, command, fails=False))
+    others = ((item.project, item.version) for item in found
+              if item.label is None and item.project not in seen)  # fmt: skip
+    option = f"--variant-catalog={DEFAULT_CATALOG}"
+    words = ("variants", "doctor", *environment.options, option)
+    if hints:
+        problems += catalog_hints(others, lambda name: shlex.join((*words, name)))
     rows = [row for state in states for row in state.rows()]
     rows = rows or [("variants", f"none to compare in {environment.python}")]
     return Part(tuple(rows), tuple(problems), [state.as_tree() for state in states])
@@ -365,13 +358,7 @@ def _problems(
             shlex.join(("variants", "doctor", option, item.project)),
             fails=False,
         )
-    if problem := switch_problem(state, switch):
+    wanted = f"{item.project}=={explanation.version}"
+    command = shlex.join(("variants", "explain", *environment.options, wanted))
+    if problem := state_problem(state, switch, command):
         yield problem
-        return
-    selection = explanation.selection
-    if selection is None or selection.chosen is None:
-        return
-    if missed := why_not_better(selection, selection.chosen):
-        wanted = f"{item.project}=={explanation.version}"
-        command = shlex.join(("variants", "explain", *environment.options, wanted))
-        yield missed_problem(state, missed, command)

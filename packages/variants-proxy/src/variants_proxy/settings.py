@@ -72,6 +72,7 @@ class Limits:
         projects_bytes: maximum size of the list of projects, decompressed.
         metadata_bytes: maximum size of a wheel's ``METADATA``.
         read_seconds: timeout for the next bytes of a response.
+        retries: requests that are sent again, each.
         page_seconds: timeout for a page or small file.
         file_seconds: timeout for inspecting a wheel.
         connections: concurrent requests, and wheels streamed at the same time as many.
@@ -99,6 +100,7 @@ class Limits:
     projects_bytes: int = limits.PROJECTS_BYTES
     metadata_bytes: int = limits.CORE_METADATA_BYTES
     read_seconds: float = 15.0
+    retries: int = 2
     page_seconds: float = 60.0
     file_seconds: float = 600.0
     connections: int = 32

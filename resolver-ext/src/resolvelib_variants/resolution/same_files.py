@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from pep_variants.errors import redacted
+from variants_catalog.same_files import same_files as catalog_builds
 from variants_index.finder import PackageFinder
 
 from .errors import NoSolution, SameFiles
@@ -25,11 +26,10 @@ def same_files(packages: Iterable[Package], finder: PackageFinder) -> dict[str, 
     """
     by_name = {package.name: package for package in packages}
     found: dict[str, str] = {}
-    for name, package in by_name.items():
-        entry = finder.entry(name)
-        builds = [each for each in entry.targets if each in by_name] if entry is not None else []
+    for name, builds in catalog_builds(by_name, by_name, finder.entry):
+        package = by_name[name]
         is_renamed = package.candidate.published_name != name
-        if not builds or (not is_renamed and set(builds) <= {*package.depends}):
+        if not is_renamed and set(builds) <= {*package.depends}:
             continue  # it requires its builds itself, so it has no files of its own
         if len(builds) > 1:
             raise SameFiles(name, builds, "require one of them alone")

@@ -32,12 +32,12 @@ def doctor(context: click.Context, *, as_json: bool, offline: bool, directory: P
     """
     from variants_index.doctor import lines
 
-    from .examination import Examination
+    from .examination import examine
 
     options: Options
     environ: Mapping[str, str]
     options, environ = context.obj
-    found = Examination.of(options, environ, directory, offline=offline).findings()
+    found = examine(options, environ, directory, offline=offline)
     if as_json:
         click.echo(json.dumps(found.as_tree(), indent=2, ensure_ascii=False))
     else:

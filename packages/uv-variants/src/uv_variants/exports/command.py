@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +23,7 @@ from ..uv_process import run_uv
 if TYPE_CHECKING:
     from ..invocation import Invocation
     from ..place import Place
-    from .files import ExportedFiles
+    from .files import ExportedFiles, Part
 
 
 @dataclass(frozen=True)
@@ -51,12 +49,8 @@ class ExportCommand:
             return None
         is_compile = invocation.command == ("pip", "compile")
         output = invocation.last("output-file")
-        return cls(
-            is_compile,
-            place.cwd / output if output else None,
-            lock,
-            not is_compile and not invocation.has("no-hashes"),
-        )
+        path = place.cwd / output if output else None
+        return cls(is_compile, path, lock, not is_compile and not invocation.has("no-hashes"))
 
     def run(
         self,
@@ -80,20 +74,27 @@ class ExportCommand:
             ExportFailed, ProxyFailed, VariantError: what belongs there cannot be found out.
             OSError: the file cannot be written.
         """
-        with _kept(self.path) as keep, tempfile.TemporaryFile() as output:
-            code = run_uv(command, environ, stdout=output)
-            output.seek(0)
-            printed = output.read()
+        path = self.path
+        before = path.read_bytes() if path is not None and path.is_file() else None
+        try:
+            with tempfile.TemporaryFile() as output:
+                code = run_uv(command, environ, stdout=output)
+                output.seek(0)
+                printed = output.read()
             if code == 0:
                 if self.is_compile:
                     check()
-                printed = self._completed(printed, files)
-                if self.path is not None and self.path.is_file():
-                    before = self.path.read_bytes()
-                    after = self._completed(before, files)
-                    if after != before:
-                        _replace(self.path, after)
-            keep()
+                written = path.read_bytes() if path is not None and path.is_file() else b""
+                known = {data: self._completed(data, files) for data in {printed, written}}
+                printed = known[printed]
+                if path is not None and written:
+                    _replace(path, known[written])
+        except BaseException:
+            if path is not None and before is not None:
+                _replace(path, before)
+            elif path is not None:
+                path.unlink(missing_ok=True)
+            raise
         sys.stdout.flush()
         sys.stdout.buffer.write(printed)
         sys.stdout.buffer.flush()
@@ -101,78 +102,42 @@ class ExportCommand:
 
     def _completed(self, data: bytes, files: ExportedFiles) -> bytes:
         """Return what uv wrote with the files of the indexes."""
-        from . import pylock, requirements
+        from . import documents
 
         try:
             text = data.decode()
         except UnicodeDecodeError:
             raise LockError("what uv wrote is not UTF-8") from None
         lock = None if self.is_compile else Lock.read(self.lock)
-        if text.startswith("{"):
-            _check_bill_of_materials(text)
-        elif pylock.is_pylock(text):
-            text = pylock.with_real_files(
-                text,
-                files.of_locked,
-                files.note_left_out,
-                lambda each: files.parts(each.name, each.version, lock),
-            )
-        else:
-            names = {pinned.name for pinned in requirements.pinned_requirements(text)}
+
+        @cache
+        def parts(each: documents.Pinned | documents.LockedVariants) -> list[Part]:
+            return files.parts(each.name, each.version, lock)
+
+        @cache
+        def hashes(each: documents.Pinned) -> set[str]:
+            return files.hashes(each.name, each.version, lock)
+
+        if documents.is_pylock(text):
+            text = documents.with_real_files(text, lambda each: files.locked(*each), parts)
+        elif not text.startswith("{"):
+            names = {pinned.name for pinned in documents.pinned_requirements(text)}
             files.prepare(names if lock is None else names.intersection(lock.projects))
             is_hashed = self.hashes or "--hash=" in text
-            text = requirements.with_origins(
-                text, lambda each: files.parts(each.name, each.version, lock), hashes=is_hashed
+            text = documents.with_hashes(text, parts, hashes if is_hashed else None)
+        before, found, _ = text.partition(f"/{FOLDER}/")
+        if found:
+            raise ExportFailed(
+                f"{before.rpartition('/')[2]} is locked with variants, whose files uv cannot list "
+                "in this format: nothing was written; export --format pylock.toml"
             )
-            if is_hashed:
-                hashes = {
-                    pinned: files.hashes(pinned.name, pinned.version, lock)
-                    for pinned in requirements.pinned_requirements(text)
-                }
-                text = requirements.with_hashes(text, lambda pinned: hashes[pinned])
         return text.encode()
-
-
-def _check_bill_of_materials(text: str) -> None:
-    """Refuse a CycloneDX document with variant wheels: their URLs in it are those of our proxy.
-
-    Raises:
-        ExportFailed: it lists some.
-    """
-    found = re.search(rf"/([^/\s\"]+)/{re.escape(FOLDER)}/", text)
-    if found is not None:
-        raise ExportFailed(
-            f"{found[1]} is locked with variants, whose files uv cannot list in CycloneDX: nothing "
-            "was written; describe what is installed: uvx --from cyclonedx-bom cyclonedx-py "
-            "environment .venv; or export --format pylock.toml"
-        )
-
-
-@contextmanager
-def _kept(path: Path | None) -> Iterator[Callable[[], None]]:
-    """Restore the file at *path* when the block ends, unless it calls what this yields."""
-    before: bytes | None = None
-    with contextlib.suppress(OSError):
-        before = path.read_bytes() if path is not None else None
-    done = False
-
-    def keep() -> None:
-        nonlocal done
-        done = True
-
-    try:
-        yield keep
-    finally:
-        if path is not None and not done:
-            if before is not None:
-                _replace(path, before)
-            else:
-                path.unlink(missing_ok=True)
 
 
 def _replace(path: Path, data: bytes) -> None:
     """Write *data* to the file at *path*, or the one that it is a link to, all or nothing."""
     target = Path(os.path.realpath(path))
     mode = target.stat().st_mode & 0o777 if target.exists() else 0o666
-    with replacing(target, mode=mode) as stream:
-        stream.write(data)
+    if not target.exists() or target.read_bytes() != data:
+        with replacing(target, mode=mode) as stream:
+            stream.write(data)

@@ -1,30 +1,17 @@
-"""The listening side of the daemon: an HTTP proxy that answers for the indexes of a session.
+"""Interception: an HTTP proxy between one uv and its indexes. The package can be taken out whole.
 
-`Transport` takes connections and checks who asks. For the hosts of a session's indexes (`Route`)
-it ends TLS itself, with certificates of an `Authority` that only uv's children trust, and has the
-requests answered by the session's application (`index_application`); for all other hosts it passes
-bytes on, the way that the user's own proxy variables say (`Outbound`).
+Before uv starts a command needs `Authority`, whose certificate uv has to trust beside those that
+it trusts anyway (`trusted_roots`). `interception.Interception` then answers uv's requests; it is
+imported with the first of them, because a server and an HTTP client take long to import.
+
+It takes the origins that are answered here, the ASGI application that answers for them, and the
+user's own way to the outside (`route.Outbound`); all else is uv's own traffic, passed on as it is.
+A uv that can be told the proxy of an index needs none of this.
 """
 
 from __future__ import annotations
 
 from .authority import Authority
-from .forwarding import Forwarder
-from .index_application import AnsweredIndex, IndexApplication
-from .outbound import Outbound
-from .route import Application, Origin, Route
-from .server import Transport
-from .upstream_credentials import with_authorization
+from .trust_bundle import trusted_roots
 
-__all__ = [
-    "AnsweredIndex",
-    "Application",
-    "Authority",
-    "Forwarder",
-    "IndexApplication",
-    "Origin",
-    "Outbound",
-    "Route",
-    "Transport",
-    "with_authorization",
-]
+__all__ = ["Authority", "trusted_roots"]

@@ -1,137 +1,109 @@
-"""The certificate authority of one user, whose certificates only children of uv-variants trust.
+"""The certificate authority of one command, which only the uv of that command trusts.
 
-Its key never leaves the machine, and nothing but the file in ``SSL_CERT_FILE`` of a child names it:
-neither the system nor a browser trusts it. Host certificates are kept on disk, so that a daemon
-that finds them does not import `cryptography`, which takes as long as the rest of its start.
+Its key is an object of this process that is never written anywhere, and its certificate is limited
+to the hosts of the command's indexes (name constraints, RFC 5280, 4.2.1.10) and to two days.
 """
 
 from __future__ import annotations
 
-import hashlib
+import datetime
+import ipaddress
 import os
-import re
 import ssl
-import stat
-import time
-from collections.abc import Callable, Mapping
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from filelock import FileLock
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from pep_variants.files import read_regular, replacing
-
-from ..errors import UvVariantsError
-from .trust_bundle import remove_old, trusted_roots, written
-
-DAY: Final = 86400
-AUTHORITY_DAYS: Final = 5 * 365
-RENEWED_DAYS: Final = 90
-"""Days before its end at which the authority is made anew: longer than any command runs."""
-LEAF_DAYS: Final = 14
-LEAF_RENEWED_DAYS: Final = 2
-_BYTES: Final = 64 * 1024
-_EXPIRY = re.compile(rb"\A# valid until (\d{1,12})\n")
-_CERTIFICATE = re.compile(
-    rb"-----BEGIN CERTIFICATE-----\n[A-Za-z0-9+/=\n]+-----END CERTIFICATE-----\n"
-)
-
-
-class AuthorityFailed(UvVariantsError):
-    """The certificate authority cannot be read or made."""
+_VALID: Final = datetime.timedelta(days=2)
+"""Longer than any command runs."""
+_EARLIER: Final = datetime.timedelta(days=1)
+"""uv may run in a container whose clock differs."""
+_NO_ADDRESS: Final = ("0.0.0.0/0", "::/0")
 
 
 class Authority:
-    """The authority in a folder, and the certificates it signs."""
+    """An authority, and the certificates of hosts that it signs.
 
-    def __init__(self, folder: Path, pem: bytes) -> None:
-        self._folder = folder
-        self._pem = pem
-        certificate = _CERTIFICATE.search(pem)
-        assert certificate is not None
-        self.certificate = certificate[0]
-        """PEM of the authority's certificate, without its key."""
-        self._contexts: dict[str, tuple[float, ssl.SSLContext]] = {}
+    Attributes:
+        certificate: PEM of the authority's certificate.
+    """
 
-    @classmethod
-    def load_or_create(cls, folder: Path) -> Authority:
-        """Return the authority in *folder*, which is made if there is none that can be used.
+    def __init__(self, hosts: Iterable[str]) -> None:
+        """Make a key and its certificate.
 
-        Raises:
-            AuthorityFailed: the folder or file cannot be used; the message names it.
+        Args:
+            hosts: the only names (in ASCII) and IP addresses that it may sign for.
         """
-        path = folder / "authority.pem"
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _check_owner(folder)
-            with FileLock(folder / "authority.lock", timeout=30, mode=0o600):
-                pem = _valid(path, RENEWED_DAYS)
-                if pem is None:
-                    pem = _new_authority()
-                    with replacing(path, mode=0o600) as file:
-                        file.write(pem)
-        except TimeoutError:
-            raise AuthorityFailed(f"{folder}: another process holds its lock") from None
-        except OSError as error:
-            raise AuthorityFailed(
-                f"{error.filename or path}: {error.strerror or error}: the certificates of the "
-                "index proxy are kept here"
-            ) from None
-        return cls(folder, pem)
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = _name("authority of a command")
+        self._contexts: dict[str, ssl.SSLContext] = {}
+        made = (
+            self._builder(self._name, self._key.public_key())
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(_limited_to(hosts), critical=True)
+            .add_extension(_usage(signs=True), critical=True)
+            .sign(self._key, hashes.SHA256())
+        )
+        self.certificate = made.public_bytes(serialization.Encoding.PEM)
 
     def leaf(self, host: str) -> ssl.SSLContext:
         """Return the server's TLS context for *host*, a name or an IP address.
 
         Raises:
-            AuthorityFailed: its certificate cannot be written.
+            OSError: the certificate cannot be loaded.
         """
         known = self._contexts.get(host)
-        now = time.time()
-        if known is not None and known[0] > now:
-            return known[1]
-        digest = hashlib.sha256(self.certificate + host.encode()).hexdigest()[:32]
-        path = self._folder / f"host-{digest}.pem"
-        try:
-            pem = _valid(path, LEAF_RENEWED_DAYS)
-            if pem is None:
-                pem = _new_leaf(self._pem, host)
-                remove_old(self._folder, "host-*.pem", LEAF_DAYS)
-                with replacing(path, mode=0o600) as file:
-                    file.write(pem)
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.minimum_version = ssl.TLSVersion.TLSv1_2
-            context.load_cert_chain(path)
-        except (OSError, ssl.SSLError) as error:
-            raise AuthorityFailed(f"{path}: {error}") from None
+        if known is None:
+            known = self._contexts[host] = self._context(host)
+        return known
+
+    def _context(self, host: str) -> ssl.SSLContext:
+        key = ec.generate_private_key(ec.SECP256R1())
+        made = (
+            self._builder(_name("host of an index"), key.public_key())
+            .add_extension(x509.SubjectAlternativeName([_general_name(host)]), critical=False)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_usage(signs=False), critical=True)
+            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+            .sign(self._key, hashes.SHA256())
+        )
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        password = os.urandom(32).hex()
+        with (
+            _readable(made.public_bytes(serialization.Encoding.PEM)) as certificate,
+            _readable(_pem(key, password)) as private,
+        ):
+            context.load_cert_chain(certificate, private, password)
         context.set_alpn_protocols(["http/1.1"])
         context.sni_callback = _same_name(host)
-        self._contexts[host] = _expiry(pem) - LEAF_RENEWED_DAYS * DAY, context
         return context
 
-    def files(self, environ: Mapping[str, str], *, system: bool = False) -> tuple[Path, Path]:
-        """Return two files of certificates, of which the second has what the user's uv would trust.
-
-        The first, for ``SSL_CERT_FILE`` of a child, has the one of this authority as well.
-
-        Args:
-            environ: of the user: ``SSL_CERT_FILE``, ``SSL_CERT_DIR``, ``UV_SYSTEM_CERTS``,
-                ``UV_NATIVE_TLS``.
-            system: the command line or a file asks for the system's certificates.
-
-        Raises:
-            AuthorityFailed: a file cannot be read or written; the message names it.
-        """
-        trusted = trusted_roots(environ, system=system)
-        return self._bundle(self.certificate + trusted), self._bundle(trusted)
-
-    def _bundle(self, data: bytes) -> Path:
-        path = self._folder / f"trusted-{hashlib.sha256(data).hexdigest()[:32]}.pem"
-        try:
-            if written(path, data):
-                remove_old(self._folder, "trusted-*.pem", RENEWED_DAYS)
-        except OSError as error:
-            raise AuthorityFailed(f"{path}: {error.strerror}") from None
-        return path
+    def _builder(
+        self, subject: x509.Name, public: ec.EllipticCurvePublicKey
+    ) -> x509.CertificateBuilder:
+        now = datetime.datetime.now(datetime.timezone.utc)
+        issuer = self._key.public_key()
+        return (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self._name)
+            .public_key(public)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - _EARLIER)
+            .not_valid_after(now + _VALID)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer), critical=False
+            )
+        )
 
 
 def _same_name(
@@ -147,42 +119,76 @@ def _same_name(
     return check
 
 
-def _check_owner(folder: Path) -> None:
-    """Make *folder* private; refuse another user's, who could replace the key."""
-    if os.name == "nt":
-        return
-    found = folder.stat()
-    if found.st_uid != os.getuid():
-        raise OSError(0, "this directory belongs to another user", str(folder))
-    if found.st_mode & 0o077:
-        folder.chmod(0o700)
+def _name(text: str) -> x509.Name:
+    # OpenSSL takes a common name without blanks for a host, and applies the constraints to it.
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"uv-variants {text}")])
 
 
-def _valid(path: Path, days: int) -> bytes | None:
-    """Return the file at *path* if it is private and valid for *days* more days, else None."""
+def _general_name(host: str) -> x509.GeneralName:
     try:
-        data, found = read_regular(path, _BYTES)
-    except OSError:
-        return None
-    if os.name != "nt" and (found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077):
-        return None  # others could read or write the key
-    if _CERTIFICATE.search(data) is None or b"PRIVATE KEY-----" not in data:
-        return None
-    return data if _expiry(data) > time.time() + days * DAY else None
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
 
 
-def _expiry(pem: bytes) -> float:
-    found = _EXPIRY.match(pem)
-    return float(found[1]) if found else 0.0
+def _limited_to(hosts: Iterable[str]) -> x509.NameConstraints:
+    """Return the constraints; a kind of name of which there is none is excluded as a whole."""
+    names: list[x509.GeneralName] = []
+    networks: list[x509.GeneralName] = []
+    for host in sorted(set(hosts)):
+        try:
+            networks.append(x509.IPAddress(ipaddress.ip_network(host)))
+        except ValueError:
+            names.append(x509.DNSName(host))
+    excluded: list[x509.GeneralName] = []
+    if not names:
+        excluded.append(x509.DNSName(""))
+    if not networks:
+        excluded += [x509.IPAddress(ipaddress.ip_network(each)) for each in _NO_ADDRESS]
+    return x509.NameConstraints([*names, *networks] or None, excluded or None)
 
 
-def _new_authority() -> bytes:
-    from .certificates import new_authority
+def _usage(*, signs: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs,
+        crl_sign=signs,
+        encipher_only=False,
+        decipher_only=False,
+    )
 
-    return new_authority(AUTHORITY_DAYS)
+
+def _pem(key: ec.EllipticCurvePrivateKey, password: str) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(password.encode()),
+    )
 
 
-def _new_leaf(authority: bytes, host: str) -> bytes:
-    from .certificates import new_leaf
+@contextmanager
+def _readable(data: bytes) -> Iterator[str]:
+    """Yield a path at which `ssl`, which reads files only, finds *data* once.
 
-    return new_leaf(authority, host, LEAF_DAYS)
+    It is a pipe; where pipes have no path, a file that is removed at once.
+    """
+    if os.name != "nt" and Path("/dev/fd").is_dir():
+        read, write = os.pipe()
+        try:
+            os.write(write, data)  # less than a pipe holds
+            os.close(write)
+            yield f"/dev/fd/{read}"
+        finally:
+            os.close(read)
+        return
+    handle, path = tempfile.mkstemp(prefix="uv-variants-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        yield path
+    finally:
+        Path(path).unlink()

@@ -10,31 +10,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-from collections import OrderedDict
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import httpcore
 
+from variants_index.http.failures import certificate_error
 from variants_index.http.user_proxies import InvalidProxy, UserProxy
 
 from ..errors import UvVariantsError
-from .connecting import cause
-from .network_backend import AsyncioBackend
-from .request_head import BadRequest
-from .route import Receive, Scope, Send
+from .route import Outbound, Receive, Scope, Send, address
+from .tunnel import cause
 
-if TYPE_CHECKING:
-    from .outbound import Outbound
-
+FAILED: Final = 424
+"""Status for what a repetition does not help: uv repeats requests after those above 499."""
 _TIMEOUTS: Final = {"connect": 30.0, "read": 120.0, "write": 120.0, "pool": 60.0}
-_WAYS: Final = 16
-"""Different ways to the outside (proxy, certificates) whose connections are kept."""
-_IDLE_SECONDS: Final = 15.0
 _CONNECTIONS: Final = 256
 _KEPT: Final = 64
-"""Of one way: connections at a time, and those that are kept; uv sends fifty requests at a time."""
+"""Connections at a time, and those that are kept; uv sends fifty requests at a time."""
 
 HOP_BY_HOP: Final = frozenset(
     (
@@ -51,6 +44,28 @@ HOP_BY_HOP: Final = frozenset(
     )
 )
 _REPEATABLE = ("GET", "HEAD")
+_FAILURES = (
+    httpcore.NetworkError,
+    httpcore.ProtocolError,
+    httpcore.ProxyError,
+    httpcore.TimeoutException,
+    httpcore.UnsupportedProtocol,
+    ssl.SSLError,
+)
+
+Headers = list[tuple[bytes, bytes]]
+
+
+class BadRequest(Exception):
+    """A request that is refused.
+
+    Attributes:
+        status: of the response.
+    """
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        self.status = status
+        super().__init__(message)
 
 
 class ForwardingFailed(UvVariantsError):
@@ -63,14 +78,6 @@ class ForwardingFailed(UvVariantsError):
     def __init__(self, message: str, status: int = 502) -> None:
         self.status = status
         super().__init__(message)
-
-
-_BROKEN_OFF = (
-    httpcore.NetworkError,
-    httpcore.ProtocolError,
-    httpcore.TimeoutException,
-    ssl.SSLError,
-)
 
 
 class Answer:
@@ -86,7 +93,7 @@ class Answer:
         self._place = place
         self.status = response.status if response.status < 600 else 502
         self.headers = _end_to_end(response.headers)
-        if any(name == b"transfer-encoding" for name, _ in _lowered(response.headers)):
+        if _has(response.headers, b"transfer-encoding"):
             # A length beside it does not count (RFC 9112, section 6.3).
             self.headers = [each for each in self.headers if each[0] != b"content-length"]
 
@@ -98,11 +105,10 @@ class Answer:
         """
         try:
             await self._send_head(send)
-            assert isinstance(self._response.stream, AsyncIterable)
-            async for chunk in self._response.stream:
+            async for chunk in self._body():
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
-        except _BROKEN_OFF as error:
+        except _FAILURES as error:
             raise ConnectionAbortedError(f"{self._place}: {_words(error)}") from None
         finally:
             await self.close()
@@ -116,19 +122,16 @@ class Answer:
         Raises:
             ConnectionAbortedError: the upstream fails: the response is not complete.
         """
-        names = {name for name, _ in _lowered(self.headers)}
-        if 300 <= self.status < 400 or b"content-encoding" in names:
-            await self.close()
-            return False
         body = bytearray()
         problem: Exception | None = None
-        assert isinstance(self._response.stream, AsyncIterable)
         try:
-            async for chunk in self._response.stream:
+            if 300 <= self.status < 400 or _has(self.headers, b"content-encoding"):
+                return False
+            async for chunk in self._body():
                 body += chunk
                 if len(body) > limit:
                     return False
-        except _BROKEN_OFF as error:
+        except _FAILURES as error:
             problem = error
         finally:
             await self.close()
@@ -140,12 +143,16 @@ class Answer:
             raise ConnectionAbortedError(f"{self._place}: {_words(problem)}")
         return True
 
+    def _body(self) -> AsyncIterator[bytes]:
+        assert isinstance(self._response.stream, AsyncIterable)
+        return self._response.stream.__aiter__()
+
     async def _send_head(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status, "headers": self.headers})
 
     async def close(self) -> None:
         """Give up the rest of the response."""
-        with contextlib.suppress(httpcore.NetworkError, httpcore.ProtocolError):
+        with contextlib.suppress(*_FAILURES):
             await self._response.aclose()
 
 
@@ -153,7 +160,7 @@ class Forwarder:
     """Sends requests on; belongs to one event loop."""
 
     def __init__(self) -> None:
-        self._ways: OrderedDict[object, httpcore.AsyncConnectionPool] = OrderedDict()
+        self._ways: dict[object, httpcore.AsyncConnectionPool] = {}
 
     async def close(self) -> None:
         """Close all connections."""
@@ -162,7 +169,7 @@ class Forwarder:
                 await self._ways.popitem()[1].aclose()
 
     async def forward(self, scope: Scope, receive: Receive, send: Send, outbound: Outbound) -> None:
-        """Send a request on, and its response back; 502 or 504 with the cause if there is none."""
+        """Send a request on, and its response back; a line with the cause if there is none."""
         has_body = _has_body(scope)
 
         async def exchange() -> None:
@@ -195,60 +202,54 @@ class Forwarder:
         """
         scheme: str = scope["scheme"]
         host, port = scope["server"]
-        place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        place = address(host, port)
         request = _request(scope, receive, scheme, host, port)
-        repeatable = scope["method"] in _REPEATABLE and not _has_body(scope)
+        attempts = 2 if scope["method"] in _REPEATABLE and not _has_body(scope) else 1
         try:
             proxy = outbound.proxy(scheme, host)
-            is_plain = scheme == "http" and proxy is None
-            tls = None if is_plain else outbound.tls(host, port)
-            pool = self._way(proxy, outbound, tls)
+            tls = outbound.tls(host, port) if scheme == "https" or proxy is not None else None
+            way = self._way(proxy, tls, outbound)
         except (InvalidProxy, OSError) as error:
-            raise ForwardingFailed(f"{place}: {cause(error)}") from None
-        for attempt in (1, 2):
+            raise ForwardingFailed(f"{place}: {cause(error)}", FAILED) from None
+        through = f"{place} (through the proxy {proxy.place})" if proxy else place
+        while True:
+            attempts -= 1
             try:
-                response = await pool.handle_async_request(request)
+                response = await way.handle_async_request(request)
                 break
-            except (httpcore.RemoteProtocolError, ssl.SSLError) as error:
+            except httpcore.RemoteProtocolError as error:
                 # The upstream may close a kept connection just when it gets a request.
-                if attempt == 2 or not repeatable:
+                if not attempts:
                     raise ForwardingFailed(f"{place}: {_words(error)}") from None
             except httpcore.TimeoutException as error:
-                raise ForwardingFailed(f"{place}: {_words(error)}", 504) from None
-            except (
-                httpcore.NetworkError,
-                httpcore.ProtocolError,
-                httpcore.ProxyError,
-                httpcore.UnsupportedProtocol,
-            ) as error:
-                through = f" (through the proxy {proxy.place})" if proxy else ""
-                words = _words(error)  # those of `connecting` have the place in front
-                text = words if words.startswith(place) else f"{place}{through}: {words}"
-                raise ForwardingFailed(text) from None
+                raise ForwardingFailed(f"{through}: {_words(error)}", 504) from None
+            except _FAILURES as error:
+                status = FAILED if certificate_error(error) else 502
+                raise ForwardingFailed(f"{through}: {_words(error)}", status) from None
         if response.status == 407 and proxy is not None:
             await response.aclose()
             raise ForwardingFailed(f"the proxy {proxy.place}: wants user name and password")
         return Answer(response, place)
 
     def _way(
-        self, proxy: UserProxy | None, outbound: Outbound, tls: ssl.SSLContext | None
+        self, proxy: UserProxy | None, tls: ssl.SSLContext | None, outbound: Outbound
     ) -> httpcore.AsyncConnectionPool:
         key = (proxy, tls)
-        way = self._ways.get(key)
-        if way is None:
-            way = self._ways[key] = httpcore.AsyncConnectionPool(
+        if key not in self._ways:
+            self._ways[key] = httpcore.AsyncConnectionPool(
                 ssl_context=tls,
-                proxy=_proxy(proxy, outbound),
+                proxy=None if proxy is None else _proxy(proxy, outbound),
                 max_connections=_CONNECTIONS,
                 max_keepalive_connections=_KEPT,
-                keepalive_expiry=_IDLE_SECONDS,
-                network_backend=_backend(proxy),
             )
-            if len(self._ways) > _WAYS:
-                # Requests in progress keep their connections; idle ones end with the object.
-                self._ways.popitem(last=False)
-        self._ways.move_to_end(key)
-        return way
+        return self._ways[key]
+
+
+def _proxy(proxy: UserProxy, outbound: Outbound) -> httpcore.Proxy:
+    url = httpcore.URL(scheme=proxy.scheme, host=proxy.host, port=proxy.port, target="/")
+    auth = (proxy.username, proxy.password) if proxy.username or proxy.password else None
+    tls = outbound.tls(proxy.host, proxy.port) if proxy.scheme == "https" else None
+    return httpcore.Proxy(url, auth=auth, ssl_context=tls)
 
 
 async def while_connected(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
@@ -292,34 +293,6 @@ async def _disconnected(receive: Receive) -> None:
         pass
 
 
-def _request(scope: Scope, receive: Receive, scheme: str, host: str, port: int) -> httpcore.Request:
-    target: bytes = scope["raw_path"]
-    if scope["query_string"]:
-        target += b"?" + scope["query_string"]
-    # Lower case is what the parser made of them, and not every server takes it.
-    headers = [(_spelled(name), value) for name, value in _end_to_end(scope["headers"])]
-    content: AsyncIterator[bytes] | None = None
-    if _has_body(scope):
-        names = {name for name, _ in scope["headers"]}
-        if {b"content-length", b"transfer-encoding"} <= names:
-            raise BadRequest("a request has a length or is chunked, not both")
-        if b"transfer-encoding" in names:
-            headers.append((b"Transfer-Encoding", b"chunked"))
-        content = _body(receive)
-    return httpcore.Request(
-        scope["method"],
-        httpcore.URL(scheme=scheme.encode(), host=host.encode(), port=port, target=target),
-        headers=headers,
-        content=content,
-        extensions={"timeout": _TIMEOUTS},
-    )
-
-
-@lru_cache(maxsize=256)
-def _spelled(name: bytes) -> bytes:
-    return b"-".join(part.capitalize() for part in name.split(b"-"))
-
-
 async def _body(receive: Receive) -> AsyncIterator[bytes]:
     while True:
         message = await receive()
@@ -330,6 +303,33 @@ async def _body(receive: Receive) -> AsyncIterator[bytes]:
             return
 
 
+def _request(scope: Scope, receive: Receive, scheme: str, host: str, port: int) -> httpcore.Request:
+    target: bytes = scope["raw_path"]
+    if scope["query_string"]:
+        target += b"?" + scope["query_string"]
+    headers = _end_to_end(scope["headers"])
+    content: AsyncIterator[bytes] | None = None
+    if _has_body(scope):
+        if _has(scope["headers"], b"content-length") and _has(
+            scope["headers"], b"transfer-encoding"
+        ):
+            raise BadRequest("a request has a length or is chunked, not both")
+        if _has(scope["headers"], b"transfer-encoding"):
+            headers.append((b"transfer-encoding", b"chunked"))
+        content = _body(receive)
+    return httpcore.Request(
+        scope["method"],
+        httpcore.URL(scheme=scheme.encode(), host=host.encode(), port=port, target=target),
+        headers=headers,
+        content=content,
+        extensions={"timeout": _TIMEOUTS},
+    )
+
+
+def _has(headers: Headers, wanted: bytes) -> bool:
+    return any(name.lower() == wanted for name, _ in headers)
+
+
 def _has_body(scope: Scope) -> bool:
     return any(
         name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
@@ -337,12 +337,8 @@ def _has_body(scope: Scope) -> bool:
     )
 
 
-def _lowered(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    return [(name.lower(), value) for name, value in headers]
-
-
-def _end_to_end(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    lowered = _lowered(headers)
+def _end_to_end(headers: Headers) -> Headers:
+    lowered = [(name.lower(), value) for name, value in headers]
     named = {
         word.strip().lower()
         for name, value in lowered
@@ -352,42 +348,16 @@ def _end_to_end(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]
     return [each for each in lowered if each[0] not in HOP_BY_HOP and each[0] not in named]
 
 
-def _proxy(proxy: UserProxy | None, outbound: Outbound) -> httpcore.Proxy | None:
-    if proxy is None or proxy.scheme.startswith("socks"):
-        return None
-    auth = None
-    if proxy.username or proxy.password:
-        auth = (proxy.username.encode(), proxy.password.encode())
-    url = httpcore.URL(
-        scheme=proxy.scheme.encode(), host=proxy.host.encode(), port=proxy.port, target=b"/"
-    )
-    tls = outbound.tls(proxy.host, proxy.port) if proxy.scheme == "https" else None
-    return httpcore.Proxy(url, auth=auth, ssl_context=tls)
-
-
-def _backend(proxy: UserProxy | None) -> httpcore.AsyncNetworkBackend | None:
-    if proxy is None or proxy.scheme == "http":
-        return AsyncioBackend()
-    # TLS to the proxy and to the host within: the one of httpcore.
-    return AsyncioBackend(proxy) if proxy.scheme.startswith("socks") else None
-
-
 def _words(error: BaseException) -> str:
     """Return the cause of an error of httpcore: what the system or TLS said, if they did."""
+    if isinstance(error, httpcore.ConnectTimeout):
+        return "no connection in time"
+    if isinstance(error, httpcore.TimeoutException):
+        return "no response in time"
+    found: BaseException = error
     seen: BaseException | None = error
-    found = error
-    for _ in range(10):
-        if seen is None:
-            break
+    while seen is not None:
         if isinstance(seen, OSError) and (seen.errno is not None or isinstance(seen, ssl.SSLError)):
             found = seen
         seen = seen.__cause__ or seen.__context__
-    kinds: tuple[tuple[type[BaseException], str], ...] = (
-        (httpcore.ConnectTimeout, "no connection in time"),
-        (httpcore.ReadTimeout, "no response in time"),
-        (httpcore.PoolTimeout, "too many connections"),
-    )
-    for kind, words in kinds:
-        if isinstance(error, kind):
-            return words
     return cause(found)

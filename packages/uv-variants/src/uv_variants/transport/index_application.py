@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 from packaging.utils import canonicalize_name
@@ -19,17 +19,20 @@ from packaging.utils import canonicalize_name
 from pep_variants.limits import PAGE_BYTES
 from variants_proxy.choice.in_place_names import FOLDER
 
-from .forwarding import Forwarder, ForwardingFailed, send_text, while_connected
-from .request_head import BadRequest
-from .route import Application, Origin, Receive, Scope, Send, origin
-
-if TYPE_CHECKING:
-    from .outbound import Outbound
+from .forwarding import (
+    FAILED,
+    BadRequest,
+    Forwarder,
+    ForwardingFailed,
+    send_text,
+    while_connected,
+)
+from .route import Application, Origin, Outbound, Receive, Scope, Send, origin
 
 _PROJECT = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _BODY_BYTES: Final = 64 * 1024
 """Maximum size of a message of the service that is read."""
-_REFUSED: Final = (409, 410, 424)
+_REFUSED: Final = (409, 410, FAILED)
 """Statuses of the service whose message is for the user, as that of all above 499: uv does not show
 the body of a response."""
 
@@ -157,7 +160,9 @@ class IndexApplication:
         own = {**scope, "headers": [*headers, (b"accept-encoding", b"identity")]}
         try:
             answer = await self._forwarder.answer(own, receive, self._outbound)
-        except (ForwardingFailed, BadRequest):
+        except (ForwardingFailed, BadRequest) as error:
+            if error.status == FAILED:
+                sent.status = FAILED
             await self._release(sent)
             return
         if answer.status >= 400:
@@ -245,7 +250,7 @@ class _Sending:
     async def release(self) -> None:
         """Send what was withheld."""
         assert self.withheld is not None
-        await self.send(self.withheld)
+        await self.send({**self.withheld, "status": self.status})
         await self.send({"type": "http.response.body", "body": bytes(self._body)})
 
 

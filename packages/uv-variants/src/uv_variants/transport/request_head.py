@@ -3,62 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 import ipaddress
 import re
 import socket
-from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 import h11
+
+from .forwarding import BadRequest
 
 HEAD_BYTES: Final = 64 * 1024
 """Maximum size of a request's head."""
 _END: Final = b"\r\n\r\n"
+_CONNECT: Final = b"CONNECT "
 _NAME = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
-_CHUNK: Final = 16 * 1024
 
 
-class BadRequest(Exception):
-    """A request that is refused.
-
-    Attributes:
-        status: of the response.
-    """
-
-    def __init__(self, message: str, status: int = 400) -> None:
-        self.status = status
-        super().__init__(message)
-
-
-@dataclass(frozen=True)
-class ConnectRequest:
+class ConnectRequest(NamedTuple):
     """A request for a connection to a host.
 
     Attributes:
         host: name in lower case, or IP address without brackets.
         port: of the host.
-        credentials: id and token of the session, None without any that can be read.
+        headers: of the request.
         rest: bytes that came after the head.
-        agent: value of ``User-Agent``, empty without one.
     """
 
     host: str
     port: int
-    credentials: tuple[str, str] | None = field(repr=False)
-    rest: bytes = field(repr=False)
-    agent: bytes = b""
+    headers: list[tuple[bytes, bytes]]
+    rest: bytes
 
     @property
     def may_be_uv(self) -> bool:
         """Whether uv may have sent it. Every uv says so; git, which uv starts, says what it is."""
-        return not self.agent or self.agent.startswith(b"uv/")
-
-    @property
-    def place(self) -> str:
-        """Host and port, for messages."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        agent = next((value for name, value in self.headers if name == b"user-agent"), b"")
+        return not agent or agent.startswith(b"uv/")
 
 
 async def first_bytes(connection: socket.socket) -> bytes:
@@ -70,52 +50,41 @@ async def first_bytes(connection: socket.socket) -> bytes:
         BadRequest: the head is too large.
     """
     loop = asyncio.get_running_loop()
-    data = bytearray()
-    while True:
-        more = await loop.sock_recv(connection, _CHUNK)
-        if not more:
-            return b""
-        searched = max(0, len(data) - len(_END) + 1)
+    data = b""
+    while more := await loop.sock_recv(connection, HEAD_BYTES):
         data += more
-        kind = is_connect(data)
-        if kind is False or (kind and data.find(_END, searched) >= 0):
-            return bytes(data)
+        begins = data[: len(_CONNECT)]
+        if not _CONNECT.startswith(begins) or _END in data:
+            return data
         if len(data) > HEAD_BYTES:
             raise BadRequest("the head of the request is too large", 431)
+    return b""
 
 
-def is_connect(data: bytes | bytearray) -> bool | None:
-    """Return whether a request that begins with *data* is CONNECT, None if that is too short."""
-    method = b"CONNECT "
-    if len(data) < len(method):
-        return None if method.startswith(data) else False
-    return data.startswith(method)
-
-
-def read_connect(data: bytes) -> ConnectRequest:
-    """Return the CONNECT request in *data*, whose head is complete.
+def read_connect(data: bytes) -> ConnectRequest | None:
+    """Return the CONNECT request in *data*, what `first_bytes` returned; None for another method.
 
     Raises:
         BadRequest: it is not valid.
     """
+    if not data.startswith(_CONNECT):
+        return None
     parser = h11.Connection(h11.SERVER, HEAD_BYTES)
     try:
         parser.receive_data(data)
         request = parser.next_event()
     except h11.RemoteProtocolError as error:
         raise BadRequest(f"not a valid request: {error}") from None
-    if not isinstance(request, h11.Request) or request.method != b"CONNECT":
+    if not isinstance(request, h11.Request):
         raise BadRequest("not a valid request")
     headers = [(bytes(name), bytes(value)) for name, value in request.headers]
-    names = [name for name, _ in headers]
-    if b"transfer-encoding" in names or any(
-        value.strip(b"0 ") for name, value in headers if name == b"content-length"
+    if any(
+        name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0 "))
+        for name, value in headers
     ):
         raise BadRequest("a CONNECT request has no body")
     host, port = read_authority(bytes(request.target).decode("latin-1"))
-    rest = parser.trailing_data[0]
-    agent = next((value for name, value in headers if name == b"user-agent"), b"")
-    return ConnectRequest(host, port, session_credentials(headers), rest, agent)
+    return ConnectRequest(host, port, headers, parser.trailing_data[0])
 
 
 def read_authority(text: str, default: int | None = None) -> tuple[str, int]:
@@ -141,22 +110,3 @@ def read_authority(text: str, default: int | None = None) -> tuple[str, int]:
     if len(host) > 254 or not _NAME.fullmatch(host):
         raise BadRequest("the host is not valid")
     return host.rstrip(".").lower(), int(port)
-
-
-def session_credentials(headers: list[tuple[bytes, bytes]]) -> tuple[str, str] | None:
-    """Return id and token of the session in ``Proxy-Authorization``, None without.
-
-    Two such headers are none: which of them counts must not depend on who reads it.
-    """
-    values = [value for name, value in headers if name == b"proxy-authorization"]
-    if len(values) != 1:
-        return None
-    scheme, _, given = values[0].partition(b" ")
-    if scheme.lower() != b"basic":
-        return None
-    try:
-        text = base64.b64decode(given.strip(), validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
-        return None
-    user, colon, password = text.partition(":")
-    return (user, password) if colon else None

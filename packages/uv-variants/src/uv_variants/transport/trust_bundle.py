@@ -6,18 +6,16 @@ uv is told to use them, else Mozilla's, which uv has built in and which `certifi
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import ssl
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from pep_variants.files import read_regular, replacing
+from pep_variants.files import read_regular
 
 from ..errors import UvVariantsError
 
@@ -46,10 +44,6 @@ _KEYCHAINS = (
     "/System/Library/Keychains/SystemRootCertificates.keychain",
     "/Library/Keychains/System.keychain",
 )
-
-
-_kept: dict[Path, tuple[tuple[int, ...], bytes]] = {}
-"""Certificates by the file that they were read from, and the state of that file."""
 
 
 class NoCertificates(UvVariantsError):
@@ -91,35 +85,6 @@ def trusted_roots(environ: Mapping[str, str], *, system: bool = False) -> bytes:
     return _certificates(Path(certifi.where()), "certifi")
 
 
-def written(path: Path, data: bytes) -> bool:
-    """Write *data* to *path*, whose name has a hash of it; return False if it was there.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    try:
-        known = path.stat().st_size == len(data)
-    except OSError:
-        known = False
-    if known:
-        with contextlib.suppress(OSError):
-            path.touch()  # it is in use, see `remove_old`
-        return False
-    with replacing(path, mode=0o600) as file:
-        file.write(data)
-    return True
-
-
-def remove_old(folder: Path, pattern: str, days: float) -> None:
-    """Remove the files of *folder* that were not used for *days*."""
-    limit = time.time() - days * 86400
-    with contextlib.suppress(OSError):
-        for path in folder.glob(pattern):
-            with contextlib.suppress(OSError):
-                if path.stat().st_mtime < limit:
-                    path.unlink()
-
-
 def _certificates(path: Path, source: str) -> bytes:
     try:
         found = _read(path)
@@ -131,27 +96,12 @@ def _certificates(path: Path, source: str) -> bytes:
 
 
 def _read(path: Path) -> bytes:
-    """Return the certificates in the file at *path*; read again only if it has changed.
-
-    A daemon needs them for each command. The 290 files of a directory of the system take 15 ms.
+    """Return the certificates in the file at *path*.
 
     Raises:
         OSError: it cannot be read, or is no file.
     """
-    known = _kept.get(path)
-    if known is not None and known[0] == _state(path.stat()):
-        return known[1]
-    data, status = read_regular(path, LIMIT)
-    found = _only_certificates(data)
-    if len(_kept) > FILES:
-        _kept.clear()
-    _kept[path] = _state(status), found
-    return found
-
-
-def _state(status: os.stat_result) -> tuple[int, ...]:
-    changed = (status.st_mtime_ns, status.st_ctime_ns)
-    return (status.st_dev, status.st_ino, status.st_size, *changed)
+    return _only_certificates(read_regular(path, LIMIT)[0])
 
 
 def _only_certificates(data: bytes) -> bytes:

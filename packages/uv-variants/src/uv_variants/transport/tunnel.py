@@ -1,157 +1,181 @@
-"""Bytes both ways between two connections, until both sides have ended.
-
-Each direction reads only what the other side takes (back pressure). The end of one direction is
-passed on, and the other goes on: clients may shut down writing and still read.
-"""
+"""Connections to other hosts, directly or through the user's proxy, and bytes both ways."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
+import errno
+import os
+import re
 import socket
-import time
-from typing import Final, Protocol
+import ssl
+from typing import TYPE_CHECKING, Final
 
-IDLE_SECONDS: Final = 600.0
-"""Seconds without a byte in either direction after which a tunnel ends."""
-HALF_SECONDS: Final = 120.0
-"""The same once one direction has ended."""
-_FIRST_BUFFER: Final = 16 * 1024
+from socksio import ProtocolError, socks5
+
+from ..errors import UvVariantsError
+from .route import address
+
+if TYPE_CHECKING:
+    from variants_index.http.user_proxies import UserProxy
+
+    from .route import Outbound
+
+CONNECT_SECONDS: Final = 30.0
+"""Seconds until a connection has to be made, through proxies too."""
 _BUFFER: Final = 256 * 1024
-"""Size of a buffer that was filled once: most tunnels carry little."""
-_TURN: Final = 16
-"""Buffers that are passed on before other connections have their turn."""
+_NEXT_ADDRESS: Final = 0.25
+"""Seconds after which the next address of a host is tried as well (RFC 8305)."""
+_STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})(?: ([^\r\n]*))?\r\n")
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-class End(Protocol):
-    """One end of a tunnel."""
-
-    async def read_into(self, buffer: memoryview) -> int:
-        """Read up to the size of *buffer*; return the number of bytes, 0 at the end."""
-
-    async def write(self, data: memoryview) -> None:
-        """Write all of *data*."""
-
-    def shut(self) -> None:
-        """End writing, if that is possible without ending reading."""
-
-    def close(self) -> None:
-        """Close it."""
+class Unreachable(UvVariantsError):
+    """A host or a proxy that cannot be connected to; the message names it and the cause."""
 
 
-class SocketEnd:
-    """A socket without TLS."""
-
-    def __init__(self, connection: socket.socket, first: bytes = b"") -> None:
-        """Set up; *first* was read before."""
-        self._socket = connection
-        self._first = first
-        self._loop = asyncio.get_running_loop()
-
-    async def read_into(self, buffer: memoryview) -> int:
-        """Read up to the size of *buffer*; return the number of bytes, 0 at the end."""
-        if self._first:
-            part = self._first[: len(buffer)]
-            self._first = self._first[len(part) :]
-            buffer[: len(part)] = part
-            return len(part)
-        return await self._loop.sock_recv_into(self._socket, buffer)
-
-    async def write(self, data: memoryview) -> None:
-        """Write all of *data*."""
-        await self._loop.sock_sendall(self._socket, data)
-
-    def shut(self) -> None:
-        """End writing."""
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_WR)
-
-    def close(self) -> None:
-        """Close it."""
-        self._socket.close()
+def cause(error: BaseException | None) -> str:
+    """Return *error* in words."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted ({error.verify_message})"
+    if isinstance(error, ssl.SSLError):
+        return f"TLS failed ({error.reason or error})"
+    if isinstance(error, socket.gaierror):
+        return f"the name cannot be resolved ({(error.strerror or '').lower()})"
+    if isinstance(error, OSError) and error.errno and error.errno in errno.errorcode:
+        return os.strerror(error.errno).lower()  # asyncio puts words of its own in its place
+    return str(error) or type(error).__name__
 
 
-class StreamEnd:
-    """A connection with TLS, to a proxy of the user's."""
+async def dial(host: str, port: int, outbound: Outbound) -> Streams:
+    """Return a connection to *host* for bytes of TLS.
 
-    def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, first: bytes = b""
-    ) -> None:
-        self._reader = reader
-        self._writer = writer
-        self._first = first
-
-    async def read_into(self, buffer: memoryview) -> int:
-        """Read up to the size of *buffer*; return the number of bytes, 0 at the end."""
-        data = self._first or await self._reader.read(len(buffer))
-        part, self._first = data[: len(buffer)], data[len(buffer) :]
-        buffer[: len(part)] = part
-        return len(part)
-
-    async def write(self, data: memoryview) -> None:
-        """Write all of *data*."""
-        self._writer.write(bytes(data))
-        await self._writer.drain()
-
-    def shut(self) -> None:
-        """Do nothing: asyncio's TLS cannot end one direction."""
-
-    def close(self) -> None:
-        """Close it."""
-        self._writer.close()
-
-
-class _Activity:
-    """When bytes were last passed on, and how many directions are open."""
-
-    def __init__(self) -> None:
-        self.last = time.monotonic()
-        self.open = 2
-
-    @property
-    def left(self) -> float:
-        """Seconds until the tunnel is idle for too long."""
-        limit = IDLE_SECONDS if self.open == 2 else HALF_SECONDS
-        return self.last + limit - time.monotonic()
-
-
-async def join(client: End, server: End) -> None:
-    """Pass bytes on until both directions have ended, one fails, or nothing comes for too long.
-
-    Both ends are closed then.
+    Raises:
+        Unreachable: it cannot be made.
+        InvalidProxy: the user's variable for the proxy cannot be used.
     """
-    activity = _Activity()
+    proxy = outbound.proxy("https", host)
+    try:
+        return await asyncio.wait_for(_dialled(host, port, proxy, outbound), CONNECT_SECONDS)
+    except (asyncio.TimeoutError, TimeoutError):
+        through = f" through the proxy {proxy.place}" if proxy else ""
+        raise Unreachable(
+            f"{address(host, port)}: no connection{through} within {CONNECT_SECONDS:g} seconds"
+        ) from None
+
+
+async def _dialled(host: str, port: int, proxy: UserProxy | None, outbound: Outbound) -> Streams:
+    if proxy is None:
+        return await _opened(host, port)
+    tls = outbound.tls(proxy.host, proxy.port) if proxy.scheme == "https" else None
+    reader, writer = await _opened(proxy.host, proxy.port, "the proxy ", tls)
+    try:
+        if proxy.scheme.startswith("socks"):
+            await _greet(reader, writer, proxy, host, port)
+        else:
+            await _ask_to_connect(reader, writer, proxy, address(host, port))
+    except (OSError, EOFError, ProtocolError) as error:
+        writer.close()
+        words = "closed the connection" if isinstance(error, EOFError) else cause(error)
+        raise Unreachable(f"the proxy {proxy.place}: {words}") from None
+    except BaseException:
+        writer.close()
+        raise
+    return reader, writer
+
+
+async def _opened(
+    host: str, port: int, what: str = "", tls: ssl.SSLContext | None = None
+) -> Streams:
+    try:
+        return await asyncio.open_connection(
+            host, port, ssl=tls, limit=_BUFFER, happy_eyeballs_delay=_NEXT_ADDRESS
+        )
+    except (OSError, UnicodeError) as error:
+        raise Unreachable(f"{what}{address(host, port)}: {cause(error)}") from None
+
+
+async def _ask_to_connect(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, proxy: UserProxy, target: str
+) -> None:
+    """Have an HTTP proxy connect to *target*, host and port."""
+    head = f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n"
+    if proxy.username or proxy.password:
+        secret = base64.b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
+        head += f"Proxy-Authorization: Basic {secret}\r\n"
+    writer.write(f"{head}\r\n".encode("latin-1"))
+    try:
+        found = _STATUS.match(await reader.readuntil(b"\r\n\r\n"))
+    except asyncio.LimitOverrunError:
+        found = None
+    if found is None:
+        raise Unreachable(f"the proxy {proxy.place}: its response is not HTTP")
+    if not 200 <= int(found[1]) < 300:
+        reason = (found[2] or b"").decode("latin-1")
+        words = "".join(c for c in reason[:80] if c.isprintable())
+        raise Unreachable(f"the proxy {proxy.place}: HTTP status {int(found[1])} {words}".rstrip())
+
+
+async def _greet(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    proxy: UserProxy,
+    host: str,
+    port: int,
+) -> None:
+    """Have a SOCKS proxy (RFC 1928) connect to *host*; ``socks5`` resolves its name here."""
+    methods = [socks5.SOCKS5AuthMethod.NO_AUTH_REQUIRED]
+    if proxy.username or proxy.password:
+        methods.append(socks5.SOCKS5AuthMethod.USERNAME_PASSWORD)
+    writer.write(socks5.SOCKS5AuthMethodsRequest(methods).dumps())
+    method = socks5.SOCKS5AuthReply.loads(await reader.readexactly(2)).method
+    if method not in methods:
+        raise Unreachable(f"the proxy {proxy.place}: accepts no way to log in that is configured")
+    if method == socks5.SOCKS5AuthMethod.USERNAME_PASSWORD:
+        user, password = proxy.username.encode()[:255], proxy.password.encode()[:255]
+        writer.write(socks5.SOCKS5UsernamePasswordRequest(user, password).dumps())
+        if not socks5.SOCKS5UsernamePasswordReply.loads(await reader.readexactly(2)).success:
+            raise Unreachable(f"the proxy {proxy.place}: user name or password is wrong")
+    if proxy.scheme == "socks5":
+        loop = asyncio.get_running_loop()
+        host = str((await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))[0][4][0])
+    connect = socks5.SOCKS5Command.CONNECT
+    writer.write(socks5.SOCKS5CommandRequest.from_address(connect, (host, port)).dumps())
+    head = await reader.readexactly(5)  # its address, which says nothing, has one of three lengths
+    await reader.readexactly({1: 3, 4: 15}.get(head[3], head[4]) + 2)
+    if head[1]:
+        with contextlib.suppress(ValueError):
+            reason = socks5.SOCKS5ReplyCode(head[1:2]).name.lower().replace("_", " ")
+            raise Unreachable(f"the proxy {proxy.place}: {address(host, port)}: {reason}")
+        raise Unreachable(f"the proxy {proxy.place}: {address(host, port)}: status {head[1]}")
+
+
+async def join(client: Streams, server: Streams) -> None:
+    """Pass bytes on until both directions have ended, or one fails. Both are closed then.
+
+    Each direction reads only what the other side takes (back pressure). The end of one is passed
+    on, and the other goes on: clients may shut down writing and still read.
+    """
     tasks = [
-        asyncio.ensure_future(_pass_on(client, server, activity)),
-        asyncio.ensure_future(_pass_on(server, client, activity)),
+        asyncio.ensure_future(_pass_on(client[0], server[1])),
+        asyncio.ensure_future(_pass_on(server[0], client[1])),
     ]
     try:
-        waiting = set(tasks)
-        while waiting and activity.left > 0:
-            done, waiting = await asyncio.wait(
-                waiting, timeout=activity.left, return_when=asyncio.FIRST_COMPLETED
-            )
-            if any(not task.cancelled() and task.exception() for task in done):
-                break
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
     finally:
         for task in tasks:
             task.cancel()
-        # Sockets must not be closed while the loop still watches them.
         await asyncio.gather(*tasks, return_exceptions=True)
-        client.close()
-        server.close()
+        for _, writer in (client, server):
+            writer.close()
 
 
-async def _pass_on(source: End, target: End, activity: _Activity) -> None:
-    buffer = memoryview(bytearray(_FIRST_BUFFER))
-    turn = 0
-    while count := await source.read_into(buffer):
-        await target.write(buffer[:count])
-        activity.last = time.monotonic()
-        if count == len(buffer) < _BUFFER:
-            buffer = memoryview(bytearray(_BUFFER))
-        turn += 1
-        if turn % _TURN == 0:
-            await asyncio.sleep(0)  # both calls return at once while bytes are there
-    target.shut()
-    activity.open -= 1
+async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(_BUFFER):
+        writer.write(data)
+        await writer.drain()
+    with contextlib.suppress(OSError):
+        if writer.can_write_eof():  # not within TLS
+            writer.write_eof()

@@ -10,20 +10,19 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .configuration import configuration_part, settings_of
-from .drivers import Drivers
-from .environment import environment_problems
+from .configuration import settings_of
+from .environment import catalog_hints, environment_problems
+from .examination import common_parts
 from .findings import Findings, Part, Problem
 from .installers import installers_part, uv_part
-from .machine import machine_part
-from .states import UNKNOWN, State, missed_problem, state_of, switch_problem
-from .surroundings import surroundings_part
+from .states import UNKNOWN, State, state_of, state_problem
 from .text import lines
 
 __all__ = [
-    "UNKNOWN", "Drivers", "Findings", "Part", "Problem", "State", "configuration_part",
-    "environment_problems", "installers_part", "lines", "machine_part", "missed_problem",
-    "report_schema", "settings_of", "state_of", "surroundings_part", "switch_problem", "uv_part",
+    "UNKNOWN", "Findings", "Part", "Problem", "State", "catalog_hints", "common_parts",
+    "environment_problems",
+    "installers_part", "lines", "report_schema", "settings_of", "state_of", "state_problem",
+    "uv_part",
 ]  # fmt: skip
 
 

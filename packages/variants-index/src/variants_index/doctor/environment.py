@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -66,6 +66,24 @@ def environment_problems(
                 "they were deleted",
                 f"{install} --force-reinstall --no-deps {shlex.quote(owner)}",
             )
+
+
+def catalog_hints(
+    installed: Iterable[tuple[str, object]], command: Callable[[str], str]
+) -> Iterator[Problem]:
+    """Yield projects whose builds the catalogue would know, if it was asked.
+
+    Args:
+        installed: name and version of projects without a variant.
+        command: returns the command that asks it about a project.
+    """
+    for name, version in installed:
+        if is_in_catalog(name):
+            text = (
+                f"{name} {version} is installed without a variant, and the catalogue describes its "
+                "builds for GPUs and CPUs as variants, once it is asked"
+            )
+            yield Problem("catalog-off", text, command(name), fails=False)
 
 
 def _twice(folder: str) -> Iterator[tuple[str, list[str]]]:

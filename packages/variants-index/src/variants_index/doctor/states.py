@@ -30,6 +30,7 @@ class State:
         fits: whether it fits this machine, None if that is not known.
         advice: what would be better, None for nothing.
         verdicts: on every variant, by source: ``label``, ``verdict`` and ``why``.
+        missed: the reason against the variant that is missed most, empty for none.
     """
 
     project: str
@@ -40,6 +41,7 @@ class State:
     fits: bool | None
     advice: Advice | None = None
     verdicts: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
+    missed: str = ""
 
     @property
     def name(self) -> str:
@@ -82,6 +84,7 @@ def state_of(
     advice: Advice | None,
     now: str | None,
     verdicts: Mapping[str, Sequence[Mapping[str, str]]],
+    missed: str = "",
 ) -> State:
     """Return the state of a version that an index has.
 
@@ -91,12 +94,12 @@ def state_of(
         label: of what is there, None without a variant.
         advice: what would be better, None for nothing.
         now: label of what would be chosen now.
-        verdicts: see `State`; empty if the index has no variants of the version.
+        verdicts, missed: see `State`; no verdicts if the index has no variants of the version.
     """
     if not verdicts:
         return State(project, version, label, now, WITHOUT, None)
     if advice is None:
-        return State(project, version, label, now, BEST, True, None, verdicts)
+        return State(project, version, label, now, BEST, True, None, verdicts, missed)
     verdict = f"another fits better: {advice.why}"
     if advice.unfit:
         verdict = f"does not fit: {'; '.join(advice.unfit)}"
@@ -105,31 +108,25 @@ def state_of(
     )
 
 
-def switch_problem(state: State, command: str, how: str = "installed") -> Problem | None:
-    """Return the problem that something else fits, None if nothing does.
+def state_problem(
+    state: State, switch: str, explain: str = "", how: str = "installed"
+) -> Problem | None:
+    """Return that something else fits better, or a hint why nothing does; None for neither.
 
     Args:
         state: of the project.
-        command: that installs or locks what fits.
+        switch: command that installs or locks what fits.
+        explain: command that shows all reasons; without one there is no hint.
         how: what was done with what is there.
     """
     if state.advice is None:
-        return None
+        if not (state.missed and explain):
+            return None
+        best = f"variant {state.now}" if state.now else "the non-variant file"
+        text = f"{state.name}: {best} is the best that fits this machine: {state.missed}"
+        return Problem("unfit-variants", text, explain, fails=False)
     text = state.advice.text(state.project, state.version, how)
     if state.advice.unfit:
-        return Problem("stale-variant", text, command)
+        return Problem("stale-variant", text, switch)
     # What is locked is a decision, of a team perhaps.
-    return Problem("better-variant", text, command, fails=how == "installed")
-
-
-def missed_problem(state: State, missed: str, command: str) -> Problem:
-    """Return the hint that says why nothing better than what is there fits.
-
-    Args:
-        state: of the project.
-        missed: the reason against the variant that is missed most.
-        command: that shows all reasons.
-    """
-    best = f"variant {state.now}" if state.now else "the non-variant file"
-    text = f"{state.name}: {best} is the best that fits this machine: {missed}"
-    return Problem("unfit-variants", text, command, fails=False)
+    return Problem("better-variant", text, switch, fails=how == "installed")

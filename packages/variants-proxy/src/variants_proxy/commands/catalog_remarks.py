@@ -8,6 +8,7 @@ from typing import Any
 
 from pep_variants.choose.preferences import Preferences
 from variants_catalog.places import Unavailable, by_host
+from variants_catalog.same_files import same_files
 
 from .source_options import local_catalog
 
@@ -48,8 +49,5 @@ def two_names(
     if found is None:
         return
     catalog, known = found[1], frozenset(names)
-    for name in sorted(known.intersection(catalog.names())):
-        entry = catalog.project(name)
-        for target in entry.targets if entry is not None else ():
-            if target in known:
-                yield name, target
+    for name, builds in same_files(known.intersection(catalog.names()), known, catalog.project):
+        yield from ((name, build) for build in builds)

@@ -9,6 +9,7 @@ from packaging.version import Version
 
 from pep_variants.choose.explanation import notices, verdicts, why_not
 from pep_variants.choose.rejections import why_not_better, why_this
+from pep_variants.choose.selection import File, missing_variant
 from variants_catalog.rewriting import Origin
 
 from ..catalog.catalog_pages import CatalogPage
@@ -37,13 +38,13 @@ class DecisionReport:
         ``versions`` is newest first; each has ``version``, ``files`` (label, or null for the
         non-variant wheel, by plain filename), ``variants`` (``label``, ``verdict`` and ``why``, the
         chosen one first), ``why`` the chosen one and nothing better, whether something better is
-        ``missed``, ``notices``, ``problems``, the ``providers`` that the metadata wants
-        (``requires`` and ``plugin-api``, by namespace), ``locked`` (see `_locked`),
-        ``older-build`` (of `older_builds`: ``version`` and ``text``, or null) and what `remarks`
-        returns. The verdict of variants that a lock file has is ``locked``. Of the catalogue's
-        files there is the ``published`` name, and of those that their publisher has under another
-        name that name and the version (``origin``), by plain filename; ``catalog`` is what
-        `_catalog` returns.
+        ``missed``, why the variant that is asked for by name is ``missing``, ``notices``,
+        ``problems``, the ``providers`` that the metadata wants (``requires``
+        and ``plugin-api``, by namespace), ``locked`` (see `_locked`), ``older-build`` (of
+        `older_builds`: ``version`` and ``text``, or null) and what `remarks` returns. The verdict
+        of variants that a lock file has is ``locked``. Of the catalogue's files there is the
+        ``published`` name, and of those that their publisher has under another name that name and
+        the version (``origin``), by plain filename; ``catalog`` is what `_catalog` returns.
 
         Args:
             shown: one project.
@@ -124,6 +125,7 @@ def _decision_tree(decision: Decision, project: str) -> dict[str, object]:
             and project not in selection.preferences.forced
             and why_not_better(selection, selection.chosen)
         ),
+        "missing": _missing(decision, project),
         "notices": [notice.text for ranking in rankings for notice in notices(ranking)],
         "problems": [str(problem) for problem in selection.problems.values()],
         "locked": _locked(decision),
@@ -134,6 +136,16 @@ def _decision_tree(decision: Decision, project: str) -> dict[str, object]:
             if provider.requires
         },
     }
+
+
+def _missing(decision: Decision, project: str) -> str:
+    """Return why a version lacks the variant that is asked for by name, empty if it does not."""
+    release = decision.release
+    if project not in decision.selection.preferences.forced:
+        return ""
+    files = [File(file.filename, "", file) for file in release.wheels]
+    found = missing_variant(project, [(str(release.version), decision.selection, files)])
+    return "" if found is None else str(found)
 
 
 def _older_tree(found: tuple[Version, str] | None) -> dict[str, str] | None:

@@ -22,6 +22,7 @@ import base64
 import binascii
 import hmac
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -45,6 +46,9 @@ HOW = (
     "'uv-variants config --url' prints on it, or 'variants-proxy url --keyed'"
 )
 
+_AUTHORIZATION = b"authorization"
+Headers = Iterable[tuple[bytes, bytes]]
+
 _PATH = re.compile(
     r"(?P<index>/i/[^/]+)?/(?P<kind>simple|links|variants)"
     r"(?:(?P<root>/?)|/(?P<project>[^/.][^/]*)(?P<slash>/?)"
@@ -60,18 +64,18 @@ class TokenMiddleware:
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
-        self._token = token.encode()
+        self._token = token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http" or scope["path"] == "/health":
             await self._app(scope, receive, send)
             return
-        user, secret = _credentials(scope)
-        if not self._token or not hmac.compare_digest(secret, self._token):
+        if not has_token(scope["headers"], self._token):
             refused = _unauthorized("401: missing or wrong proxy token\n")
             await refused(scope, receive, send)
             return
+        user, _ = _credentials(scope["headers"])
         await self._app(_inner_scope(scope, user=user), receive, _varying(send))
 
 
@@ -107,7 +111,7 @@ class KeyedIndex:
             await redirect(scope, receive, send)
             return
         user = scope.get("state", {}).get("user")
-        key = (_credentials(scope)[0] if user is None else user) or self._default
+        key = (_credentials(scope["headers"])[0] if user is None else user) or self._default
         try:
             if not key:
                 raise InvalidKey("there is none")
@@ -134,11 +138,17 @@ def _inner(match: re.Match[str]) -> str:
     return f"{index}/in-place/" if match["kind"] == "links" else f"{index}/simple/"
 
 
-def _credentials(scope: Scope) -> tuple[str, bytes]:
-    """Return user name and password, or the bearer token, of ``Authorization``; empty without."""
-    for name, value in scope["headers"]:
+def has_token(headers: Headers, token: str, name: bytes = _AUTHORIZATION) -> bool:
+    """Return whether the header called *name* has *token*; the empty one is never valid."""
+    secret = _credentials(headers, name)[1]
+    return bool(token) and hmac.compare_digest(secret, token.encode())
+
+
+def _credentials(headers: Headers, name: bytes = _AUTHORIZATION) -> tuple[str, bytes]:
+    """Return user name and password, or the bearer token, in the header called *name*."""
+    for key, value in headers:
         scheme, _, given = value.partition(b" ")
-        if name != b"authorization":
+        if key != name:
             continue
         if scheme.lower() == b"bearer":
             return "", given

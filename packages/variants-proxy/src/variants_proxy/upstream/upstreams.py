@@ -235,7 +235,7 @@ class Upstreams:
             ),
             store=self._store,
             environ=environ,
-            retries=_RETRIES,
+            retries=self._limits.retries,
             keyring=keyring,
         )
         # Links to hosts of configured indexes are allowed; credentials are not shared.

@@ -1,0 +1,259 @@
+"""What must hold before and after uv runs: variants that are named, and one name for each build."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from pep_variants.model.label import split_label
+
+from .errors import SourcesMissing, TwoNames, VariantMissing
+from .locked_variants import Lock
+from .named_projects import admits, requirement_texts
+from .project_names import normalized
+from .report import warn, why_missing
+from .site_packages import (
+    installed_variants,
+    installed_versions,
+    installed_without_variant,
+    site_packages,
+)
+
+if TYPE_CHECKING:
+    from .context import Context
+    from .installed_state import InstalledState
+    from .invocation import Invocation
+    from .proxy_client import Choices, VersionChoice
+
+_NAMING_WHEELS = (
+    *(("pip", "install"), ("pip", "download"), ("pip", "wheel"), ("add",), ("run",)),
+    *(("tool", "install"), ("tool", "run")),
+)
+
+_ALLOWED = "VARIANTS_ALLOW_MISSING_SOURCES"
+_NEVER = "{} ; sys_platform == 'never'"
+"""An override with which uv takes a project for not required."""
+
+
+def check_direct_wheels(invocation: Invocation) -> None:
+    """Check that no variant wheel is named directly.
+
+    Raises:
+        VariantMissing: one is; the message has the command that installs it.
+    """
+    given = invocation.values("preview-features", "preview-feature")
+    if invocation.command not in _NAMING_WHEELS or invocation.has("preview") or given:
+        return  # newer uvs read them with these options
+    named = invocation.operands if invocation.command != ("run",) else ()
+    for text in (*named, *invocation.values("with", "from")):
+        place = text.partition(" @ ")[2] or text
+        folder, _, name = place.partition("#")[0].replace("\\", "/").rpartition("/")
+        plain, label = split_label(unquote(urlsplit(name).path))
+        parts = plain.split("-")
+        if plain.endswith(".whl") and label and len(parts) >= 5:
+            project, version = normalized(parts[0]), parts[1]
+            command = " ".join(invocation.command)
+            raise VariantMissing(
+                f"{place}: uv cannot read the names of variant wheels: name the project and where "
+                f"its files are: uv-variants --variant {project}={label} {command} "
+                f"--find-links {folder or '.'} {project}=={version}"
+            )
+
+
+def check_before(context: Context, choices: Choices) -> None:
+    """Check that what is forced can be had, before uv runs.
+
+    Raises:
+        VariantMissing: no version that the requirements admit has the variant, or the lock has
+            another one and has to stay as it is.
+    """
+    forced = context.preferences.forced
+    if context.is_frozen:
+        _check_lock(context)
+    names = [name for name in forced if name in context.requested]
+    if not names or context.is_offline or context.is_frozen:
+        return
+    choices.ask(names)
+    for name in names:
+        admitted = admitted_choices(context, choices, name)
+        if not any(choice.shows(forced[name]) for choice in admitted.values()):
+            why = why_missing(name, forced[name], admitted or choices.of(name))
+            if why is not None:
+                raise VariantMissing(why)
+
+
+def check_after(state: InstalledState) -> None:
+    """Check that what is forced is installed, after uv succeeded.
+
+    Raises:
+        VariantMissing: something else is.
+    """
+    context = state.context
+    environments = context.environments
+    if context.invocation.has("dry-run"):
+        return
+    if not environments:
+        for name, label in context.preferences.forced.items():
+            if context.invocation.command in (("pip", "install"), ("pip", "sync")):
+                raise VariantMissing(
+                    f"uv succeeded, but where it installed is not known, so {name} may be other "
+                    f"than {_option(name, label)} asks for: name the environment with --python PATH"
+                )
+        return
+    now = installed_variants(environments)
+    forced = dict(context.preferences.forced)
+    if not context.preferences.use_variants:
+        forced |= dict.fromkeys(now, "")
+    for name, label in forced.items():
+        found = now.get(name) or installed_without_variant(environments, name)
+        if found is None or (found.label or "") == label:
+            continue
+        if context.preferences.catalog is not None:
+            state.choices.ask([name])
+        if (state.choices.label_of(found) or "") != label:
+            has = f"variant {found.label!r}" if found.label else "the non-variant wheel"
+            raise VariantMissing(
+                f"{name} {found.version} is installed as {has}, not as {_option(name, label)} "
+                "asks: uv kept it; install it again with --reinstall-package " + name
+            )
+
+
+def admitted_choices(context: Context, choices: Choices, name: str) -> dict[str, VersionChoice]:
+    """Return the choices for the versions of a project that the requirements admit."""
+    texts = requirement_texts(context.invocation, context.place)
+    return {
+        version: choice
+        for version, choice in choices.of(name).items()
+        if admits(texts, name, version)
+    }
+
+
+def _check_lock(context: Context) -> None:
+    """Raise an error if options on the command line ask for other variants than a frozen lock."""
+    given = context.options.variants
+    forced = dict(context.preferences.forced) if "variant" in given else {}
+    if "no-variants" in given:
+        forced |= dict.fromkeys(context.lock.projects, "")
+    for name, label in forced.items():
+        for version, labels in context.lock.labels.get(name, {}).items():
+            if label not in labels:
+                raise VariantMissing(
+                    f"{context.lock.path} has variant {labels[0]!r} of {name} {version}, not what "
+                    f"{_option(name, label)} asks for, and --frozen or --locked keeps it: lock "
+                    "without them"
+                )
+
+
+def _option(name: str, label: str) -> str:
+    return f"--variant {name}={label}" if label else f"--no-variants or --variant {name}="
+
+
+def check_sources(
+    context: Context, choices: Choices, names: Iterable[str], restore: Callable[[], str]
+) -> None:
+    """Check that all places could be reached that the catalogue names for what was locked.
+
+    Args:
+        context: the command.
+        choices: of the proxy.
+        names: normalized names of projects.
+        restore: undoes what uv wrote; returns what that is.
+
+    Raises:
+        SourcesMissing: one could not.
+    """
+    if context.preferences.catalog is None or context.place.is_on(_ALLOWED):
+        return
+    from variants_proxy.commands.catalog_remarks import failures
+
+    lines = failures(choices.reports(names))
+    for line in lines:
+        warn(line)
+    if lines:
+        raise SourcesMissing(
+            f"{restore()}: the next run might lock other builds; try again, or lock without these "
+            f"with the variable {_ALLOWED}=1"
+        )
+
+
+def check_lock(state: InstalledState, noted: Iterable[str]) -> None:
+    """Check the lock file that a command wrote.
+
+    Args:
+        state: of the lock file.
+        noted: projects (normalized names) that the proxy has notices about.
+
+    Raises:
+        SourcesMissing: `check_sources`.
+        TwoNames: two of its packages have the same files.
+    """
+    context, before = state.context, state.context.lock
+    now = Lock.read(before.path)
+    if context.preferences.catalog is None or now.text is None or now.text == before.text:
+        return
+    if context.invocation.command == ("lock",):
+        names = [name for name in noted if name in now.versions]
+        check_sources(context, state.choices, names, before.restore)
+    for project, name in _two_names(context, now.versions):
+        if _together(now, project, name):
+            raise TwoNames(
+                f"{now.path}: {name} is what its publisher calls a build of {project}, with the "
+                f"same files, and both would be installed: require one of them; to keep {name}, "
+                "add to pyproject.toml [tool.uv] override-dependencies = "
+                f'["{_NEVER.format(project)}"], and lock again'
+            )
+
+
+def check_installed(state: InstalledState) -> None:
+    """Check what a command installed.
+
+    Raises:
+        TwoNames: two distributions have the same files.
+    """
+    environments = state.context.environments
+    if state.context.preferences.catalog is None or not environments:
+        return
+    now = installed_versions(environments)
+    if now == state.versions_before:
+        return
+    pairs = list(_two_names(state.context, (name for name, _ in now)))
+    if not pairs:
+        return
+    from pep_variants.wheelfile.installed import ownership_problems
+
+    folders = [str(folder) for each in environments for folder in site_packages(each)]
+    shared = {
+        frozenset(owner.partition("==")[0] for owner in each.owners)
+        for each in ownership_problems(folders)
+    }
+    for project, name in pairs:
+        if any({project, name} <= owners for owners in shared):
+            raise TwoNames(
+                f"{name} is what its publisher calls a build of {project}, and both are "
+                "installed, with the same files: uv-variants pip uninstall "
+                f"{project} {name}, then install one of them; to keep {name} where something "
+                f"requires {project}, with --override FILE, in which there is: "
+                f"{_NEVER.format(project)}"
+            )
+
+
+def _two_names(context: Context, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    from variants_proxy.commands.catalog_remarks import two_names
+
+    return two_names(names, context.preferences, context.place.cwd)
+
+
+def _together(lock: Lock, project: str, name: str) -> bool:
+    """Return whether a lock installs both packages without extras, on one platform."""
+    from variants_proxy.choice.wheel_environments import ELSEWHERE, environments
+
+    if not {project, name} <= lock.required:
+        return False
+    places = []
+    for each in (project, name):
+        files = [plain for text in lock.versions[each] for _, plain in lock.files(each, text)[0]]
+        found = environments(files) if files else None
+        places.append({region for region, of in found.deciding.items() if of} if found else set())
+    both = set.intersection(*places)
+    return bool(both) or (all(places) and any(ELSEWHERE in each for each in places))

@@ -1,1 +1,0 @@
-"""A folder for PYTHONPATH: `sitecustomize` is all there is in it."""

@@ -1,0 +1,263 @@
+"""The session of one uv command: it listens before uv starts, and answers what uv asks for.
+
+uv may connect at once: its first connection waits while a thread imports the server, which begins
+with that connection, or with the first question of the command itself. A command that asks no index
+imports no server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import select
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from variants_proxy.server.listening import LOOPBACK, listen
+
+from .errors import ProxyFailed
+from .private_folder import PrivateFolder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .index_services import IndexServices
+    from .session_settings import SessionSettings
+    from .transport.interception import Interception
+
+ANSWER_SECONDS = 120.0
+"""Seconds that a decision may take: the page has to be fetched first."""
+END_SECONDS = 2.0
+MOST_REFUSALS = 3
+"""Refusals that are reported, the last ones."""
+
+T = TypeVar("T")
+
+
+class Session:
+    """What answers the requests of one uv, from before it starts until after it has ended.
+
+    Attributes:
+        token: password of the proxy.
+    """
+
+    def __init__(self, settings: SessionSettings) -> None:
+        """Listen, and write the certificates that uv has to trust.
+
+        Raises:
+            ProxyFailed: that is not possible.
+            NoCertificates: the user's own certificates cannot be read.
+        """
+        from .transport import Authority, trusted_roots
+
+        self.token = secrets.token_urlsafe(24)
+        self._settings = settings
+        hosts = (urlsplit(index.shown or index.url).hostname for index in settings.indexes)
+        self._authority = Authority(filter(None, hosts))
+        roots = trusted_roots(settings.environ, system=settings.system_certs)
+        try:
+            self._folder = PrivateFolder()
+            self._roots = self._folder.write("trusted.pem", roots)
+            self.ca_file = self._folder.write("for-uv.pem", self._authority.certificate + roots)
+            self._listening = listen()
+        except OSError as error:
+            place = error.filename or "the index proxy"
+            raise ProxyFailed(f"{place}: {error.strerror}: the proxy cannot be started") from None
+        self._wakes, self._woken = socket.socketpair()
+        self._started = threading.Event()
+        self._closed = False
+        self._problem: Exception | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._interception: Interception | None = None
+        self._services: IndexServices | None = None
+        self._refusals: dict[str, None] = {}
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    @property
+    def folder(self) -> Path:
+        """A folder that only the user can read, and that ends with the session."""
+        return self._folder.path
+
+    @property
+    def proxy_url(self) -> str:
+        """The HTTP proxy for uv."""
+        return f"http://uv:{self.token}@{LOOPBACK}:{self._listening.getsockname()[1]}"
+
+    # what the command asks
+
+    def failure(self) -> ProxyFailed | None:
+        """Return why uv got no answers, None if it did."""
+        if self._problem is None:
+            return None
+        return ProxyFailed(f"the index proxy failed: {self._problem}")
+
+    def refused(self, text: str) -> None:
+        """Note why uv did not get a page or file."""
+        self._refusals.pop(text, None)
+        self._refusals[text] = None
+        while len(self._refusals) > MOST_REFUSALS:
+            del self._refusals[next(iter(self._refusals))]
+
+    def refusals(self) -> list[str]:
+        """Return the files that uv did not get, with the reason."""
+        return list(self._refusals)
+
+    def noted_projects(self) -> list[str]:
+        """Return the projects that uv asked for and that there are notices about."""
+        services = self._services
+        return [] if services is None else list(filter(services.has_notices, self._asked()))
+
+    def plain_projects(self) -> list[str]:
+        """Return the projects that uv asked for and that have nothing to choose from."""
+        services = self._services
+        return [] if services is None else list(filter(services.is_plain, self._asked()))
+
+    def _asked(self) -> list[str]:
+        return sorted(self._interception.asked) if self._interception is not None else []
+
+    def reports(self, projects: Iterable[str]) -> dict[str, Mapping[str, Any]]:
+        """Return the reports of `variants_proxy.projects.decision_report` by project.
+
+        A project (normalized name) that no index has is missing.
+        """
+
+        def report(services: IndexServices, index: str, name: str) -> Awaitable[Any]:
+            return services.report(index, name)
+
+        found = {name: self._first(name, report) for name in projects}
+        return {name: tree for name, tree in found.items() if tree is not None}
+
+    def release_files(
+        self, project: str, version: str, *, index: str, tags: Iterable[str], served: bool
+    ) -> Mapping[str, Any] | None:
+        """Return the files of a version, see `variants_proxy.projects.release_files`.
+
+        Args:
+            project: normalized name.
+            version: any spelling.
+            index: name of the index that has it; empty for the first one that has the project.
+            tags: python and ABI tags of the wheels that are listed; empty for all.
+            served: compute the hashes of wheels as they are installed.
+
+        Returns:
+            The files, None if the index has no such project.
+        """
+
+        def files(services: IndexServices, index: str, name: str) -> Awaitable[Any]:
+            return services.release_files(index, name, version, list(tags), served=served)
+
+        found: Mapping[str, Any] | None = self._first(project, files, index)
+        return found
+
+    def _first(
+        self,
+        project: str,
+        work: Callable[[IndexServices, str, str], Awaitable[Any]],
+        index: str = "",
+    ) -> Any:  # noqa: ANN401 - trees of JSON
+        """Return what *work* finds at the first index that has *project*, None if none has."""
+        for name in [index] if index else self._indexes_of(project):
+            found = self._ask(lambda services, name=name: work(services, name, project))  # type: ignore[misc]
+            if found is not None:
+                return found
+        return None
+
+    def _indexes_of(self, project: str) -> Iterable[str]:
+        for index in self._settings.indexes:
+            name = index.proxy_name
+            if project in self._settings.projects.get(name, (project,)):
+                yield name
+
+    def _ask(self, work: Callable[[IndexServices], Awaitable[T]]) -> T | None:
+        """Return what *work* returns in the thread of the session.
+
+        Raises:
+            ProxyFailed: there is no answer.
+        """
+        self._wakes.send(b"\0")
+        self._started.wait(ANSWER_SECONDS)
+        if self._loop is None or self._services is None:
+            raise self.failure() or ProxyFailed("the index proxy did not start")
+        services = self._services
+
+        async def asked() -> T:
+            return await asyncio.wait_for(work(services), ANSWER_SECONDS)
+
+        try:
+            return asyncio.run_coroutine_threadsafe(asked(), self._loop).result()
+        except asyncio.TimeoutError:
+            return None
+
+    # the thread
+
+    def _run(self) -> None:
+        """Wait for uv or the command, then serve."""
+        try:
+            select.select((self._listening, self._woken), (), ())
+            # What servers log is for logs; what the user has to know is said at the end.
+            logging.getLogger().addHandler(logging.NullHandler())
+            if not self._closed:
+                asyncio.run(self._serve())
+        except (OSError, ValueError) as error:
+            if not self._closed:
+                self._problem = error
+        except Exception as error:
+            self._problem = error
+        finally:
+            self._listening.close()  # so uv does not wait for ever
+            self._started.set()
+
+    async def _serve(self) -> None:
+        from .index_services import IndexServices
+        from .transport.index_application import AnsweredIndex
+        from .transport.interception import Interception
+        from .transport.route import Outbound
+
+        settings = self._settings
+        services = IndexServices(settings, self._roots, self)
+        self._interception = Interception(
+            self._authority,
+            self.token,
+            [
+                AnsweredIndex(
+                    index.proxy_name,
+                    index.shown or index.url,
+                    settings.projects.get(index.proxy_name),
+                    index.links,
+                )
+                for index in settings.indexes
+                if (index.shown or index.url).startswith(("http://", "https://"))
+            ],
+            services.client,
+            services.application,
+            Outbound(settings.environ, self._roots, frozenset(settings.insecure_hosts)),
+            self.refused,
+        )
+        self._services = services
+        self._loop = asyncio.get_running_loop()
+        self._started.set()
+        try:
+            if not self._closed:
+                await self._interception.serve(self._listening)
+        finally:
+            services.close()
+
+    def close(self) -> None:
+        """End the session."""
+        if self._closed:
+            return
+        self._closed = True
+        self._wakes.send(b"\0")
+        if self._loop is not None and self._interception is not None:
+            with suppress(RuntimeError):  # it has ended
+                self._loop.call_soon_threadsafe(self._interception.close)
+        self._thread.join(END_SECONDS)
+        for each in (self._wakes, self._woken):
+            each.close()
+        self._folder.remove()

@@ -1,0 +1,182 @@
+"""How uv gets the proxy of a command, and how its programs get the user's variables."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from pep_variants.formats import toml
+from uv_variants import launcher, uv_environment
+from uv_variants.invocation import parse
+from uv_variants.place import Place
+from uv_variants.uv_directories import variants_caches
+from uv_variants.uv_environment import program_run, uv_variables
+
+LAUNCHER = str(Path(launcher.__file__))
+PROXY = "http://uv:secret@127.0.0.1:3"
+ENVIRON = {
+    "NO_PROXY": "*",
+    "no_proxy": "corp.example",
+    "https_proxy": "http://corp.example:3128",
+    "SSL_CERT_FILE": "/etc/corp.pem",
+    "HOME": "/home/me",
+}
+
+
+@pytest.fixture
+def variables(tmp_path, monkeypatch):
+    """Return a function from a command line to uv's variables and its file of the system level."""
+    session = SimpleNamespace(proxy_url=PROXY, ca_file=Path("/ca.pem"), folder=tmp_path / "ours")
+
+    def made(line, release=(0, 9, 23), **more):
+        session.folder.mkdir()
+        monkeypatch.setattr(uv_environment, "release_of", lambda *_: release)
+        environ = {**ENVIRON, "XDG_CONFIG_DIRS": str(tmp_path / "etc"), **more}
+        context = SimpleNamespace(
+            uv="uv",
+            cache=tmp_path,
+            invocation=parse(line.split()),
+            place=Place(tmp_path, tmp_path, environ),
+        )
+        found = uv_variables(context, session, Path("/c"))
+        file = session.folder / "uv" / "uv.toml"
+        return found, toml.loads(file.read_text()) if file.exists() else None
+
+    return made
+
+
+posix = pytest.mark.skipif(os.name == "nt", reason="has variables there")
+
+
+@posix
+@pytest.mark.parametrize("system", ["", 'native-tls = true\nindex-url = "https://a.example"\n'])
+def test_the_proxy_is_in_a_file(variables, tmp_path, system):
+    """V10: no program that uv starts sees the proxy or its token."""
+    (tmp_path / "etc" / "uv").mkdir(parents=True)
+    (tmp_path / "etc" / "uv" / "uv.toml").write_text(system)
+    found, settings = variables("sync")
+    assert found == {
+        **ENVIRON,
+        "SSL_CERT_FILE": "/ca.pem",
+        "UV_CACHE_DIR": "/c",
+        "XDG_CONFIG_DIRS": f"{tmp_path / 'ours'}:{tmp_path / 'etc'}",
+    }
+    assert settings == {"http-proxy": PROXY, "https-proxy": PROXY, **toml.loads(system)}
+
+
+@pytest.mark.parametrize(
+    ("line", "more", "system"),
+    [
+        ("sync", {"release": (0, 9, 22)}, ""),
+        ("sync", {"release": ()}, ""),
+        ("sync --no-config", {}, ""),
+        ("sync --config-file x.toml", {}, ""),
+        ("sync", {"UV_NO_CONFIG": "1"}, ""),
+        ("sync", {"UV_CONFIG_FILE": "x.toml"}, ""),
+        ("sync", {}, "broken"),
+        ("sync", {}, 'no-proxy = ["a.example"]\n'),
+    ],
+)
+def test_the_proxy_is_in_variables_where_files_do_not_count(
+    variables, tmp_path, line, more, system
+):
+    (tmp_path / "etc" / "uv").mkdir(parents=True)
+    (tmp_path / "etc" / "uv" / "uv.toml").write_text(system)
+    found, settings = variables(line, **more)
+    names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+    assert {name for name in found if found[name] == PROXY} == {
+        name for upper in names for name in (upper, upper.lower())
+    }
+    assert not {"NO_PROXY", "no_proxy"} & found.keys()
+    assert (found["SSL_CERT_FILE"], found["UV_CACHE_DIR"]) == ("/ca.pem", "/c")
+    assert settings is None
+
+
+def planned(*arguments, cwd=Path()):
+    context = SimpleNamespace(uv="/bin/uv", place=Place(cwd, cwd, {"A": "1"}))
+    return program_run(context, arguments, {"A": "2"})
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in ("a.py", "b.PYC", "text", "package/__main__.py", "empty/other.py"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    (tmp_path / "metadata.py").write_text("# /// script\n# dependencies = []\n# ///\n")
+    for name, content in (("archive", "__main__.py"), ("data.zip", "data")):
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            archive.writestr(content, "")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "run metadata.py x",
+        "run archive",
+        "run -",
+        "run https://example.org/a",
+        "run -m mod",
+        "run -qm mod",
+        "run --script text",
+        "run",
+        "run --with x",
+        "sync",
+        "tool run x",
+        "pip install a.py",
+    ],
+)
+def test_what_uv_has_to_read_stays(folder, words):
+    assert planned(*words.split(), cwd=folder) == (["/bin/uv", *words.split()], {"A": "2"})
+
+
+@pytest.mark.parametrize("program", ["text", "empty", "data.zip", "c.py", "./text", "python3", "x"])
+@pytest.mark.parametrize("before", ["run", "run --", "run --with y -q", "run -p 3.12 --"])
+def test_programs_start_by_way_of_the_launcher(folder, before, program):
+    command, _ = planned(*before.split(), program, "-c", "--", cwd=folder)
+    again = ["/bin/uv", "run", "--no-project", "--", program, "-c", "--"]
+    launched = [sys.executable, "-I", "-S", LAUNCHER, "program", *again]
+    assert command == ["/bin/uv", *before.split(), *launched]
+
+
+@pytest.mark.parametrize("script", ["a.py", "b.PYC", "package"])
+def test_scripts_are_run_by_the_same_python(folder, script):
+    command, _ = planned("run", "--with", "y", script, "-x", cwd=folder)
+    launched = ["python", "-I", "-S", LAUNCHER, "python", script, "-x"]
+    assert command == ["/bin/uv", "run", "--with", "y", *launched]
+
+
+def test_python_starts_the_launcher_itself(folder):
+    command, _ = planned("run", "--", "Python", "-m", "x", cwd=folder)
+    launched = ["Python", "-I", "-S", LAUNCHER, "python", "-m", "x"]
+    assert command == ["/bin/uv", "run", "--", *launched]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the process is not replaced there")
+@pytest.mark.parametrize("way", ["program", "python"])
+def test_the_variables_are_restored(way, tmp_path):
+    user = {**os.environ, "ODD": os.fsdecode(b"\xff;=\n"), "EMPTY": ""}
+    user.pop("LC_CTYPE", None)
+    own = {**user, "ODD": "x", "EMPTY": "x", "SECRET": "x"}
+    own[launcher.STATE] = uv_environment._state_of(own, user)
+    code = "import os, sys; sys.stdout.buffer.write(open('/proc/self/environ', 'rb').read())"
+    if not sys.platform.startswith("linux"):
+        code = "import os; print(*sorted(os.environ.items()), sep='\\0')"
+    end = ["-c", code]
+    command = {
+        "program": ["-I", "-S", LAUNCHER, "program", "no-uv", "--", sys.executable, *end],
+        "python": ["-I", "-S", LAUNCHER, "python", *end],
+    }[way]
+    found = subprocess.run([sys.executable, *command], env=own, stdout=subprocess.PIPE, check=True)
+    plain = subprocess.run([sys.executable, *end], env=user, stdout=subprocess.PIPE, check=True)
+    assert sorted(found.stdout.split(b"\0")) == sorted(plain.stdout.split(b"\0"))
+
+
+def test_the_cache_is_beside_that_of_plain_uv(tmp_path):
+    assert variants_caches(tmp_path / "uv") == tmp_path / "uv-variants"
+    assert variants_caches(tmp_path / "not" / "there" / "uv").name == "uv-variants"

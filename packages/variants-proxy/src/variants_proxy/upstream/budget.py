@@ -242,7 +242,7 @@ class Budget:
             raise UpstreamError(str(error), 403) from None
         except NotFound as error:
             breaker.succeeded()
-            raise UpstreamError(str(error), 404) from None
+            raise UpstreamError(str(error), error.status or 404) from None
         except PackageIndexError as error:
             breaker.succeeded()
             raise UpstreamError(str(error), _own_status(error) or 502) from None

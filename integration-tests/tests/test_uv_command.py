@@ -10,6 +10,7 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -208,7 +209,13 @@ def test_nothing_is_left(machine: Machine, index: Index) -> None:
 @linux
 def test_what_a_killed_command_left_is_removed_by_the_next(machine: Machine, index: Index) -> None:
     """T3, T6: its folder; a link of that name, and a folder of a command that runs, stay."""
-    index.faults["always-1.0-py3-none-any.whl"] = trickle
+    released = threading.Event()
+
+    def held() -> Answer:
+        released.wait(60)
+        return Answer(503)
+
+    index.page_faults["always"] = held
     machine, folder = temporary(machine.with_environ({"UV_DEFAULT_INDEX": index.url}))
     machine.create_environment(PYTHON)
     kept = machine.home / "kept"
@@ -224,6 +231,7 @@ def test_what_a_killed_command_left_is_removed_by_the_next(machine: Machine, ind
         assert left.is_dir()  # its command runs
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(10)
+        released.set()
     # The server ended with the command: nothing listens any more.
     os.utime(left, (0, 0))
     assert machine.run("pip", "install", "--no-deps", "--reinstall", "app").code == 0

@@ -222,19 +222,20 @@ def test_what_a_killed_command_left_is_removed_by_the_next(machine: Machine, ind
     kept.mkdir()
     (kept / "in-use").touch()
     (folder / "uv-variants-link").symlink_to(kept)
+    project(machine.work, [])
     with started(machine, "pip", "install", "always") as process:
         wait_for(lambda: index.requests)
         (left,) = (path for path in folder.iterdir() if not path.is_symlink())
         assert stat.S_IMODE(left.stat().st_mode) == 0o700
         os.utime(left, (0, 0))
-        assert machine.run("pip", "install", "--no-deps", "app").code == 0
+        assert machine.run("lock").code == 0
         assert left.is_dir()  # its command runs
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(10)
         released.set()
     # The server ended with the command: nothing listens any more.
     os.utime(left, (0, 0))
-    assert machine.run("pip", "install", "--no-deps", "--reinstall", "app").code == 0
+    assert machine.run("lock").code == 0
     assert [path.name for path in folder.iterdir()] == ["uv-variants-link"]
     assert (kept / "in-use").exists()
 

@@ -68,7 +68,9 @@ class Session:
             self._listening = listen()
         except OSError as error:
             place = error.filename or "the index proxy"
-            raise ProxyFailed(f"{place}: {error.strerror}: the proxy cannot be started") from None
+            raise ProxyFailed(
+                f"{place}: {error.strerror}: the index proxy cannot be started"
+            ) from None
         self._wakes, self._woken = socket.socketpair()
         self._started = threading.Event()
         self._closed = False

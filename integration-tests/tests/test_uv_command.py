@@ -431,3 +431,19 @@ def answers(url: str) -> bool:
             return answer.status == 200
     except OSError:
         return False
+
+
+def test_what_was_published_a_moment_ago_is_seen(machine: Machine, serve: Serve) -> None:
+    """V2: a new release, a new project, and one that was asked for before it was there."""
+    index = Index()
+    index.add_wheel(Wheel("plain", "1.0"))
+    machine = machine.with_environ({"UV_DEFAULT_INDEX": serve(index).url})
+    machine.create_environment(PYTHON)
+    assert machine.run("pip", "install", "plain").code == 0
+    assert machine.run("pip", "install", "new").code != 0
+    index.add_wheel(Wheel("plain", "2.0"))
+    index.add_wheel(Wheel("new", "1.0"))
+    done = machine.run("pip", "install", "--upgrade", "plain", "new")
+    assert done.code == 0, done
+    assert "+ plain==2.0" in done.err
+    assert "+ new==1.0" in done.err

@@ -16,7 +16,10 @@ from ..program import PythonProgram
 from . import not_for_installers
 from .arguments import TARGET_VARIABLES, uv_target, variant_options
 
-_MODULES = ("uv_variants.run", "uv_variants.report", "uv_variants.proxy_client")
+_MODULES = (
+    *("uv_variants.run", "uv_variants.report", "uv_variants.session"),
+    *("uv_variants.index_services", "uv_variants.transport.interception"),
+)
 
 
 class UvVariants:

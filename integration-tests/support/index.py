@@ -240,7 +240,9 @@ def served(index: Index, tls: ssl.SSLContext | None = None) -> Iterator[Index]:
         disable_nagle_algorithm = True
 
         def do_GET(self) -> None:
-            answer = index.answer(self.path, dict(self.headers))
+            answer = index.answer(
+                self.path, {name.title(): value for name, value in self.headers.items()}
+            )
             headers = {"Content-Type": answer.kind, **answer.headers}
             if isinstance(answer.body, bytes):
                 headers.setdefault("Content-Length", str(len(answer.body)))

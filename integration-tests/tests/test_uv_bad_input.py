@@ -25,6 +25,7 @@ from support.projects import CUDA_12_8, app, app_index
 from support.uvs import Machine, project
 from support.waiting import wait_until
 from support.wheels import Wheel
+from uv_variants.transport import Authority
 
 PYTHON = sys.executable
 posix = pytest.mark.skipif(os.name == "nt", reason="signals and limits of POSIX")
@@ -381,3 +382,28 @@ def test_a_command_that_is_broken_off(
         assert installed(machine.work) == {"slow-1.0"}
     finally:
         go_on.set()
+
+
+def test_a_proxy_that_is_gone_is_named(machine: Machine) -> None:
+    """V7: and uv's own retries are the only ones."""
+    index = plain_index()
+    with served(index):
+        machine = machine.with_environ({"HTTP_PROXY": "http://127.0.0.1:9", **QUICK})
+        done = machine.run("pip", "install", "--target", "there", "--index-url", index.url, "plain")
+    assert done.code == 2, done
+    line = done.err.splitlines()[-1]
+    assert line.startswith("uv-variants: ")
+    assert "through the proxy 127.0.0.1:9" in line
+    assert index.requests == []
+
+
+def test_a_certificate_that_is_not_trusted_is_an_error_at_once(machine: Machine) -> None:
+    """T6, V7: it is no outage, and uv does not ask again."""
+    index = plain_index()
+    with served(index, Authority(["127.0.0.1"]).leaf("127.0.0.1")):
+        # With the retries of uv's default, and its pauses.
+        done = machine.run("pip", "install", "--target", "there", "--index-url", index.url, "plain")
+    assert done.code == 2, done
+    assert "424" in done.err
+    assert "retries" not in done.err
+    assert "certificate is not accepted" in done.err.splitlines()[-1]

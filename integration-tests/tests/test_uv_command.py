@@ -10,6 +10,7 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -208,25 +209,33 @@ def test_nothing_is_left(machine: Machine, index: Index) -> None:
 @linux
 def test_what_a_killed_command_left_is_removed_by_the_next(machine: Machine, index: Index) -> None:
     """T3, T6: its folder; a link of that name, and a folder of a command that runs, stay."""
-    index.faults["always-1.0-py3-none-any.whl"] = trickle
+    released = threading.Event()
+
+    def held() -> Answer:
+        released.wait(60)
+        return Answer(503)
+
+    index.page_faults["always"] = held
     machine, folder = temporary(machine.with_environ({"UV_DEFAULT_INDEX": index.url}))
     machine.create_environment(PYTHON)
     kept = machine.home / "kept"
     kept.mkdir()
     (kept / "in-use").touch()
     (folder / "uv-variants-link").symlink_to(kept)
+    project(machine.work, [])
     with started(machine, "pip", "install", "always") as process:
         wait_for(lambda: index.requests)
         (left,) = (path for path in folder.iterdir() if not path.is_symlink())
         assert stat.S_IMODE(left.stat().st_mode) == 0o700
         os.utime(left, (0, 0))
-        assert machine.run("pip", "install", "app").code == 0
+        assert machine.run("lock").code == 0
         assert left.is_dir()  # its command runs
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(10)
+        released.set()
     # The server ended with the command: nothing listens any more.
     os.utime(left, (0, 0))
-    assert machine.run("pip", "install", "--reinstall", "app").code == 0
+    assert machine.run("lock").code == 0
     assert [path.name for path in folder.iterdir()] == ["uv-variants-link"]
     assert (kept / "in-use").exists()
 
@@ -422,3 +431,19 @@ def answers(url: str) -> bool:
             return answer.status == 200
     except OSError:
         return False
+
+
+def test_what_was_published_a_moment_ago_is_seen(machine: Machine, serve: Serve) -> None:
+    """V2: a new release, a new project, and one that was asked for before it was there."""
+    index = Index()
+    index.add_wheel(Wheel("plain", "1.0"))
+    machine = machine.with_environ({"UV_DEFAULT_INDEX": serve(index).url})
+    machine.create_environment(PYTHON)
+    assert machine.run("pip", "install", "plain").code == 0
+    assert machine.run("pip", "install", "new").code != 0
+    index.add_wheel(Wheel("plain", "2.0"))
+    index.add_wheel(Wheel("new", "1.0"))
+    done = machine.run("pip", "install", "--upgrade", "plain", "new")
+    assert done.code == 0, done
+    assert "+ plain==2.0" in done.err
+    assert "+ new==1.0" in done.err

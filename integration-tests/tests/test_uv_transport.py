@@ -260,7 +260,7 @@ def test_without_credentials_there_is_nothing_of_what_was_answered_with_them(wor
         assert (status, headers["www-authenticate"][:5]) == (401, "Basic")
 
 
-@pytest.mark.parametrize("status", [403, 404, 500])
+@pytest.mark.parametrize("status", [403, 404, 410, 500])
 def test_statuses_of_the_index_are_uvs(world: World, status: int) -> None:
     first = Index()
     first.page_faults["plain"] = lambda: Answer(status, b"no")

@@ -13,6 +13,7 @@ from pep_variants.formats import toml
 from uv_variants import launcher, uv_environment
 from uv_variants.invocation import parse
 from uv_variants.place import Place
+from uv_variants.session_settings import network_variables
 from uv_variants.uv_directories import variants_caches
 from uv_variants.uv_environment import program_run, uv_variables
 
@@ -180,3 +181,11 @@ def test_the_variables_are_restored(way, tmp_path):
 def test_the_cache_is_beside_that_of_plain_uv(tmp_path):
     assert variants_caches(tmp_path / "uv") == tmp_path / "uv-variants"
     assert variants_caches(tmp_path / "not" / "there" / "uv").name == "uv-variants"
+
+
+def test_what_is_no_proxy_is_ignored_as_uv_does():
+    """V10: a variable that is no URL, or of another kind."""
+    given = {"HTTP_PROXY": ":::no url", "HTTPS_PROXY": "http://[", "ALL_PROXY": "ftp://127.0.0.1"}
+    assert network_variables(given) == {}
+    proxies = {"HTTP_PROXY": "127.0.0.1:3128", "ALL_PROXY": "socks4://127.0.0.1", "NETRC": "/n"}
+    assert network_variables({**proxies, "NO_PROXY": "", "OTHER": "x"}) == proxies

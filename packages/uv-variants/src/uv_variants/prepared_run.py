@@ -21,6 +21,9 @@ from .uv_environment import uv_variables
 if TYPE_CHECKING:
     from .context import Context
 
+_MAY_ASK_NOTHING = (("run",), ("sync",), ("lock",), ("tree",), ("export",))
+"""Commands that ask no index if lock file and environment are up to date."""
+
 _INSTALLS = (("run",), ("sync",), ("add",), ("remove",), ("tool", "run"))
 _INSTALLS_TOO = (("pip", "install"), ("pip", "sync"), ("tool", "install"), ("tool", "upgrade"))
 
@@ -67,6 +70,8 @@ def prepare(context: Context) -> PreparedRun:
             raise VariantMissing(f"{error}{plan.lock_note}") from None
         marks = FittingMarks(context.cache / "fits", plan.machine.key, tuple(plan.indexes))
         state = InstalledState.of(context, choices, marks)
+        if context.lock.text is None or context.invocation.command not in _MAY_ASK_NOTHING:
+            session.start()
         environ = uv_variables(context, session, plan.uv_cache)
         environ |= link_variables(context.invocation, context.place, context.local_links)
         return PreparedRun(session, plan, state, _arguments(plan, state), environ)

@@ -67,7 +67,9 @@ class Session:
             self._listening = listen()
         except OSError as error:
             place = error.filename or "the index proxy"
-            raise ProxyFailed(f"{place}: {error.strerror}: the proxy cannot be started") from None
+            raise ProxyFailed(
+                f"{place}: {error.strerror}: the index proxy cannot be started"
+            ) from None
         self._wakes, self._woken = socket.socketpair()
         self._started = threading.Event()
         self._closed = False
@@ -88,6 +90,10 @@ class Session:
     def proxy_url(self) -> str:
         """The HTTP proxy for uv."""
         return f"http://uv:{self.token}@{LOOPBACK}:{self._listening.getsockname()[1]}"
+
+    def start(self) -> None:
+        """Begin to import the server, because uv or the command is going to ask."""
+        self._wakes.send(b"\0")
 
     # what the command asks
 
@@ -180,7 +186,7 @@ class Session:
         Raises:
             ProxyFailed: there is no answer.
         """
-        self._wakes.send(b"\0")
+        self.start()
         self._started.wait(ANSWER_SECONDS)
         if self._loop is None or self._services is None:
             raise self.failure() or ProxyFailed("the index proxy did not start")
@@ -253,7 +259,7 @@ class Session:
         if self._closed:
             return
         self._closed = True
-        self._wakes.send(b"\0")
+        self.start()
         if self._loop is not None and self._interception is not None:
             with suppress(RuntimeError):  # it has ended
                 self._loop.call_soon_threadsafe(self._interception.close)

@@ -7,11 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pep_variants.errors import PluginFailed
+from variants_index.http.user_proxies import InvalidProxy, read
 
 from .indexes import UserIndex
 
+_PROXIES = (
+    *("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"),
+    *("ALL_PROXY", "all_proxy"),
+)
 _NETWORK_VARIABLES = (
-    *("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"),
+    *_PROXIES,
     *("NO_PROXY", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "SSL_CLIENT_CERT", "NETRC"),
     *("UV_NATIVE_TLS", "UV_SYSTEM_CERTS", "HOME", "USERPROFILE", "PATH"),
 )
@@ -66,5 +71,17 @@ class SessionSettings:
 
 
 def network_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return those of the user's variables that a session has."""
-    return {name: environ[name] for name in _NETWORK_VARIABLES if environ.get(name)}
+    """Return those of the user's variables that a session has; uv ignores what is no proxy."""
+    return {
+        name: environ[name]
+        for name in _NETWORK_VARIABLES
+        if environ.get(name) and (name not in _PROXIES or _may_be_proxy(name, environ[name]))
+    }
+
+
+def _may_be_proxy(name: str, value: str) -> bool:
+    try:
+        read(value, name)
+    except InvalidProxy:
+        return value.startswith("socks")  # one that uv does not know either is its error
+    return True

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from .private_folder import PrivateFolder
 from .report import warn
 
 
@@ -21,15 +22,11 @@ def writable_cache(directory: Path) -> Iterator[Path]:
         f"{directory}: the cache cannot be written ({problem}): using a temporary one; "
         "set VARIANTS_CACHE_DIR to a writable directory"
     )
-    import shutil
-    import tempfile
-
-    # The proxy may still write into it when the command ends, so errors are ignored.
-    temporary = Path(tempfile.mkdtemp(prefix="uv-variants-"))
+    temporary = PrivateFolder()
     try:
-        yield temporary
+        yield temporary.path
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.remove()
 
 
 def _problem(directory: Path) -> str | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 from packaging.utils import canonicalize_name
@@ -32,7 +32,7 @@ from .route import Application, Origin, Outbound, Receive, Scope, Send, origin
 _PROJECT = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _BODY_BYTES: Final = 64 * 1024
 """Maximum size of a message of the service that is read."""
-_REFUSED: Final = (409, 410, FAILED)
+_REFUSED: Final = (409, FAILED)
 """Statuses of the service whose message is for the user, as that of all above 499: uv does not show
 the body of a response."""
 
@@ -163,6 +163,8 @@ class IndexApplication:
         except (ForwardingFailed, BadRequest) as error:
             if error.status == FAILED:
                 sent.status = FAILED
+            elif self._outbound.proxy(scope["scheme"], scope["server"][0]) is not None:
+                sent.say(str(error))  # it names the proxy
             await self._release(sent)
             return
         if answer.status >= 400:
@@ -227,7 +229,7 @@ class _Sending:
 
     def __init__(self, send: Send) -> None:
         self.send = send
-        self.withheld: dict[str, object] | None = None
+        self.withheld: dict[str, Any] | None = None
         self.status = 0
         self._body = bytearray()
 
@@ -246,6 +248,14 @@ class _Sending:
         """First line of the withheld body."""
         lines = self._body.decode("utf-8", "replace").strip().splitlines()
         return lines[0] if lines else f"HTTP status {self.status}"
+
+    def say(self, text: str) -> None:
+        """Put *text* in the place of the withheld body."""
+        assert self.withheld is not None
+        self._body = bytearray(f"{text}\n".encode())
+        length = (b"content-length", b"%d" % len(self._body))
+        kept = [each for each in self.withheld["headers"] if each[0] != b"content-length"]
+        self.withheld = {**self.withheld, "headers": [*kept, length]}
 
     async def release(self) -> None:
         """Send what was withheld."""

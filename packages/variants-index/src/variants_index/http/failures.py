@@ -36,7 +36,7 @@ def check_status(response: httpx.Response, url: str, allowed: tuple[int, ...] = 
     response.close()
     place = redacted(url)
     if status in _GONE:
-        raise NotFound(f"{place}: not found (HTTP status {status})")
+        raise NotFound(f"{place}: not found (HTTP status {status})", status)
     if status in _DENIED:
         raise AccessDenied(
             f"{place}: access denied (HTTP status {status}): put user name and password into the "

@@ -159,7 +159,7 @@ def _status(error: Exception) -> int:
     if isinstance(error, AccessDenied):
         return 403
     if isinstance(error, NotFound):
-        return 404
+        return error.status or 404
     if isinstance(error, UntrustedServer):
         return 424  # not 5xx, which clients retry in vain
     if isinstance(error, PackageIndexError) and 400 <= error.status < 600:

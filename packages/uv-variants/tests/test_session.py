@@ -1,0 +1,149 @@
+"""The session of a command: what it answers, what it imports, and what it leaves."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+
+import pytest
+
+from pep_variants.model.platform import Platform, Support
+from support.index import Index, served
+from support.projects import app_index
+from support.wheels import Wheel
+from uv_variants import index_services, private_folder, proxy_client
+from uv_variants.errors import ProxyFailed
+from uv_variants.indexes import UserIndex
+from uv_variants.private_folder import PrivateFolder
+from uv_variants.session import Session
+from uv_variants.session_settings import SessionSettings
+from variants_proxy import Machine, encode
+from variants_proxy.errors import InvalidSetting
+
+GPU = encode(
+    Machine(Platform({"nvidia": Support({"cuda_version_lower_bound": ("12.8", "12.7", "12.6")})}))
+)
+posix = pytest.mark.skipif(os.name == "nt", reason="modes and links")
+
+
+@pytest.fixture
+def settings(tmp_path, monkeypatch):
+    """Return a function from indexes to settings; temporary files are in a folder of the test."""
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+
+    def made(*indexes, **more):
+        return SessionSettings(
+            tuple(UserIndex(index.url, f"own{n}") for n, index in enumerate(indexes)),
+            GPU,
+            tmp_path / "cache",
+            **more,
+        )
+
+    return made
+
+
+def test_what_the_command_asks(settings, tmp_path):
+    other = Index()
+    other.add_wheel(Wheel("other", "1.0"))
+    with served(app_index(metadata_file=True)) as index, served(other):
+        session = Session(settings(index, other, projects={"own1": frozenset(("other",))}))
+        try:
+            found = proxy_client.asked(session, ["app", "always", "other", "missing"])
+            assert found["app"]["1.0"].chosen.label == "cu128"
+            assert (found["always"], found["other"]) == ({}, {})
+            assert "missing" not in found
+            assert "app-1.0-0_cu128-py3-none-any.whl" in session.filenames("app")
+            files = session.release_files("app", "1.0", index="", tags=(), served=False)
+            assert files is not None
+            assert session.release_files("no", "1", index="own0", tags=(), served=False) is None
+            assert (session.refusals(), session.noted_projects(), session.failure()) == (
+                [],
+                [],
+                None,
+            )
+        finally:
+            session.close()
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_uv_gets_no_answer_without_the_token(settings):
+    with served(app_index()) as index:
+        session = Session(settings(index))
+        try:
+            proxies = {"http": session.proxy_url.replace(session.token, "other")}
+            opener = urllib.request.build_opener(urllib.request.ProxyHandler(proxies))
+            with pytest.raises(urllib.error.HTTPError, match="407"):
+                opener.open(f"{index.url}app/")
+            proxies["http"] = session.proxy_url
+            opener = urllib.request.build_opener(urllib.request.ProxyHandler(proxies))
+            assert b"cu128" in opener.open(f"{index.url}app/").read()
+            assert session.noted_projects() == ["app"]
+        finally:
+            session.close()
+
+
+def test_a_command_that_asks_nothing_imports_no_server(tmp_path):
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from uv_variants.session import Session\n"
+        "from uv_variants.session_settings import SessionSettings\n"
+        "Session(SessionSettings((), '1~', Path(sys.argv[1]))).close()\n"
+        "print(*({'uvicorn', 'starlette', 'httpcore', 'httpx', 'h11'} & set(sys.modules)))\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
+
+
+def test_a_fault_is_reported(settings, monkeypatch):
+    def fails(_):
+        raise InvalidSetting("two indexes have the name x")
+
+    monkeypatch.setattr(index_services, "create_app", fails)
+    with served(app_index()) as index:
+        session = Session(settings(index))
+        try:
+            with pytest.raises(ProxyFailed, match="two indexes have the name x"):
+                session.reports(["app"])
+            assert session.failure() is not None
+        finally:
+            session.close()
+
+
+@posix
+def test_the_folder_is_private_and_alone(settings, tmp_path):
+    """T3: what is left is removed; what runs, is a link, or others could write, is not."""
+    folder = tmp_path / "tmp"
+    running, left = PrivateFolder(), PrivateFolder()
+    assert stat.S_IMODE(running.path.stat().st_mode) == 0o700
+    os.close(left._lock)  # as if it had been killed
+    kept = tmp_path / "kept"
+    kept.mkdir(mode=0o700)
+    (kept / "in-use").touch()
+    (folder / "uv-variants-link").symlink_to(kept)
+    shared = folder / "uv-variants-shared"
+    shared.mkdir()
+    (shared / "in-use").touch()
+    shared.chmod(0o755)
+    for path in (running.path, left.path, shared, kept):
+        os.utime(path, (0, 0))
+    with pytest.raises(FileExistsError):
+        running.write("in-use", b"")
+    new = PrivateFolder()
+    assert {path.name for path in folder.iterdir()} == {
+        running.path.name,
+        new.path.name,
+        shared.name,
+        "uv-variants-link",
+    }
+    assert (kept / "in-use").exists()
+    assert private_folder._is_left(new.path) is False
+    for each in (running, new):
+        each.remove()
+        each.remove()

@@ -229,7 +229,7 @@ def test_what_an_upstream_says_is_not_hidden(
 def test_a_long_key(team: Team, serve: Serve, share: Callable[..., str]) -> None:
     values: Mapping[str, tuple[str, ...]] = {
         "cuda_version_lower_bound": ("12.8",),
-        "sm_arch": tuple(f"{(n * 2654435761) % 2**32:08x}" for n in range(250)),
+        "sm_arch": tuple(f"{(n * 2654435761) % 2**32:08x}" for n in range(330)),
     }
     key = encode(Described(Platform({"nvidia": Support(values)})))
     assert len(key) > 2500

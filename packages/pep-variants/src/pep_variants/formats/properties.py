@@ -10,18 +10,10 @@ from ..errors import shortened
 from ..model.property import (
     ABI_DEPENDENCY,
     NAME,
-    NAME_CHARACTERS,
     VALUE,
-    VALUE_CHARACTERS,
     Features,
 )
 from .tree import Tree
-
-_JOINED = {
-    NAME: (NAME_CHARACTERS, limits.NAME_LENGTH),
-    VALUE: (VALUE_CHARACTERS, limits.VALUE_LENGTH),
-}
-"""What many names at once are checked with, in an eighth of the time of one after the other."""
 
 
 class PropertyTree(Tree):
@@ -30,8 +22,6 @@ class PropertyTree(Tree):
     def __init__(self, error: Callable[[str, str], Exception], kind: str = "object") -> None:
         """Set up for one document, as `Tree`."""
         super().__init__(error, kind)
-        self._features: set[str] = set()  # names that were checked
-        self._values: set[str] = set()
 
     def check_count(self, value: Collection[object], path: str, most: int, kind: str) -> None:
         """Refuse more than *most* items."""
@@ -74,9 +64,8 @@ class PropertyTree(Tree):
         if not isinstance(value, list):
             raise self.expected("a list of strings", value, path)
         self.check_count(value, path, most, "entries")
-        if pattern not in _JOINED or not all_match(_JOINED[pattern][0], value, _JOINED[pattern][1]):
-            for item in value:
-                self.name(item, path, pattern, "entry")
+        for item in value:
+            self.name(item, path, pattern, "entry")
         if unique and len(set(value)) != len(value):
             seen: set[str] = set()
             for item in value:
@@ -128,48 +117,12 @@ class PropertyTree(Tree):
         self.check_count(features, path, limits.FEATURES, "features")
         checked = {}
         for feature, values in features.items():
-            if feature not in self._features:
-                self._features.add(self.name(feature, path, NAME, "feature"))
-            distinct = self._distinct(values, f"{path}.{feature}")
-            if len(distinct) > 1:
-                # Lists usually are in order and have no value twice, so that sorting is quick.
-                values = sorted(values if len(distinct) == len(values) else distinct)
-                checked[feature] = tuple(values)
-            else:
-                checked[feature] = tuple(distinct)
+            self.name(feature, path, NAME, "feature")
+            place = f"{path}.{feature}"
+            if not self.names(values, place, VALUE, unique=False):
+                raise self.error(place, "needs at least one value")
+            checked[feature] = tuple(sorted(set(values)))
         return checked
-
-    def _distinct(self, values: object, path: str) -> set[str]:
-        """Return *values*, a list of at least one feature value, as a set."""
-        try:
-            if type(values) is list and 0 < len(values) <= limits.VALUES:
-                distinct = set(values)
-                new = distinct - self._values
-                if not new:
-                    return distinct
-                if all_match(VALUE_CHARACTERS, new, limits.VALUE_LENGTH):
-                    self._values |= new
-                    return distinct
-        except TypeError:  # a list or a table in it
-            pass
-        if not self.names(values, path, VALUE, unique=False):
-            raise self.error(path, "needs at least one value")
-        raise AssertionError(f"{shortened(values)} is accepted one by one, but not as a whole")
-
-
-def all_match(characters: re.Pattern[str], items: Collection[str], length: int) -> bool:
-    """Return whether *items* are strings, one or more, of *characters* and at most *length* long.
-
-    *characters* is one class of characters, repeated: the items match it if they do joined.
-    """
-    try:
-        return (
-            "" not in items
-            and max(map(len, items), default=0) <= length
-            and characters.fullmatch("".join(items)) is not None
-        )
-    except TypeError:
-        return False
 
 
 def in_order(features: Features, first: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -8,23 +8,23 @@ value. Nothing else in the project interprets these files.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from .. import limits
 from ..errors import MetadataError, UnsupportedSchema, printable, redacted, shortened
 from ..gc_pause import paused
-from ..logs import Logger
 from ..model.generation import BY_SHAPE, Generation, UnknownSchema, generation_of, schema_version
-from ..model.label import LABEL, LABEL_CHARACTERS, NULL_LABEL, ZERO_LABEL
+from ..model.label import LABEL, NULL_LABEL, ZERO_LABEL
 from ..model.metadata import Metadata, ProviderInfo
 from ..model.property import NAME, Features, Properties
-from .properties import PropertyTree, all_match
+from .properties import PropertyTree
 from .providers import ProviderReader
 from .tree import Tree
 
-logger = Logger(__name__)
+logger = logging.getLogger(__name__)
 
 _LARGE = 100_000
 
@@ -213,21 +213,21 @@ class _Reader:
     ) -> dict[str, Properties]:
         # The tree is ours alone, so it is completed in place.
         self._tree.check_count(table, "variants", limits.LABELS, "variants")
-        if table and not all_match(LABEL_CHARACTERS, table, limits.LABEL_LENGTH):
-            label = next(label for label in table if not LABEL.fullmatch(label))
-            raise self._error(
-                "variants",
-                f"{shortened(label)} is not a valid variant label: it must match {LABEL.pattern}",
-            )
-        empty = False
-        for label, namespace, features in self._listed(table):
-            values = _in_lists(features) if generation.texts else features
-            checked = self._tree.variant_features(values, label, namespace, namespaces)
-            features.update(checked)
-            empty = empty or not checked
-        if empty:
-            for label, properties in table.items():
-                table[label] = {name: value for name, value in properties.items() if value}
+        for label in table:
+            self._tree.name(label, "variants", LABEL, "variant label")
+        # What variants list alike in a namespace is one mapping, checked and ranked once.
+        shared: dict[tuple[str, str], Features] = {}
+        for label, properties in table.items():
+            if type(properties) is not dict:
+                raise self._tree.expected("an object", properties, f"variants.{label}")
+            for namespace, features in properties.items():
+                key = namespace, _text(features)
+                if key not in shared or not key[1]:
+                    values = _in_lists(features) if generation.texts else features
+                    shared[key] = self._tree.variant_features(values, label, namespace, namespaces)
+                properties[namespace] = shared[key]
+            if not all(properties.values()):
+                table[label] = {name: found for name, found in properties.items() if found}
         for label in [label for label, properties in table.items() if not properties]:
             null = label == NULL_LABEL or (label == ZERO_LABEL and generation.zeros)
             if not null:
@@ -244,13 +244,6 @@ class _Reader:
             return {NULL_LABEL if key == ZERO_LABEL else key: table[key] for key in table}
         return table
 
-    def _listed(self, table: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
-        for label, properties in table.items():
-            if type(properties) is not dict:
-                raise self._tree.expected("an object", properties, f"variants.{label}")
-            for namespace, features in properties.items():
-                yield label, namespace, features
-
     def _error(self, path: str, problem: str) -> MetadataError:
         place = ".".join(part for part in (self._prefix, path) if part)
         return MetadataError(self._source, _shortened_path(place), problem)
@@ -261,6 +254,14 @@ def _in_lists(features: object) -> object:
     if not isinstance(features, dict):
         return features
     return {name: [value] if type(value) is str else value for name, value in features.items()}
+
+
+def _text(features: object) -> str:
+    """Return a text that only equal *features* have; empty where there is none."""
+    try:
+        return repr(features)
+    except (ValueError, RecursionError):  # integers of thousands of digits, deep nesting
+        return ""
 
 
 def _copied(value: Any) -> Any:  # noqa: ANN401

@@ -17,7 +17,6 @@ ZERO_LABEL = "00000000"
 """How format 0.0.1 spells the null label, in metadata and in filenames."""
 
 _CHARACTERS = frozenset("0123456789_.abcdefghijklmnopqrstuvwxyz")
-LABEL_CHARACTERS = pattern(r"[0-9a-z_.]+")
 LABEL = pattern(rf"[0-9a-z_.]{{1,{LABEL_LENGTH}}}")
 
 METADATA_SUFFIX = "-variants.json"

@@ -12,9 +12,7 @@ from ..patterns import pattern
 ABI_DEPENDENCY = "abi_dependency"
 """Reserved namespace: features are packages of the same resolution, values their versions."""
 
-NAME_CHARACTERS = pattern(r"[a-z0-9_]+")
 NAME = pattern(rf"[a-z0-9_]{{1,{NAME_LENGTH}}}")
-VALUE_CHARACTERS = pattern(r"[a-z0-9_.]+")
 VALUE = pattern(rf"[a-z0-9_.]{{1,{VALUE_LENGTH}}}")
 
 Features = Mapping[str, tuple[str, ...]]

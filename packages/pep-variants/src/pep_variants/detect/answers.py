@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,9 +12,8 @@ from ..model.platform import Support
 if TYPE_CHECKING:
     from .providers.base import Provider
     from .registry import KnownProvider
-from ..logs import Logger
 
-logger = Logger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def ask_known(known: KnownProvider, implementation: Provider | None = None) -> Support:

@@ -8,14 +8,13 @@ else is a third-party plugin, which runs only if the user allows it.
 
 from __future__ import annotations
 
-import operator
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
     from ..model.metadata import ProviderInfo
     from .providers.base import Provider
 
@@ -148,86 +147,39 @@ def find_known(
     """
     if provider.builtin is not None:
         return BUILTIN_NAMESPACES.get(namespace) if provider.builtin == namespace else None
-    requirements = _plain(provider.requires) or _any(provider.requires, environment)
-    packages = {wanted.name for wanted in requirements if wanted.name in _BY_PACKAGE}
+    requirements = _applicable(provider.requires, environment)
+    packages = {name for name, _ in requirements if name in _BY_PACKAGE}
     if len(packages) != 1:
         return None
     known = _BY_PACKAGE[packages.pop()]
-    endpoint = provider.plugin_api or requirements[0].name.replace("-", "_")
+    endpoint = provider.plugin_api or requirements[0][0].replace("-", "_")
     if endpoint not in known.plugin_apis:
         return None
-    for wanted in requirements:
-        if wanted.name == known.package and not wanted.admits(known.stands_for):
+    for name, wanted in requirements:
+        if name == known.package and (
+            wanted.url
+            or wanted.extras
+            or not wanted.specifier.contains(known.stands_for, prereleases=True)
+        ):
             return None
     return known
 
 
-class _Wanted(NamedTuple):
-    """A requirement: its normalized name, and whether it admits a version."""
-
-    name: str
-    admits: Callable[[str], bool]
-
-
-def _any(
+def _applicable(
     requires: Iterable[str], environment: Callable[[], Mapping[str, str]]
-) -> Sequence[_Wanted]:
-    """Return those of *requires* that apply in *environment*; none if one cannot be read."""
+) -> Sequence[tuple[str, Requirement]]:
+    """Return those of *requires* that apply in *environment*, each with its normalized name.
+
+    None of them if one cannot be read.
+    """
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
 
-    def wanted(requirement: Requirement) -> _Wanted:
-        def admits(version: str) -> bool:
-            if requirement.url or requirement.extras:
-                return False
-            return requirement.specifier.contains(version, prereleases=True)
-
-        return _Wanted(str(canonicalize_name(requirement.name)), admits)
-
     try:
         return [
-            wanted(requirement)
+            (canonicalize_name(requirement.name), requirement)
             for requirement in map(Requirement, requires)
             if requirement.marker is None or requirement.marker.evaluate(dict(environment()))
         ]
     except (ValueError, LookupError, RecursionError):  # what packaging raises
         return []
-
-
-_VERSION = r"[0-9]{1,9}(?:\.[0-9]{1,9})*"
-_CLAUSE = rf"(<=|>=|==|!=|<|>)[ \t]*({_VERSION})[ \t]*"
-_PLAIN = (
-    r"[ \t]*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)[ \t]*"
-    rf"((?:{_CLAUSE})?(?:,[ \t]*{_CLAUSE})*)"
-)
-_COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
-    "<": operator.lt, "<=": operator.le, "==": operator.eq,
-    "!=": operator.ne, ">=": operator.ge, ">": operator.gt,
-}  # fmt: skip
-
-
-def _plain(requires: Iterable[str]) -> Sequence[_Wanted]:
-    """Return *requires* if all are names and comparisons with final releases, else none.
-
-    Most are; loading `packaging` for them takes 60 million instructions (15 ms).
-    """
-    found = []
-    for text in requires:
-        match = re.fullmatch(_PLAIN, text)
-        if match is None or match[2].startswith(","):
-            return ()
-        name = re.sub("[-_.]+", "-", match[1]).lower()
-        found.append(_Wanted(name, partial(_all_hold, re.findall(_CLAUSE, match[2]))))
-    return found
-
-
-def _all_hold(clauses: Iterable[tuple[str, str]], version: str) -> bool:
-    return all(_COMPARE[sign](_release(version), _release(than)) for sign, than in clauses)
-
-
-def _release(version: str) -> Sequence[int]:
-    """Return the numbers of a final release, without zeros at its end, which do not count."""
-    numbers = [int(number) for number in version.split(".")]
-    while numbers and not numbers[-1]:
-        numbers.pop()
-    return numbers

@@ -7,20 +7,20 @@ anything, and commands only where it says nothing.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from ...logs import Logger
 from ...model.platform import Fact
 from ...model.property import Features
 from ..attempts import tried
 from .base import DriverProvider
 from .commands import TIME_LIMIT, LimitExceeded, command_folders, command_output, find_command
 
-logger = Logger(__name__)
+logger = logging.getLogger(__name__)
 
 ARCHITECTURE_OVERRIDE = "AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH"
 VERSION_OVERRIDE = "AMD_VARIANT_PROVIDER_FORCE_ROCM_VERSION"

@@ -8,18 +8,18 @@ finds an NPU. That package is on PyPI; it lists the type once for each NPU, here
 from __future__ import annotations
 
 import itertools
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 
-from ...logs import Logger
 from ...model.platform import Fact
 from ...model.property import VALUE, Features
 from .base import DriverProvider
 from .commands import TIME_LIMIT, LimitExceeded, command_folders, command_output, find_command
 
-logger = Logger(__name__)
+logger = logging.getLogger(__name__)
 
 NPU_TYPE = "npu_type"
 DRIVER_VERSION = "driver_version"

@@ -6,12 +6,12 @@ loader library, but only where the kernel has an Intel GPU: loading the drivers 
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 
-from ...logs import Logger
 from ...model.intel_gpus import BY_IP, KNOWN_DEVICES, titled
 from ...model.platform import Fact
 from ...model.property import Features
@@ -20,7 +20,7 @@ from ..attempts import tried
 from .base import DriverProvider
 from .libraries import TIME_LIMIT, load
 
-logger = Logger(__name__)
+logger = logging.getLogger(__name__)
 
 DEVICE_OVERRIDE = "INTEL_VARIANT_PROVIDER_FORCE_DEVICE_IP"
 

@@ -6,10 +6,10 @@ is asked; what that does not tell, CUDA's driver library is (see `nvidia_driver`
 
 from __future__ import annotations
 
+import logging
 from functools import cached_property, partial
 from typing import NamedTuple
 
-from ...logs import Logger
 from ...model.platform import Fact
 from ...model.property import Features
 from ...timeouts import within
@@ -17,7 +17,7 @@ from .base import DriverProvider
 from .libraries import TIME_LIMIT
 from .nvidia_driver import Pair, Reading, read_cuda, read_nvml
 
-logger = Logger(__name__)
+logger = logging.getLogger(__name__)
 
 DRIVER_OVERRIDE = "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION"
 CAPABILITY_OVERRIDE = "NV_VARIANT_PROVIDER_FORCE_SM_ARCH"

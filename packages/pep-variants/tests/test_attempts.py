@@ -3,8 +3,8 @@
 import logging
 import threading
 
+from pep_variants.detect.answers import examine_host
 from pep_variants.detect.attempts import Attempt, recorded, tried
-from pep_variants.detect.examination import examine_host
 from pep_variants.detect.registry import BUILTIN_NAMESPACES
 
 

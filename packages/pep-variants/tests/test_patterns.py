@@ -39,7 +39,7 @@ def compiled(text, flags=0):
     return known(text, flags)
 re.compile = compiled
 import pep_variants.errors, pep_variants.model.label, pep_variants.choose.markers
-import pep_variants.choose.selection, pep_variants.choose.abi, pep_variants.formats.providers
+import pep_variants.choose.selection, pep_variants.choose.abi, pep_variants.formats.reader
 """
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False

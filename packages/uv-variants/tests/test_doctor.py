@@ -2,7 +2,7 @@
 
 import pytest
 
-from pep_variants.choose.advice import Advice
+from pep_variants.choose.rejections import Advice
 from uv_variants.doctor.variants import (
     IndexAnswers,
     installed_problems,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..model.label import NULL_LABEL, ZERO_LABEL
 from ..model.metadata import Metadata
-from .phrases import DEVICES
+from .explanation import DEVICES
 
 if TYPE_CHECKING:
     from ..model.platform import Platform

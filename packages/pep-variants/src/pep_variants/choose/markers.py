@@ -6,22 +6,61 @@ its truth and folded away. What remains is a marker that every release of `packa
 ones inside old pips included, or nothing: then the requirement always applies, or never.
 
 Comparisons of other variables are not looked into: they come back as they were written. `packaging`
-is not used, because the clients bring very different releases of it.
+does not parse them, because the clients bring very different releases of it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 from ..errors import InvalidMarker, redacted, shortened
 from ..limits import MARKER_NESTING
 from ..model.property import Properties, iter_properties
 from ..patterns import pattern
-from .marker_terms import Term, all_of, any_of
+
+
+class Term(NamedTuple):
+    """A marker, or a part of one, that is neither always true nor always false.
+
+    Attributes:
+        text: without parentheses around all of it.
+        loose: whether an `or` is outermost, so that it needs parentheses beside an `and`.
+    """
+
+    text: str
+    loose: bool = False
+
+
+def all_of(operands: Iterable[Term | bool]) -> Term | bool:
+    """Return the term that is true where all *operands* are."""
+    terms: list[Term] = []
+    for operand in operands:
+        if isinstance(operand, Term):
+            terms.append(operand)
+        elif not operand:
+            return False
+    if len(terms) < 2:
+        return terms[0] if terms else True
+    texts = (f"({term.text})" if term.loose else term.text for term in terms)
+    return Term(" and ".join(texts))
+
+
+def any_of(operands: Iterable[Term | bool]) -> Term | bool:
+    """Return the term that is true where one of *operands* is."""
+    terms: list[Term] = []
+    for operand in operands:
+        if isinstance(operand, Term):
+            terms.append(operand)
+        elif operand:
+            return True
+    if len(terms) < 2:
+        return terms[0] if terms else False
+    return Term(" or ".join(term.text for term in terms), loose=True)
+
 
 _EXTRA: Final = "extra"
 _LABEL: Final = "variant_label"

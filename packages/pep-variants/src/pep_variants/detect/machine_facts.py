@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from ..choose.phrases import listed
+from ..choose.explanation import listed
 from ..errors import PlatformFileError, printable, shortened
 from ..model.intel_gpus import BY_IP, KNOWN_DEVICES
 from ..model.platform import Support

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..choose.phrases import listed
+from ..choose.explanation import listed
 from ..errors import PlatformFileError, printable, shortened
 from ..formats.platform_file import load_platform, platform_title, write_platform
 from ..model.platform import Platform

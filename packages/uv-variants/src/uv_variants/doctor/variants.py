@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from pep_variants.choose.advice import Advice
+from pep_variants.choose.rejections import Advice
 from pep_variants.errors import redacted
 from pep_variants.model.filename import read_version
 from variants_index.doctor import (

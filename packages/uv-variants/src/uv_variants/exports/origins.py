@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pep_variants.choose.marker_terms import Term, all_of
+from pep_variants.choose.markers import Term, all_of
 from variants_proxy.projects.merged_metadata import group_markers
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pep_variants.detect.examination import Examined
+    from pep_variants.detect.answers import Examined
     from pep_variants.model.property import Features
 
 VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "ascend": "Ascend"}

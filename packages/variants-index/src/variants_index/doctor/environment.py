@@ -10,7 +10,7 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from pep_variants.choose.phrases import listed
+from pep_variants.choose.explanation import listed
 from pep_variants.model.filename import read_version
 from pep_variants.wheelfile.installed import metadata_field, ownership_problems
 from variants_catalog.elsewhere import is_in_catalog

@@ -17,8 +17,14 @@ from typing import NamedTuple
 from ...model.platform import Fact
 from ...model.property import Features
 from ..attempts import tried
-from .base import DriverProvider
-from .commands import TIME_LIMIT, LimitExceeded, command_folders, command_output, find_command
+from .base import (
+    COMMAND_SECONDS,
+    DriverProvider,
+    LimitExceeded,
+    command_folders,
+    command_output,
+    find_command,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -95,7 +101,7 @@ class AmdProvider(DriverProvider):
     """
 
     namespace = "amd"
-    default_time_limit = TIME_LIMIT
+    default_time_limit = COMMAND_SECONDS
 
     def supported(self) -> Features:
         """Return the architectures of the visible GPUs and the ROCm version.

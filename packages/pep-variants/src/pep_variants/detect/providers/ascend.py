@@ -16,8 +16,14 @@ from pathlib import Path
 
 from ...model.platform import Fact
 from ...model.property import VALUE, Features
-from .base import DriverProvider
-from .commands import TIME_LIMIT, LimitExceeded, command_folders, command_output, find_command
+from .base import (
+    COMMAND_SECONDS,
+    DriverProvider,
+    LimitExceeded,
+    command_folders,
+    command_output,
+    find_command,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +53,7 @@ class AscendProvider(DriverProvider):
     """
 
     namespace = "ascend"
-    default_time_limit = TIME_LIMIT
+    default_time_limit = COMMAND_SECONDS
 
     @staticmethod
     def override(feature: str) -> str:

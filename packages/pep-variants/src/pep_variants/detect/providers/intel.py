@@ -17,8 +17,7 @@ from ...model.platform import Fact
 from ...model.property import Features
 from ...timeouts import within
 from ..attempts import tried
-from .base import DriverProvider
-from .libraries import TIME_LIMIT, load
+from .base import LIBRARY_SECONDS, DriverProvider, load
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +39,7 @@ class IntelProvider(DriverProvider):
     """
 
     namespace = "intel"
-    default_time_limit = TIME_LIMIT
+    default_time_limit = LIBRARY_SECONDS
 
     def supported(self) -> Features:
         """Return the IP versions whose code runs here.

@@ -13,8 +13,7 @@ from typing import NamedTuple
 from ...model.platform import Fact
 from ...model.property import Features
 from ...timeouts import within
-from .base import DriverProvider
-from .libraries import TIME_LIMIT
+from .base import LIBRARY_SECONDS, DriverProvider
 from .nvidia_driver import Pair, Reading, read_cuda, read_nvml
 
 logger = logging.getLogger(__name__)
@@ -65,7 +64,7 @@ class NvidiaProvider(DriverProvider):
     """
 
     namespace = "nvidia"
-    default_time_limit = TIME_LIMIT
+    default_time_limit = LIBRARY_SECONDS
 
     def supported(self) -> Features:
         """Return what driver and GPU support; warns of those outside the known range.

@@ -17,7 +17,7 @@ from types import MappingProxyType, ModuleType
 from typing import NamedTuple
 
 from ..attempts import tried
-from .libraries import load
+from .base import load
 
 logger = logging.getLogger(__name__)
 

@@ -30,7 +30,7 @@ def ask_known(known: KnownProvider, implementation: Provider | None = None) -> S
         implementation: to ask, a new one for this machine by default.
     """
     resolved = (f"{known.package}=={known.stands_for}",)
-    plugin_api = known.plugin_apis[0] if known.plugin_apis else None
+    plugin_api = known.plugin_apis[0]
     implementation = implementation or known.factory()
     try:
         features = implementation.supported()

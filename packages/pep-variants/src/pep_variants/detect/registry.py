@@ -26,95 +26,51 @@ class KnownProvider(NamedTuple):
         package: its normalized name.
         namespace: the namespace that it is usually given.
         stands_for: the version whose behaviour it reproduces.
-        plugin_apis: endpoints that mean this plugin, the usual one first.
-        implementation: ``module:class`` in `providers`.
+        plugin: its plugin class, empty for one whose module is the plugin.
     """
 
     package: str
     namespace: str
     stands_for: str
-    plugin_apis: tuple[str, ...]
-    implementation: str
+    plugin: str = ""
+
+    @property
+    def plugin_apis(self) -> tuple[str, ...]:
+        """Endpoints that mean this plugin, the usual one first."""
+        module = self.package.replace("-", "_")
+        return (f"{module}.plugin:{self.plugin}", module) if self.plugin else (module,)
 
     @property
     def factory(self) -> Callable[..., Provider]:
         """The class of the implementation, imported on first use."""
-        module, _, name = self.implementation.partition(":")
-        factory: Callable[..., Provider] = getattr(
-            import_module(f".providers.{module}", __package__), name
-        )
+        module = import_module(f".providers.{self.namespace}", __package__)
+        factory: Callable[..., Provider] = getattr(module, _CLASSES[self.namespace])
         return factory
 
+
+_CLASSES = {
+    "nvidia": "NvidiaProvider",
+    "amd": "AmdProvider",
+    "intel": "IntelProvider",
+    "ascend": "AscendProvider",
+    "x86_64": "X8664Provider",
+    "aarch64": "AArch64Provider",
+}
+"""The class of each namespace; its module in `providers` has the name of the namespace."""
 
 # The version is the newest one whose values ours are known to equal. For the packages of which
 # no release is public it is the version that uv 0.13.8 stands in for.
 KNOWN = (
-    KnownProvider(
-        "nvidia-variant-provider",
-        "nvidia",
-        "0.0.2",
-        ("nvidia_variant_provider.plugin:NvidiaVariantPlugin", "nvidia_variant_provider"),
-        "nvidia:NvidiaProvider",
-    ),
-    KnownProvider(
-        "amd-variant-provider",
-        "amd",
-        "0.0.2",
-        ("amd_variant_provider.plugin:AMDVariantPlugin", "amd_variant_provider"),
-        "amd:AmdProvider",
-    ),
-    KnownProvider(
-        "intel-variant-provider",
-        "intel",
-        "0.0.3",
-        ("intel_variant_provider.plugin:IntelVariantPlugin", "intel_variant_provider"),
-        "intel:IntelProvider",
-    ),
-    KnownProvider(
-        "ascend-variant-provider",
-        "ascend",
-        "0.0.2",
-        ("ascend_variant_provider.plugin:AscendVariantPlugin", "ascend_variant_provider"),
-        "ascend:AscendProvider",
-    ),
-    KnownProvider(  # the same plugin as it was named before; published metadata still names it
-        "huawei-ascend-variant-provider",
-        "ascend",
-        "0.0.2",
-        (
-            "huawei_ascend_variant_provider.plugin:AscendVariantPlugin",
-            "huawei_ascend_variant_provider",
-        ),
-        "ascend:AscendProvider",
-    ),
-    KnownProvider(
-        "provider-variant-x86-64",
-        "x86_64",
-        "0.0.3",
-        ("provider_variant_x86_64.plugin:X8664Plugin", "provider_variant_x86_64"),
-        "x86_64:X8664Provider",
-    ),
-    KnownProvider(
-        "x86-64-variant-provider",
-        "x86_64",
-        "0.2.1",
-        ("x86_64_variant_provider",),
-        "x86_64:X8664Provider",
-    ),
-    KnownProvider(
-        "provider-variant-aarch64",
-        "aarch64",
-        "0.0.3",
-        ("provider_variant_aarch64.plugin:AArch64Plugin", "provider_variant_aarch64"),
-        "aarch64:AArch64Provider",
-    ),
-    KnownProvider(
-        "aarch64-variant-provider",
-        "aarch64",
-        "0.2.0",
-        ("aarch64_variant_provider",),
-        "aarch64:AArch64Provider",
-    ),
+    KnownProvider("nvidia-variant-provider", "nvidia", "0.0.2", "NvidiaVariantPlugin"),
+    KnownProvider("amd-variant-provider", "amd", "0.0.2", "AMDVariantPlugin"),
+    KnownProvider("intel-variant-provider", "intel", "0.0.3", "IntelVariantPlugin"),
+    KnownProvider("ascend-variant-provider", "ascend", "0.0.2", "AscendVariantPlugin"),
+    # the same plugin as it was named before; published metadata still names it
+    KnownProvider("huawei-ascend-variant-provider", "ascend", "0.0.2", "AscendVariantPlugin"),
+    KnownProvider("provider-variant-x86-64", "x86_64", "0.0.3", "X8664Plugin"),
+    KnownProvider("x86-64-variant-provider", "x86_64", "0.2.1"),
+    KnownProvider("provider-variant-aarch64", "aarch64", "0.0.3", "AArch64Plugin"),
+    KnownProvider("aarch64-variant-provider", "aarch64", "0.2.0"),
 )
 
 _BY_PACKAGE = {known.package: known for known in KNOWN}

@@ -5,6 +5,7 @@ The same in every client. Well-known features have specific phrases, all others 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -12,10 +13,9 @@ from typing import Any, NamedTuple
 from ..model.intel_gpus import titled
 from ..model.platform import Platform, Support
 from ..model.property import ABI_DEPENDENCY, Properties, properties_tree
-from ..patterns import pattern
 from .ranking import Ranking, Reason
 
-_SM = pattern(r"(\d+)(\d[a-z]?)_(real|virtual)")
+_SM = re.compile(r"(\d+)(\d[a-z]?)_(real|virtual)")
 _MAX_VALUES = 4
 _CPUS = ("x86_64", "aarch64")
 

@@ -20,7 +20,6 @@ from typing import Final, NamedTuple
 from ..errors import InvalidMarker, redacted, shortened
 from ..limits import MARKER_NESTING
 from ..model.property import Properties, iter_properties
-from ..patterns import pattern
 
 
 class Term(NamedTuple):
@@ -68,23 +67,23 @@ _TERMS: Final = frozenset((_LABEL, "variant_namespaces", "variant_features", "va
 
 # The text may be hostile: where a pattern fails after one way of splitting the text, every other
 # way fails at its first character, so that matching takes time linear in the text.
-_NAME = pattern(r"[ \t]*[A-Za-z0-9][A-Za-z0-9._-]*[ \t]*")
-_EXTRAS = pattern(r"\[[^\]]*\][ \t]*")
-_URL = pattern(r"@[ \t]*[^ \t]+")
-_SPECIFIERS = pattern(r"[^;'\"]*")
-_SPACE = pattern(r"[ \t]*")
+_NAME = re.compile(r"[ \t]*[A-Za-z0-9][A-Za-z0-9._-]*[ \t]*")
+_EXTRAS = re.compile(r"\[[^\]]*\][ \t]*")
+_URL = re.compile(r"@[ \t]*[^ \t]+")
+_SPECIFIERS = re.compile(r"[^;'\"]*")
+_SPACE = re.compile(r"[ \t]*")
 
 _STRING = r"'[^'\r\n]*'|\"[^\"\r\n]*\""
 _END = r"(?![A-Za-z0-9_.])"  # of a word; `\b` would end one at the dot of `os.name`
 _VARIABLE = rf"(?!(?:and|or|not|in){_END})[A-Za-z_][A-Za-z0-9_.]*{_END}"
-_COMPARISON = pattern(
+_COMPARISON = re.compile(
     rf"[ \t]*({_STRING}|{_VARIABLE})"
     rf"[ \t]*(===|==|~=|!=|<=|>=|<|>|in{_END}|not[ \t]+in{_END})"
     rf"[ \t]*({_STRING}|{_VARIABLE})"
 )
-_OPEN = pattern(r"[ \t]*\(")
-_NEXT = pattern(rf"[ \t]*(?:(and|or){_END}|(\))|\Z)")
-_WORD = pattern(r"'[^']*'|\"[^\"]*\"|[A-Za-z_][A-Za-z0-9_.]*")
+_OPEN = re.compile(r"[ \t]*\(")
+_NEXT = re.compile(rf"[ \t]*(?:(and|or){_END}|(\))|\Z)")
+_WORD = re.compile(r"'[^']*'|\"[^\"]*\"|[A-Za-z_][A-Za-z0-9_.]*")
 
 
 @dataclass(frozen=True)

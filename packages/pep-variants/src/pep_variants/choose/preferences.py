@@ -16,7 +16,6 @@ from ..formats import toml
 from ..limits import SETTINGS_VALUES
 from ..model.label import check_label
 from ..model.property import NAME, VALUE, Features, Selector
-from ..patterns import pattern
 from .options import OPTIONS
 
 if TYPE_CHECKING:
@@ -46,9 +45,9 @@ _CHOICES = {
     "on-plugin-error": ("on_plugin_error", (ABORT, SKIP)),
     "plugin-sandbox": ("plugin_sandbox", (SANDBOX_AUTO, SANDBOX_OFF)),
 }
-_VARIABLE = pattern(r"[A-Za-z_][A-Za-z0-9_]*")
-_URL = pattern(r"https?://[^\s/?#]+(/[^\s?#]*)?")
-_HASH = pattern(r"--hash=[a-z0-9_]+:[0-9a-f]+")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_URL = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
+_HASH = re.compile(r"--hash=[a-z0-9_]+:[0-9a-f]+")
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ The functions take a finished `Selection` and do not change it.
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,6 @@ from ..errors import InvalidMarker, printable, redacted
 from ..model.metadata import Metadata, natural
 from ..model.platform import Platform, Support
 from ..model.property import ABI_DEPENDENCY
-from ..patterns import pattern
 from .explanation import absent, joined_reasons, why_chosen, why_not
 from .markers import VariantContext, reduce_requirement, split_requirement
 from .ranking import Ranking, rank
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .selection import File, Selection
 
 
-_NAME = pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _LADDERS = frozenset(
     (
         ("nvidia", "cuda_version_lower_bound"),

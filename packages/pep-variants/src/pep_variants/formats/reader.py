@@ -21,10 +21,9 @@ from ..model.generation import BY_SHAPE, Generation, UnknownSchema, generation_o
 from ..model.label import LABEL, NULL_LABEL, ZERO_LABEL
 from ..model.metadata import Metadata, ProviderInfo
 from ..model.property import NAME, VALUE, Features, Properties
-from ..patterns import pattern
 from .tree import PropertyTree, Tree, in_order
 
-_PLUGIN_API = pattern(r"[A-Za-z_][\w.]*(\s*:\s*[A-Za-z_][\w.]*)?", re.ASCII)
+_PLUGIN_API = re.compile(r"[A-Za-z_][\w.]*(\s*:\s*[A-Za-z_][\w.]*)?", re.ASCII)
 
 
 logger = logging.getLogger(__name__)

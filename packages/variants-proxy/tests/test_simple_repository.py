@@ -216,7 +216,7 @@ def test_only_the_newest_versions_are_judged(tmp_path, monkeypatch):
     monkeypatch.setattr("variants_proxy.simple_repository.VERSIONS", 1)
     source = Source(release(non_variant=True), release("2.0"), folder=tmp_path)
     assert list(listed(VariantSelected(source, GPU)).values()) == [
-        "app-1.0-py3-none-any.whl",
+        "app-1.0-py3-none-any-null.whl",
         "app-2.0-py3-none-any-cu128.whl",
     ]
 

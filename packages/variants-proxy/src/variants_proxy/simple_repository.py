@@ -10,9 +10,7 @@ from __future__ import annotations
 import asyncio
 import io
 import logging
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import httpx
 from packaging.utils import canonicalize_name
@@ -21,26 +19,21 @@ from simple_repository import SimpleRepository, errors, model
 from simple_repository.components.core import RepositoryContainer
 
 from pep_variants import (
-    Detector,
     Failed,
-    File,
     Metadata,
-    MetadataError,
-    Preferences,
     ReleaseFile,
     ReleaseReader,
     VariantError,
     load_machine,
     read_response,
-    select,
 )
-from pep_variants.choose.preferences import NON_VARIANT_LABEL
 from pep_variants.fetch import Absent, Answer, Fetch, LocalFile, Whole
-from pep_variants.model.filename import parse_metadata_filename, read_version
-from pep_variants.model.label import METADATA_SUFFIX, NULL_LABEL, ZERO_LABEL, split_label
-from variants_index.platforms import covers, environment_of, is_for_platform, platform_of_namespaces
+from pep_variants.model.label import METADATA_SUFFIX, split_label
+from variants_index import Page, PageFile
 
+from .choice.choice import choose
 from .client.key import Machine, decode
+from .upstream.releases import Release, releases, wheel_version
 
 VERSIONS = 200
 """Versions of a project, newest first, whose variants are considered."""
@@ -48,7 +41,6 @@ VERSIONS = 200
 _CONCURRENT_READS = 16
 _CACHED_METADATA = 1024
 _CORE_METADATA = ".metadata"
-_WHEEL_DASHES = 4
 _WITH_BODY = (200, 206)
 
 logger = logging.getLogger(__name__)
@@ -102,18 +94,11 @@ class VariantSelected(RepositoryContainer):
     ) -> model.ProjectDetail:
         """Return the page of the source, with the selected wheels under their plain filenames."""
         page = await self.source.get_project_page(project_name, request_context=request_context)
-        releases = _releases(page)
-        chosen = await self._choose(page.name, releases)
-        # As in pip, a label that the user asks for is an error if a version does not have it.
-        asked = self._machine.preferences.forced.get(canonicalize_name(page.name))
-        judged = {wheel.filename for release in releases for wheel in release.wheels}
-        files = [
-            _under(chosen.get(file.filename, file.filename), file)
-            for file in page.files
-            if file.filename in chosen
-            or (file.filename not in judged and _is_plain(file.filename) and not asked)
-        ]
-        return replace(page, files=tuple(files))
+        files = {file.filename: file for file in page.files}
+        chosen = await self._choose(page)
+        return replace(
+            page, files=tuple(_under(plain, files[name]) for name, plain in chosen.items())
+        )
 
     async def get_resource(
         self,
@@ -129,13 +114,11 @@ class VariantSelected(RepositoryContainer):
         """
         filename = resource_name.removesuffix(_CORE_METADATA)
         wanted: str | None = filename if _is_plain(filename) else None
-        version = _wheel_version(filename)
+        version = wheel_version(filename)
         if wanted is not None and version is not None:
             page = await self.source.get_project_page(project_name)
-            releases = [release for release in _releases(page) if release.version == version]
-            if releases:
-                chosen = await self._choose(page.name, releases)
-                wanted = next((name for name, plain in chosen.items() if plain == filename), None)
+            chosen = await self._choose(page, version)
+            wanted = next((name for name, plain in chosen.items() if plain == filename), None)
         if wanted is None:
             raise errors.ResourceUnavailable(resource_name)
         return await self.source.get_resource(
@@ -144,31 +127,47 @@ class VariantSelected(RepositoryContainer):
             request_context=request_context,
         )
 
-    async def _choose(self, project: str, releases: Sequence[_Release]) -> dict[str, str]:
-        """Return the selected wheels of *releases*: plain filenames by filenames of the source."""
+    async def _choose(
+        self, page: model.ProjectDetail, only: Version | None = None
+    ) -> dict[str, str]:
+        """Return the selected files of *page*: plain filenames by filenames of the source.
+
+        With *only*, variants of other versions are not selected, and the rest is not to be used.
+        """
+        listing = Page(canonicalize_name(page.name), tuple(map(_page_file, page.files)))
+        found = [release for release in releases(listing) if only in (None, release.version)]
         reads = asyncio.Semaphore(_CONCURRENT_READS)
 
-        async def read(release: _Release) -> Metadata | VariantError:
+        async def read(release: Release) -> Metadata | VariantError:
             async with reads:
                 try:
-                    return await self._read(project, release)
+                    return await self._read(listing.project, release)
                 except VariantError as error:
-                    logger.warning("variants ignored: %s %s: %s", project, release.version, error)
+                    logger.warning(
+                        "variants ignored: %s %s: %s", listing.project, release.version, error
+                    )
                     return error
 
-        preferences = self._machine.preferences
-        if (
-            not preferences.use_variants
-            or preferences.forced.get(canonicalize_name(project)) == NON_VARIANT_LABEL
-        ):
-            names = [wheel.filename for release in releases for wheel in release.wheels]
-            return {name: name for name in names if _is_plain(name)}
-        found = await asyncio.gather(*map(read, releases[:VERSIONS]))
-        unread = MetadataError(project, "", f"variants of the newest {VERSIONS} versions are read")
-        found += [unread] * (len(releases) - len(found))
-        return await asyncio.to_thread(_selected, project, releases, found, self._machine)
+        judged = found[:VERSIONS] if self._machine.preferences.use_variants else []
+        metadata = {
+            release.version: result
+            for release, result in zip(
+                judged, await asyncio.gather(*map(read, judged)), strict=True
+            )
+        }
 
-    async def _read(self, project: str, release: _Release) -> Metadata:
+        def known(release: Release) -> Metadata:
+            result = metadata[release.version]
+            if isinstance(result, VariantError):
+                raise result
+            return result
+
+        choice = await asyncio.to_thread(
+            choose, listing, found, self._machine, known, limit=VERSIONS
+        )
+        return {offer.file.filename: offer.filename for offer in choice.offers}
+
+    async def _read(self, project: str, release: Release) -> Metadata:
         """Return the variant metadata of *release*; what has hashes is read once.
 
         Raises:
@@ -221,44 +220,9 @@ class VariantSelected(RepositoryContainer):
         return read_response(fetch, response.status_code, response.headers, io.BytesIO(body).read)
 
 
-class _Release(NamedTuple):
-    """A version with variants.
-
-    Attributes:
-        version: of the wheels.
-        wheels: all of them, in the order of the page.
-        document: the file with the variant metadata of the version, None if there is none.
-    """
-
-    version: Version
-    wheels: tuple[model.File, ...]
-    document: model.File | None
-
-
-def _releases(page: model.ProjectDetail) -> list[_Release]:
-    """Return the versions of *page* that have variants, newest first."""
-    wheels: dict[Version, list[model.File]] = {}
-    documents: dict[Version, model.File] = {}
-    for file in page.files:
-        version = _wheel_version(file.filename)
-        if version is not None:
-            wheels.setdefault(version, []).append(file)
-        elif (found := parse_metadata_filename(file.filename)) is not None and (
-            found[0] == canonicalize_name(page.name)
-        ):
-            documents.setdefault(found[1], file)
-    return [
-        _Release(version, tuple(files), documents.get(version))
-        for version, files in sorted(wheels.items(), reverse=True)
-        if not all(_is_plain(file.filename) for file in files)
-    ]
-
-
-def _wheel_version(filename: str) -> Version | None:
-    """Return the version of a wheel, None for other files."""
-    if not filename.endswith(".whl") or filename.count("-") < _WHEEL_DASHES:
-        return None
-    return read_version(filename.split("-", 2)[1])
+def _page_file(file: model.File) -> PageFile:
+    yanked = "" if file.yanked is True else file.yanked or None
+    return PageFile(file.filename, file.url, file.hashes, file.requires_python, yanked)
 
 
 def _is_plain(filename: str) -> bool:
@@ -266,7 +230,7 @@ def _is_plain(filename: str) -> bool:
     return not filename.endswith(METADATA_SUFFIX) and split_label(filename)[1] is None
 
 
-def _release_file(file: model.File) -> ReleaseFile:
+def _release_file(file: PageFile) -> ReleaseFile:
     return ReleaseFile(file.filename, file.url, file.hashes)
 
 
@@ -276,86 +240,3 @@ def _under(filename: str, file: model.File) -> model.File:
         return file
     private = file.private_metadata | {"_variant_label": label}
     return replace(file, filename=filename, private_metadata=private)
-
-
-def _selected(
-    project: str,
-    releases: Iterable[_Release],
-    metadata: Iterable[Metadata | VariantError],
-    machine: Machine,
-) -> dict[str, str]:
-    """Select among the wheels of *releases*: plain filenames by filenames of the source."""
-    supported = {**machine.detected.namespaces, **machine.platform.namespaces}
-    target = machine.target or platform_of_namespaces(
-        tuple(sorted(name for name, support in supported.items() if support.features))
-    )
-    detector = Detector(
-        environment=environment_of(target),
-        enabled=machine.preferences.enable,
-        platform=machine.platform,
-        detected=machine.detected if machine.detected.namespaces else None,
-        answers=machine.answers,
-    )
-    project = canonicalize_name(project)
-    preferences = machine.preferences
-    # A forced label is for this platform only; others have what fits everywhere.
-    elsewhere = replace(preferences, forced={})
-    selected: dict[str, str] = {}
-    for release, found in zip(releases, metadata, strict=True):
-        here: list[model.File] = []
-        others: list[model.File] = []
-        for wheel in release.wheels:
-            plain, label = split_label(wheel.filename)
-            if is_for_platform(plain.removesuffix(".whl").rpartition("-")[2], target):
-                here.append(wheel)
-            elif label in (None, NULL_LABEL, ZERO_LABEL):
-                others.append(wheel)
-        # Yanked wheels are used only if there is no other (PEP 592).
-        standing = [wheel for wheel in here if not wheel.yanked]
-        best = _best(project, standing, found, detector, preferences)
-        best = best or _best(project, here, found, detector, preferences)
-        best = {**_best(project, others, found, detector, elsewhere), **best}
-        selected.update((filename, plain) for plain, filename in best.items())
-    return selected
-
-
-def _best(
-    project: str,
-    wheels: Iterable[model.File],
-    metadata: Metadata | VariantError,
-    detector: Detector,
-    preferences: Preferences,
-) -> dict[str, str]:
-    """Return the best wheel of each plain filename: filenames of the source by plain ones.
-
-    An installer without variants compares platform tags and build tags first, while the order of
-    variants outranks both. So a wheel is left out if a better variant can be installed wherever it
-    can.
-    """
-
-    def read(_: str) -> Metadata:
-        if isinstance(metadata, VariantError):
-            raise metadata
-        return metadata
-
-    selection = select(
-        [File(wheel.filename, "", wheel) for wheel in wheels],
-        metadata=read,
-        platform=detector.platform,
-        preferences=preferences,
-        project=project,
-    )
-    ranks: dict[str | None, int] = {}
-    best: dict[str, tuple[int, str]] = {}
-    for file in selection.files:
-        rank = ranks.setdefault(file.label, len(ranks))
-        best.setdefault(split_label(file.filename)[0], (rank, file.filename))
-    tags = {plain: "-".join(plain.removesuffix(".whl").rsplit("-", 3)[1:]) for plain in best}
-    return {
-        plain: filename
-        for plain, (rank, filename) in best.items()
-        if not any(
-            better < rank and covers(tags[other], tags[plain])
-            for other, (better, _) in best.items()
-        )
-    }

@@ -66,11 +66,12 @@ def serving(case: Case) -> Iterator[Served]:
         lock = None
         if case.form == "lock":
             lock = _filled(case.tree["lock"], _places(main))
+        install = case.tree.get("install") or [f"{case.project}=={case.version}"]
         yield Served(
             main.url,
             tuple(index.url for index in extra),
             tuple(index.links_url for index in links),
-            tuple(case.tree.get("install") or (f"{case.project}=={case.version}",)),
+            tuple(_filled(install, _places(main))),
             (main, *extra, *links),
             lock,
         )

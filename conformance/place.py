@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +45,16 @@ class Place:
     def work(self) -> Path:
         """Working directory."""
         return self.root / "work"
+
+    @property
+    def install(self) -> Sequence[str]:
+        """Arguments for what is to be installed; requirements with hashes are in a file."""
+        lines = self.served.install
+        if not any(" --hash=" in line for line in lines):
+            return lines
+        path = self.root / "work" / "requirements.txt"
+        path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+        return "-r", str(path)
 
     @property
     def lock(self) -> Path:

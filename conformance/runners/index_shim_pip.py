@@ -48,6 +48,8 @@ class IndexShimPip:
             return "takes no options"
         if "abi-dependency" in case.needs:
             return "leaves variants with abi_dependency out"
+        if "hashes" in case.needs:
+            return "pip does not tell an index which hashes are required"
         if place_of_machine(case) == "detected":
             return "does not look at the machine"
         return not_for_installers(case)
@@ -66,14 +68,15 @@ class IndexShimPip:
             for number, url in enumerate(served.find_links)
         ]
         settings = Settings((*simple, *links), place.root / "shim")
-        key = encode(Machine(platform, target=_target(case)))
+        python = case.tree["target"]["python"] if "target" in case.tree else ""
+        key = encode(Machine(platform, target=_target(case), python=python))
         with running(settings) as url:
             arguments = ["install", "--no-cache-dir", "--no-compile", "--no-input", "--target"]
             arguments += [str(place.target), "--disable-pip-version-check"]
             arguments += ["--index-url", url + index_url(key)]
             for item in links:
                 arguments += ["--find-links", url + links_url(key, item.name)]
-            arguments += [*pip_target(case), *served.install]
+            arguments += [*pip_target(case), *place.install]
             done = self._program.run("pip", arguments, place.variables, place.work)
         return Outcome(
             done.code != 0, installed=found(place.target), output=done.output, is_ours=False

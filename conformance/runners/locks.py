@@ -31,7 +31,7 @@ class ResolveLock(Resolve):
         options += index_options(served, last_is_main=True)  # plugins come from there as well
         output = ""
         if case.form != "lock":
-            arguments = ["resolve", *options, "-o", str(place.lock), *served.install]
+            arguments = ["resolve", *options, "-o", str(place.lock), *place.install]
             done = self._program.run("variants", arguments, place.variables, place.work)
             output = done.output
             if done.code:
@@ -78,7 +78,7 @@ class PipLock:
         options = [*ALONE, *variant_options(case, place), *index_options(served)]
         output = ""
         if case.form != "lock":
-            arguments = ["lock", *options, "-o", str(place.lock), *served.install]
+            arguments = ["lock", *options, "-o", str(place.lock), *place.install]
             done = self._program.run("pip", arguments, place.variables, place.work)
             output = done.output
             if done.code:

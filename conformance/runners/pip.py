@@ -47,7 +47,7 @@ class Pip:
         served = place.served
         arguments = ["install", *ALONE, "--no-compile", "--target", str(place.target)]
         arguments += index_options(served)
-        arguments += [*variant_options(case, place), *pip_target(case), *served.install]
+        arguments += [*variant_options(case, place), *pip_target(case), *place.install]
         done = self._program.run("pip", arguments, place.variables, place.work)
         return Outcome(done.code != 0, installed=found(place.target), output=done.output)
 

@@ -41,7 +41,7 @@ class Resolve:
         served = place.served
         arguments = ["resolve", "--no-cache", *index_options(served, last_is_main=True)]
         arguments += [*variant_options(case, place), *resolve_target(case)]
-        arguments += ["--download", str(place.target), *served.install]
+        arguments += ["--download", str(place.target), *place.install]
         done = self._program.run("variants", arguments, place.variables, place.work)
         return Outcome(
             done.code != 0,

@@ -69,7 +69,7 @@ def uv_install(case: Case, place: Place, more: Sequence[str] = ()) -> list[str]:
     arguments += ["--default-index", last]
     for url in served.find_links:
         arguments += ["--find-links", url]
-    return [*arguments, *uv_target(case), *served.install]
+    return [*arguments, *uv_target(case), *place.install]
 
 
 def oldest(environments: Environments) -> UvVariants:

@@ -49,8 +49,8 @@ class LargePage:
     """
 
     def __init__(self, folder: Path, *, in_place: bool = False, tags: int = len(_TAGS)) -> None:
+
         from variants_proxy.service import Service
-        from variants_proxy.upstream.metrics import Metrics
 
         entries: list[dict[str, Any]] = []
         for number in range(VERSIONS):
@@ -63,7 +63,7 @@ class LargePage:
         self.files = len(entries)
         self._body = json.dumps(tree).encode()
         self._upstream = Upstream("main", _URL.removesuffix("large/"))
-        self._service = Service(Settings((self._upstream,), folder, fresh_seconds=0.0), Metrics())
+        self._service = Service(Settings((self._upstream,), folder, fresh_seconds=0.0))
         clients = self._service.clients
         self._client = clients.in_place(KEY) if in_place else clients.client(KEY)
         store = self._service.upstreams.store

@@ -188,7 +188,7 @@ TEXTS: dict[str, tuple[str, ...]] = {
     "uv_lock": (_UV_LOCK,),
     "requirements_file": (_REQUIREMENTS,),
     "source_tree": (_PYPROJECT,),
-    "platform_key": ("h100-zen4", "1~q1YqSy1RslJQMlSyUkqtSFWyqgYA"),
+    "platform_key": ("h100-zen4", "2~eNqrVkpTslLKMDQw0K1KzTNR0lEqAfJzMvNKK3QrLMzizUyUagG20go2"),
 }
 """Inputs by target."""
 

@@ -85,6 +85,12 @@ def _uvs(metafunc: pytest.Metafunc) -> tuple[str, ...]:
     return (UVS[-(zlib.crc32(metafunc.definition.name.encode()) % 2)],)
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Leave out a test that is for ``make test-matrix`` alone."""
+    if item.get_closest_marker("nightly") and not item.config.getoption("full_matrix"):
+        pytest.skip("only in make test-matrix")
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option of ``make test-matrix``."""
     parser.addoption(
@@ -101,6 +107,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"matrix: {every}; on a sample by make test")
     config.addinivalue_line("markers", f"everywhere: {every}; on one by make test")
     config.addinivalue_line("markers", "one: runs on one Python and pip")
+    config.addinivalue_line("markers", "nightly: needs the public index; only in make test-matrix")
     config.addinivalue_line("markers", "load: does more of it in make test-matrix")
 
 

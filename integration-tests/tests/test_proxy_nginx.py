@@ -80,7 +80,7 @@ def test_each_machine_has_its_own_from_one_url(front):
     assert "/cu128/" in bodies[GPU]
     assert "/cu128/" not in bodies[CPU]
     assert get(front, "/simple/app/").status_code == 401
-    assert get(front, "/simple/app/", "1~nonsense").status_code == 401
+    assert get(front, "/simple/app/", "2~nonsense").status_code == 401
 
 
 def test_what_a_response_depends_on(front):

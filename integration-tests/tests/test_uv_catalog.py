@@ -211,11 +211,17 @@ def test_a_lock(every_machine: Machine, index: Index, places: Places, catalog: P
     done = machine.run("sync")
     assert done.code == 0, done
     assert "+ torch" not in done.text, done
-    # A new choice is made when it is asked for.
-    done = other.run("lock", "--upgrade-package", "torch", "--upgrade-package", "torchvision")
+    # A new choice is made when it is asked for, for the machine of the lock or for another one.
+    upgrade = ("lock", "--upgrade-package", "torch", "--upgrade-package", "torchvision")
+    done = other.run(*upgrade)
+    assert done.code == 0, done
+    assert "2.9.0+cu128" in wheels((machine.work / "uv.lock").read_text(), "torch")
+    assert "was locked for the machine of uv.variants.toml, which is not this machine" in done.err
+    done = other.run("--variant-platform", "native", *upgrade)
     assert done.code == 0, done
     assert "2.9.0+cpu" in wheels((machine.work / "uv.lock").read_text(), "torch")
-    done = machine.run("--variant", "torch=cuda12.6", "lock")
+    native = ("--variant-platform", "native")
+    done = machine.run(*native, "--variant", "torch=cuda12.6", "lock")
     assert done.code == 0, done
     assert "2.9.0+cu126" in wheels((machine.work / "uv.lock").read_text(), "torch")
 

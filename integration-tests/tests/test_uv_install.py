@@ -60,6 +60,25 @@ def test_another_python_is_no_other_machine(machine: Machine, index: Index) -> N
         assert {line.split("==")[0] for line in done.out.splitlines() if "==" in line} == GPU
 
 
+def test_labels_that_need_other_pythons(machine: Machine, serve: Serve) -> None:
+    """K2: the best label that the environment's Python supports, which a lock cannot know."""
+    release = Release("app", "1.0", cuda("12.6", "12.8"))
+    index = Index()
+    index.add_release(release)
+    newest = f">=3.{sys.version_info.minor}"
+    for wheel in release.wheels():
+        index.attributes[wheel.filename] = {
+            "requires-python": newest if wheel.label == "cu128" else ">=3.10"
+        }
+    gpu = machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": serve(index).url})
+    for option, label in (([], "cu128"), (["--python-version", "3.10"], "cu126")):
+        gpu.create_environment(PYTHON)
+        done = gpu.run("pip", "install", "--only-binary", ":all:", *option, "app")
+        assert done.code == 0, done
+        assert gpu.labels() == {"app": label}
+        remove_environment(gpu)
+
+
 @pytest.mark.everywhere
 def test_another_machine_with_the_same_cache_gets_its_own(
     every_machine: Machine, index: Index
@@ -103,6 +122,28 @@ def test_forced_labels(machine: Machine, index: Index) -> None:
     done = machine.run("--variant", "app=cu130", "pip", "install", "app")
     assert done.code != 0
     assert "cu130" in done.err
+
+
+def test_a_forced_label_without_a_home_that_can_be_written(machine: Machine, index: Index) -> None:
+    """V3: uv is asked for the environment with the cache that the command has, or with none."""
+    environment = machine.create_environment(PYTHON)
+    nowhere = dict.fromkeys(("HOME", "USERPROFILE"), "/dev/null/home")
+    nowhere |= dict.fromkeys(("UV_CACHE_DIR", "VARIANTS_CACHE_DIR", "XDG_CACHE_HOME"), "")
+    gpu = machine.with_environ({**CUDA_12_8, **nowhere, "UV_DEFAULT_INDEX": index.url})
+    target = ("--no-cache", "--python", str(environment.path))
+    assert gpu.run("pip", "install", *target, "app").code == 0
+    assert gpu.labels() == {"app": "cu128"}
+    done = gpu.run("--variant", "app=cu126", "pip", "install", *target, "app")
+    assert done.code == 0, done
+    assert gpu.labels() == {"app": "cu126"}
+    # Where uv does not say which environment it is, that is an error, not another variant.
+    silent = machine.work / "uv"
+    silent.write_text(f'#!/bin/sh\n[ "$1" = python ] && exit 1\nexec {machine.uv} "$@"\n')
+    silent.chmod(0o755)
+    silenced = gpu.with_environ({"VARIANTS_UV": str(silent)})
+    done = silenced.run("--variant", "app=cu128", "pip", "install", *target, "app")
+    assert done.code == 2, done
+    assert "app may be other than --variant app=cu128 asks for: name the environment" in done.err
 
 
 def test_options_of_variables_and_files(machine: Machine, index: Index) -> None:

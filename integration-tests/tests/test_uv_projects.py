@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from support.index import Index
-from support.projects import CUDA_12_8, app_index
+from support.projects import CUDA_12_8, app_index, cuda
 from support.uvs import Machine, project
-from support.wheels import Wheel
+from support.wheels import Release, Wheel
 
 PYTHON = sys.executable
 Serve = Callable[[Index], Index]
@@ -54,9 +54,9 @@ def test_a_pinned_lock_is_the_same_everywhere(every_machine: Machine, index: Ind
     assert done.code == 0, done
     assert (
         "uv-variants: app 1.0 is installed as variant 'cu128', which uv.lock has and which does "
-        "not fit this machine: "
+        "not fit this machine: needs CUDA driver 12.8 or newer"
     ) in done.err
-    assert "uv-variants lock --upgrade-package app" in done.err
+    assert "--upgrade-package" not in done.err  # it would break the lock for the others
     assert machine.labels() == {"app": "cu128"}
     assert lock_of(machine) == lock
     done = machine.run("run", "python", "-c", LABEL)
@@ -82,15 +82,102 @@ def test_a_pinned_lock_has_the_hash_and_holds_to_it(machine: Machine, index: Ind
 def test_a_lock_is_made_anew_for_this_machine(machine: Machine, index: Index) -> None:
     machine = working_on(machine, index, "app")
     assert machine.with_environ(CUDA_12_8).run("lock").code == 0
-    done = machine.run("--variant-lock", "pinned", "lock")
+    done = machine.run("--variant-platform", "native", "lock")
     assert done.code == 0, done
     lock = lock_of(machine)
     assert "for-cpu" in lock
     assert "cu128" not in lock
     # So does an option that asks for another label.
     gpu = machine.with_environ(CUDA_12_8)
-    assert gpu.run("--variant", "app=cu126", "lock").code == 0
+    done = gpu.run("--variant", "app=cu126", "lock")
+    assert done.code == 2
+    assert (
+        "uv.variants.toml says that the lock is for another machine than this one; --v" in done.err
+    )
+    assert gpu.run("--variant-platform", "native", "--variant", "app=cu126", "lock").code == 0
     assert "/app/.variant/cu126/" in lock_of(machine)
+
+
+def test_a_lock_says_for_which_machine_it_was_made(machine: Machine, index: Index) -> None:
+    """V6: whoever changes it, chooses for that machine, unless another one is asked for."""
+    machine = working_on(machine, index, "app")
+    gpu = machine.with_environ(CUDA_12_8)
+    record = machine.work / "uv.variants.toml"
+    done = gpu.run("lock")
+    assert "uv.lock is for this machine, as uv.variants.toml beside it says to whoever" in done.err
+    said = record.read_text()
+    assert 'cuda_version_lower_bound = ["12.8"' in said
+    assert "detected = true" in said
+    # Others keep and extend it, and are told what they have.
+    for arguments in (["lock", "--upgrade"], ["lock", "--upgrade-package", "app"]):
+        assert machine.run(*arguments).code == 0
+        assert "/app/.variant/cu128/" in lock_of(machine)
+    done = machine.run("add", "plain")
+    assert done.code == 0, done
+    assert "/app/.variant/cu128/" in lock_of(machine)
+    assert "uv.lock was locked for the machine of uv.variants.toml, which is not" in done.err
+    done = machine.run("sync")
+    (line,) = (each for each in done.err.splitlines() if "does not fit this machine" in each)
+    assert "as variant 'cu128', which uv.lock has for the machine of uv.variants.toml" in line
+    assert "--upgrade-package" not in done.err
+    assert machine.run("lock", "--check").code == 0
+    assert "fit" not in gpu.run("sync").err
+    assert record.read_text() == said
+    # What is not locked is for the machine at hand.
+    done = machine.run("run", "--isolated", "--no-project", "--with", "app", "python", "-c", LABEL)
+    assert done.out == "null\n", done
+    # Another machine is asked for by name.
+    done = machine.run("--variant-platform", "native", "lock")
+    assert "uv.lock is for this machine" in done.err
+    assert "/app/.variant/null/" in lock_of(machine)
+    assert gpu.run("lock", "--upgrade").code == 0
+    assert "/app/.variant/null/" in lock_of(machine)
+    done = machine.run("--variant-platform", "h100-zen4", "lock")
+    assert "uv.lock is for h100-zen4, as uv.variants.toml" in done.err
+    assert "/app/.variant/cu130/" in lock_of(machine) or "/cu128/" in lock_of(machine)
+    assert 'machine = "h100-zen4"' in record.read_text()
+
+
+def test_a_lock_that_does_not_say_its_machine(machine: Machine, index: Index) -> None:
+    """V6: of an older release; its labels stay, and nothing is said for it afterwards."""
+    machine = working_on(machine, index, "app")
+    record = machine.work / "uv.variants.toml"
+    assert machine.with_environ(CUDA_12_8).run("lock").code == 0
+    record.unlink()
+    done = machine.run("add", "plain")
+    assert done.code == 0, done
+    assert "/app/.variant/cu128/" in lock_of(machine)
+    assert not record.exists()
+    record.write_text("<<<<<<< HEAD\n")
+    done = machine.run("lock")
+    assert done.code == 2
+    assert "uv.variants.toml: not valid TOML: " in done.err
+    assert "it says which machine uv.lock is for: mend it, or lock with --variant-pl" in done.err
+    done = machine.run("sync")
+    assert done.code == 0, done
+    assert "mend it, or lock with --variant-platform, which writes it anew; it is left" in done.err
+    assert record.read_text() == "<<<<<<< HEAD\n"
+    assert machine.run("--variant-platform", "h100-zen4", "lock").code == 0
+    assert 'machine = "h100-zen4"' in record.read_text()
+
+
+def test_a_lock_without_variants_says_so(machine: Machine, index: Index) -> None:
+    """V10: what ``--no-variants`` locked stays, for it is a lock; what to type is said once."""
+    index.add_wheel(Wheel("app", "1.0", requires=("always",)), metadata_file=True)
+    gpu = working_on(machine, index, "app").with_environ(CUDA_12_8)
+    record = machine.work / "uv.variants.toml"
+    assert gpu.run("--no-variants", "sync").code == 0
+    assert not record.exists()
+    done = gpu.run("sync")
+    assert "the lock has no variants; there are some that fit this machine: app 1.0" in done.err
+    assert "uv-variants lock --upgrade-package app takes them, for everybody" in done.err
+    assert gpu.run("lock", "--upgrade-package", "app").code == 0
+    said = record.read_text()
+    # And back: the machine of the lock is still known.
+    done = gpu.run("--no-variants", "sync")
+    assert (done.code, ".variant" in lock_of(machine)) == (0, False), done
+    assert "uv.variants.toml" not in done.err
+    assert record.read_text() == said
 
 
 @pytest.mark.matrix
@@ -206,8 +293,28 @@ def test_scripts_and_their_locks(machine: Machine, index: Index) -> None:
     done = machine.run("lock", "--script", "script.py")
     assert done.code == 0, done
     assert "/app/.variant/cu128/" in (machine.work / "script.py.lock").read_text()
+    assert (machine.work / "script.py.variants.toml").is_file()
     done = machine.with_environ(dict.fromkeys(CUDA_12_8, "")).run("run", "script.py")
     assert done.out == "cu128\n", done
+
+
+def test_a_projects_lock_is_not_for_what_runs_without_it(machine: Machine, index: Index) -> None:
+    """V4: scripts and ``--no-project`` take what fits the machine, as uv resolves them anew."""
+    machine = working_on(machine, index, "app")
+    gpu = machine.with_environ(CUDA_12_8)
+    assert gpu.run("--variant", "app=cu126", "sync").code == 0
+    assert gpu.labels() == {"app": "cu126"}
+    (machine.work / "script.py").write_text(
+        f'# /// script\n# dependencies = ["app"]\n# ///\n{LABEL}\n'
+    )
+    (machine.work / "plain.py").write_text(f"{LABEL}\n")
+    alone = ("--no-project", "--with", "app", "python", "-c", LABEL)
+    assert gpu.run("run", "script.py").out == "cu128\n"
+    assert gpu.run("run", *alone).out == "cu128\n"
+    assert machine.run("run", *alone).out == "null\n"
+    assert gpu.run("run", "plain.py").out == "cu126\n"
+    done = gpu.run("--variant", "app=cu128", "run", *alone)
+    assert (done.code, done.out) == (0, "cu128\n"), done
 
 
 def test_builds(machine: Machine, index: Index) -> None:
@@ -255,6 +362,40 @@ def test_explicit_indexes_stay_explicit(every_machine: Machine, index: Index, se
     )
     assert re.search(rf'name = "app"\nversion = "1.0"\nsource = {{ registry = "{only.url}"', lock)
     assert "/simple/plain/" not in only.requests
+
+
+@pytest.mark.everywhere
+def test_a_path_dependency_has_an_index_of_its_own(
+    every_machine: Machine, index: Index, serve: Serve
+) -> None:
+    """V10: its variants are taken, as uv takes its files."""
+    only = serve(app_index())
+    del index.files["app"]
+    more = '[tool.uv.sources]\nbeside = { path = "../beside" }\n'
+    machine = working_on(every_machine, index, "beside", more=more).with_environ(CUDA_12_8)
+    project(
+        machine.work.parent / "beside",
+        ["app"],
+        '[tool.uv.sources]\napp = { index = "gpu" }\n'
+        f'[[tool.uv.index]]\nname = "gpu"\nurl = "{only.url}"\nexplicit = true\n'
+        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
+    )
+    pyproject = machine.work.parent / "beside" / "pyproject.toml"
+    pyproject.write_text(pyproject.read_text().replace('"project"', '"beside"'))
+    done = machine.run("lock")
+    assert done.code == 0, done
+    assert f"{only.url}app/.variant/cu128/" in lock_of(machine)
+
+
+def test_an_old_version_that_is_required_has_its_variant(machine: Machine, serve: Serve) -> None:
+    """V10: more versions are on the index than the proxy looks at."""
+    many = Index()
+    for number in range(205):
+        many.add_release(Release("many", f"1.{number}", cuda("12.8")))
+    machine = working_on(machine, serve(many), "many==1.2").with_environ(CUDA_12_8)
+    done = machine.run("lock")
+    assert done.code == 0, done
+    assert "/many/.variant/cu128/many-1.2-0_cu128-" in lock_of(machine)
 
 
 def test_nothing_is_asked_for_behind_the_first_index(

@@ -166,6 +166,21 @@ def test_a_lock_without_variants(team: Team, serve: Serve, share: Callable[..., 
     assert team.lock == ours
 
 
+def test_adding_leaves_the_project_without_the_proxy(
+    team: Team, serve: Serve, share: Callable[..., str]
+) -> None:
+    """V9: with the file that ``uv-variants config`` writes, as with uv's own."""
+    team.base = share(serve(app_index(metadata_file=True)))
+    folder = project(team.folder / "work", [])
+    file = team.folder / "uv.toml"
+    url = keyed_url(team.base, GPU, TOKEN)
+    file.write_text(f'[[index]]\nurl = "{url}"\ndefault = true\n')
+    machine = team.machine("gpu", GPU, UV_DEFAULT_INDEX="")
+    succeeds(machine, "add", "app", "--config-file", str(file))
+    assert label(team) == ["cu128"]
+    assert "index" not in (folder / "pyproject.toml").read_text()
+
+
 def test_several_indexes(team: Team, serve: Serve, share: Callable[..., str]) -> None:
     second = Index()
     second.add_wheel(Wheel("extra", "1.0"))

@@ -14,6 +14,7 @@ from pep_variants.choose.preferences import (
     configuration_tree,
     read_configuration,
 )
+from pep_variants.detect.machines import names_file
 from pep_variants.errors import PreferenceError
 from pep_variants.limits import SETTINGS_BYTES
 from pep_variants.model.property import Selector
@@ -254,6 +255,16 @@ def test_platform_file_is_relative_to_the_file_that_names_it(files, load, tmp_pa
     assert load()[0].platform_file == str(tmp_path / "two.toml")
     # What is typed is relative to where it is typed.
     assert load({"variant-platform": "three.toml"})[0].platform_file == "three.toml"
+
+
+def test_native_is_this_machine(files, load):
+    """V6: the word takes back what a less important place says."""
+    files[Role.USER].write_text("platform = 'h100-zen4'")
+    assert load()[0].platform_file == "h100-zen4"
+    assert load({"variant-platform": "native"})[0].platform_file is None
+    assert not names_file("native")
+    files[Role.USER].write_text("platform = 'native'")
+    assert load()[0].platform_file is None
 
 
 # Approvals.

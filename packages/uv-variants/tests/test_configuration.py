@@ -4,8 +4,13 @@ import os
 
 import pytest
 
+from pep_variants.errors import PlatformFileError
+from uv_variants.command_scope import scope_of
 from uv_variants.configuration import Configuration, read_configuration
+from uv_variants.invocation import parse
+from uv_variants.lock_machine import LockMachine
 from uv_variants.locked_variants import Lock
+from uv_variants.place import Place
 from variants_index.uv_files import project_table
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no such files")
@@ -27,21 +32,30 @@ def put(request):
     return put
 
 
+def read(command, folder):
+    """Return what is read for a command in *folder*."""
+    invocation = parse(command.split())
+    environ = {"XDG_CONFIG_HOME": str(folder / "none"), "XDG_CONFIG_DIRS": "/none"}
+    place = Place.of(invocation, folder, environ)
+    return read_configuration(invocation, scope_of(invocation), place)
+
+
 @pytest.mark.parametrize("name", ["uv.toml", "pyproject.toml", "requirements.txt", "script.py"])
 def test_files_of_a_project(name, put, tmp_path):
     path = put(tmp_path / name)
-    found = read_configuration(
-        start=tmp_path,
-        environ={"XDG_CONFIG_HOME": str(tmp_path / "none"), "XDG_CONFIG_DIRS": "/none"},
-        script=path if name == "script.py" else None,
-        requirements=[path] if name == "requirements.txt" else [],
-    )
-    assert found == Configuration()
+    command = {"script.py": f"sync --script {path}", "requirements.txt": f"pip sync {path}"}
+    assert read(command.get(name, "sync"), tmp_path) == Configuration()
     assert project_table(tmp_path) == {}
 
 
 def test_lock_file(put, tmp_path):
     assert Lock.read(put(tmp_path / "uv.lock")).wheels == ()
+
+
+def test_the_machine_of_a_lock(put, tmp_path):
+    put(tmp_path / "uv.variants.toml")
+    with pytest.raises(PlatformFileError, match="mend it, or lock with --variant-platform"):
+        LockMachine.read(tmp_path / "uv.lock")
 
 
 def test_hashes_of_requirement_files(tmp_path):
@@ -51,9 +65,5 @@ def test_hashes_of_requirement_files(tmp_path):
         f"    --hash=sha256:{first} \\\n    --hash=sha256:{second}\n    # via app\n"
     )
     (tmp_path / "b.txt").write_text(f"My.App==1.0 --hash sha256:{first}\r\nother --hash=md5:1\n")
-    found = read_configuration(
-        start=tmp_path,
-        environ={"XDG_CONFIG_HOME": str(tmp_path / "none"), "XDG_CONFIG_DIRS": "/none"},
-        requirements=[tmp_path / "a.txt"],
-    )
+    found = read("pip install -r a.txt", tmp_path)
     assert found.hashes == {"xgboost": {first, second}, "my-app": {first}}

@@ -1,8 +1,11 @@
 """The doctor's judgement of what is installed and locked."""
 
+from pathlib import Path
+
 import pytest
 
 from pep_variants.choose.rejections import Advice
+from pep_variants.model.platform import Platform
 from uv_variants.doctor.variants import (
     IndexAnswers,
     installed_problems,
@@ -10,6 +13,7 @@ from uv_variants.doctor.variants import (
     locked_problems,
     locked_states,
 )
+from uv_variants.lock_machine import LockMachine
 from uv_variants.locked_variants import Lock
 from uv_variants.proxy_client import Verdict, VersionChoice
 from uv_variants.site_packages import Installed
@@ -83,12 +87,17 @@ def test_only_what_is_locked_for_this_platform():
     )
     (state,) = locked_states(text, "linux-x86_64", answers(cu126="chosen", cu128="rejected"))
     assert (state.label, state.fits) == ("cu128", False)
-    (problem,) = locked_problems([state])
+    (problem,) = locked_problems([state], None)
     assert problem.text == (
         "gpu 2.0 is locked as variant cu128, which does not fit this machine (because of cu128); "
         "variant cu126 does"
     )
-    assert problem.command == "uv-variants lock --upgrade-package gpu==2.0 && uv-variants sync"
+    assert problem.command == "uv-variants --variant-platform native lock && uv-variants sync"
+    # V6: nothing is advised that changes a lock for another machine.
+    other = LockMachine(Path("uv.variants.toml"), Platform(), "linux-x86_64", "h100-zen4")
+    (hint,) = locked_problems([state], other)
+    assert hint.text.startswith(f"{problem.text}; the lock is for h100-zen4, --variant-platform")
+    assert hint.command == ""
 
 
 @pytest.mark.parametrize(
@@ -109,7 +118,7 @@ def test_what_to_type(has_lock, command):
 def test_what_is_locked_may_be_a_decision():
     advice = Advice("cu126", "cu128", (), "newer")
     state = State("gpu", "2.0", "cu126", "cu128", "", True, advice)
-    (locked,) = locked_problems([state])
+    (locked,) = locked_problems([state], None)
     (installed,) = installed_problems([state], [], answers(), has_lock=False)
     assert (locked.code, locked.fails) == ("better-variant", False)
     assert (installed.code, installed.fails) == ("better-variant", True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from uv_variants.environments import Search
+from uv_variants.environments import Search, python_version
 from uv_variants.invocation import parse
 from uv_variants.place import Place
 
@@ -18,9 +18,11 @@ BASE = Path(sys.executable).resolve()
 
 def search(arguments, cwd, environ=None, *, uv="uv-that-does-not-exist", **more):
     """Return where a command line installs, relative to *cwd* if it is in there."""
-    values = {"settings": {}, "root": cwd, "script": None, "cache": cwd / "cache", **more}
-    place = Place(cwd, cwd, {"UV_TOOL_DIR": str(cwd / "tools"), **(environ or {})})
-    found = Search(uv, parse(arguments.split()), place, **values).environments()
+    (cwd / "pyproject.toml").write_text('[project]\nname = "p"\n')
+    values = {"settings": {}, "cache": cwd / "cache", **more}
+    invocation = parse(arguments.split())
+    place = Place.of(invocation, cwd, {"UV_TOOL_DIR": str(cwd / "tools"), **(environ or {})})
+    found = Search(uv, invocation, place, **values).environments()
     return [str(path.relative_to(cwd)) if cwd in path.parents else str(path) for path in found]
 
 
@@ -31,6 +33,9 @@ def search(arguments, cwd, environ=None, *, uv="uv-that-does-not-exist", **more)
         ("sync", {"UV_PROJECT_ENVIRONMENT": "env"}, ["env"]),
         ("sync --active", {"VIRTUAL_ENV": "/v"}, ["/v"]),
         ("run --no-sync x", {}, []),
+        ("run --no-project x", {}, []),
+        ("run x", {"UV_NO_PROJECT": "1"}, []),
+        ("run plain.py", {}, [".venv"]),  # no inline metadata: it runs in the project
         ("lock", {}, []),
         ("pip compile r.txt", {}, []),
         ("pip install x", {"VIRTUAL_ENV": "/v"}, ["/v"]),
@@ -66,5 +71,42 @@ def test_uv_is_asked_for_interpreters(tmp_path):
     assert search("pip sync r.txt", tmp_path, uv=str(uv), settings=settings) == ["env"]
     (system,) = search("pip install --system x", tmp_path, uv=str(uv))
     assert system.endswith(("site-packages", "dist-packages"))
-    script = tmp_path / "s.py"
-    assert search("run s.py", tmp_path, uv=str(uv), script=script) == ["env"]
+    (tmp_path / "s.py").write_text("# /// script\n# dependencies = []\n# ///\n")
+    assert search("run s.py", tmp_path, uv=str(uv)) == ["env"]
+
+
+def test_the_lock_is_the_one_that_uv_uses(tmp_path):
+    """V4: a project's lock does not decide for commands that do not use it."""
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "p"\n')
+    (tmp_path / "plain.py").write_text("print()\n")
+    (tmp_path / "s.py").write_text("# /// script\n# dependencies = []\n# ///\n")
+
+    def lock_of(arguments, environ=None):
+        path = Place.of(parse(arguments.split()), tmp_path, environ or {}).lock_path
+        return path.name if path is not None else None
+
+    assert [lock_of(text) for text in ("lock", "sync", "run python", "run plain.py")] == (
+        ["uv.lock"] * 4
+    )
+    assert lock_of("run s.py") == lock_of("lock --script s.py") == "s.py.lock"
+    assert lock_of("run --no-project s.py") == "s.py.lock"
+    assert lock_of("run --no-project --with torch python") is None
+    assert lock_of("run python", {"UV_NO_PROJECT": "1"}) is None
+    assert lock_of("run python", {"UV_NO_PROJECT": "0"}) == "uv.lock"
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        ("version_info = 3.13.1", "3.13.1"),  # uv
+        ("version = 3.11.7", "3.11.7"),  # venv
+        ("version = 3.11.7\nversion_info = 3.11.7.final.0", "3.11.7.final.0"),  # virtualenv
+        ("home = /usr/bin", ""),
+        ("=", ""),
+    ],
+)
+def test_the_python_of_an_environment(tmp_path, line, version):
+    """K2."""
+    assert python_version(tmp_path) == ""
+    (tmp_path / "pyvenv.cfg").write_text(f"home = /usr/bin\n{line}\n")
+    assert python_version(tmp_path) == version

@@ -106,7 +106,7 @@ def read(arguments, cwd, environ=None, files=None):
 )
 def test_the_order_is_that_of_uv(tmp_path: Path, arguments, environ, files, wanted):
     found = read(arguments, tmp_path, environ, files)
-    assert [name.partition("-")[0] for name in found.order] == [
+    assert [name.partition("-")[0] for name in tuple(found.indexes)] == [
         name.partition("-")[0] for name in wanted
     ]
 
@@ -136,16 +136,36 @@ def test_explicit_indexes_are_for_the_projects_that_name_them(tmp_path):
     }
     found = read("sync", tmp_path, {}, files)
     assert found.projects == {"gpu": {"torch", "b"}, "own": {"c"}}
-    assert found.order == ("gpu", "own", "pypi")
+    assert tuple(found.indexes) == ("gpu", "own", "pypi")
+
+
+def test_local_projects_have_indexes_of_their_own(tmp_path):
+    """V10: path dependencies, and theirs, and projects that a command names."""
+    own = '[tool.uv.sources]\n{0} = {{ index = "{0}" }}\n{1}\n[[tool.uv.index]]\nname = "{0}"\n'
+    own += 'url = "https://{0}.example"\nexplicit = true\n'
+    files = {
+        "app/pyproject.toml": PROJECT
+        + '[tool.uv.sources]\nb = { path = "../b", editable = true }\n',
+        "b/pyproject.toml": PROJECT + own.format("torch", 'c = [{ path = "../c" }]'),
+        "c/pyproject.toml": PROJECT + own.format("numpy", 'b = { path = "../b" }'),
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text)
+    both = {"torch": {"torch"}, "numpy": {"numpy"}}
+    assert read("sync", tmp_path / "app").projects == both
+    assert read("pip install ../b", tmp_path / "app").projects == both
+    assert read("pip install -e ./c[x]", tmp_path).projects == both
+    assert read("pip install b", tmp_path).projects == {}
 
 
 def test_a_tool_is_upgraded_from_the_indexes_in_its_receipt(tmp_path):
     receipt = '[tool]\n[tool.options]\nindex = [{ name = "a", url = "https://a.example" }]\n'
     environ = {"UV_TOOL_DIR": str(tmp_path / "tools")}
     files = {"tools/x/uv-receipt.toml": receipt}
-    assert read("tool upgrade x", tmp_path, environ, files).order == ("a", "pypi")
-    assert read("tool upgrade --all", tmp_path, environ, files).order == ("a", "pypi")
-    assert read("tool upgrade y", tmp_path, environ, files).order == ("pypi",)
+    assert read("tool upgrade x", tmp_path, environ, files).indexes.keys() == {"a", "pypi"}
+    assert read("tool upgrade --all", tmp_path, environ, files).indexes.keys() == {"a", "pypi"}
+    assert read("tool upgrade y", tmp_path, environ, files).indexes.keys() == {"pypi"}
 
 
 def test_find_links_come_last_and_local_ones_may_have_variants(tmp_path):
@@ -164,5 +184,5 @@ def test_find_links_come_last_and_local_ones_may_have_variants(tmp_path):
 def test_names_are_the_same_everywhere_and_tell_no_secret(tmp_path):
     found = read("sync", tmp_path, {"UV_INDEX": CORP})
     other = read("sync", tmp_path, {"UV_INDEX": "https://corp.example/simple"})
-    assert found.order == other.order
+    assert tuple(found.indexes) == tuple(other.indexes)
     assert "secret" not in repr(found)

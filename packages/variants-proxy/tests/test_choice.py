@@ -22,6 +22,7 @@ from pep_variants.model.platform import Platform, Support
 from variants_index.pages import Page, PageFile
 from variants_index.platforms import covers
 from variants_proxy.choice.choice import choose, normalized
+from variants_proxy.choice.remarks import is_notable, refusal, remarks
 from variants_proxy.client.key import Machine
 from variants_proxy.upstream.releases import Listing, releases
 
@@ -254,28 +255,93 @@ def test_names_beyond_the_limits_are_no_wheels(hostile):
     assert Listing.of(page_of([hostile])).plain_releases(()) == ()
 
 
-@settings(max_examples=150, deadline=None)
-@given(names, st.lists(st.sampled_from(["App-1.0.0", "app-2.0", "a.pp-3!1"]), unique=True),
-       st.sets(st.integers(0, 30)), st.booleans())  # fmt: skip
-def test_equal_versions_are_decided_as_each_alone(filenames, others, yanked, portable):
-    """One decision for versions of the same shape, as for metadata that is an object of its own."""
-    every = [
-        *filenames,
-        *(name.replace("app-1.0", other) for other in others for name in filenames),
+@pytest.mark.parametrize(
+    ("python", "tags", "values", "label"),
+    [
+        ("3.11.2", "py3-none-any", {"cu128": ">=3.12", "cu126": ">=3.9"}, "cu126"),
+        ("3.12.0", "py3-none-any", {"cu128": ">=3.12", "cu126": ">=3.9"}, "cu128"),
+        # A plain filename stands for one wheel, which all Pythons have to be able to use.
+        ("", "py3-none-any", {"cu128": ">=3.12", "cu126": ">=3.9"}, "cu126"),
+        ("", "py3-none-any", {"cu128": ">=3.9", "cu126": ">=3.9"}, "cu128"),
+        ("", "cp312-none-any", {"cu128": ">=3.12", "cu126": ">=3.9"}, "cu128"),
+        ("", "cp312-none-any", {"cu128": ">=3.12.4", "cu126": ">=3.13"}, "cu128"),
+        ("", "cp311-none-any", {"cu128": ">=3.12", "cu126": ">=3.9"}, "cu126"),
+        ("", "cp310-abi3-any", {"cu128": ">=3.12", "cu126": ">=3.9"}, "cu126"),
+        ("3.11.2", "py3-none-any", {"cu128": "nonsense", "cu126": ">=3.9"}, "cu128"),
+        # Nothing is for this Python: the installer says so.
+        ("3.8.1", "py3-none-any", {"cu128": ">=3.12", "cu126": ">=3.9", "null": ">=3.10"}, "cu128"),
+    ],
+)
+def test_labels_that_need_other_pythons(python, tags, values, label):
+    """K2: the next label that this Python can use is chosen."""
+    files = [
+        PageFile(name := f"app-1.0-{tags}-{each}.whl", f"https://x.example/{name}", {}, value)
+        for each, value in values.items()
     ]
-    files = tuple(
-        PageFile(name, f"https://x.example/{name}", yanked="" if number in yanked else None)
-        for number, name in enumerate(every)
-    )
-    page = Page("app", files)
-    found = releases(page)
-    shared, own = (
-        choose(page, found, MACHINE, read, limit=len(found), portable=portable)
-        for read in (lambda _: METADATA, lambda _: replace(METADATA))
-    )
-    assert shared.offers == own.offers
-    for one, other in zip(shared.decisions, own.decisions, strict=True):
-        assert one.release is other.release
-        assert one.offers == other.offers
-        assert one.selection.files == other.selection.files
-        assert one.selection.rejected == other.selection.rejected
+    page = Page("app", tuple(files))
+    machine = replace(MACHINE, python=python)
+    choice = choose(page, releases(page), machine, lambda _: METADATA, limit=10)
+    assert [(offer.filename, offer.label) for offer in choice.offers] == [
+        (f"app-1.0-{tags}.whl", label)
+    ]
+    assert choice.decisions[0].selection.chosen.label == label
+
+
+@pytest.mark.parametrize(
+    ("others", "refused"),
+    [
+        (["app-2.0rc1-py3-none-any-cu126.whl"], True),
+        (["app-2.0rc1-py3-none-any.whl"], True),
+        (["app-2.0rc1.tar.gz"], True),
+        (["app-2.0rc1-py3-none-any-cu126.whl", "app-0.9-py3-none-any.whl"], False),
+        (["app-2.0rc1-py3-none-any-cu126.whl", "app-0.9.tar.gz"], False),
+        ([], False),
+    ],
+)
+def test_a_final_release_that_does_not_fit_stays(others, refused):
+    """K5: installers take a pre-release only where they see no final release."""
+    unfit = ["app-1.0-py3-none-any-cu130.whl", "app-1.0-cp312-none-any-cu130.whl"]
+    choice = chosen([*unfit, *others])
+    listed = {offer.filename for offer in choice.offers if offer.refused}
+    plain = {"app-1.0-py3-none-any.whl", "app-1.0-cp312-none-any.whl"}
+    assert listed == (plain if refused else set())
+    text = refusal(choice, "app", "app-1.0-py3-none-any.whl")
+    assert bool(text) == refused
+    if refused:
+        assert "app 1.0 fits" in text
+        assert "cu130" in text
+        assert "app==2.0rc1" in text
+    assert refusal(choice, "app", others[0] if others else "app-3-py3-none-any.whl") == ""
+
+
+def test_a_version_beyond_the_limit_says_why_it_has_no_variants():
+    """V10."""
+    names = [f"app-{number}-py3-none-any-{label}.whl"
+             for number in (3, 2, 1) for label in ("cu128", "null")]  # fmt: skip
+    old = chosen([*names, "app-0-py3-none-any.whl"], limit=2).decisions[-1]
+    assert old.release.version == Version("1")
+    assert [offer.label for offer in old.offers.values()] == ["null"]
+    assert "the 2 newest versions alone" in str(*old.selection.problems.values())
+
+
+@pytest.mark.parametrize(
+    ("unhashed", "label", "left_out"),
+    [
+        (["cu128"], "cu126", "cu128"),
+        (["cu128", "cu126"], "null", "cu128"),
+        (["null"], "cu128", ""),
+        (["cu128", "cu126", "null"], "cu128", ""),
+    ],
+)
+def test_files_without_a_given_hash_are_not_chosen(unhashed, label, left_out):
+    """K1."""
+    names = [f"app-1.0-py3-none-any-{each}.whl" for each in ("cu128", "cu126", "null")]
+    page = page_of(names)
+    refused = [f"app-1.0-py3-none-any-{each}.whl" for each in unhashed]
+    choice = choose(page, releases(page), MACHINE, lambda _: METADATA, limit=10, unhashed=refused)
+    assert [offer.label for offer in choice.offers] == [label]
+    decision = choice.decisions[0]
+    assert decision.unhashed == left_out
+    texts = remarks(decision, choice, "app")["left-out"]
+    assert [left_out in text and "hashes" in text for text in texts] == [True] * bool(left_out)
+    assert is_notable(choice, "app") == bool(left_out)

@@ -109,7 +109,7 @@ def test_invalid_options(tmp_path, arguments, code, message):
 def test_url(tmp_path):
     done = run(tmp_path, "url", "--proxy", "https://variants.example/")
     assert done.returncode == 0, done
-    assert re.fullmatch(r"https://variants\.example/p/1~[\w-]+/simple/\n", done.stdout)
+    assert re.fullmatch(r"https://variants\.example/p/2~[\w-]+/simple/\n", done.stdout)
     done = run(tmp_path, "url", "--index", "own", "--platform", "h100")
     assert done.stdout == "http://127.0.0.1:4825/p/h100/i/own/simple/\n"
     done = run(tmp_path, "url", "--platform", "h100-zen4")
@@ -122,7 +122,7 @@ def test_url_of_facts_and_of_a_file(tmp_path):
     for machine in ("cuda=12.8,sm=9.0,cpu=zen4", "ours.toml"):
         done = run(tmp_path, "url", "--platform", machine)
         assert done.returncode == 0, done
-        (key,) = re.findall(r"/p/(1~[\w-]+)/simple/", done.stdout)
+        (key,) = re.findall(r"/p/(2~[\w-]+)/simple/", done.stdout)
         found[machine] = decode(key).platform.support("nvidia").features["sm_arch"][0]
     assert [*found.values()] == ["90_real", "80_real"]
     done = run(tmp_path, "url", "--platform", "cuda=9.0")

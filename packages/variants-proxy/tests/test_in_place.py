@@ -3,7 +3,6 @@
 import hashlib
 import json
 import re
-import time
 
 import httpx
 import pytest
@@ -38,19 +37,19 @@ class TestPages:
 
     @pytest.mark.parametrize("html", [False, True])
     @pytest.mark.parametrize("base", ["", "absolute", "../.."])
-    def test_without_variants_it_is_the_upstreams(self, upstream, start, html, base):
-        """Relative links, too: they are relative to the same URL for the client."""
+    def test_without_variants_it_lists_what_the_upstream_does(self, upstream, start, html, base):
+        """With and without credentials, which the client sends itself."""
         upstream.add("plain", "plain-1.0-py3-none-any.whl", wheel("plain-1.0-py3-none-any.whl"))
         upstream.base, upstream.html = upstream.url if base == "absolute" else base, html
-        body = httpx.get(f"{upstream.simple}plain/", headers={"Accept": JSON}).content
+        data = upstream.files["plain"]["plain-1.0-py3-none-any.whl"]
         token = "Bearer token"
         for credentials in ("", token):
             upstream.credentials = credentials
             at = Upstream("main", upstream.simple, token="token" if credentials else "")
-            answer = Asked(start(at)).get(
-                project="plain", headers={"Accept": f"{JSON}, text/html;q=0.1"}
-            )
-            assert answer.content == body
+            (file,) = Asked(start(at)).files("plain").values()
+            assert file["url"].endswith("/files/plain/plain-1.0-py3-none-any.whl")
+            assert file["url"].startswith(upstream.url)
+            assert file["hashes"] == {"sha256": hashlib.sha256(data).hexdigest()}
 
     def test_relative_links_after_a_redirect(self, upstream, start):
         name = "plain-1.0-py3-none-any.whl"
@@ -62,27 +61,14 @@ class TestPages:
         file = Asked(start(upstream)).files("plain")[name]
         assert file["url"] == f"{upstream.url}/elsewhere/files/plain/{name}"
 
-    @pytest.mark.parametrize("before", ["plain", "app"])
-    def test_uv_can_have_a_new_page(self, upstream, start, before):
-        """With --upgrade and --refresh; without, a page is kept for a while, as here for ever."""
+    def test_what_was_published_a_moment_ago(self, upstream, start):
+        """V2: uv asks again if it has no page, or an old one; so is the index."""
         asked = Asked(start(upstream, fresh_seconds=3600.0))
+        assert asked.get().status_code == 404
         upstream.add_release("1.0")
-        if before == "app":
-            assert len(asked.files()) == 1
-        else:
-            upstream.files.clear()
-            assert asked.get().status_code == 404
-            upstream.add_release("1.0")
+        assert len(asked.files()) == 1
         upstream.add_release("2.0")
-        wants = {"Accept": JSON, "Cache-Control": "no-cache"}
-        until = time.monotonic() + 30
-        while asked.get(headers=wants).text.count('"filename"') < 2:
-            assert time.monotonic() < until
         assert len(asked.files()) == 2
-        number = upstream.paths.count("/simple/app/")
-        for _ in range(3):  # one page for all that follow at once
-            asked.get(headers=wants)
-        assert upstream.paths.count("/simple/app/") <= number + 1
 
     def test_no_project(self, upstream, start):
         asked = Asked(start(upstream))
@@ -425,3 +411,72 @@ class TestClients:
             )
         ]
         assert len({one, *others}) == 7
+
+
+class TestPreReleases:
+    """K5: pre-releases are all that fits."""
+
+    def test_the_final_release_is_listed_and_refused(self, upstream, start):
+        upstream.add_release("1.0", labels=("cu130",))
+        upstream.add_release("2.0rc1", labels=("cu128",))
+        proxy = start(upstream)
+        for asked in (registered(proxy), registered(proxy, shared=True)):
+            file = asked.files()["app-1.0-py3-none-any.whl"]
+            assert not file["hashes"]
+            for suffix in ("", ".metadata"):
+                answer = asked.get(file["url"] + suffix)
+                assert answer.status_code == 409
+                assert "None of the variants of app 1.0 fits" in answer.text
+                assert "app==2.0rc1" in answer.text
+        file = proxy.files()["app-1.0-py3-none-any.whl"]
+        assert proxy.get(file["url"]).status_code == 409
+
+    def test_the_same_url_where_it_fits(self, upstream, start):
+        """Of another machine, or once the final release has another variant."""
+        upstream.add_release("1.0", labels=("cu128",))
+        asked = registered(start(upstream))
+        answer = asked.get(".variant/no-variant-fits/app-1.0-py3-none-any.whl")
+        assert answer.status_code == 404
+
+
+class TestHashes:
+    """K1: the user gives hashes of a project's files."""
+
+    @pytest.mark.parametrize(
+        ("label", "requires", "found"),
+        [
+            ("", (), None),
+            ("cu126", (), "cu126"),
+            ("cu128", (), "cu128"),
+            # Nothing else has it either.
+            ("cu128", MARKED, "cu128"),
+        ],
+    )
+    def test_of_one_file(self, upstream, start, label, requires, found):
+        upstream.add_release("1.0", *requires, labels=("cu126", "cu128"), plain=True)
+        name = f"app-1.0-py3-none-any{label and '-'}{label}.whl"
+        given = hashlib.sha256(upstream.files["app"][name]).hexdigest()
+        asked = registered(start(upstream, hashes={"app": frozenset([given])}), hashes=False)
+        assert listed(asked) == {"py3-none-any": found}
+
+    def test_of_a_wheel_that_is_rewritten(self, upstream, start):
+        """What is served is not the file that has the hash."""
+        upstream.add_release("1.0", *MARKED, labels=("cu128",))
+        plain = "app-1.0-py3-none-any.whl"
+        upstream.add("app", plain, wheel(plain))
+        given = {hashlib.sha256(upstream.files["app"][name]).hexdigest() for name in (CU128, plain)}
+        proxy = start(upstream, hashes={"app": frozenset(given)})
+        assert listed(registered(proxy, hashes=False)) == {"py3-none-any": None}
+
+    def test_as_it_is_rewritten(self, upstream, start):
+        """As an export of uv-variants has it, beside the hashes of files that stay as they are."""
+        upstream.add_release("1.0", *MARKED, labels=("cu128", "cu126"))
+        plain = "app-1.0-py3-none-any.whl"
+        upstream.add("app", plain, wheel(plain))
+        before = registered(start(upstream))
+        served = before.get(before.files()[CU128_HERE]["url"]).content
+        given = {
+            hashlib.sha256(data).hexdigest() for data in (served, upstream.files["app"][plain])
+        }
+        proxy = start(upstream, hashes={"app": frozenset(given)})
+        assert listed(registered(proxy, hashes=False)) == {"py3-none-any": "cu128"}

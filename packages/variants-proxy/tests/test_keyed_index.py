@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+from dataclasses import replace
 
 import httpx
 import pytest
 from machines import NVIDIA
 from upstream_server import JSON, wheel
 
+from pep_variants.choose.preferences import Preferences
 from pep_variants.model.platform import Platform, Support
 from variants_proxy import Machine, Upstream, encode
-from variants_proxy.client.key import MAX_KEY
+from variants_proxy.client.key import MAX_KEY, decode
 from variants_proxy.server.authentication import TokenMiddleware
 from variants_proxy.upstream.upstream_options import proxy_base
 from variants_proxy.urls import keyed_url
@@ -42,6 +45,22 @@ class TestPages:
         # In either order, from memory as well.
         assert names(asked(proxy, GPU)) == names(gpu)
         assert names(asked(proxy, CPU)) == names(cpu)
+
+    def test_plain_wheels_for_hashes(self, upstream, start):
+        """K1: pip takes them where a requirement has their hash alone; uv would lock them."""
+        upstream.add_release("1.0", labels=("cu128",), plain=True)
+        proxy = start(upstream)
+        plain, variant = "app-1.0-py3-none-any.whl", "app-1.0-0_cu128-py3-none-any.whl"
+        files = {file["filename"]: file for file in asked(proxy, GPU).json()["files"]}
+        assert files.keys() == {plain, variant}
+        digest = hashlib.sha256(upstream.files["app"][plain]).hexdigest()
+        assert files[plain]["hashes"] == {"sha256": digest}
+        for agent in ("uv/0.9.0", "poetry/2.0", "pdm/2.29"):
+            headers = {"Accept": JSON, "User-Agent": agent}
+            answer = proxy.get("/simple/app/", headers=headers, auth=(GPU, "v"))
+            assert names(answer).keys() == {variant}
+        forced = encode(replace(decode(GPU), preferences=Preferences(forced={"app": "cu128"})))
+        assert names(asked(proxy, forced)).keys() == {variant}
 
     def test_no_key_in_a_page(self, upstream, start):
         upstream.add_release("1.0")
@@ -96,7 +115,7 @@ class TestFiles:
 
 
 class TestKeys:
-    @pytest.mark.parametrize("key", ["", "1~nonsense", "h100", "uv", "c~" + "0" * 32])
+    @pytest.mark.parametrize("key", ["", "2~nonsense", "h100", "uv", "c~" + "0" * 32])
     def test_wrong_and_missing(self, upstream, start, key):
         upstream.add_release("1.0")
         proxy = start(upstream)
@@ -112,7 +131,7 @@ class TestKeys:
         assert set(names(proxy.get("/simple/app/", headers={"Accept": JSON}))) == {
             "app-1.0-py3-none-any.whl"
         }
-        assert asked(proxy, "1~nonsense").status_code == 401
+        assert asked(proxy, "2~nonsense").status_code == 401
 
     def test_a_named_platform(self, upstream, start, tmp_path):
         upstream.add_release("1.0")
@@ -163,8 +182,8 @@ class TestAddresses:
         assert proxy_base(text) == "https://a.example"
 
     def test_a_url(self):
-        url = httpx.URL(keyed_url("https://a.example:1/x/", "1~a_-", "t/k", "own"))
-        assert (url.username, url.password) == ("1~a_-", "t/k")
+        url = httpx.URL(keyed_url("https://a.example:1/x/", "2~a_-", "t/k", "own"))
+        assert (url.username, url.password) == ("2~a_-", "t/k")
         assert str(url.copy_with(userinfo=b"")) == "https://a.example:1/x/i/own/simple/"
 
     def test_the_landing_page(self, upstream, start):

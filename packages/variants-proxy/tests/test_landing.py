@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from html import escape
 
 import pytest
 from browser import browsing, find_browser
 from machines import NVIDIA
+from markupsafe import escape
 from publishers import LINUX, Publisher
 from upstream_server import wheel
 
 from pep_variants.formats.platform_file import write_platform
 from variants_proxy import Machine, Upstream, encode
 from variants_proxy.people.installer_lines import INSTALLERS, Address
-from variants_proxy.people.landing_style import POLICY
+from variants_proxy.people.landing import POLICY
 from variants_proxy.urls import keyed_url
 
 GPU = encode(Machine(NVIDIA, target="linux-x86_64"))
@@ -155,7 +155,7 @@ class TestProblems:
             ({}, 404, "choose a platform, or paste what"),
             ({"platform": "h100"}, 404, "did you mean h100-zen"),
             ({"platform": "nothing-like-it"}, 404, "and 64 more"),
-            ({"key": "1~nonsense"}, 404, "is not a valid platform key"),
+            ({"key": "2~nonsense"}, 404, "is not a valid platform key"),
             ({"key": "<script>alert(1)</script>"}, 404, "&lt;script&gt;"),
             ({"platform": "cpu-zen4", "project": "nope"}, 404, "no index has the project nope"),
             ({"platform": "cpu-zen4", "project": "<b>"}, 404, "&lt;b&gt;"),

@@ -1,10 +1,10 @@
-"""Negotiation: which form of an answer a client gets, and whether it has it already."""
+"""Negotiation: which form of a page a client gets, and whether it has it already."""
 
 import gzip
 
 import pytest
 
-from variants_proxy.upstream.responses import CachedResponse, accepted_formats, accepts_gzip
+from variants_proxy.headers import Document, accepted_formats, accepts_gzip
 
 PAGE = "application/vnd.pypi.simple.v1"
 
@@ -28,34 +28,29 @@ def test_accepted_forms(accept, expected):
 
 @pytest.mark.parametrize(
     ("header", "expected"),
-    [(b"", False), (b"gzip", True), (b"br, GZIP;q=0.5", True), (b"gzip;q=0", False), (b"*", True)],
+    [("", False), ("gzip", True), ("br, GZIP;q=0.5", True), ("gzip;q=0", False), ("*", True)],
 )
 def test_takes_gzip(header, expected):
     assert accepts_gzip(header) is expected
 
 
 def test_forms():
-    answer = CachedResponse(b"text " * 1000, "text/html", "public", vary="Accept")
-    status, plain, body = answer.response(b"", b"")
-    assert (status, body) == (200, answer.body)
-    _, packed, body = answer.response(b"gzip", b"")
-    assert gzip.decompress(body) == answer.body
-    tags = dict(plain)[b"etag"], dict(packed)[b"etag"]
-    assert tags[0] != tags[1]
-    assert dict(packed)[b"vary"] == b"Accept, Accept-Encoding"
-    for tag in (*tags, b"W/" + tags[1], b'"x", ' + tags[0], b"*"):
-        assert answer.response(b"gzip", tag)[0] == 304
-    assert answer.response(b"gzip", b'"x"')[0] == 200
+    page = Document(b"text " * 1000, "text/html", "public", vary="Accept")
+    status, plain, body = page.answer("", "", compress=True)
+    assert (status, body) == (200, page.body)
+    _, packed, body = page.answer("gzip", "", compress=True)
+    assert gzip.decompress(body) == page.body
+    assert packed["vary"] == "Accept, Accept-Encoding"
+    assert plain["etag"] == packed["etag"]
+    strong = plain["etag"].removeprefix("W/")
+    for tag in (plain["etag"], strong, f'"x", {strong}', "*"):
+        status, headers, body = page.answer("gzip", tag, compress=True)
+        assert (status, body, headers["etag"]) == (304, b"", plain["etag"])
+    assert page.answer("gzip", '"x"', compress=True)[0] == 200
 
 
-def test_small_ones_are_not_compressed():
-    _, headers, body = CachedResponse(b"x", "text/html", "public").response(b"gzip", b"")
-    assert body == b"x"
-    assert b"content-encoding" not in dict(headers)
-
-
-def test_nothing_is_compressed_where_that_is_not_worth_it():
-    answer = CachedResponse(b"text " * 1000, "text/html", "public", packs=False)
-    _, headers, body = answer.response(b"gzip", b"")
-    assert body == answer.body
-    assert b"content-encoding" not in dict(headers)
+@pytest.mark.parametrize(("body", "compress"), [(b"x", True), (b"text " * 1000, False)])
+def test_not_compressed(body, compress):
+    _, headers, sent = Document(body, "text/html", "public").answer("gzip", "", compress=compress)
+    assert sent == body
+    assert "content-encoding" not in headers

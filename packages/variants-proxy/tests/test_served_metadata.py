@@ -11,7 +11,6 @@ from upstream_server import JSON, document, wheel
 from pep_variants.wheelfile.core_metadata import requirements_of
 from variants_proxy import Machine, encode, index_url
 from variants_proxy.choice.clients import ClientSettings
-from variants_proxy.projects import served_metadata
 from variants_proxy.urls import in_place_url
 
 LINUX, MAC = "cp312-cp312-manylinux_2_28_x86_64", "cp312-cp312-macosx_11_0_arm64"
@@ -142,15 +141,9 @@ class TestInPlace:
         proxy = start(index)
         name = f"app-1.0-0_cu128-{LINUX}.whl"
         items = ({}, {"hashes": False}, {"locked": {"app": {"1.0": ("cu128",)}}})
-        digests = {in_place(proxy, **item).files[name]["core-metadata"]["sha256"] for item in items}
-        assert len(digests) == 1
-
-    def test_old_versions_are_merged_on_request(self, index, start, monkeypatch):
-        monkeypatch.setattr(served_metadata, "_MERGED", 0)
-        asked = in_place(start(index))
-        name = f"app-1.0-0_cu128-{LINUX}.whl"
-        assert asked.files[name]["core-metadata"] is True
-        assert asked.requires(name) == MERGED
+        pages = [in_place(proxy, **item) for item in items]
+        urls = [f"{page.path}{page.files[name]['url']}.metadata" for page in pages]
+        assert len({proxy.get(url).content for url in urls}) == 1
 
 
 class TestClients:

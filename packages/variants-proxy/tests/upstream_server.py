@@ -82,6 +82,7 @@ class Upstream:
         credentials: value of Authorization that is asked for.
         ranges: give parts of files.
         etags: give pages an entity tag and answer 304.
+        cache_control: header of pages, empty for none.
         faults: answers (status, headers, body or chunks) by path, in place of what is there.
         guarded: the same, for requests with the credentials.
         delay: seconds before every answer.
@@ -99,6 +100,7 @@ class Upstream:
         self.credentials = ""
         self.ranges = True
         self.etags = False
+        self.cache_control = ""
         self.faults = {}
         self.guarded = {}
         self.delay = 0.0
@@ -190,6 +192,7 @@ class Upstream:
         given = {
             "Content-Type": kind,
             **({"ETag": tag, "Last-Modified": OLD} if self.etags else {}),
+            **({"Cache-Control": self.cache_control} if self.cache_control else {}),
         }
         if self.etags and headers.get("If-None-Match") == tag:
             return 304, given, b""
@@ -197,7 +200,7 @@ class Upstream:
 
 
 @contextmanager
-def served(server):
+def served(server, tls=None):
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
@@ -234,9 +237,11 @@ def served(server):
             pass
 
     http_server = Quiet(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        http_server.socket = tls.wrap_socket(http_server.socket, server_side=True)
     thread = threading.Thread(target=http_server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
-    server.url = f"http://127.0.0.1:{http_server.server_port}"
+    server.url = f"http{'s' if tls else ''}://127.0.0.1:{http_server.server_port}"
     try:
         yield server
     finally:

@@ -107,7 +107,7 @@ def _two_names(context: Context, names: Iterable[str]) -> Iterator[tuple[str, st
 
 def _together(lock: Lock, project: str, name: str) -> bool:
     """Return whether a lock installs both packages without extras, on one platform."""
-    from variants_proxy.projects.wheel_environments import ELSEWHERE, environments
+    from variants_proxy.choice.wheel_environments import ELSEWHERE, environments
 
     if not {project, name} <= lock.required:
         return False

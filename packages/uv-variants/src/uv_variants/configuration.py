@@ -5,28 +5,34 @@ Files are only read, and what is not valid is skipped: uv reports it itself.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pep_variants.files import read_text
-from pep_variants.formats import toml
-from pep_variants.limits import LOCK_BYTES, REQUIREMENTS_BYTES
+from pep_variants.limits import REQUIREMENTS_BYTES
 from variants_index.uv_files import (
     UvTable,
     project_settings,
     read_toml,
+    script_tree,
     settings_tables,
     table_of,
     workspace_root,
 )
 
+from .command_scope import Scope
 from .indexes import UserIndex, index_at
 from .project_names import name_of, normalized
+from .uv_directories import tool_directory
 
-_SCRIPT = re.compile(r"(?m)^# /// script\s*$\s(?P<content>(^#(| .*)$\s)+?)^# ///\s*$")
+if TYPE_CHECKING:
+    from .invocation import Invocation
+    from .place import Place
+
 _REQUIREMENTS_OPTION = re.compile(
     r"^\s*(-i|--index-url|--extra-index-url|-f|--find-links|-r|--requirement|-c|--constraint)"
     r"[\s=]+(\S+)"
@@ -60,80 +66,44 @@ class Configuration:
     scalars: Mapping[str, Any] = field(default_factory=dict)
     hashes: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
-    @property
-    def default(self) -> UserIndex | None:
-        """The index that replaces PyPI, None without one."""
-        return next((index for index in self.indexes if index.default), None)
 
-
-def read_configuration(
-    *,
-    start: Path,
-    environ: Mapping[str, str],
-    config_file: str | None = None,
-    no_config: bool = False,
-    project: bool = True,
-    pip: bool = False,
-    script: Path | None = None,
-    requirements: Iterable[Path] = (),
-    receipts: Iterable[Path] = (),
-) -> Configuration:
-    """Return what uv would read.
-
-    Args:
-        start: directory from which the project is looked for.
-        environ: environment variables.
-        config_file: the only file to read, as ``--config-file`` has it.
-        no_config: read no file.
-        project: read the project's files, which uv does not do for tools.
-        pip: the command is one of ``uv pip``, for which the ``pip`` table comes first.
-        script: with inline metadata.
-        requirements: requirement files, which may name indexes.
-        receipts: of tools, with the options that they were installed with.
-    """
-    tables = [table for path in receipts for table in _receipt(path)]
-    if script is not None:
-        tables += _script(script)
-    own = _ancestors_pyprojects(start) if project else []
+def read_configuration(invocation: Invocation, scope: Scope, place: Place) -> Configuration:
+    """Return what uv reads for *invocation*, which works on *scope* in *place*."""
+    environ, start = place.environ, place.project.absolute()
+    tables = [UvTable(path, options) for path, options in _receipts(invocation, place)]
+    if place.script is not None:
+        tree = script_tree(place.script) or {}
+        tables.append(UvTable(place.script, table_of(table_of(tree.get("tool")).get("uv"))))
+    own = [*tables, *_local_projects([*_workspace(start, scope), *_folders(invocation, place)])]
     tables += settings_tables(
-        start, environ, config_file=config_file, no_config=no_config, project=project
+        start,
+        environ,
+        config_file=invocation.last("config-file") or environ.get("UV_CONFIG_FILE") or None,
+        no_config=invocation.has("no-config") or place.is_on("UV_NO_CONFIG"),
+        project=scope is not Scope.TOOL,
     )
     found: list[UserIndex] = []
     scalars: dict[str, Any] = {}
     for table in tables:
-        settings = table.settings
-        levels = [table_of(settings.get("pip")), settings] if pip else [settings]
-        for level in levels:
+        # For `uv pip` its table goes first.
+        of_pip = table_of(table.settings.get("pip")) if invocation.command[:1] == ("pip",) else {}
+        for level, keys in ((of_pip, SCALARS + PIP_SCALARS), (table.settings, SCALARS)):
             found += _indexes(level, table.base, environ)
-        for level in reversed(levels):
-            keys = SCALARS + PIP_SCALARS if level is not settings else SCALARS
-            for key in keys:
-                if key in level:
-                    scalars.setdefault(key, level[key])
-    # Indexes of workspace members, and of the project with --no-config, are used only by the
-    # sources that name them.
-    names = {index.name for index in found if index.name}
+            for key in level.keys() & {*keys}:
+                scalars.setdefault(key, level[key])
+    # Indexes of workspace members and other local projects, and of the project with --no-config,
+    # are used only by the sources that name them.
+    names = {index.name for index in found}
     pinned: dict[str, set[str]] = {}
     for table in own:
-        for name, project_name in _sources(table.settings):
-            pinned.setdefault(name, set()).add(project_name)
+        for project, source in _sources(table.settings):
+            if isinstance(name := source.get("index"), str):
+                pinned.setdefault(name, set()).add(normalized(project))
         for index in _indexes(table.settings, table.base, environ):
             if index.name and index.name not in names:
                 names.add(index.name)
-                found.append(
-                    UserIndex(
-                        index.url,
-                        index.name,
-                        explicit=True,
-                        username=index.username,
-                        password=index.password,
-                    )
-                )
-    if script is not None:
-        for table in tables[:1]:
-            for name, project_name in _sources(table.settings):
-                pinned.setdefault(name, set()).add(project_name)
-    indexes, hashes = _requirements(requirements, environ)
+                found.append(replace(index, default=False, explicit=True))
+    indexes, hashes = _requirements(invocation, place)
     found += indexes
     # All `index` entries of all files go before `extra-index-url`, and that before `index-url`.
     found.sort(key=lambda index: (index.links, index.legacy, index.legacy and index.default))
@@ -145,9 +115,32 @@ def read_configuration(
     )
 
 
-def _ancestors_pyprojects(start: Path) -> list[UvTable]:
-    """Return ``[tool.uv]`` of the project, its workspace and all members."""
-    root = workspace_root(start)
+def _receipts(invocation: Invocation, place: Place) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """Yield the receipts of tools to upgrade, with the options that they were installed with."""
+    if invocation.command != ("tool", "upgrade"):
+        return
+    folder = tool_directory(place.environ)
+    for name in invocation.operands or [path.name for path in folder.glob("*")]:
+        path = folder / name / "uv-receipt.toml"
+        options = table_of(table_of((read_toml(path) or {}).get("tool")).get("options"))
+        if options:
+            yield path, options
+
+
+def _folders(invocation: Invocation, place: Place) -> Iterator[Path]:
+    """Yield the directories that a command names, whose projects may have sources."""
+    texts = invocation.values("editable", "with-editable", "with", "from")
+    if invocation.command != ("run",):
+        texts += invocation.operands
+    for text in texts:
+        path = place.cwd / text.removeprefix("file://").partition("[")[0]
+        if ("/" in text or text.startswith(".")) and path.is_dir():
+            yield path
+
+
+def _workspace(start: Path, scope: Scope) -> list[Path]:
+    """Return the folders of the project, its workspace and all members; uv has none for tools."""
+    root = workspace_root(start) if scope is not Scope.TOOL else None
     if root is None:
         return []
     folders = dict.fromkeys((start, *start.parents))
@@ -156,35 +149,26 @@ def _ancestors_pyprojects(start: Path) -> list[UvTable]:
     for pattern in members if isinstance(members, list) else []:
         if isinstance(pattern, str) and not Path(pattern).is_absolute():
             paths += [path for path in root.glob(pattern) if path.is_dir()]
+    return paths
+
+
+def _local_projects(folders: Iterable[Path]) -> list[UvTable]:
+    """Return ``[tool.uv]`` of the projects in *folders*, and of those that their sources name."""
+    waiting = list(folders)
+    seen: set[str] = set()
     tables = []
-    for folder in list(dict.fromkeys(paths))[:_MAX_FILES]:
+    while waiting and len(seen) < _MAX_FILES:
+        folder = waiting.pop(0)
+        path = os.path.abspath(folder)  # noqa: PTH100 - `absolute` keeps the ".." of sources
+        if path in seen:
+            continue
+        seen.add(path)
         found = project_settings(folder)
         if found.settings:
             tables.append(found)
+            named = (table_of(source).get("path") for _, source in _sources(found.settings))
+            waiting += [folder / text for text in named if isinstance(text, str)]
     return tables
-
-
-def _script(path: Path) -> list[UvTable]:
-    try:
-        text = read_text(path, LOCK_BYTES, errors="replace")
-    except (OSError, ValueError):
-        return []
-    match = _SCRIPT.search(text.replace("\r\n", "\n"))
-    if match is None:
-        return []
-    lines = (line[2:] if line.startswith("# ") else line[1:] for line in match[0].splitlines()[1:])
-    content = "\n".join(list(lines)[:-1])
-    try:
-        tree = toml.loads(content)
-    except (ValueError, RecursionError):
-        return []
-    return [UvTable(path, table_of(table_of(tree.get("tool")).get("uv")))]
-
-
-def _receipt(path: Path) -> list[UvTable]:
-    tree = read_toml(path)
-    options = table_of(table_of(tree.get("tool")).get("options")) if tree else {}
-    return [UvTable(path, options)] if options else []
 
 
 def _indexes(
@@ -211,20 +195,22 @@ def _indexes(
         yield index_at(url, base, environ, links=True, legacy=True)
 
 
-def _sources(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield index name and project of every source that names an index."""
+def _sources(settings: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield project and table of every source."""
     for project, source in table_of(settings.get("sources")).items():
         for each in source if isinstance(source, list) else [source]:
-            name = table_of(each).get("index")
-            if isinstance(name, str):
-                yield name, normalized(project)
+            yield project, table_of(each)
 
 
 def _requirements(
-    paths: Iterable[Path], environ: Mapping[str, str]
+    invocation: Invocation, place: Place
 ) -> tuple[list[UserIndex], dict[str, set[str]]]:
     """Return the indexes that requirement files name, and the hashes that they give by project."""
-    waiting = list(paths)
+    texts = invocation.values("requirements", "constraints", "overrides", "with-requirements")
+    texts += invocation.values("build-constraints")
+    if invocation.command in (("pip", "compile"), ("pip", "sync")):
+        texts += invocation.operands
+    waiting = [place.cwd / text for text in texts if text != "-"]
     seen: set[Path] = set()
     found: list[UserIndex] = []
     hashes: dict[str, set[str]] = {}
@@ -252,7 +238,7 @@ def _requirements(
                     index_at(
                         value,
                         path.parent,
-                        environ,
+                        place.environ,
                         default=option in ("-i", "--index-url"),
                         legacy=True,
                         links=option in ("-f", "--find-links"),

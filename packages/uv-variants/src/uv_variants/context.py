@@ -8,8 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from variants_index.uv_files import workspace_root
-
 from .command_scope import Scope
 from .environments import Search
 from .local_links import shown_directories
@@ -17,7 +15,7 @@ from .locked_variants import Lock, Names, kept_names
 from .named_projects import requested
 from .place import Place
 from .report import warn
-from .used_indexes import UsedIndexes, script_of, used_indexes
+from .used_indexes import UsedIndexes, used_indexes
 from .uv_directories import SHARED, cache_directory, variants_caches
 
 if TYPE_CHECKING:
@@ -75,7 +73,7 @@ class Context:
     ) -> Context:
         """Return the command of *invocation* in the working directory."""
         place = Place.of(invocation, Path(), environ)
-        lock = Lock.read(lock_path(invocation, scope, place))
+        lock = Lock.read(place.lock_path if scope is Scope.PROJECT else None)
         preferences = read_preferences(options, place)
         return cls(uv, invocation, scope, place, options, preferences, cache, lock)
 
@@ -108,15 +106,11 @@ class Context:
     @cached_property
     def environments(self) -> tuple[Path, ...]:
         """Where the command installs."""
-        script = script_of(self.invocation)
-        root = self.lock.path.parent if self.lock.path else workspace_root(self.place.project)
         return Search(
             self.uv,
             self.invocation,
             self.place,
             self.indexes.configuration.scalars,
-            root,
-            self.place.cwd / script if script else None,
             self.uv_caches / SHARED,
         ).environments()
 
@@ -177,17 +171,3 @@ def read_preferences(options: Options, place: Place) -> Preferences:
         place.cwd, activated or str(place.project / ".venv"), prefix_is_project=not activated
     )
     return load_preferences(options.variants, place.environ, warn=warn, candidates=candidates)
-
-
-def lock_path(invocation: Invocation, scope: Scope, place: Place) -> Path | None:
-    """Return the path of the lock file that the command uses, None without one."""
-    if scope is not Scope.PROJECT:
-        return None
-    script = script_of(invocation)
-    if script is not None:
-        path = place.cwd / script
-        beside = path.with_name(f"{path.name}.lock")
-        if invocation.command != ("run",) or beside.is_file():
-            return beside
-    root = workspace_root(place.project.absolute())
-    return root / "uv.lock" if root is not None else None

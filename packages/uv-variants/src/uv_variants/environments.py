@@ -29,8 +29,6 @@ class Search:
         invocation: uv's command line.
         place: where it runs.
         settings: of uv's files, `Configuration.scalars`.
-        root: directory of the project, None without one.
-        script: with inline metadata that the command runs or syncs, None for other commands.
         cache: uv's cache directory, which has the environments of scripts.
     """
 
@@ -38,8 +36,6 @@ class Search:
     invocation: Invocation
     place: Place
     settings: Mapping[str, Any]
-    root: Path | None
-    script: Path | None
     cache: Path
 
     def environments(self) -> tuple[Path, ...]:
@@ -49,7 +45,8 @@ class Search:
         command is going to make do not exist yet.
         """
         command = self.invocation.command
-        if self.invocation.has("no-sync", "isolated"):
+        without = ("UV_NO_SYNC", "UV_ISOLATED")
+        if self.invocation.has("no-sync", "isolated") or any(map(self.place.is_on, without)):
             return ()
         if command in _PIP:
             return _given(self._of_pip())
@@ -57,8 +54,8 @@ class Search:
             return self._of_tool()
         if command not in _PROJECT:
             return ()
-        if self.script is not None:
-            return _given(self._of_script(self.script))
+        if self.place.script is not None:
+            return _given(self._of_script(self.place.script))
         return _given(self._of_project())
 
     def _of_pip(self) -> Path | None:
@@ -90,12 +87,13 @@ class Search:
         return None
 
     def _of_project(self) -> Path | None:
-        if self.root is None:
+        root = self.place.root
+        if root is None:
             return None
         active = self.place.environ.get("VIRTUAL_ENV")
         if self.invocation.has("active") and active:
             return Path(active)
-        return self.root / (self.place.environ.get("UV_PROJECT_ENVIRONMENT") or ".venv")
+        return root / (self.place.environ.get("UV_PROJECT_ENVIRONMENT") or ".venv")
 
     def _of_tool(self) -> tuple[Path, ...]:
         """Return the environments of tools that exist, or are installed by this command."""
@@ -147,6 +145,8 @@ class Search:
             "UV_CACHE_DIR": str(self.cache),
             "UV_PYTHON_DOWNLOADS": "never",
         }
+        if self.invocation.has("no-cache", "no-cache-dir", "n"):
+            environ["UV_NO_CACHE"] = "1"  # the home directory may be read-only
         try:
             done = subprocess.run(
                 command,
@@ -160,6 +160,19 @@ class Search:
         except (OSError, subprocess.SubprocessError):
             return ""
         return os.fsdecode(done.stdout).strip() if done.returncode == 0 else ""
+
+
+def python_version(environment: Path) -> str:
+    """Return the version of the Python of *environment*, empty if it does not say."""
+    try:
+        lines = (environment / "pyvenv.cfg").read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return ""
+    values = {
+        name.strip(): value.strip() for name, _, value in (line.partition("=") for line in lines)
+    }
+    # uv and the standard library use different names.
+    return values.get("version_info") or values.get("version", "")
 
 
 def _given(found: Path | None) -> tuple[Path, ...]:

@@ -45,7 +45,15 @@ def check_after(state: InstalledState) -> None:
 
     context = state.context
     environments = context.environments
-    if not environments or context.invocation.has("dry-run"):
+    if context.invocation.has("dry-run"):
+        return
+    if not environments:
+        for name, label in context.preferences.forced.items():
+            if context.invocation.command in (("pip", "install"), ("pip", "sync")):
+                raise VariantMissing(
+                    f"uv succeeded, but where it installed is not known, so {name} may be other "
+                    f"than {_option(name, label)} asks for: name the environment with --python PATH"
+                )
         return
     now = installed_variants(environments)
     forced = dict(context.preferences.forced)

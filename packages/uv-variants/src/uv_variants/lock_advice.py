@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from pep_variants.detect.machines import names_file
+
+from .catalog_builds import builds_taken
 from .command_scope import Scope
+from .fitting_marks import FittingMarks
+from .lock_machine import LockMachine, path_beside
+from .locked_variants import Lock
+from .report import warn
 from .site_packages import Installed, installed_variants, installed_without_variant
 
 if TYPE_CHECKING:
     from .installed_state import InstalledState
+    from .session_plan import SessionPlan
 
 MOST_ASKED = 8
 """Most projects of a lock without variants that the index is asked about."""
@@ -17,77 +25,149 @@ MOST_ASKED = 8
 _PAGE = "docs/how-to/uv-locks.md"
 
 
-def unfit(state: InstalledState) -> Iterator[str]:
+def after_lock(plan: SessionPlan, state: InstalledState, noted: Iterable[str]) -> None:
+    """Write which machine a lock is for, and print what is to be known of it on this one.
+
+    Args:
+        plan: of the command, which succeeded.
+        state: of lock file and environment.
+        noted: projects (normalized names) that the proxy has notices about.
+    """
+    lines = [*_machine_of_lock(plan, state, noted), *_unfit(plan, state)]
+    if plan.lock_machine is None or plan.lock_machine.is_like(plan.machine_here.machine):
+        lines += _lacking(state)
+    if not state.context.is_quiet:
+        for line in lines:
+            warn(line)
+
+
+def _machine_of_lock(
+    plan: SessionPlan, state: InstalledState, noted: Iterable[str]
+) -> Iterator[str]:
+    """Write which machine the lock is for that has variants now; yield what is to be known."""
+    context, before = state.context, state.context.lock
+    now = Lock.read(before.path)
+    is_new = now.text != before.text or context.kept.keys() != before.names.keys()
+    if now.path is None or now.text is None or not is_new or context.is_frozen or plan.floating:
+        return
+    known = plan.lock_machine
+    if known is not None:
+        if not known.is_like(plan.machine_here.machine):
+            yield (
+                f"{now.path.name} was locked for {known}, which is not this machine; "
+                "--variant-platform names another one to lock for (native: this one)"
+            )
+        return
+    if path_beside(now.path).exists() and "variant-platform" not in context.options.variants:
+        return  # it cannot be read, or is not about what this command chose
+    if plan.machine.machine.answers or not (now.labels or builds_taken(state, noted)):
+        return  # what plugins say has no place in a platform file
+    kept = {*before.labels, *(name for name in before.versions if _is_build(before, name))}
+    if kept & context.kept.keys():
+        return  # it was chosen for a machine that nothing is known of
+    given = context.preferences.platform_file
+    name = "" if given is None or names_file(given) else given
+    machine = LockMachine.of(now.path, plan.machine.machine, name)
+    machine.write(now.path.name)
+    yield (
+        f"{now.path.name} is for {name or 'this machine'}, as {machine.path.name} beside it says "
+        "to whoever changes it: keep both together"
+    )
+
+
+def _is_build(lock: Lock, name: str) -> bool:
+    return any("+" in version for version in lock.versions[name])
+
+
+def _unfit(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
     """Yield which variants are installed because the lock has them, and do not fit this machine."""
     context = state.context
-    locked = context.lock.labels
     now = installed_variants(context.environments)
     if context.invocation.command == ("run",) and now == state.before:
         return  # the output is the program's; `sync` has said it
-    concerned = [
-        each
+    locked = context.lock.labels
+    found = [
+        (each, why)
         for name, each in now.items()
         if each.label in locked.get(name, {}).get(each.version, ())
-        and not state.marks.is_known(each)
+        if (why := _why_unfit(each, plan))
     ]
-    state.choices.ask(each.name for each in concerned)
-    for each in concerned:
-        choice = state.choices.of_installed(each)
-        rows = choice.locked if choice is not None else ()
-        found = next((row for row in rows if row.label == each.label), None)
-        if found is None:
-            continue
-        if found.fits:
-            state.marks.remember(each)
-            continue
-        instead = f"variant {found.instead!r}" if found.instead else "the non-variant wheel"
-        yield (
-            f"{each.name} {each.version} is installed as variant {each.label!r}, which "
-            f"{context.lock.path.name if context.lock.path else 'the lock'} has and which does not "
-            f"fit this machine: {found.why}; lock {instead} with uv-variants lock "
-            f"--upgrade-package {each.name}, or see {_PAGE} for locks that fit several machines"
-        )
+    if not found:
+        return
+    first, why = found[0]
+    others = ", ".join(f"{each.name} {each.version} ({each.label!r})" for each, _ in found[1:])
+    lock = context.lock.path.name if context.lock.path else "the lock"
+    machine = f" for {plan.lock_machine}" if plan.lock_machine is not None else ""
+    yield (
+        f"{first.name} {first.version} is installed as variant {first.label!r}, which {lock} has"
+        f"{machine} and which does not fit this machine: {why}"
+        + (f"; the same holds for {others}" if others else "")
+        + f"; see {_PAGE} for locks that fit several machines"
+    )
 
 
-def lacking(state: InstalledState) -> Iterator[str]:
-    """Yield that there are variants of projects that a lock has without, in one line.
+def _why_unfit(installed: Installed, plan: SessionPlan) -> str:
+    """Return why a variant does not fit the machine at hand, empty if it does."""
+    here = plan.machine_here
+    marks = FittingMarks(plan.context.cache / "fits", f"lock {here.key}", ())
+    if installed.folder is None or here.platform is None or marks.is_known(installed):
+        return ""
+    from pep_variants.choose.explanation import why_not
+    from pep_variants.choose.ranking import rank
+    from pep_variants.detect.detector import Detector
+    from pep_variants.errors import VariantError
+    from pep_variants.files import read_regular
+    from pep_variants.formats.reader import read_metadata
+    from pep_variants.limits import DOCUMENT_BYTES
+    from pep_variants.model.label import VARIANT_FILE
+    from pep_variants.model.property import ABI_DEPENDENCY
+
+    path = installed.folder / VARIANT_FILE
+    try:
+        metadata = read_metadata(read_regular(path, DOCUMENT_BYTES).data, str(path))
+    except (OSError, VariantError):
+        return ""  # what is installed is what the lock has, whatever became of it
+    preferences = plan.context.preferences
+    platform = Detector(enabled=preferences.enable, platform=here.platform).platform(metadata)
+    ranking = rank(metadata, platform, preferences)
+    label = str(installed.label)
+    if all(reason.namespace == ABI_DEPENDENCY for reason in ranking.reasons(label)):
+        marks.remember(installed)
+        return ""
+    return "; ".join(why_not(ranking, label))
+
+
+def _lacking(state: InstalledState) -> Iterator[str]:
+    """Yield that there are variants of projects of a lock that has none, in one line.
 
     The index is asked about few projects, once a day.
     """
-    context = state.context
+    context, lock = state.context, state.context.lock
     asks = context.scope is Scope.PROJECT and context.invocation.command == ("sync",)
-    if not asks or context.is_offline or not context.preferences.use_variants:
+    if not asks or context.is_offline or not context.preferences.use_variants or lock.projects:
         return
-    versions = context.lock.versions
-    named = context.lock.projects
-    names = [name for name in context.requested if name in versions and name not in named]
-    asked = Installed("lock", " ".join(f"{name}=={min(versions[name])}" for name in names), None)
+    names = [name for name in context.requested if name in lock.versions]
+    asked = Installed(
+        "lock", " ".join(f"{name}=={min(lock.versions[name])}" for name in names), None
+    )
     if not names or state.marks.is_known(asked):
         return
     installed = (installed_without_variant(context.environments, name) for name in names)
     # What has a local part is a build that the lock names.
     candidates = [each for each in installed if each is not None and "+" not in each.version]
-    found: list[str] = []
-    options: list[str] = []
+    better = {}
     state.choices.ask(each.name for each in candidates[:MOST_ASKED])
     for each in candidates[:MOST_ASKED]:
-        better = _better(state, each)
-        if better is not None:
-            found.append(f"{each.name} {each.version} ({better})")
-            options.append(f"--upgrade-package {each.name}")
+        if (choice := state.choices.of_installed(each)) is not None:
+            instead = next((row.instead for row in choice.locked if row.label is None), None)
+            label = instead or choice.label_for(each.tags)
+            if label not in (None, choice.label_of_build(each)):
+                better[each.name] = f"{each.name} {each.version} ({label})"
     state.marks.remember(asked)
-    if found:
+    if better:
+        options = " ".join(f"--upgrade-package {name}" for name in better)
         yield (
-            f"the lock has no variants; there are some that fit this machine: {', '.join(found)}; "
-            f"take them with uv-variants lock {' '.join(options)}"
+            f"the lock has no variants; there are some that fit this machine: "
+            f"{', '.join(better.values())}; uv-variants lock {options} takes them, for everybody "
+            "who uses the lock"
         )
-
-
-def _better(state: InstalledState, each: Installed) -> str | None:
-    """Return the label that would be chosen for what is installed without one."""
-    choice = state.choices.of_installed(each)
-    if choice is None:
-        return None
-    instead = next((row.instead for row in choice.locked if row.label is None), None)
-    better = instead or choice.label_for(each.tags)
-    return None if better == choice.label_of_build(each) else better

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from variants_index.uv_files import project_table, workspace_root
+from variants_index.uv_files import project_table, script_tree
 
 from .project_names import name_of, normalized
 
@@ -28,9 +28,10 @@ def requirement_texts(invocation: Invocation, place: Place) -> list[str]:
     if invocation.command[:1] in (("pip",), ("add",)) or invocation.command[:1] == ("tool",):
         texts += invocation.operands
     texts += invocation.values("with", "from")
-    if invocation.command[:1] != ("pip",):
-        root = workspace_root(place.project.absolute())
-        project = project_table(root) if root is not None else {}
+    if invocation.command[:1] not in (("pip",), ("tool",)):
+        project = project_table(place.root) if place.root is not None else {}
+        if place.script is not None:
+            project = script_tree(place.script) or {}
         listed = project.get("dependencies")
         texts += [text for text in listed if isinstance(text, str)] if listed else []
     return texts
@@ -51,6 +52,24 @@ def admits(texts: Iterable[str], name: str, version: str) -> bool:
         if not specifier.contains(version, prereleases=True):
             return False
     return True
+
+
+def pinned_versions(texts: Iterable[str]) -> dict[str, set[str]]:
+    """Return the versions by project (normalized name) that requirements among *texts* pin."""
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    found: dict[str, set[str]] = {}
+    for text in texts:
+        if "==" not in text:
+            continue
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement:
+            continue
+        for each in requirement.specifier:
+            if each.operator == "==" and not each.version.endswith(".*"):
+                found.setdefault(normalized(requirement.name), set()).add(each.version)
+    return found
 
 
 def are_tags_of(filename: str, tags: frozenset[str]) -> bool:
@@ -93,7 +112,5 @@ def _folders(invocation: Invocation, place: Place) -> Iterator[Path]:
     for text in invocation.values("requirements"):
         if text.endswith("pyproject.toml"):
             yield (place.cwd / text).parent
-    if invocation.command[:1] != ("pip",):
-        root = workspace_root(place.project.absolute())
-        if root is not None:
-            yield root
+    if invocation.command[:1] != ("pip",) and place.root is not None:
+        yield place.root

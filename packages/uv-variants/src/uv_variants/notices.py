@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from pep_variants.errors import shortened
 
-from . import lock_advice
 from .catalog_builds import builds_taken, remarks
 from .dry_run import Planned, would_take
 from .forced_variants import admitted_choices
@@ -40,8 +39,6 @@ def after_success(state: InstalledState, noted: Iterable[str], planned: Planned 
         for line in remarks(state, noted):
             warn(line)
         for line in _version_notices(state, [*noted, *changed], planned):
-            warn(line)
-        for line in (*lock_advice.unfit(state), *lock_advice.lacking(state)):
             warn(line)
     _warn_of_lock(state)
 
@@ -184,7 +181,7 @@ def _added_by_markers(context: Context, choices: Choices, names: Iterable[str]) 
 
     uv's own message names the dependency, but neither the variant nor the marker.
     """
-    from variants_proxy.choice.remarks import version_in
+    from variants_proxy.choice.offers import version_in
 
     from .named_projects import admits, requirement_texts
 

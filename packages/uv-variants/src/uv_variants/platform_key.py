@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from pep_variants.choose.preferences import Preferences
     from pep_variants.model.platform import Platform, Support
 
+    from .lock_machine import LockMachine
+
 # Values of --python-platform, and the words of wheel tags for them.
 _SYSTEMS = {"linux": "linux", "windows": "win", "macos": "macosx", "darwin": "macosx"}
 _MACHINES = {
@@ -33,11 +35,13 @@ class PlatformKey:
         key: the machine's part of the URLs of a proxy.
         platforms: platform files that the proxy has to read, by name.
         platform: supported properties, and how they were found; None without variants.
+        machine: that the key is for.
     """
 
     key: str
     platforms: Mapping[str, Path] = field(default_factory=dict)
     platform: Platform | None = None
+    machine: Machine = field(default_factory=Machine, compare=False)
 
 
 def platform_key(
@@ -46,6 +50,8 @@ def platform_key(
     *,
     python_platform: str | None = None,
     answers: Mapping[str, Support] | None = None,
+    locked: LockMachine | None = None,
+    python: str = "",
 ) -> PlatformKey:
     """Return the platform key of the machine that is installed for.
 
@@ -54,6 +60,8 @@ def platform_key(
         cache: directory for a description that is too long for a URL.
         python_platform: value of uv's ``--python-platform``, for another machine than this one.
         answers: of plugins, by `provider_id`.
+        locked: the machine that a lock is for, in place of this one.
+        python: version of the Python that is installed for, see `Machine.python`.
 
     Raises:
         PlatformFileError: the platform file cannot be read.
@@ -63,17 +71,21 @@ def platform_key(
     from variants_proxy.client.host_machine import described_machine
 
     target = target_of(python_platform) if python_platform else None
-    machine = described_machine(preferences, target, answers)
+    if locked is not None:
+        machine = locked.machine(preferences, target)
+    else:
+        machine = replace(described_machine(preferences, target, answers), python=python)
     if not preferences.use_variants:
-        return PlatformKey(encode(machine))
+        return PlatformKey(encode(machine), machine=machine)
     detected, stated = machine.detected, machine.platform
     platform = Platform({**detected.namespaces, **stated.namespaces})
     from variants_proxy.errors import InvalidKey
 
     try:
-        return PlatformKey(encode(machine), platform=platform)
+        return PlatformKey(encode(machine), platform=platform, machine=machine)
     except InvalidKey:
-        return _by_name(replace(machine, platform=platform, detected=Platform()), cache)
+        found = _by_name(replace(machine, platform=platform, detected=Platform()), cache)
+        return replace(found, machine=machine)
 
 
 def target_of(python_platform: str) -> str:

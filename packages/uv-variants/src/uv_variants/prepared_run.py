@@ -11,6 +11,7 @@ from .child_environ import child_environ
 from .command_scope import Scope
 from .configuration import PROXIES
 from .direct_wheels import check_direct_wheels
+from .errors import VariantMissing
 from .fitting_marks import FittingMarks
 from .forced_variants import check_before
 from .installed_state import InstalledState
@@ -68,7 +69,10 @@ def prepare(context: Context) -> PreparedRun:
             session = _session(plan)
             client = _client(session, plan)
         choices = Choices(client)
-        check_before(context, choices)
+        try:
+            check_before(context, choices)
+        except VariantMissing as error:
+            raise VariantMissing(f"{error}{plan.lock_note}") from None
         marks = FittingMarks(context.cache / "fits", plan.machine.key, client.indexes)
         state = InstalledState.of(context, choices, marks)
         environ = child_environ(

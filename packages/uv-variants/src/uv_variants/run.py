@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pep_variants.cache_directory import cache_directory
 from pep_variants.errors import PreferenceError
 
 from .after_checks import check_installed, check_lock, check_sources
-from .command_scope import EXPORTING, Scope
-from .context import Context, lock_path, read_preferences
+from .command_scope import EXPORTING
+from .context import Context
 from .dry_run import Planned, is_planned, run_and_read
 from .errors import USER_ERRORS, ProxyFailed
 from .forced_variants import check_after
-from .locked_variants import Lock
+from .lock_advice import after_lock
 from .notices import after_failure, after_success
-from .place import Place
 from .prepared_run import PreparedRun, learn_afterwards, prepare
 from .programs import program_run
 from .report import warn
@@ -27,6 +25,7 @@ from .uv_program import become_uv
 from .writable_cache import writable_cache
 
 if TYPE_CHECKING:
+    from .command_scope import Scope
     from .invocation import Invocation
     from .own_options import Options
 
@@ -45,18 +44,15 @@ def run(
             "shared proxy, with the file that uv-variants config -o uv.toml writes "
             "(uv --config-file uv.toml …)"
         )
-    place = Place.of(invocation, Path(), environ)
-    preferences = read_preferences(options, place)
-    if preferences.coherent:
-        warn(
-            "--variant-coherent has no effect with uv, which asks for one project "
-            "at a time; name the variants with --variant NAME=LABEL"
-        )
-    lock = Lock.read(lock_path(invocation, scope, place))
-    if lock.problem:
-        warn(f"{lock.problem}: the variants of the lock are not known")
     with writable_cache(cache_directory(environ, "proxy")) as cache:
-        context = Context(uv, invocation, scope, place, options, preferences, cache, lock)
+        context = Context.of(uv, invocation, scope, options, environ, cache)
+        if context.preferences.coherent:
+            warn(
+                "--variant-coherent has no effect with uv, which asks for one project "
+                "at a time; name the variants with --variant NAME=LABEL"
+            )
+        if context.lock.problem:
+            warn(f"{context.lock.problem}: the variants of the lock are not known")
         if not _has_to_do_with_variants(context):
             return become_uv([uv, *options.uv_arguments], environ)
         return end_as(_run(context))
@@ -156,6 +152,7 @@ def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned
         after_success(state, noted, planned)
         check_after(state)
         check_installed(state)
+        after_lock(prepared.plan, state, noted)
         learn_afterwards(prepared)
         return
     refusals = session.refusals()

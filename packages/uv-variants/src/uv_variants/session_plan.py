@@ -11,18 +11,25 @@ from pep_variants.urls import is_local
 
 from .command_scope import EXPORTING, Scope
 from .daemon.session import SessionSettings, network_variables
+from .environments import python_version
 from .indexes import UserIndex
+from .named_projects import pinned_versions, requirement_texts
 from .own_options import FLOATING
 from .platform_key import PlatformKey, platform_key
 from .program_version import release_of
+from .report import warn
 from .uv_directories import SHARED
 
 if TYPE_CHECKING:
     from .context import Context
+    from .lock_machine import LockMachine
     from .provider_plugins import Plugins
 
 _KEEPS_BUILD_TAGS = (0, 6, 12)
 """The first release of uv that was found to tell wheels of its cache apart by their build tags."""
+
+
+_CHANGE_LOCKS = (("lock",), ("add",), ("remove",))
 
 
 class SessionPlan:
@@ -49,13 +56,78 @@ class SessionPlan:
 
     @cached_property
     def machine(self) -> PlatformKey:
-        """The machine that is installed for."""
+        """The machine that is installed for: that of the lock, if it says which."""
+        return self._key(self.lock_machine)
+
+    @cached_property
+    def machine_here(self) -> PlatformKey:
+        """The machine at hand, as the user's settings describe it, or as it is detected."""
+        return self._key(None) if self.lock_machine is not None else self.machine
+
+    @cached_property
+    def lock_machine(self) -> LockMachine | None:
+        """The machine that the lock is for, None if it is not known or another one is asked for.
+
+        What ``run --with`` adds is not locked, and is for the machine at hand.
+
+        Raises:
+            PlatformFileError: the file that says so cannot be read, and the lock is to change.
+        """
+        context, invocation = self.context, self.context.invocation
+        if context.lock.path is None or context.is_frozen or self.floating:
+            return None
+        if not context.preferences.use_variants:
+            return None
+        if "variant-platform" in context.options.variants or (
+            invocation.command == ("run",) and invocation.values("with")
+        ):
+            return None
+        from pep_variants.errors import PlatformFileError
+
+        from .lock_machine import LockMachine
+
+        try:
+            return LockMachine.read(context.lock.path)
+        except PlatformFileError as error:
+            if invocation.command in _CHANGE_LOCKS:
+                raise
+            warn(f"{error}; it is left out")  # a checkout must not keep installs from working
+            return None
+
+    @property
+    def lock_note(self) -> str:
+        """The words that a failure ends with if the lock is for another machine than this one."""
+        locked = self.lock_machine
+        if locked is None or locked.is_like(self.machine_here.machine):
+            return ""
+        return (
+            f" ({locked.path.name} says that the lock is for another machine than this one; "
+            "--variant-platform names one to lock for)"
+        )
+
+    def _key(self, locked: LockMachine | None) -> PlatformKey:
         return platform_key(
             self.context.preferences,
             self.context.cache,
             python_platform=self.context.invocation.last("python-platform"),
             answers=self.plugins.answers if self.plugins is not None else None,
+            locked=locked,
+            python=self._python(),
         )
+
+    def _python(self) -> str:
+        """Return the version of the Python that is installed for, empty for an unknown one.
+
+        A lock is for several, so it has variants that all of them can use.
+        """
+        context = self.context
+        if context.scope is Scope.PROJECT:
+            return ""
+        from variants_proxy.client.key import PYTHON
+
+        given = context.invocation.last("python-version")
+        found = [given] if given else map(python_version, context.environments)
+        return next((match[0] for text in found if (match := PYTHON.match(text))), "")
 
     @property
     def floating(self) -> bool:
@@ -129,7 +201,7 @@ class SessionPlan:
                 if index.explicit
             },
             platforms=self.machine.platforms,
-            locked={} if self.floating else context.kept,
+            locked={} if self.floating else self._locked(),
             floating=self.floating,
             hashes=context.scope is Scope.PROJECT or context.invocation.command in EXPORTING,
             insecure_hosts=self.insecure_hosts,
@@ -140,7 +212,7 @@ class SessionPlan:
             catalog=self.catalog,
             catalog_mirrors=context.preferences.catalog_mirrors if self.catalog else {},
             pinned=self._pinned() if self.catalog else (),
-            given_hashes=context.indexes.configuration.hashes if self.catalog else {},
+            given_hashes=context.indexes.configuration.hashes,
         )
 
     @cached_property
@@ -162,6 +234,18 @@ class SessionPlan:
         from variants_proxy.commands.source_options import checked_catalog
 
         return checked_catalog(preferences, context.place.cwd)
+
+    def _locked(self) -> dict[str, dict[str, tuple[str, ...]]]:
+        """Return the wheels that the lock keeps, and none for versions that requirements pin.
+
+        The proxy chooses from these versions as well, however old they are.
+        """
+        texts = requirement_texts(self.context.invocation, self.context.place)
+        found = {name: {**versions} for name, versions in self.context.kept.items()}
+        for name, versions in pinned_versions(texts).items():
+            for version in versions:
+                found.setdefault(name, {}).setdefault(version, ())
+        return found
 
     def _pinned(self) -> tuple[str, ...]:
         """Return the projects that have an index of their own."""

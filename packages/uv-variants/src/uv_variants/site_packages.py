@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from .project_names import normalized
@@ -24,12 +24,14 @@ class Installed:
         version: as in the name of its dist-info directory.
         label: of its variant, None without one.
         tags: of its wheel.
+        folder: its dist-info directory, None for what is only locked.
     """
 
     name: str
     version: str
     label: str | None
     tags: frozenset[str] = frozenset()
+    folder: Path | None = field(default=None, compare=False)
 
 
 def installed_variants(environments: Iterable[Path]) -> dict[str, Installed]:
@@ -41,7 +43,8 @@ def installed_variants(environments: Iterable[Path]) -> dict[str, Installed]:
             name, _, version = path.parent.name.removesuffix(".dist-info").rpartition("-")
             if label is not None and name:
                 project = normalized(name)
-                found[project] = Installed(project, version, label, _tags(path.parent))
+                tags = _tags(path.parent)
+                found[project] = Installed(project, version, label, tags, path.parent)
     return found
 
 

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 from variants_proxy.upstream.upstream_options import PYPI
 
-from .command_scope import Scope
 from .configuration import Configuration, read_configuration
 from .indexes import UserIndex, distinct, index_at, named_index_at
-from .uv_directories import tool_directory
 
 if TYPE_CHECKING:
+    from .command_scope import Scope
     from .invocation import Invocation
     from .place import Place
 
@@ -47,20 +46,10 @@ class UsedIndexes:
     projects: Mapping[str, frozenset[str]]
     configuration: Configuration
 
-    @property
-    def order(self) -> tuple[str, ...]:
-        """The names of the indexes in the order in which uv asks them."""
-        return tuple(self.indexes)
-
-    @property
-    def default(self) -> UserIndex | None:
-        """The index that is asked last, None with ``--no-index``."""
-        return next((index for index in self.indexes.values() if index.default), None)
-
 
 def used_indexes(invocation: Invocation, scope: Scope, place: Place) -> UsedIndexes:
     """Return the indexes that uv uses for *invocation* in *place*."""
-    configuration = _configuration(invocation, scope, place)
+    configuration = read_configuration(invocation, scope, place)
     given = {name: _given(name, invocation, place) for name in VARIABLES}
     filed = configuration.indexes
     listed = [
@@ -138,37 +127,3 @@ def _index(name: str, text: str, place: Place) -> UserIndex:
     if name in ("index-url", "extra-index-url"):
         return index_at(text, place.cwd, place.environ, default=default, legacy=True)
     return named_index_at(text, place.cwd, place.environ, default=default)
-
-
-def _configuration(invocation: Invocation, scope: Scope, place: Place) -> Configuration:
-    script = script_of(invocation)
-    requirements = invocation.values("requirements", "constraints", "overrides")
-    requirements += invocation.values("with-requirements", "build-constraints")
-    if invocation.command in (("pip", "compile"), ("pip", "sync")):
-        requirements += invocation.operands
-    receipts = []
-    if invocation.command == ("tool", "upgrade"):
-        folder = tool_directory(place.environ)
-        names = invocation.operands or [path.name for path in folder.glob("*")]
-        receipts = [folder / name / "uv-receipt.toml" for name in names]
-    return read_configuration(
-        start=place.project.absolute(),
-        environ=place.environ,
-        config_file=invocation.last("config-file") or place.environ.get("UV_CONFIG_FILE") or None,
-        no_config=invocation.has("no-config") or place.is_on("UV_NO_CONFIG"),
-        project=scope is not Scope.TOOL,
-        pip=invocation.command[:1] == ("pip",),
-        script=place.cwd / script if script else None,
-        requirements=[place.cwd / path for path in requirements if path != "-"],
-        receipts=receipts,
-    )
-
-
-def script_of(invocation: Invocation) -> str | None:
-    """Return the path of the script with inline metadata that uv works on, None without one."""
-    if invocation.command == ("run",) and invocation.operands:
-        operand = invocation.operands[0]
-        if operand.endswith((".py", ".pyw")) or invocation.has("script", "s"):
-            return operand
-        return None
-    return invocation.last("script")

@@ -38,6 +38,10 @@ class Unreachable(PackageIndexError):
     """No usable response after all retries: no connection, cut off, overloaded."""
 
 
+class UntrustedServer(PackageIndexError):
+    """The certificate of a server is not accepted: no outage, and no retry helps."""
+
+
 class BadResponse(PackageIndexError):
     """A response that must not be used: too large, a forbidden redirect, a wrong hash."""
 

@@ -6,6 +6,7 @@ Files are only read, and what is not valid is skipped: uv reports it itself.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,8 +15,9 @@ from typing import Any, NamedTuple
 
 from pep_variants.files import read_text
 from pep_variants.formats import toml
-from pep_variants.limits import PYPROJECT_BYTES
+from pep_variants.limits import LOCK_BYTES, PYPROJECT_BYTES
 
+_SCRIPT = re.compile(r"(?m)^# /// script\s*$\s(?P<content>(^#(| .*)$\s)+?)^# ///\s*$")
 _NO = ("", "0", "false", "no", "off", "f", "n")
 
 
@@ -129,6 +131,26 @@ def read_toml(path: Path) -> Mapping[str, Any] | None:
         return toml.loads(read_text(path, PYPROJECT_BYTES))
     except (OSError, ValueError, RecursionError):
         return None
+
+
+def script_tree(path: Path) -> Mapping[str, Any] | None:
+    """Return the inline metadata of the script (PEP 723), None without any.
+
+    Metadata that is not valid TOML is empty.
+    """
+    try:
+        text = read_text(path, LOCK_BYTES, errors="replace")
+    except (OSError, ValueError):
+        return None
+    match = _SCRIPT.search(text.replace("\r\n", "\n"))
+    if match is None:
+        return None
+    lines = (line[2:] if line.startswith("# ") else line[1:] for line in match[0].splitlines()[1:])
+    content = "\n".join(list(lines)[:-1])
+    try:
+        return toml.loads(content)
+    except (ValueError, RecursionError):
+        return {}
 
 
 def table_of(value: object) -> Mapping[str, Any]:

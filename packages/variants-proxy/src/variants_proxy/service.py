@@ -7,7 +7,6 @@ from .catalog.catalog_source import CatalogSource
 from .choice.clients import Clients
 from .errors import NoSuchFile
 from .files.deliveries import Deliveries
-from .pages.page_entries import PageEntries
 from .pages.project_pages import ProjectPages
 from .projects.decision_report import DecisionReport
 from .projects.observations import NotedProjects, PlainProjects
@@ -16,7 +15,6 @@ from .projects.release_files import ReleaseFiles
 from .projects.served_metadata import ServedMetadata
 from .settings import Settings, Upstream
 from .upstream.core_metadata import CoreMetadata
-from .upstream.metrics import Metrics
 from .upstream.release_metadata import ReleaseMetadata
 from .upstream.upstream_pages import UpstreamPages
 from .upstream.upstreams import Upstreams
@@ -41,18 +39,17 @@ class Service:
         release_files: for lock files and exports.
     """
 
-    def __init__(self, settings: Settings, metrics: Metrics) -> None:
+    def __init__(self, settings: Settings) -> None:
         limits = settings.limits
         self.settings = settings
         self.upstreams = upstreams = Upstreams(settings)
-        metadata = ReleaseMetadata(upstreams, limits, metrics)
+        metadata = ReleaseMetadata(upstreams, limits)
         core_metadata = CoreMetadata(upstreams, limits)
         preparation = WheelPreparation(upstreams, core_metadata, limits)
         self.noted = NotedProjects()
         self.plain = PlainProjects()
         served = ServedMetadata(upstreams, core_metadata, preparation, limits)
-        entries = PageEntries(upstreams, core_metadata, preparation, served, limits, self.noted)
-        pages = UpstreamPages(settings, upstreams, metrics)
+        pages = UpstreamPages(settings, upstreams)
         self.upstream_pages = pages
         self.clients = Clients(settings)
         self.catalog = CatalogSource(settings, upstreams)
@@ -68,9 +65,11 @@ class Service:
             self.noted,
             self.plain,
         )
-        self.pages = ProjectPages(settings, upstreams, pages, entries)
+        self.pages = ProjectPages(
+            settings, upstreams, pages, core_metadata, preparation, served, self.noted
+        )
         self.deliveries = Deliveries(
-            settings, upstreams, self.views, metadata, core_metadata, preparation, served
+            upstreams, self.views, metadata, core_metadata, preparation, served
         )
         self.report = DecisionReport(upstreams, core_metadata)
         self.release_files = ReleaseFiles(upstreams, metadata, core_metadata, preparation, limits)

@@ -74,11 +74,8 @@ class Limits:
         read_seconds: timeout for the next bytes of a response.
         page_seconds: timeout for a page or small file.
         file_seconds: timeout for inspecting a wheel.
-        connections: concurrent requests for pages, and as many for small files and ranges.
-        streams: wheels streamed concurrently.
+        connections: concurrent requests, and wheels streamed at the same time as many.
         workers: threads that parse pages and select variants.
-        queue: requests waiting for one of these.
-        queue_seconds: timeout for waiting.
         parallel: small files fetched concurrently for one page.
         versions: per project, newest first, whose variants are evaluated. Older ones have only
             their null variants and non-variant wheels.
@@ -94,7 +91,6 @@ class Limits:
         catalog_seconds: timeout for a page that the catalogue names; without it a project has the
             variants of the other ones.
         cache_bytes: pages and small files on disk.
-        answer_bytes: responses in memory.
         kept_page_bytes: upstream pages in memory.
         kept_choice_bytes: choices in memory.
     """
@@ -106,10 +102,7 @@ class Limits:
     page_seconds: float = 60.0
     file_seconds: float = 600.0
     connections: int = 32
-    streams: int = 64
     workers: int = 2
-    queue: int = 1000
-    queue_seconds: float = 30.0
     parallel: int = 16
     versions: int = 200
     inspected: int = 500
@@ -119,7 +112,6 @@ class Limits:
     hashed_bytes: int = 32 * 2**20
     catalog_seconds: float = 20.0
     cache_bytes: int = 1024 * 2**20
-    answer_bytes: int = 32 * 2**20
     kept_page_bytes: int = 32 * 2**20
     kept_choice_bytes: int = 16 * 2**20
 
@@ -139,7 +131,7 @@ class Settings:
         hosts: accepted values of the ``Host`` header without port, besides loopback; ``*`` for
             all.
         limits: for each upstream.
-        fresh_seconds: lifetime of an upstream page.
+        fresh_seconds: time for which files are found on a page without asking the upstream again.
         ca_bundle: file with trusted certificates, in place of the system's.
         client_cert: file with a client certificate and its key.
         insecure_hosts: hosts whose certificates are not verified.

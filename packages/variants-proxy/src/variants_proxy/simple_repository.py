@@ -165,7 +165,7 @@ class VariantSelected(RepositoryContainer):
         choice = await asyncio.to_thread(
             choose, listing, found, self._machine, known, limit=VERSIONS
         )
-        return {offer.file.filename: offer.filename for offer in choice.offers}
+        return {offer.file.filename: offer.filename for offer in choice.offers if not offer.refused}
 
     async def _read(self, project: str, release: Release) -> Metadata:
         """Return the variant metadata of *release*; what has hashes is read once.

@@ -13,9 +13,9 @@
 ``…/in-place/<project>/.variant/<label>/<name>``       a file of it; ``.metadata`` as above
 ``/p/<key>/i/<index>/in-place/``                       the same for a find-links page
 ``/p/<key>/i/<index>/in-place/.variant/…``             a file of that
-``/simple/…``, ``/variants/…``, ``/i/<index>/…``       one URL for all machines: `keyed_index`
+``/simple/…``, ``/variants/…``, ``/i/<index>/…``       one URL for all machines: `KeyedIndex`
 ``/``                                                  a page for people
-``/health``, ``/metrics``                              for operators
+``/health``                                            for operators
 =====================================================  ============================================
 
 ``<key>`` is a platform key (see `key`), a floating name, or a registered client (see `clients`).

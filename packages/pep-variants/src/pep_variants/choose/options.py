@@ -64,7 +64,7 @@ OPTIONS = (
         "MACHINE",
         False,
         "Use this machine instead of looking at the one here: a platform file, a name such as "
-        "h100-zen4, or facts such as cuda=12.8,sm=9.0,cpu=zen4.",
+        "h100-zen4, or facts such as cuda=12.8,sm=9.0,cpu=zen4; 'native' is the one here.",
     ),
     # Runs what would not run otherwise: a driver's tool, or a plugin allowed for other projects.
     Option("variant-enable", "enable", "NAMESPACE", True, "Consult this optional provider."),

@@ -40,6 +40,8 @@ DEFAULT_CATALOG = "default"
 """Value of ``--variant-catalog`` for the catalogue of the distribution ``variants-catalog``."""
 
 _NO_CATALOG = "none"
+NATIVE = "native"
+"""The machine at hand, in place of what less important settings name."""
 
 _CHOICES = {
     "on-plugin-error": ("on_plugin_error", (ABORT, SKIP)),
@@ -264,7 +266,7 @@ def _parse(key: str, value: Any, where: str, origin: str) -> Given:  # noqa: ANN
             raise PreferenceError(
                 f"{where}: expected a platform file or a machine, found {shortened(value)}"
             )
-        return Given("platform_file", value, origin)
+        return Given("platform_file", None if value == NATIVE else value, origin)
     if key == "catalog":
         if not isinstance(value, str) or not value or not value.isprintable():
             raise PreferenceError(

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..choose.explanation import listed
+from ..choose.preferences import NATIVE
 from ..errors import PlatformFileError, printable, shortened
 from ..formats.platform_file import load_platform, platform_title, write_platform
 from ..model.platform import Platform
@@ -35,7 +36,7 @@ def names_file(text: str) -> bool:
     """Return whether *text* is the path of a platform file, not a name or facts."""
     if text.endswith(_SUFFIX) or any(separator in text for separator in "/\\"):
         return True
-    return "=" not in text and text not in BY_NAME
+    return "=" not in text and text not in BY_NAME and text != NATIVE
 
 
 def load_machine(machine: str | os.PathLike[str]) -> Platform:

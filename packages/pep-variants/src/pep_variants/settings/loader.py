@@ -189,7 +189,7 @@ def _read(place: Place, warn: Callable[[str], None]) -> tuple[list[Given], bool]
 def _is_path(item: Given) -> bool:
     if item.attribute == "catalog":
         return item.value is not None and is_catalog_path(item.value)
-    if item.attribute != "platform_file":
+    if item.attribute != "platform_file" or item.value is None:
         return False
     # Imported here: few files name a machine.
     from ..detect.machines import names_file

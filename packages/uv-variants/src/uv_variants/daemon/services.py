@@ -31,7 +31,6 @@ MOST_SERVICES = 8
 """Applications that are kept while no session uses them."""
 
 LIMITS = Limits(
-    answer_bytes=16 * 2**20,
     kept_page_bytes=16 * 2**20,
     kept_choice_bytes=8 * 2**20,
 )

@@ -32,7 +32,6 @@ from variants_index.doctor import (
     surroundings_part,
     uv_part,
 )
-from variants_index.uv_files import workspace_root
 from variants_proxy.choice.in_place_names import HERE
 from variants_proxy.client.key import host_target
 from variants_proxy.upstream.upstream_options import bare_url
@@ -45,6 +44,7 @@ from ..daemon.state_file import read_state, state_path
 from ..environments import Search
 from ..errors import USER_ERRORS, UvNotFound
 from ..invocation import parse
+from ..lock_machine import LockMachine
 from ..locked_variants import Lock
 from ..place import Place
 from ..platform_key import PlatformKey, platform_key
@@ -122,7 +122,7 @@ class Examination:
             "installers": self._installers(versions),
             "environment": self._environment_part(),
             "packages": self._packages_part(states, locked, answers),
-            "lock": self._lock_part(locked),
+            "lock": self._lock_part(locked, key),
             "indexes": self._indexes_part(answers),
             "proxy": _proxy_part(self.place.environ),
             "caches": _caches_part(self.place, configured),
@@ -182,10 +182,11 @@ class Examination:
             [state.as_tree() for state in states],
         )
 
-    def _lock_part(self, locked: Iterable[State]) -> Part:
+    def _lock_part(self, locked: Iterable[State], key: PlatformKey | None) -> Part:
         path = str(self._lock.path) if self._lock.text is not None else ""
         rows = (("path", path or "none"), *(row for state in locked for row in state.rows()))
-        problems = (*self._lock_problems(), *locked_problems(locked))
+        other = self._tried(lambda: self._other_machine(key), None, "lock")
+        problems = (*self._lock_problems(), *locked_problems(locked, other))
         tree = {"path": path, "packages": [state.as_tree("locked") for state in locked]}
         return Part(rows, problems, tree)
 
@@ -198,12 +199,15 @@ class Examination:
         return Part(tuple(rows), tree={"urls": urls, "not-asked": dict(answers.problems)})
 
     @cached_property
-    def _root(self) -> Path | None:
-        return workspace_root(self.place.project.absolute())
-
-    @cached_property
     def _lock(self) -> Lock:
-        return Lock.read(self._root / "uv.lock" if self._root is not None else None)
+        return Lock.read(self.place.lock_path)
+
+    def _other_machine(self, key: PlatformKey | None) -> LockMachine | None:
+        """Return the machine that the lock is for, None for this one or if it is not known."""
+        found = LockMachine.read(self._lock.path) if self._lock.path is not None else None
+        if found is None or key is None or found.is_like(key.machine):
+            return None
+        return found
 
     @cached_property
     def _indexes(self) -> UsedIndexes:
@@ -220,14 +224,12 @@ class Examination:
     @cached_property
     def _environment(self) -> Path | None:
         """Where ``uv sync`` installs, or without a project ``uv pip install``."""
-        command = ["sync"] if self._root is not None else ["pip", "install"]
+        command = ["sync"] if self.place.root is not None else ["pip", "install"]
         search = Search(
             self._uv,
             parse(command),
             self.place,
             self._indexes.configuration.scalars,
-            self._root,
-            None,
             uv_directories.cache_directory(
                 self.place.environ,
                 None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,6 @@ from variants_proxy.choice.in_place_names import HERE
 from variants_proxy.errors import ANSWERED, ProxyError
 from variants_proxy.service import Service
 from variants_proxy.settings import Limits, Settings
-from variants_proxy.upstream.metrics import Metrics
 from variants_proxy.upstream.single_flight import gather_limited
 from variants_proxy.upstream.upstream_options import bare_url
 
@@ -39,6 +38,7 @@ from ..proxy_client import VersionChoice, read_choices
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ..lock_machine import LockMachine
     from ..locked_variants import Lock
     from ..platform_key import PlatformKey
     from ..site_packages import Installed
@@ -99,7 +99,7 @@ def ask_indexes(
 async def _asked(
     projects: list[str], settings: Settings, used: UsedIndexes, key: str
 ) -> IndexAnswers:
-    service = Service(settings, Metrics())
+    service = Service(settings)
     choices: dict[str, dict[str, VersionChoice]] = {}
     problems: dict[str, str] = {}
     sources: dict[str, str] = {}
@@ -196,12 +196,21 @@ def installed_problems(
             yield missed_problem(state, missed, command)
 
 
-def locked_problems(locked: Iterable[State]) -> Iterator[Problem]:
-    """Yield what is wrong with locked variants."""
+def locked_problems(locked: Iterable[State], other: LockMachine | None) -> Iterator[Problem]:
+    """Yield what is wrong with locked variants.
+
+    Args:
+        locked: their states.
+        other: the machine that the lock is for, if it is another one: then no command is advised,
+            as it would change the lock for everybody.
+    """
     for state in locked:
-        requirement = shlex.quote(f"{state.project}=={state.version}")
-        command = f"uv-variants lock --upgrade-package {requirement} && uv-variants sync"
-        if problem := switch_problem(state, command, "locked"):
+        command = "uv-variants --variant-platform native lock && uv-variants sync"
+        problem = switch_problem(state, command, "locked")
+        if problem is not None and other is not None:
+            text = f"{problem.text}; the lock is for {other}, --variant-platform names another one"
+            problem = replace(problem, text=text, command="")
+        if problem is not None:
             yield problem
 
 

@@ -25,7 +25,7 @@ from pep_variants.urls import is_local
 from pep_variants.wheelfile.lazy_file import REFUSED, Part, Range, RangeRefused, last_part
 
 from ..cache.store import Store
-from ..errors import BadResponse, NotFound, Unreachable
+from ..errors import BadResponse, NotFound, Unreachable, UntrustedServer
 from ..pages import ACCEPT, Page, read_page
 from .addresses import AddressPolicy, ForbiddenAddress
 from .bodies import CHUNK, ENCODINGS, check_digests, raw_chunks, read_body, read_range
@@ -33,7 +33,7 @@ from .connections import TooSlow
 from .credentials import split_credentials
 from .failures import BUSY, certificate_error, check_status, describe, retry_after
 from .local import open_local, read_local
-from .responses import Response, validators_of
+from .responses import Response, max_age_of, validators_of
 from .transport import (
     OWN_CREDENTIALS,
     AuthTransport,
@@ -221,7 +221,9 @@ class Session:
                 kind = reply.headers.get("Content-Type", "")
                 body = read_body(reply, url, limit, until, seconds, grown)
                 unchanged = reply.status_code == _NOT_MODIFIED
-                return Response(str(reply.url), kind, body, validators_of(reply), unchanged)
+                return Response(
+                    str(reply.url), kind, body, validators_of(reply), unchanged, max_age_of(reply)
+                )
 
             response = self._retrying(
                 url,
@@ -349,7 +351,9 @@ class Session:
                 pause = max(pause, asked)
             except (httpx.TimeoutException, httpx.NetworkError, httpx.ProtocolError) as error:
                 problem = Unreachable(f"{redacted(url)}: {describe(error)}")
-                if isinstance(error.__cause__, TooSlow) or certificate_error(error):
+                if certificate_error(error):
+                    raise UntrustedServer(str(problem)) from None
+                if isinstance(error.__cause__, TooSlow):
                     raise problem from None
             except ForbiddenAddress as error:
                 raise BadResponse(f"{redacted(url)}: {error}") from None

@@ -19,7 +19,7 @@ from variants_index.platforms import covers, is_for_platform
 
 from ..choice.in_place_names import variant_path
 from ..choice.locked_labels import named_wheel
-from ..choice.offers import Choice, Decision, Offer
+from ..choice.offers import Choice, Decision, Offer, platform_of, tags_of
 from ..upstream.catalog_files import published
 from ..upstream.releases import wheel_version
 
@@ -35,7 +35,7 @@ def with_published(choice: Choice, target: str) -> Choice:
     if not changed:
         return choice
     ours = {file.filename for decision in changed for file in decision.release.wheels}
-    offers = [offer for offer in choice.offers if offer.file.filename not in ours]
+    offers = [offer for offer in choice.offers if offer.refused or offer.file.filename not in ours]
     offers += [offer for decision in changed for offer in decision.offers.values()]
     return Choice(tuple(offers), decisions)
 
@@ -57,6 +57,8 @@ def locked_names(
             names.setdefault(own.original.filename, []).append(variant_path(label, plain))
     found: dict[Version, tuple[str, ...]] = {}
     for version, items in locked.items():
+        if not items:
+            found.setdefault(version, ())
         for item in items:
             paths = names.get(named_wheel(item)[0], ())
             public, text = version, item
@@ -163,16 +165,12 @@ def _version(file: PageFile) -> Version:
 
 
 def _covers(better: str, lesser: str) -> bool:
-    return covers(_tags(better), _tags(lesser))
+    return covers(tags_of(better), tags_of(lesser))
 
 
 def _is_for(plain: str, target: str) -> bool:
-    return is_for_platform(plain[plain.rfind("-") + 1 : -4], target)
-
-
-def _tags(plain: str) -> str:
-    return "-".join(plain[:-4].rsplit("-", 3)[1:])
+    return is_for_platform(platform_of(plain), target)
 
 
 def _python(plain: str) -> str:
-    return f"{_tags(plain).rpartition('-')[0]}-any"
+    return f"{tags_of(plain).rpartition('-')[0]}-any"

@@ -1,8 +1,7 @@
 """Pages of projects that the catalogue has an entry of: the upstream's, with the files it names.
 
-The pages of other places are fetched as those of upstreams are, within limits, budgets and circuit
-breakers of their own. A place is asked for the projects of its entries alone. One that fails costs
-its variants, and nothing else.
+The pages of other places are fetched as those of upstreams are, within limits of their own. A place
+is asked for the projects of its entries alone. One that fails costs its variants, and nothing else.
 """
 
 from __future__ import annotations
@@ -49,10 +48,7 @@ logger = logging.getLogger(__name__)
 
 _PREFIX = "catalog-"
 
-_SILENT = 300.0
-"""Seconds in which the failure of a place is logged once for a project."""
-
-_OF_ONE_PAGE = re.compile(r"^(no requests for the next .*?, the last: )?(https?://\S+: )?")
+_OF_ONE_PAGE = re.compile(r"^https?://\S+: ")
 
 _File: TypeAlias = "tuple[Upstream, PageFile]"
 """What the proxy knows a listed file by."""
@@ -125,7 +121,6 @@ class CatalogPages:
             settings.limits.kept_page_bytes
         )
         self._combining: SingleFlight[CatalogPage] = SingleFlight()
-        self._logged: LRUCache[tuple[str, str], float] = LRUCache(1024)
         self._order = [
             each for each in settings.upstreams if each.kind == "simple" and not each.explicit
         ]
@@ -155,7 +150,7 @@ class CatalogPages:
         if entry is None or own_place(entry, (each.url for each in self._order)) is not None:
             return found
         for each in self._order[: self._order.index(upstream)]:
-            if await self._pages.page(each, project) is not None:
+            if await self._pages.get_project_page(each, project) is not None:
                 return found
         return await self._with(entry, upstream, found)
 
@@ -185,23 +180,25 @@ class CatalogPages:
         if not any(each.page or each.reason for each in (own, *answers)):
             return None
 
-        digest = _digest(self._source.digest(entry), own.digest, *(each.digest for each in answers))
+        parts = self._source.digest(entry), *(each.digest for each in (own, *answers))
+        digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
         key = entry.name, digest
 
         async def work() -> CatalogPage:
             page = await self._upstreams.budget(upstream).compute(
                 lambda: _combined(entry, digest, own, at_places, targets, self._settings.hashes)
             )
+            for item in page.unavailable:
+                logger.warning("%s", item)
             self._combined.put(key, page, 500 + 800 * len(page.page.files))
             return page
 
         page = self._combined.get(key) or await self._combining.join(key, work)
-        for item in page.unavailable:
-            self._log(item)
         every = [each.page for each in (own, *answers) if each.page is not None]
         return replace(
             page,
             private=any(item.private for item in every),
+            max_age=min((item.max_age for item in every), default=0),
             checked=min((item.checked for item in every), default=time.monotonic()),
             stale=bool(page.unavailable) or any(item.stale for item in every),
         )
@@ -211,7 +208,7 @@ class CatalogPages:
         limits = self._settings.limits
         try:
             page = await asyncio.wait_for(
-                self._pages.page(upstream, project), limits.catalog_seconds
+                self._pages.get_project_page(upstream, project), limits.catalog_seconds
             )
             return _Answer(upstream, page, position)
         except UpstreamError as error:
@@ -229,13 +226,6 @@ class CatalogPages:
             if answer.page is not None or answer.reason:
                 break
         return answer
-
-    def _log(self, item: Unavailable) -> None:
-        """Log what cannot be had, not with each attempt: a host may be down for long."""
-        now, before = time.monotonic(), self._logged.get((item.project, item.host))
-        if before is None or now - before > _SILENT:
-            self._logged.put((item.project, item.host), now)
-            logger.warning("%s", item)
 
     def _place(self, entry: CatalogProject, page: PlacePage) -> Upstream:
         """Return the upstream that has *page*."""
@@ -330,9 +320,5 @@ def _added(entry: CatalogProject, found: Iterable[Found[_File]]) -> list[PageFil
 
 def _without_catalog(found: FetchedPage, problem: str) -> CatalogPage:
     return CatalogPage(
-        found.listed, found.digest, found.private, found.checked, True, problem=problem
+        found.page, found.digest, found.private, found.checked, True, problem=problem
     )
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -87,6 +87,6 @@ class CatalogSource:
     async def _fetched(self, url: str) -> bytes:
         upstreams, at = self._upstreams, Upstream("catalog", url, "find-links", explicit=True)
         upstreams.add(at)
-        return await upstreams.budget(at).page(
-            url, lambda: upstreams.fetch_file(at, at.url, CATALOG_BYTES, {}, cached=True)
+        return await upstreams.budget(at).fetch(
+            lambda: upstreams.fetch_file(at, at.url, CATALOG_BYTES, {}, cached=True)
         )

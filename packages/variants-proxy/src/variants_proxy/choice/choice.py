@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import TypeAlias
 
+from packaging.specifiers import SpecifierSet
 from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import Version
 
 from pep_variants.choose.markers import VariantContext
 from pep_variants.choose.preferences import NON_VARIANT_LABEL, Preferences
+from pep_variants.choose.rejections import is_unfit
 from pep_variants.choose.selection import File, Selection, select
 from pep_variants.detect.detector import Detector
 from pep_variants.errors import PluginFailed, VariantError
@@ -29,10 +31,20 @@ from variants_index.platforms import covers, environment_of, is_for_platform, pl
 
 from ..client.key import Machine
 from ..upstream.releases import Release, wheel_version
-from .equal_decisions import EqualDecisions
 from .locked_labels import LockedVersion, locked_offers, with_locked
-from .offers import NO_AGREEMENT, Agreed, Choice, Decision, Offer
+from .offers import (
+    NO_AGREEMENT,
+    Agreed,
+    Choice,
+    Decision,
+    Offer,
+    platform_of,
+    tags_of,
+    version_in,
+)
+from .wheel_environments import CPYTHON, PYPY, Python, python_rank
 
+_MINORS = range(10, 20)  # older ones are no longer supported
 _NULLS = (NULL_LABEL, ZERO_LABEL)
 OWN = ""
 """Source of the page's own files in a selection."""
@@ -76,6 +88,7 @@ def choose(
     portable: bool = False,
     locked: Mapping[Version, LockedVersion] = MappingProxyType({}),
     agreed: Agreed = NO_AGREEMENT,
+    unhashed: Collection[str] = (),
 ) -> Choice:
     """Choose among the files of *page* for *machine*.
 
@@ -93,7 +106,9 @@ def choose(
         is_last: files of *others* come first among equals.
         portable: markers are evaluated as in `own_context`.
         locked: what a lock file has of the project; a forced label goes before it.
-        agreed: labels that go before others that fit, see `catalog_agreement`.
+        agreed: labels that go before others that fit, see `ProjectViews`.
+        unhashed: names of files that have none of the hashes which the user gives. They are chosen
+            only where nothing else can be.
 
     Raises:
         PluginFailed: a release needs a plugin of *failures*.
@@ -102,42 +117,19 @@ def choose(
     forced = preferences.forced.get(page.project)
     if not preferences.use_variants or forced == NON_VARIANT_LABEL:
         return Choice(tuple(_without_variants(page.files, marked)))
-    target = target_of(machine)
-    detect = Detector(
-        environment=environment_of(target),
-        enabled=preferences.enable,
-        platform=machine.platform,
-        detected=machine.detected if machine.detected.namespaces else None,
-        answers={**machine.answers, **failures},
-    ).platform
-
-    def sources(release: Release) -> dict[str, _Source]:
-        theirs = {
-            other.source: (other.releases[release.version], other.metadata)
-            for other in others
-            if release.version in other.releases
-        }
-        own = {OWN: (release, metadata)}
-        return {**theirs, **own} if is_last else {**own, **theirs}
-
-    def decide(release: Release) -> Decision:
-        given = sources(release)
-        return _decide(release, page, machine, target, given, detect, agreed, portable=portable)
-
-    if not others:
-        decide = EqualDecisions(decide, metadata).decision
-    decisions = [decide(release) for release in found[:limit]]
+    chooser = _Chooser(
+        page.project, machine, metadata, failures, others, agreed, unhashed, is_last, portable
+    )
+    decisions = [chooser.decide(release) for release in found[:limit]]
     if locked and forced is None:
-        decisions = [_kept(decision, locked, metadata, target) for decision in decisions]
+        decisions = [chooser.kept(decision, locked) for decision in decisions]
+    decisions += [_unevaluated(release, preferences, forced, limit) for release in found[limit:]]
     decisions.sort(key=lambda decision: decision.release.version, reverse=True)
     offered: dict[str, Offer] = {}  # by the upstream's filename
     ours: set[str] = set()
     for decision in decisions:
         ours.update([file.filename for file in decision.release.wheels])
         offered.update({offer.file.filename: offer for offer in decision.offers.values()})
-    for release in found[limit:]:
-        ours.update(file.filename for file in release.wheels)
-        offered.update({offer.file.filename: offer for offer in _unevaluated(release, forced)})
     offers = []
     for file in page.files:
         filename = file.filename
@@ -147,33 +139,124 @@ def choose(
                 offers.append(offer)
         elif forced is None:
             offers += _without_variants((file,), marked)
-    return Choice(tuple(offers), tuple(decisions))
+    return Choice((*offers, *_refused(offers, decisions)), tuple(decisions))
 
 
-def _kept(
-    decision: Decision,
-    locked: Mapping[Version, LockedVersion],
-    metadata: Callable[[Release], Metadata],
-    target: str,
-) -> Decision:
-    """Return *decision* with what a lock file has of its version."""
-    release = decision.release
-    items = locked.get(release.version)
-    if items is None:
-        return decision
+@dataclass(frozen=True)
+class _Chooser:
+    """Decides on versions; the attributes are arguments of `choose`."""
 
-    def context(label: str) -> VariantContext | None:
-        try:
-            return own_context(label, metadata(release))
-        except VariantError:
-            return None  # the file cannot be had, if anything depends on it
+    project: str
+    machine: Machine
+    metadata: Callable[[Release], Metadata]
+    failures: Mapping[str, PluginFailed]
+    others: Sequence[OtherSource]
+    agreed: Agreed
+    unhashed: Collection[str]
+    is_last: bool
+    portable: bool
 
-    found = locked_offers(release, items, context)
-    here = dict.fromkeys(
-        offer.label for plain, offer in found.items() if _tail(plain.split("-", 2)[2], target)[2]
-    )
-    offers = with_locked(decision.offers, found)
-    return replace(decision, offers=offers, locked=found, kept=tuple(here))
+    @cached_property
+    def _target(self) -> str:
+        return target_of(self.machine)
+
+    @cached_property
+    def _platform(self) -> Callable[[Metadata], Platform]:
+        machine = self.machine
+        return Detector(
+            environment=environment_of(self._target),
+            enabled=machine.preferences.enable,
+            platform=machine.platform,
+            detected=machine.detected if machine.detected.namespaces else None,
+            answers={**machine.answers, **self.failures},
+        ).platform
+
+    def decide(self, release: Release) -> Decision:
+        """Return the decision on *release*."""
+        sources = self._sources(release)
+        # By label: the metadata of a label is that of all its wheels in a source.
+        described: _ByLabel = {}
+        foreign: _ByLabel = {}
+        for source, (theirs, _) in sources.items():
+            for file in theirs.wheels:
+                name, version, tail = file.filename.split("-", 2)
+                plain_tail, label, is_described = _tail(tail, self._target)
+                plain = file.filename if label is None else f"{name}-{version}-{plain_tail}"
+                if is_described:
+                    described.setdefault((source, label), []).append((plain, file))
+                elif source == OWN and (label is None or label in _NULLS):
+                    foreign.setdefault((source, label), []).append((plain, file))
+
+        preferences, standing, unhashed = self.machine.preferences, described, ""
+        selection = self._selection(standing, sources, preferences)
+        if self.unhashed and (best := selection.chosen) is not None:
+            some = _where(standing, lambda file: file.filename not in self.unhashed)
+            narrower = self._selection(some, sources, preferences)
+            if narrower.chosen is not None:
+                standing, selection = some, narrower
+                unhashed = best.label if best.label not in (None, narrower.chosen.label) else ""
+        # Yanked wheels are used only if there is no other (PEP 592).
+        some = _where(standing, lambda file: file.yanked is None)
+        if some is not standing and (narrower := self._selection(some, sources, preferences)).files:
+            standing, selection = some, narrower
+        some = _for_pythons(standing, selection, self.machine.python)
+        if some is not standing:
+            standing, selection = some, self._selection(some, sources, preferences)
+        best = selection.chosen
+        selection = _agreeing(selection, self.agreed.labels)
+        offers = _best(selection, standing, portable=self.portable)
+        if foreign:
+            # A forced label applies to this platform only.
+            other = self._selection(foreign, sources, replace(preferences, forced={}))
+            offers = {**_best(other, foreign, portable=self.portable), **offers}
+        agrees = "" if selection.chosen is best else self.agreed.project
+        return Decision(release, selection, offers, agrees=agrees, unhashed=unhashed or "")
+
+    def _sources(self, release: Release) -> dict[str, _Source]:
+        theirs = {
+            other.source: (other.releases[release.version], other.metadata)
+            for other in self.others
+            if release.version in other.releases
+        }
+        own = {OWN: (release, self.metadata)}
+        return {**theirs, **own} if self.is_last else {**own, **theirs}
+
+    def _selection(
+        self, wheels: _ByLabel, sources: Mapping[str, _Source], preferences: Preferences
+    ) -> Selection[PageFile]:
+        def read(source: str) -> Metadata:
+            theirs, metadata = sources[source]
+            return metadata(theirs)
+
+        return select(
+            [File(same[0][1].filename, source, same[0][1]) for (source, _), same in wheels.items()],
+            metadata=read,
+            platform=self._platform,
+            preferences=preferences,
+            project=self.project,
+        )
+
+    def kept(self, decision: Decision, locked: Mapping[Version, LockedVersion]) -> Decision:
+        """Return *decision* with what a lock file has of its version."""
+        release = decision.release
+        items = locked.get(release.version)
+        if items is None:
+            return decision
+
+        def context(label: str) -> VariantContext | None:
+            try:
+                return own_context(label, self.metadata(release))
+            except VariantError:
+                return None  # the file cannot be had, if anything depends on it
+
+        found = locked_offers(release, items, context)
+        here = dict.fromkeys(
+            offer.label
+            for plain, offer in found.items()
+            if _tail(plain.split("-", 2)[2], self._target)[2]
+        )
+        offers = with_locked(decision.offers, found)
+        return replace(decision, offers=offers, locked=found, kept=tuple(here))
 
 
 def target_of(machine: Machine) -> str:
@@ -193,67 +276,38 @@ def _without_variants(files: Iterable[PageFile], marked: Collection[Version]) ->
             yield Offer(file, file.filename, None, VariantContext("", {}) if is_marked else None)
 
 
-def _unevaluated(release: Release, forced: str | None) -> Iterable[Offer]:
-    by_name: dict[str, Offer] = {}
+def _unevaluated(
+    release: Release, preferences: Preferences, forced: str | None, limit: int
+) -> Decision:
+    """Return the decision on a version beyond the limit: wheels that are for every machine."""
+    offers: dict[str, Offer] = {}
     for file in release.wheels:
         plain, label = split_label(file.filename)
         if forced is not None or (label is not None and label not in _NULLS):
             continue
-        if label is not None or plain not in by_name:
-            by_name[plain] = Offer(file, plain, label, VariantContext(label or "", {}))
-    return by_name.values()
+        if label is not None or plain not in offers:
+            offers[plain] = Offer(file, plain, label, VariantContext(label or "", {}))
+    problem = VariantError(f"variants of the {limit} newest versions alone are evaluated")
+    problems = {OWN: problem} if release.has_variants else {}
+    files = tuple(File(offer.file.filename, OWN, offer.file) for offer in offers.values())
+    return Decision(release, Selection(files, {}, problems, (), preferences), offers)
 
 
-def _decide(
-    release: Release,
-    page: Page,
-    machine: Machine,
-    target: str,
-    sources: Mapping[str, _Source],
-    detect: Callable[[Metadata], Platform],
-    agreed: Agreed,
-    *,
-    portable: bool,
-) -> Decision:
-    # By label: the metadata of a label is that of all its wheels in a source.
-    described: _ByLabel = {}
-    foreign: _ByLabel = {}
-    for source, (theirs, _) in sources.items():
-        for file in theirs.wheels:
-            name, version, tail = file.filename.split("-", 2)
-            plain_tail, label, is_described = _tail(tail, target)
-            plain = file.filename if label is None else f"{name}-{version}-{plain_tail}"
-            if is_described:
-                described.setdefault((source, label), []).append((plain, file))
-            elif source == OWN and (label is None or label in _NULLS):
-                foreign.setdefault((source, label), []).append((plain, file))
+def _refused(offers: Sequence[Offer], decisions: Iterable[Decision]) -> Iterable[Offer]:
+    """Return wheels of the newest final release if pre-releases are all that fits.
 
-    def evaluated(wheels: _ByLabel, preferences: Preferences) -> Selection[PageFile]:
-        def read(source: str) -> Metadata:
-            theirs, metadata = sources[source]
-            return metadata(theirs)
-
-        return select(
-            [File(same[0][1].filename, source, same[0][1]) for (source, _), same in wheels.items()],
-            metadata=read,
-            platform=detect,
-            preferences=preferences,
-            project=page.project,
-        )
-
-    # Yanked wheels are used only if there is no other (PEP 592).
-    selection = evaluated(standing := _not_yanked(described), machine.preferences)
-    if not selection.files and standing is not described:
-        selection = evaluated(standing := described, machine.preferences)
-    best = selection
-    selection = _agreeing(selection, agreed.labels)
-    offers = _best(selection, standing, portable=portable)
-    if foreign:
-        # A forced label applies to this platform only.
-        other = evaluated(foreign, replace(machine.preferences, forced={}))
-        offers = {**_best(other, foreign, portable=portable), **offers}
-    agrees = "" if selection.chosen is best.chosen else agreed.project
-    return Decision(release, selection, offers, agrees=agrees)
+    Without them installers would take a pre-release, which they never do where there is a final
+    release. A request for one of these wheels is answered with the reason.
+    """
+    versions = [version_in(offer.filename) for offer in offers]
+    if not versions or not all(version and version.is_prerelease for version in versions):
+        return
+    for decision in decisions:
+        if not decision.release.version.is_prerelease and is_unfit(decision.selection):
+            files = {split_label(file.filename)[0]: file for file in decision.release.wheels}
+            for plain, file in files.items():
+                yield Offer(file, plain, refused=True)
+            return
 
 
 def _agreeing(selection: Selection[PageFile], agreed: Sequence[str]) -> Selection[PageFile]:
@@ -265,15 +319,65 @@ def _agreeing(selection: Selection[PageFile], agreed: Sequence[str]) -> Selectio
     return replace(selection, files=(*first, *others))
 
 
-def _not_yanked(wheels: _ByLabel) -> _ByLabel:
-    """Return *wheels* without those that are yanked; the same object if none is."""
-    if all(file.yanked is None for same in wheels.values() for _, file in same):
+def _where(wheels: _ByLabel, fits: Callable[[PageFile], bool]) -> _ByLabel:
+    """Return the *wheels* that fit; the same object if all do."""
+    if all(fits(file) for same in wheels.values() for _, file in same):
         return wheels
     kept = {
-        key: [(plain, file) for plain, file in same if file.yanked is None]
-        for key, same in wheels.items()
+        key: [(plain, file) for plain, file in same if fits(file)] for key, same in wheels.items()
     }
     return {key: same for key, same in kept.items() if same}
+
+
+def _for_pythons(wheels: _ByLabel, selection: Selection[PageFile], python: str) -> _ByLabel:
+    """Return *wheels* without those that need a Python which others that fit do without.
+
+    A plain filename stands for one wheel on a page. So if the Python of the client is not known, it
+    is one that can be installed wherever one of them can.
+
+    Args:
+        wheels: of one version.
+        selection: among them.
+        python: version of the client's Python, empty if it is not known.
+    """
+    fitting = {(file.source, file.label) for file in selection.files}
+    if len({file.requires_python for key in fitting for _, file in wheels[key]}) < 2:
+        return wheels
+    pythons: dict[str, int] = {}
+    for key in fitting:
+        for plain, file in wheels[key]:
+            number = _pythons(plain, file.requires_python, python)
+            pythons[plain] = max(pythons.get(plain, 0), number)
+    plains = {file.filename: plain for key in fitting for plain, file in wheels[key]}
+    return _where(
+        wheels,
+        lambda file: (
+            (plain := plains.get(file.filename)) is None
+            or _pythons(plain, file.requires_python, python) == pythons[plain]
+        ),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _pythons(plain: str, requires: str | None, python: str) -> int:
+    """Return in how many Pythons a wheel can be installed, of all or of one version."""
+    try:
+        wanted = SpecifierSet(requires or "")
+    except ValueError:  # met by every Python, as in pip
+        wanted = SpecifierSet()
+    tags = [part.split(".") for part in plain.split("-")[-3:-1]]
+    minors = [
+        minor
+        for minor in _MINORS
+        if any(
+            python_rank(tag, abi, Python(name, minor)) is not None
+            for tag in tags[0]
+            for abi in tags[1]
+            for name in (CPYTHON, PYPY)
+        )
+    ]
+    each = [f"3.{minor}.{micro}" for minor in minors for micro in (0, 99)]
+    return sum(wanted.contains(item, prereleases=True) for item in ([python] if python else each))
 
 
 @lru_cache(maxsize=16384)
@@ -283,7 +387,7 @@ def _tail(tail: str, target: str) -> tuple[str, str | None, bool]:
     Cached: most versions of a project have the same parts.
     """
     plain, label = split_label(f"name-0-{tail}")
-    return plain[len("name-0-") :], label, is_for_platform(plain[plain.rfind("-") + 1 : -4], target)
+    return plain[len("name-0-") :], label, is_for_platform(platform_of(plain), target)
 
 
 def own_context(label: str, metadata: Metadata) -> VariantContext:
@@ -317,7 +421,7 @@ def _best(selection: Selection[PageFile], wheels: _ByLabel, *, portable: bool) -
             if kept.source == OWN and plain not in shown and is_equal:
                 shown[plain] = known[0], offer
     if len({place for place, _ in chosen.values()}) > 1:
-        tags = {plain: "-".join(plain[:-4].rsplit("-", 3)[1:]) for plain in chosen}
+        tags = {plain: tags_of(plain) for plain in chosen}
         return {
             plain: offer
             for plain, (place, offer) in shown.items()

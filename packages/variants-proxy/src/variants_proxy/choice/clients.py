@@ -8,7 +8,6 @@ answers depend on, contents of a platform file included: a URL always means the 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -21,7 +20,7 @@ from packaging.version import Version
 from pep_variants.detect.known_machines import BY_NAME
 from pep_variants.detect.machines import load_machine, names_file
 from pep_variants.errors import PlatformFileError
-from pep_variants.formats.platform_file import load_platform, write_platform
+from pep_variants.formats.platform_file import load_platform
 from pep_variants.model.filename import read_version
 from pep_variants.model.platform import Platform
 
@@ -55,7 +54,8 @@ class ClientSettings:
         locked: what a lock file has, by project and version: labels (`cu128`), of which each tag
             set gets the first that it has; or URLs of wheels (`…/.variant/cu128/torch-….whl`, with
             and without a label), which stand for their tags alone: so a lock file with one label
-            for Linux and another for Windows stays as it is.
+            for Linux and another for Windows stays as it is. A version with none of them is one
+            that is to be chosen from, however many newer ones there are.
         floating: files with variants are selected when they are requested; pages have no hashes
             of them.
         hashes: for a lock file: pages have hashes of wheels with variant markers, which may take
@@ -77,9 +77,8 @@ class Clients:
         self._settings = settings
         self._decode = lru_cache(maxsize=1024)(decode)
         self._known = lru_cache(maxsize=1024)(load_machine)
-        self._platforms: dict[str, tuple[tuple[int, int], Platform]] = {}
+        self._files = lru_cache(maxsize=1024)(_platform_file)
         self._registered: LRUCache[str, Client] = LRUCache(_MOST)
-        self._texts: LRUCache[int, tuple[Platform, str]] = LRUCache(_MOST)
 
     def register(self, settings: ClientSettings) -> str:
         """Return the name of a client for URLs, in place of a platform key.
@@ -93,24 +92,22 @@ class Clients:
         """
         known = self.client(settings.key)
         locked = _locked(settings.locked)
-        tree = [
+        versions = [
+            (project, canonicalize_version(version), items)
+            for project, found in locked.items()
+            for version, items in found.items()
+        ]
+        # Of a named platform with what its file says.
+        platform = known.machine.platform if known.machine.name else None
+        parts = (
             settings.key,
-            self._written(known.machine.platform) if known.machine.name else "",
-            [
-                [
-                    project,
-                    [
-                        [canonicalize_version(version), items]
-                        for version, items in sorted(versions.items())
-                    ],
-                ]
-                for project, versions in sorted(locked.items())
-            ],
+            platform,
+            versions,
             settings.floating,
             settings.hashes,
             settings.shared,
-        ]
-        digest = hashlib.sha256(json.dumps(tree).encode("utf-8", "surrogatepass")).hexdigest()
+        )
+        digest = hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
         name = f"{_REGISTERED}{digest[:32]}"
         if self._registered.get(name) is None:
             client = Client(
@@ -125,17 +122,6 @@ class Clients:
             )
             self._registered.put(name, client)
         return name
-
-    def _written(self, platform: Platform) -> str:
-        """Return *platform* as text, written once for each time that its file is read.
-
-        `KeyedIndex` registers the client of each request: writing was 170 of 240 us of it.
-        """
-        known = self._texts.get(id(platform))
-        if known is None:  # with the platform: its identity is the key as long as it lives
-            known = platform, write_platform(platform, "")
-            self._texts.put(id(platform), known)
-        return known[1]
 
     def in_place(self, key: str) -> Client:
         """Return the client called *key*, as of `client`, for in-place pages."""
@@ -189,11 +175,7 @@ class Clients:
             stat = path.stat()
         except OSError:
             return load_platform(path), ""  # raises the error
-        state = (stat.st_mtime_ns, stat.st_size)
-        known = self._platforms.get(str(path))
-        if known is None or known[0] != state:
-            known = self._platforms[str(path)] = (state, load_platform(path))
-        return known[1], f"{state[0]:x}"
+        return self._files(path, stat.st_size, stat.st_mtime_ns), f"{stat.st_mtime_ns:x}"
 
 
 def _known(name: str, settings: Settings) -> str:
@@ -210,12 +192,17 @@ def _known(name: str, settings: Settings) -> str:
 def _locked(
     given: Mapping[str, Mapping[str, tuple[str, ...]]],
 ) -> dict[str, dict[Version, tuple[str, ...]]]:
-    """Return *given* with normalized names and versions, without what is not a version."""
+    """Return *given* in order, with normalized names and versions, without what is not one."""
     return {
         canonicalize_name(project): {
             version: tuple(items)
-            for text, items in versions.items()
-            if items and (version := read_version(text)) is not None
+            for text, items in sorted(versions.items())
+            if (version := read_version(text)) is not None
         }
-        for project, versions in given.items()
+        for project, versions in sorted(given.items())
     }
+
+
+def _platform_file(path: Path, size: int, changed: int) -> Platform:  # noqa: ARG001 - cache keys
+    """Return what is in a platform file of this size that was changed at this time."""
+    return load_platform(path)

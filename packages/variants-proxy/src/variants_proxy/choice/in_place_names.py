@@ -24,6 +24,9 @@ HERE = "here"
 UNLABELLED = "-"
 """Folder of wheels without label whose variant markers are evaluated."""
 
+REFUSED = "no-variant-fits"
+"""Folder of files that are listed though they do not fit, see `Offer.refused`; not a label."""
+
 _ESCAPE = "~"
 _RESERVED = (".", "..", HERE)
 _ZEROS = re.compile(r"0*")

@@ -14,7 +14,7 @@ from variants_index.platforms import covers
 
 from ..upstream.releases import Release
 from .in_place_names import HERE, wheel_at
-from .offers import Offer
+from .offers import Offer, platform_of, tags_of
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class LockedVersion:
         """Labels by platform tag, for tag sets that came later, of another Python for example."""
         found: dict[str, str | None] = {}
         for plain, label in self.names.items():
-            found.setdefault(_platform(plain), label)
+            found.setdefault(platform_of(plain), label)
         return found
 
     def pick(self, plain: str, wheels: Mapping[str | None, PageFile]) -> PageFile | None:
@@ -63,7 +63,7 @@ class LockedVersion:
         for label in self.labels:
             if label in wheels:
                 return wheels[label]
-        platform = _platform(plain)
+        platform = platform_of(plain)
         if platform in self.platforms:
             return wheels.get(self.platforms[platform])
         return None
@@ -100,7 +100,7 @@ def with_locked(usual: Mapping[str, Offer], locked: Mapping[str, Offer]) -> dict
     What an installer would take in place of a locked wheel is left out: other wheels whose tags are
     more special.
     """
-    tags = {plain: _tags(plain) for plain in (*usual, *locked)}
+    tags = {plain: tags_of(plain) for plain in (*usual, *locked)}
     kept = {
         plain: offer
         for plain, offer in usual.items()
@@ -116,11 +116,3 @@ def named_wheel(item: str) -> tuple[str, str | None]:
     """Return plain filename and label of a wheel at a URL."""
     label, plain = wheel_at(item) or (None, unquote(urlsplit(item).path.rpartition("/")[2]))
     return plain, label
-
-
-def _platform(plain: str) -> str:
-    return plain[plain.rfind("-") + 1 : -4]
-
-
-def _tags(plain: str) -> str:
-    return "-".join(plain[:-4].rsplit("-", 3)[1:])

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from packaging.utils import parse_sdist_filename
+from packaging.version import Version
+
 from pep_variants.choose.markers import VariantContext
 from pep_variants.choose.selection import Selection
 from variants_index.pages import PageFile
 
-from ..upstream.releases import Release
+from ..upstream.releases import Release, wheel_version
 
 
 @dataclass(frozen=True)
@@ -21,12 +24,15 @@ class Offer:
         filename: the plain filename on the page.
         label: of the variant, None for a file without label.
         context: for variant markers; None for files without markers, as far as known.
+        refused: whether it is listed though it does not fit; requests for it are answered with the
+            reason.
     """
 
     file: PageFile
     filename: str
     label: str | None = None
     context: VariantContext | None = None
+    refused: bool = False
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,7 @@ class Decision:
         locked: those of them that a lock file has.
         kept: labels of those that are for the machine's platform, None for a wheel without.
         agrees: name of the project whose variant it has in place of the best one; empty for none.
+        unhashed: label of the best variant if it is not chosen because of hashes that are given.
     """
 
     release: Release
@@ -48,6 +55,7 @@ class Decision:
     locked: Mapping[str, Offer] = field(default_factory=dict)
     kept: tuple[str | None, ...] = ()
     agrees: str = ""
+    unhashed: str = ""
 
 
 @dataclass(frozen=True)
@@ -77,3 +85,23 @@ class Agreed:
 
 
 NO_AGREEMENT = Agreed()
+
+
+def version_in(filename: str) -> Version | None:
+    """Return the version in the name of a wheel or source distribution, None for another file."""
+    if filename.endswith(".whl"):
+        return wheel_version(filename)
+    try:
+        return parse_sdist_filename(filename)[1]
+    except ValueError:  # InvalidSdistFilename; `int` of thousands of digits
+        return None
+
+
+def tags_of(plain: str) -> str:
+    """Return the three tags in a plain filename, ``py3-none-any``."""
+    return "-".join(plain[:-4].rsplit("-", 3)[1:])
+
+
+def platform_of(plain: str) -> str:
+    """Return the platform tags in a plain filename."""
+    return plain[plain.rfind("-") + 1 : -4]

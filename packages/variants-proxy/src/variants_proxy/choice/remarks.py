@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from packaging.utils import canonicalize_name, parse_sdist_filename
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from pep_variants.choose.displaced import displaced_by, is_accelerated
@@ -18,7 +18,7 @@ from pep_variants.choose.selection import Selection
 from pep_variants.model.property import ABI_DEPENDENCY
 
 from ..upstream.releases import wheel_version
-from .offers import Choice, Decision, Offer
+from .offers import Choice, Decision, Offer, version_in
 
 TAKEN = "{taken}"
 """Placeholder in `remarks` for the installed version, which the proxy does not know."""
@@ -38,6 +38,7 @@ def _is_notable(decision: Decision) -> bool:
         selection.problems
         or is_unfit(selection)
         or left_out(selection)
+        or decision.unhashed
         or has_unfit_lock(decision)
         or any(notice.actionable for each in _rankings(selection) for notice in notices(each))
     )
@@ -76,8 +77,28 @@ def remarks(decision: Decision, choice: Choice, project: str) -> dict[str, str |
             f"{_listed(names)} (abi_dependency), which uv cannot compare with what it installs; "
             "pip with the shim and variants resolve can"
             for labels, names in left_out(selection)
+        )
+        + (
+            (
+                f"{decision.unhashed} of {project} {version}: it has none of the hashes that the "
+                "requirements give",
+            )
+            if decision.unhashed
+            else ()
         ),
     }
+
+
+def refusal(choice: Choice, project: str, filename: str) -> str:
+    """Return why a wheel with `Offer.refused` cannot be installed, empty if it is not one."""
+    wanted = version_in(filename)
+    decision = next((each for each in choice.decisions if each.release.version == wanted), None)
+    if decision is None or not any(o.refused and o.filename == filename for o in choice.offers):
+        return ""
+    others = (version_in(offer.filename) for offer in choice.offers if not offer.refused)
+    newest = max(version for version in others if version is not None)
+    unfit = nothing_fits(project, decision.release.version, decision.selection)
+    return f"{unfit}\nThe pre-release fits: to take it, require {project}=={newest}."
 
 
 def older_builds(choice: Choice, project: str) -> dict[Version, tuple[Version, str]]:
@@ -133,16 +154,6 @@ def conditional_requirements(
     return found
 
 
-def version_in(filename: str) -> Version | None:
-    """Return the version in the name of a wheel or source distribution, None for another file."""
-    if filename.endswith(".whl"):
-        return wheel_version(filename)
-    try:
-        return parse_sdist_filename(filename)[1]
-    except ValueError:  # InvalidSdistFilename; `int` of thousands of digits
-        return None
-
-
 def left_out(selection: Selection[Any]) -> list[tuple[list[str], list[str]]]:
     """Return labels rejected because of `abi_dependency` only, and the projects it names."""
     found = []
@@ -160,11 +171,8 @@ def left_out(selection: Selection[Any]) -> list[tuple[list[str], list[str]]]:
 
 
 def _plain_versions(choice: Choice, unfit: Version) -> list[Version]:
-    found = {
-        version
-        for offer in choice.offers
-        if offer.label is None and (version := wheel_version(offer.filename)) is not None
-    }
+    plain = (offer for offer in choice.offers if offer.label is None and not offer.refused)
+    found = {version for offer in plain if (version := wheel_version(offer.filename)) is not None}
     return sorted(found - {unfit}, reverse=True)
 
 

@@ -4,33 +4,32 @@ A key is one of these:
 
 * the name of a platform file of the proxy (``ours``), or of a known machine (``h100-zen4``),
 * facts (``cuda=12.8,sm=9.0,cpu=zen4``), as `pep_variants.detect.machines` reads them, or
-* ``1~`` and a description: canonical JSON, packed (see `key_codec`), in base64url without padding.
+* ``2~`` and a description: canonical JSON, compressed (zlib), in base64url without padding.
 
 The JSON has these members, empty ones are left out:
 
 * ``f``: name of a platform file of the proxy or of a known machine, or facts, in place of ``p``.
-* ``p``: supported properties: namespace to features, the most preferred first. A feature is
-  ``[name, value, …]``, its values most preferred first, or only its name for the one value
-  ``on``.
+* ``p``: supported properties, as the text of a platform file.
 * ``d``: the same for properties that built-in providers detected: they count where these implement
   the provider that the metadata names.
 * ``a``: supported properties that plugins answered, by `provider_id`: they count for metadata
   that wants this very provider.
 * ``t``: operating system and processor, see `Machine.target`.
+* ``y``: version of Python, see `Machine.python`.
 * every preference that can change a choice, with its name and type in ``variants.toml``.
 
-Equal descriptions have equal keys on every machine, and no other key decodes to them. Keys are
-untrusted input: their decoded size is limited, and the engine's strict readers read them.
+Keys are untrusted input: their decoded size is limited, the engine's strict readers read them, and
+a description that is not canonical is refused.
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import platform as host
 import re
 import sys
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -38,13 +37,10 @@ from typing import Any
 from pep_variants.choose.preferences import Preferences, read_configuration
 from pep_variants.detect.detector import PROVIDER_ID_LENGTH
 from pep_variants.errors import VariantError, shortened
-from pep_variants.formats.platform_file import read_platform
+from pep_variants.formats.platform_file import read_platform, write_platform
 from pep_variants.model.platform import Platform, Support
-from pep_variants.model.property import Features
 
 from ..errors import InvalidKey
-from .key_codec import pack, unpack
-from .key_dictionary import DICTIONARY
 
 MAX_KEY = 4096
 """Maximum length of a key: half of what servers and proxies accept as a URL."""
@@ -59,9 +55,11 @@ _FACTS = re.compile(r"(?=[^=]*=)[A-Za-z0-9][A-Za-z0-9._,=+-]{0,255}")
 
 TARGET = re.compile(r"(linux|win|macosx|android|ios|freebsd)-[a-z0-9_]{1,32}")
 
+PYTHON = re.compile(r"3\.[0-9]{1,3}(\.[0-9]{1,3})?")
+
 _PROVIDER_ID = re.compile(rf"[0-9a-f]{{{PROVIDER_ID_LENGTH}}}")
-_PREFIX = "1~"
-_ON = ("on",)
+_PREFIX = "2~"
+_OLD_PREFIX = "1~"
 _PREFERENCES = (
     "no-variants",
     "variant",
@@ -91,6 +89,8 @@ class Machine:
         preferences: of the user. Those count that can change the choice for one project:
             `use_variants`, `forced`, `prefer`, `exclude`, `enable` and the priorities.
         answers: properties that plugins reported, by `provider_id`, see `Detector`.
+        python: version of the Python that is installed for, ``3.13.1``: what needs another one is
+            not selected. Empty if it is unknown, or for several.
     """
 
     platform: Platform = field(default_factory=Platform)
@@ -99,6 +99,7 @@ class Machine:
     preferences: Preferences = field(default_factory=Preferences)
     detected: Platform = field(default_factory=Platform)
     answers: Mapping[str, Support] = field(default_factory=dict)
+    python: str = ""
 
 
 def host_target() -> str:
@@ -114,6 +115,66 @@ def encode(machine: Machine) -> str:
     Raises:
         InvalidKey: the name or target is not valid, or the key is too long for a URL.
     """
+    text = _text(machine)
+    if machine.name and text == json.dumps({"f": machine.name}, separators=(",", ":")):
+        return machine.name
+    key = _PREFIX + base64.urlsafe_b64encode(zlib.compress(text.encode(), 9)).rstrip(b"=").decode()
+    if len(text) > MAX_TEXT or len(key) > MAX_KEY:
+        raise InvalidKey(
+            f"the platform needs {len(key)} characters, which is too long for a URL: "
+            "write it to a platform file and use that (--variant-platform)"
+        )
+    return key
+
+
+def decode(key: str) -> Machine:
+    """Return the machine that *key* describes, or only its name or facts.
+
+    Raises:
+        InvalidKey: it is neither a name nor a result of `encode`.
+    """
+    if key.startswith(_OLD_PREFIX):
+        raise InvalidKey(
+            f"{shortened(key)} is the platform key of another release: make a new URL "
+            "with 'variants-proxy url' or 'uv-variants config --url'"
+        )
+    if not key.startswith(_PREFIX):
+        if not _is_name(key):
+            raise InvalidKey(f"{shortened(key)} is not a valid platform key")
+        return Machine(name=key)
+    if len(key) > MAX_KEY:
+        raise InvalidKey(f"a platform key has at most {MAX_KEY} characters, this one {len(key)}")
+    try:
+        text = _unpacked(key.removeprefix(_PREFIX))
+        machine = _machine(json.loads(text))
+        if _text(machine) != text:
+            raise ValueError("not in canonical form")
+    except (ValueError, TypeError, RecursionError, zlib.error, InvalidKey, VariantError) as error:
+        raise InvalidKey(
+            f"{shortened(key)} is not a valid platform key: {shortened(str(error), 200)}"
+        ) from None
+    return machine
+
+
+def _unpacked(data: str) -> str:
+    packed = base64.b64decode(f"{data}{'=' * (-len(data) % 4)}", altchars=b"-_", validate=True)
+    stream = zlib.decompressobj()
+    text = stream.decompress(packed, MAX_TEXT + 1)
+    if len(text) > MAX_TEXT or not stream.eof or stream.unused_data:
+        raise ValueError(f"truncated, or larger than {MAX_TEXT} bytes")
+    return text.decode()
+
+
+def _is_name(text: str) -> bool:
+    return bool(PLATFORM_NAME.fullmatch(text) or _FACTS.fullmatch(text))
+
+
+def _text(machine: Machine) -> str:
+    """Return the description of *machine* as canonical JSON.
+
+    Raises:
+        InvalidKey: the name or target is not valid.
+    """
     if machine.name and not _is_name(machine.name):
         raise InvalidKey(
             f"{shortened(machine.name)} is not a valid platform name: "
@@ -123,60 +184,9 @@ def encode(machine: Machine) -> str:
         raise InvalidKey(
             f"{shortened(machine.target)} is not a valid target: it must match {TARGET.pattern}"
         )
-    tree = _tree(machine)
-    if machine.name and len(tree) == 1:
-        return machine.name
-    text = json.dumps(tree, separators=(",", ":"), sort_keys=True).encode()
-    if len(text) > MAX_TEXT:
-        raise InvalidKey(_too_long(len(text)))
-    packed = base64.urlsafe_b64encode(pack(text, DICTIONARY)).rstrip(b"=").decode()
-    if len(packed) + len(_PREFIX) > MAX_KEY:
-        raise InvalidKey(_too_long(len(packed)))
-    return _PREFIX + packed
-
-
-def decode(key: str) -> Machine:
-    """Return the machine that *key* describes, or only its name or facts.
-
-    Raises:
-        InvalidKey: it is neither a name nor a result of `encode`.
-    """
-    if not key.startswith(_PREFIX):
-        if not _is_name(key):
-            raise InvalidKey(f"{shortened(key)} is not a valid platform key")
-        return Machine(name=key)
-    if len(key) > MAX_KEY:
-        raise InvalidKey(f"a platform key has at most {MAX_KEY} characters, this one {len(key)}")
-    try:
-        packed = base64.b64decode(_padded(key[len(_PREFIX) :]), altchars=b"-_", validate=True)
-        tree = json.loads(unpack(packed, DICTIONARY, MAX_TEXT))
-        machine = _machine(tree)
-        canonical = encode(machine)
-    except (ValueError, TypeError, RecursionError, binascii.Error, VariantError) as error:
-        raise InvalidKey(
-            f"{shortened(key)} is not a valid platform key: {shortened(str(error), 200)}"
-        ) from None
-    if canonical != key:
-        raise InvalidKey(f"{shortened(key)} is not a valid platform key: not in canonical form")
-    return machine
-
-
-def _is_name(text: str) -> bool:
-    return bool(PLATFORM_NAME.fullmatch(text) or _FACTS.fullmatch(text))
-
-
-def _too_long(size: int) -> str:
-    return (
-        f"the platform needs {size} characters, which is too long for a URL: "
-        "write it to a platform file and use that (--variant-platform)"
-    )
-
-
-def _padded(text: str) -> bytes:
-    return text.encode("ascii") + b"=" * (-len(text) % 4)
-
-
-# --- encoding
+    if machine.python and not PYTHON.fullmatch(machine.python):
+        raise InvalidKey(f"{shortened(machine.python)} is not a version of Python 3")
+    return json.dumps(_tree(machine), separators=(",", ":"), sort_keys=True)
 
 
 def _tree(machine: Machine) -> dict[str, Any]:
@@ -187,10 +197,11 @@ def _tree(machine: Machine) -> dict[str, Any]:
         tree["p"] = _namespaces(machine.platform)
         tree["d"] = _namespaces(machine.detected)
     tree["a"] = {
-        name: _features_list(support.features) for name, support in sorted(machine.answers.items())
+        name: _namespaces(Platform({"a": support})) for name, support in machine.answers.items()
     }
     if machine.target:
         tree["t"] = machine.target
+    tree["y"] = machine.python
     preferences = machine.preferences
     given = {
         **tree,
@@ -211,73 +222,49 @@ def _tree(machine: Machine) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value}
 
 
-def _namespaces(platform: Platform) -> dict[str, list[Any]]:
-    return {
-        namespace: _features_list(support.features)
-        for namespace, support in platform.namespaces.items()
+def _namespaces(platform: Platform) -> str:
+    """Return the properties of *platform*, and nothing else of it; empty for none."""
+    found = {
+        name: Support(support.features) for name, support in sorted(platform.namespaces.items())
     }
-
-
-def _features_list(features: Features) -> list[Any]:
-    return [
-        feature if values == _ON else [feature, *values]
-        for feature, values in features.items()
-        if values
-    ]
-
-
-# --- decoding
+    return write_platform(Platform(found), "") if found else ""
 
 
 def _machine(tree: object) -> Machine:
     if not isinstance(tree, dict):
         raise ValueError("it is not a JSON object")
-    unknown = tree.keys() - {"a", "d", "f", "p", "t", *_PREFERENCES}
+    unknown = tree.keys() - {"a", "d", "f", "p", "t", "y", *_PREFERENCES}
     if unknown:
         raise ValueError(f"unknown member {shortened(min(unknown))}")
-    name, target = tree.get("f", ""), tree.get("t", "")
-    if not isinstance(name, str) or not isinstance(target, str):
-        raise ValueError("name and target must be strings")
+    name, target, python = (tree.get(member, "") for member in "fty")
+    if not all(isinstance(text, str) for text in (name, target, python)):
+        raise ValueError("name, target and version of Python must be strings")
     preferences = {key: value for key, value in tree.items() if key in _PREFERENCES}
     return Machine(
-        _platform(tree.get("p", {})),
+        _platform(tree.get("p", "")),
         name,
         target,
-        read_configuration(_toml(preferences), "it") if preferences else Preferences(),
-        _platform(tree.get("d", {})),
+        _preferences(preferences) if preferences else Preferences(),
+        _platform(tree.get("d", "")),
         _answers(tree.get("a", {})),
+        python,
     )
 
 
-def _platform(namespaces: object) -> Platform:
-    if not isinstance(namespaces, dict):
-        raise ValueError("namespaces must be an object")
-    tables = []
-    for namespace, features in namespaces.items():
-        if not isinstance(features, list):
-            raise ValueError(f"{shortened(namespace)} must have a list of features")
-        tables.append({"namespace": namespace, "properties": dict(map(_feature, features))})
-    platform = read_platform(_toml({"provider": tables}), "it")
-    return replace(platform, source="")
-
-
-def _toml(tree: Mapping[str, Any]) -> str:
-    # Imported here: who only writes a key needs none of it.
+def _preferences(tree: Mapping[str, Any]) -> Preferences:
+    # Imported here: who only writes a key does not need it.
     import tomli_w
 
-    return tomli_w.dumps(tree)
+    return read_configuration(tomli_w.dumps(tree), "it")
+
+
+def _platform(text: object) -> Platform:
+    if not isinstance(text, str):
+        raise ValueError("properties must be the text of a platform file")
+    return replace(read_platform(text, "it"), source="") if text else Platform()
 
 
 def _answers(tree: object) -> dict[str, Support]:
     if not isinstance(tree, dict) or not all(map(_PROVIDER_ID.fullmatch, tree)):
         raise ValueError("answers must be an object by provider id")
-    return {name: _platform({"a": features}).support("a") for name, features in tree.items()}
-
-
-def _feature(entry: object) -> tuple[str, list[str]]:
-    if isinstance(entry, str):
-        return entry, list(_ON)
-    if not isinstance(entry, list) or not all(isinstance(part, str) for part in entry):
-        raise ValueError(f"{shortened(entry)} is not a feature")
-    name, *values = entry
-    return name, values
+    return {name: _platform(text).support("a") for name, text in tree.items()}

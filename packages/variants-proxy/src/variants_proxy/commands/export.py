@@ -42,7 +42,7 @@ from variants_index.pages import (
 )
 from variants_index.platforms import is_for_platform
 
-from ..choice.remarks import version_in
+from ..choice.offers import version_in
 from ..choice.views import Client, ProjectView
 from ..errors import ExportError
 from ..service import Service

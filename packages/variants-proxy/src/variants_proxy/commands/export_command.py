@@ -130,10 +130,9 @@ async def _export(
 
     from ..client.key import Machine, encode
     from ..service import Service
-    from ..upstream.metrics import Metrics
     from .export import Wanted, export
 
-    service = Service(settings, Metrics())
+    service = Service(settings)
     try:
         client = service.clients.client(encode(Machine(name=name, target=system)))
         wanted: Wanted = Wanted(client, requirements, every_file)

@@ -15,20 +15,20 @@ from pep_variants.model.metadata import Metadata
 from variants_index.pages import Page, PageFile
 
 from ..choice.choice import OWN, own_context
-from ..choice.in_place_names import FOLDER, HERE, label_in_folder, wheel_at
+from ..choice.in_place_names import FOLDER, HERE, REFUSED, label_in_folder, wheel_at
 from ..choice.metadata_check import MetadataCheck
 from ..choice.offers import Choice, Offer
+from ..choice.remarks import refusal
 from ..choice.views import Client
-from ..errors import NoSuchFile, UpstreamError
+from ..errors import NoSuchFile, UnusableFile, UpstreamError
 from ..projects.project_views import ProjectViews
 from ..projects.served_metadata import ServedMetadata
-from ..settings import Settings, Upstream
+from ..settings import Upstream
 from ..upstream.catalog_files import known_variants, origin, published
 from ..upstream.core_metadata import CoreMetadata
-from ..upstream.file_lists import project_of
 from ..upstream.release_metadata import ReleaseMetadata
 from ..upstream.releases import Release, release_with
-from ..upstream.upstream_pages import FetchedPage
+from ..upstream.upstream_pages import FetchedPage, project_of
 from ..upstream.upstreams import Upstreams
 from ..urls import CHOSEN, PLAIN
 from ..wheels.transfers import Transfer, unchanged_transfer
@@ -40,31 +40,49 @@ _Resolved: TypeAlias = "tuple[PageFile, VariantContext | None, Release | None]"
 """The upstream's file, what its markers are evaluated against, and its version."""
 
 
+_SHORT = 600
+"""Lifetime of redirects and small files, whose URL may mean something else later."""
+_YEAR = 31536000
+
+
 @dataclass(frozen=True)
 class Delivery:
     """The response for a file: a redirect, a transfer, or the core metadata of a wheel.
 
     Attributes:
+        client: of the request.
         upstream: of the file.
         private: whether shared caches must not store it.
         floating: whether the URL may stand for another file later.
-        revalidated: whether clients ask again before they use a redirect or core metadata.
-        lasting: whether the URL stands for the same bytes forever.
         vary: request headers that the response depends on.
         redirect: URL of the file, empty if it passes through the proxy.
         transfer: through the proxy.
         data: core metadata.
     """
 
+    client: Client
     upstream: Upstream
     private: bool
     floating: bool
-    revalidated: bool = False
-    lasting: bool = True
     vary: str = ""
     redirect: str = ""
     transfer: Transfer | None = None
     data: bytes | None = None
+
+    @property
+    def cache_control(self) -> str:
+        """Value of ``Cache-Control``."""
+        seconds = _SHORT
+        if self.transfer is not None and not self.transfer.name:
+            seconds = 0
+        elif self.transfer is not None and (self.client.in_place or not self.client.machine.name):
+            seconds = _YEAR  # otherwise the platform file that the URL names may change
+        if self.client.in_place and (self.floating or seconds <= _SHORT):
+            return "no-cache"
+        if self.floating:
+            return "no-store"
+        scope = "private" if self.private else "public"
+        return f"{scope}, max-age={seconds}" + (", immutable" if seconds == _YEAR else "")
 
 
 class Deliveries:
@@ -72,7 +90,6 @@ class Deliveries:
 
     def __init__(
         self,
-        settings: Settings,
         upstreams: Upstreams,
         views: ProjectViews,
         metadata: ReleaseMetadata,
@@ -80,7 +97,6 @@ class Deliveries:
         preparation: WheelPreparation,
         served: ServedMetadata,
     ) -> None:
-        self._settings = settings
         self._upstreams = upstreams
         self._views = views
         self._metadata = metadata
@@ -99,6 +115,8 @@ class Deliveries:
             VariantError, UnusableFile: it cannot be rewritten.
         """
         found = await self._found(client, upstream, project)
+        if choice == REFUSED:
+            await self._refuse(client, upstream, project, found, filename)
         resolved = await self._resolved(
             client, upstream, project, found, choice, filename.removesuffix(".metadata")
         )
@@ -127,6 +145,10 @@ class Deliveries:
             VariantError, UnusableFile: it cannot be rewritten.
         """
         name = filename.removesuffix(".metadata")
+        if folder == REFUSED:
+            project = project or project_of(name) or ""
+            found = await self._found(client, upstream, project)
+            await self._refuse(client, upstream, project, found, filename)
         wheel = wheel_at(f"{FOLDER}/{quote(folder)}/{quote(name)}")
         if wheel is None and label_in_folder(folder) is None:
             raise NoSuchFile(f"{FOLDER}/{folder}/{filename}: is not the name of a variant wheel")
@@ -149,6 +171,15 @@ class Deliveries:
         return await self._delivered(
             client, upstream, project, found, resolved, filename, floating=floating
         )
+
+    async def _refuse(
+        self, client: Client, upstream: Upstream, project: str, found: FetchedPage, filename: str
+    ) -> None:
+        """Raise the reason why a listed file cannot be had, if it is `Offer.refused`."""
+        shown, _ = await self._views.chosen(client, upstream, project, found)
+        reason = refusal(shown, project, filename.removesuffix(".metadata"))
+        if reason:
+            raise UnusableFile(reason)
 
     async def _own_context(
         self, upstream: Upstream, file: PageFile, label: str | None, release: Release | None
@@ -201,14 +232,7 @@ class Deliveries:
             unhashed = True
             is_known = False
         redirects = is_direct and not (unhashed and file.hashes)
-        delivery = Delivery(
-            upstream,
-            found.private,
-            floating,
-            revalidated=client.in_place,
-            # The platform file with the name in the URL may change, and with it the bytes.
-            lasting=client.in_place or not client.machine.name,
-        )
+        delivery = Delivery(client, upstream, found.private, floating)
         if is_metadata:
             if context is not None and not client.is_at_index:
                 delivery = replace(delivery, vary="User-Agent")
@@ -237,8 +261,8 @@ class Deliveries:
             return replace(delivery, redirect=file.url)
         self._upstreams.allow_links(upstream, file.url)
         session = self._upstreams.session(upstream)
-        transfer = await self._upstreams.budget(upstream).file(
-            file.url, lambda: unchanged_transfer(session, file), self._settings.limits.page_seconds
+        transfer = await self._upstreams.budget(upstream).fetch(
+            lambda: unchanged_transfer(session, file)
         )
         return replace(delivery, transfer=replace(transfer, check=check))
 

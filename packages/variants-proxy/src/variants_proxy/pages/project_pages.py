@@ -1,11 +1,19 @@
-"""Pages of the proxy (PEP 503, PEP 691): project pages and the list of projects."""
+"""Pages of the proxy (PEP 503, PEP 691): project pages, their entries, and the list of projects."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
-from dataclasses import replace
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from hashlib import sha256
 
+from packaging.version import Version
+
+from pep_variants.choose.markers import NON_VARIANT
+from pep_variants.choose.metadata_markers import metadata_terms, reduce_metadata
+from pep_variants.gc_pause import paused
+from pep_variants.model.label import split_label
 from variants_index.pages import (
     JSON,
     Page,
@@ -16,33 +24,72 @@ from variants_index.pages import (
     json_projects,
 )
 
+from ..choice.in_place_names import REFUSED, folder_path, here_place, variant_place
+from ..choice.offers import Choice, Offer
 from ..choice.views import Client, ProjectView
+from ..errors import UpstreamError
+from ..headers import Document, PageFormat
+from ..projects.observations import NotedProjects
+from ..projects.served_metadata import ServedMetadata
 from ..settings import Settings, Upstream
-from ..upstream.responses import CachedResponse, PageFormat
+from ..upstream.catalog_files import is_rewritten, origin, published
+from ..upstream.core_metadata import CoreMetadata, metadata_key
+from ..upstream.releases import wheel_version
+from ..upstream.single_flight import gather_limited
 from ..upstream.upstream_pages import UpstreamPages
 from ..upstream.upstreams import Upstreams
-from .page_entries import PageEntries
+from ..urls import CHOSEN, PLAIN, file_path
+from ..wheels.transfers import WheelDigest
+from ..wheels.wheel_preparation import WheelPreparation, is_cheap
+
+logger = logging.getLogger(__name__)
 
 _KINDS: dict[PageFormat, str] = {"json": JSON, "html": "text/html; charset=utf-8"}
+_MANY = 500
 
-UNSURE_SECONDS = 5.0
-"""Lifetime of a response that was made without everything that should have been read."""
+
+@dataclass
+class _Markers:
+    """Variant markers of the wheels on a page, by upstream filename.
+
+    Attributes:
+        reduced: METADATA with evaluated markers, of wheels that have markers.
+        unknown: wheels that were not inspected.
+        digests: SHA-256 of METADATA, of wheels without markers.
+        own: METADATA that each wheel has when it is served, None if it was not inspected.
+    """
+
+    reduced: dict[str, bytes] = field(default_factory=dict)
+    unknown: set[str] = field(default_factory=set)
+    digests: dict[str, str] = field(default_factory=dict)
+    own: dict[str, bytes | None] = field(default_factory=dict)
 
 
 class ProjectPages:
     """Writes the pages of the proxy."""
 
     def __init__(
-        self, settings: Settings, upstreams: Upstreams, pages: UpstreamPages, entries: PageEntries
+        self,
+        settings: Settings,
+        upstreams: Upstreams,
+        pages: UpstreamPages,
+        core_metadata: CoreMetadata,
+        preparation: WheelPreparation,
+        served: ServedMetadata,
+        noted: NotedProjects,
     ) -> None:
         self._settings = settings
+        self._limits = settings.limits
         self._upstreams = upstreams
         self._pages = pages
-        self._entries = entries
+        self._core_metadata = core_metadata
+        self._preparation = preparation
+        self._served = served
+        self._noted = noted
 
     async def project_list(
         self, upstream: Upstream | None, forms: Sequence[PageFormat]
-    ) -> CachedResponse:
+    ) -> Document:
         """Return the list of projects of *upstream*, or of all upstreams if it is None.
 
         Args:
@@ -63,19 +110,17 @@ class ProjectPages:
             names = sorted({name for listed in found for name in listed})
             return json_projects(names) if forms[0] == "json" else html_projects(names)
 
-        fresh = self._settings.fresh_seconds
-        return CachedResponse(
+        private = any(map(self._upstreams.is_private, asked))
+        return Document(
             await self._upstreams.compute(write),
             _KINDS[forms[0]],
-            _cache_control(private=any(map(self._upstreams.is_private, asked)), seconds=int(fresh)),
-            expires=time.monotonic() + fresh,
+            _cache_control(private=private, seconds=int(self._settings.fresh_seconds)),
             vary="Accept",
-            packs=self._settings.compress,
         )
 
     async def page(
         self, client: Client, shown: Sequence[ProjectView], prefix: str, forms: Sequence[PageFormat]
-    ) -> CachedResponse:
+    ) -> Document:
         """Return the page with the files of *shown*.
 
         Args:
@@ -84,60 +129,281 @@ class ProjectPages:
             prefix: relative URL from the page to ``/p/<key>/``.
             forms: accepted formats, the preferred one first.
         """
-        body, kind = self._unchanged(shown, forms) or await self._written(
-            client, shown, prefix, forms[0]
-        )
-        sure = all(item.sure for item in shown)
-        fresh = self._settings.fresh_seconds
-        now = time.monotonic()
-        left = max(0.0, min((item.found.checked + fresh for item in shown), default=now) - now)
-        lasts = left if sure else min(left, UNSURE_SECONDS)
-        private = any(item.found.private for item in shown)
-        has_variants = any(item.choice and item.choice.decisions for item in shown)
-        return CachedResponse(
-            body,
-            kind,
-            "no-cache"
-            if client.in_place
-            else _cache_control(
-                private=private,
-                seconds=0 if client.floating or not sure else int(fresh),
-                stored=not client.floating,
-            ),
-            expires=now + lasts,
-            vary="Accept, User-Agent" if has_variants and not client.is_at_index else "Accept",
-            packs=self._settings.compress,
-            kept=max(1, int(lasts)) if client.shared and not (client.floating or private) else 0,
-        )
-
-    def _unchanged(
-        self, shown: Sequence[ProjectView], forms: Sequence[PageFormat]
-    ) -> tuple[bytes, str] | None:
-        """Return body and content type of the upstream's page if it can be served unchanged."""
-        if len(shown) == 1 and shown[0].choice is None:
-            listing = shown[0].found.listing
-            if listing is not None and listing.plain and listing.plain.form in forms:
-                return listing.body, listing.kind
-        return None
-
-    async def _written(
-        self, client: Client, shown: Sequence[ProjectView], prefix: str, form: PageFormat
-    ) -> tuple[bytes, str]:
-        entries: list[PageFile] = []
-        for item in shown:
-            if item.choice is None:
-                entries += item.found.page.files
-            else:
-                entries += await self._entries.of(client, item, item.choice, prefix)
-        files = tuple(entries)
+        written = [await self._entries(client, item, prefix) for item in shown]
 
         def write() -> bytes:
-            page = Page("", files)
-            if len(shown) == 1:
-                page = replace(shown[0].found.page, files=files)
-            return json_page(page) if form == "json" else html_page(page)
+            page = replace(
+                shown[0].found.page if len(shown) == 1 else Page("", ()),
+                files=tuple(entry for entries in written for entry in entries),
+            )
+            return json_page(page) if forms[0] == "json" else html_page(page)
 
-        return await self._upstreams.compute(write), _KINDS[form]
+        sure = all(item.sure for item in shown) and not client.floating
+        # As long as the upstreams allow their own clients.
+        lasts = min((item.found.max_age for item in shown), default=0) if sure else 0
+        private = any(item.found.private for item in shown)
+        has_variants = any(item.choice and item.choice.decisions for item in shown)
+        is_for_all = not (client.is_at_index or client.floating or private)
+        return Document(
+            await self._upstreams.compute(write),
+            _KINDS[forms[0]],
+            "no-cache"
+            if client.in_place
+            else _cache_control(private=private, seconds=lasts, stored=not client.floating),
+            vary="Accept, User-Agent" if has_variants and not client.is_at_index else "Accept",
+            kept=max(1, min(lasts, int(self._settings.fresh_seconds))) if is_for_all else 0,
+        )
+
+    async def _entries(self, client: Client, shown: ProjectView, prefix: str) -> Sequence[PageFile]:
+        """Return the entries of one project, in the order of its page."""
+        choice = shown.choice
+        if choice is None:
+            return shown.found.page.files
+        if client.shared and not client.merges:
+            choice = _with_plain(choice, client.machine.preferences.forced.get(shown.project))
+        compute = self._upstreams.budget(shown.upstream).compute
+        offers = await compute(lambda: _newest_first(choice))
+        markers = await self._markers(client, shown.upstream, offers)
+        announced: dict[str, WheelDigest | None] = {}
+        if markers.reduced:
+            # If uv finds no solution, the command reports dependencies that markers add.
+            self._noted.add(client, shown.project)
+        if markers.reduced and not client.floating:
+            announced = await self._announced(client, shown, offers, markers)
+        merged = await compute(lambda: self._served.of_page(client, offers, markers.own))
+        hosts: dict[tuple[str, str], bool] = {}
+
+        def is_direct(file: PageFile) -> bool:
+            upstream = origin(shown.upstream, file)
+            key = upstream.name, file.url[: file.url.find("/", 8)]
+            if key not in hosts:
+                hosts[key] = self._upstreams.is_direct(
+                    upstream, file.url, in_place=client.is_at_index
+                )
+            return hosts[key]
+
+        entries = _Entries(client, shown, prefix, is_direct, markers, announced, merged)
+
+        def write() -> list[PageFile]:
+            with paused(len(choice.offers) > _MANY):
+                written = [entries.entry(offer) for offer in choice.offers]
+            return _everywhere(choice, written, shown.found.page) if client.floating else written
+
+        return await compute(write)
+
+    async def _markers(
+        self, client: Client, upstream: Upstream, offers: Sequence[Offer]
+    ) -> _Markers:
+        # Most wheels of a version share their METADATA.
+        keys = [metadata_key(offer.file) for offer in offers]
+        files = {
+            key: offer.file for key, offer in zip(reversed(keys), reversed(offers), strict=True)
+        }
+        wanted = list(dict.fromkeys(keys))
+        if client.hashes:
+            wanted = wanted[: self._limits.inspected]
+        else:
+            # One version is going to be installed: what others need is read on request.
+            wanted = [key for key in wanted if is_cheap(files[key])][
+                : self._limits.inspected_to_install
+            ]
+
+        async def one(file: PageFile) -> bytes | None:
+            try:
+                return await self._core_metadata.read(upstream, file)
+            except UpstreamError as error:
+                logger.warning("%s: its metadata cannot be inspected: %s", file.filename, error)
+                return None
+
+        found = await gather_limited(
+            [partial(one, files[key]) for key in wanted], self._limits.parallel
+        )
+        metadata = dict(zip(wanted, found, strict=True))
+        return await self._upstreams.budget(upstream).compute(
+            lambda: _read_markers(keys, offers, metadata)
+        )
+
+    async def _announced(
+        self, client: Client, shown: ProjectView, offers: Sequence[Offer], markers: _Markers
+    ) -> dict[str, WheelDigest | None]:
+        """Return hash and size of wheels that are rewritten, by upstream filename."""
+        marked = {
+            offer.file.filename: offer for offer in offers if offer.file.filename in markers.reduced
+        }
+        ahead = self._hashed(client, shown.project, list(marked.values()))[: self._limits.hashed]
+        works = [
+            partial(
+                self._preparation.announced,
+                shown.upstream,
+                offer,
+                markers.reduced[name],
+                ahead=offer in ahead,
+            )
+            for name, offer in marked.items()
+        ]
+        found = await gather_limited(works, self._limits.parallel)
+        return dict(zip(marked, found, strict=True))
+
+    def _hashed(self, client: Client, project: str, marked: Sequence[Offer]) -> Sequence[Offer]:
+        """Return the wheels that may be read to know their hash, those to be read first in front.
+
+        A lock file has one version, most likely what it had or the newest.
+        """
+        if not client.hashes:
+            return ()
+        versions = {offer.file.filename: wheel_version(offer.filename) for offer in marked}
+        distinct = [version for version in dict.fromkeys(versions.values()) if version is not None]
+        stable = [version for version in distinct if not version.is_prerelease]
+        wanted = dict.fromkeys(client.locked.get(project, {}))
+        wanted.update(dict.fromkeys((stable or distinct)[: self._limits.hashed_versions]))
+        places: dict[Version | None, int] = {each: place for place, each in enumerate(wanted)}
+        found = [offer for offer in marked if versions[offer.file.filename] in places]
+        return sorted(found, key=lambda offer: places[versions[offer.file.filename]])
+
+
+def _with_plain(choice: Choice, forced: str | None) -> Choice:
+    """Return *choice* with the non-variant wheels beside variants with the same tags.
+
+    pip takes a variant, for its build tag, unless hashes are required that only the non-variant
+    wheel has. Other installers lock all files that a page lists.
+    """
+    taken = {offer.filename for offer in choice.offers if offer.label is not None}
+    plain = [
+        Offer(file, file.filename, None, NON_VARIANT)
+        for decision in choice.decisions
+        for file in decision.release.wheels
+        if file.filename in taken and forced is None
+    ]
+    return replace(choice, offers=(*choice.offers, *plain))
+
+
+def _newest_first(choice: Choice) -> list[Offer]:
+    """Return the wheels that may have variant markers, newest first: limits drop old ones."""
+    offers = [offer for offer in choice.offers if offer.context and not published(offer.file)]
+    versions = {offer.filename: wheel_version(offer.filename) for offer in offers}
+    return sorted(offers, key=lambda offer: versions[offer.filename] or Version("0"), reverse=True)
+
+
+def _read_markers(
+    keys: Sequence[str], offers: Sequence[Offer], metadata: Mapping[str, bytes | None]
+) -> _Markers:
+    """Return the markers in *metadata*, which is by key; *keys* are those of *offers*."""
+    found = _Markers()
+    marked = {key for key, data in metadata.items() if data and metadata_terms(data)}
+    digests = {key: sha256(data).hexdigest() for key, data in metadata.items() if data}
+    for key, offer in zip(keys, offers, strict=True):
+        name, data = offer.file.filename, metadata.get(key)
+        found.own[name] = data
+        if data is None:
+            found.unknown.add(name)
+        elif key not in marked and not is_rewritten(offer.file):
+            if data:
+                found.digests[name] = digests[key]
+        elif offer.context is not None:
+            found.own[name] = found.reduced[name] = reduce_metadata(data, offer.context)
+    return found
+
+
+@dataclass(frozen=True)
+class _Entries:
+    """The entries of one project for one client.
+
+    Attributes:
+        client: of the request.
+        shown: the project.
+        prefix: relative URL from the page to ``/p/<key>/``.
+        is_direct: whether clients can fetch a file from the upstream themselves.
+        markers: of the wheels.
+        announced: hash and size of rewritten wheels.
+        merged: see `ServedMetadata.of_page`.
+    """
+
+    client: Client
+    shown: ProjectView
+    prefix: str
+    is_direct: Callable[[PageFile], bool]
+    markers: _Markers
+    announced: Mapping[str, WheelDigest | None]
+    merged: Mapping[str, bool]
+
+    def entry(self, offer: Offer) -> PageFile:
+        """Return the entry of *offer*: the upstream's own, or one with a URL of the proxy."""
+        file, client = offer.file, self.client
+        if offer.refused:
+            return PageFile(*self._place(offer), {}, file.requires_python)
+        is_direct = self.is_direct(file)
+        if (own := published(file)) is not None:
+            if is_direct:
+                return own.original
+            name, url = self._place(offer)
+            return replace(own.original, filename=name, url=url, provenance=None, gpg_sig=None)
+        reduced = self.markers.reduced.get(file.filename)
+        floating = client.floating and offer.context is not None
+        # The contents are not known in advance.
+        unknown = floating or file.filename in self.markers.unknown
+        is_ours = offer.label is not None or self.merged.get(file.filename, False)
+        if is_direct and reduced is None and not (is_ours or unknown):
+            return file
+        name, url = self._place(offer, floating=floating)
+        hashes, size, core_metadata = file.hashes, file.size, file.core_metadata
+        if unknown:
+            hashes, size = {}, None
+            known = client.in_place or core_metadata is not None or reduced is not None
+            core_metadata = {} if known else None
+        elif reduced is not None:
+            digest = self.announced.get(file.filename)
+            hashes = {"sha256": digest.sha256} if digest else {}
+            size = digest.size if digest else None
+            core_metadata = {"sha256": sha256(reduced).hexdigest()}
+        elif not core_metadata and file.filename in self.markers.digests:
+            # Known here: clients need not read it from the wheel.
+            core_metadata = {"sha256": self.markers.digests[file.filename]}
+        if file.filename in self.merged:
+            core_metadata = {}  # known when it is requested
+        is_unchanged = is_direct and reduced is None and not unknown
+        # Without gpg_sig: clients would look for the signature beside the proxy's URL.
+        return PageFile(
+            name,
+            url,
+            hashes,
+            file.requires_python,
+            file.yanked,
+            size,
+            file.upload_time,
+            core_metadata,
+            file.provenance if is_unchanged else None,
+        )
+
+    def _place(self, offer: Offer, *, floating: bool = False) -> tuple[str, str]:
+        """Return filename and relative URL of a file that is not the upstream's."""
+        in_place, name, label = self.client.in_place, offer.filename, offer.label
+        own = None if offer.refused else published(offer.file)
+        choice = REFUSED if offer.refused else PLAIN if label is None else label
+        if own is not None and label is not None:
+            name = own.original.filename
+        if in_place and (offer.refused or (own is not None and label is not None)):
+            return name, folder_path(choice, name)
+        if in_place:
+            return here_place(name) if floating else variant_place(label, name)
+        choice = CHOSEN if floating else choice
+        path = file_path(self.shown.upstream.name, self.shown.project, choice, name)
+        return name, self.prefix + path
+
+
+def _everywhere(choice: Choice, entries: Sequence[PageFile], page: Page) -> list[PageFile]:
+    """Return *entries* of a floating page as they are on every machine.
+
+    The time is that of the last upload of all the wheels that one stands for.
+    """
+    times: dict[str, str] = {}
+    for file in page.files:
+        if file.upload_time is not None:
+            plain, _ = split_label(file.filename)
+            times[plain] = max(times.get(plain, ""), file.upload_time)
+    return [
+        entry if entry is offer.file else replace(entry, upload_time=times.get(offer.filename))
+        for offer, entry in zip(choice.offers, entries, strict=True)
+    ]
 
 
 def _cache_control(*, private: bool, seconds: int, stored: bool = True) -> str:

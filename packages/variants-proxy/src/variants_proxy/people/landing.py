@@ -1,31 +1,77 @@
-"""Answers the form for people: which lines to paste, and what a machine gets of a project."""
+"""The page for people: a form, the lines to paste, and what a machine gets of a project and why.
+
+It works without JavaScript. ``landing.html`` escapes everything that comes from a request or an
+index.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from collections.abc import Mapping
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from packaging.version import Version
 
 from pep_variants.detect.known_machines import KNOWN_MACHINES
 from pep_variants.formats.platform_file import platform_title
+from variants_catalog.places import Unavailable
 from variants_index.platforms import is_for_platform
 
 from ..choice.choice import normalized
-from ..choice.remarks import version_in
+from ..choice.offers import version_in
 from ..choice.views import Client, ProjectView
 from ..client.key import Machine, encode
 from ..errors import ANSWERED, InvalidKey, NoSuchFile
 from ..service import Service
 from ..upstream.upstream_options import bare_url
 from .installer_lines import INSTALLERS, Address
-from .landing_page import SYSTEMS, Asked, Found, View, chosen_name, landing_page
 
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+SYSTEMS = {"": "any", "linux": "Linux", "win": "Windows", "macosx": "macOS"}
+"""Operating systems of the form, by the first part of `Machine.target`."""
+
+_HERE = Path(__file__).parent
+_STYLE = f"\n{(_HERE / 'landing.css').read_text('utf-8')}"
+_DIGEST = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+
+POLICY = (
+    f"default-src 'none'; style-src 'sha256-{_DIGEST}'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+"""``Content-Security-Policy``: this style and a form, no script and nothing from elsewhere."""
+
+_LENGTH = 600
 _HOST = re.compile(r"[A-Za-z0-9.-]{1,253}(:[0-9]{1,5})?|\[[0-9a-fA-F:.]{2,45}\](:[0-9]{1,5})?")
 _KEY_IN_URL = re.compile(r"https?://(?:([^/:@]+)(?::[^/@]*)?@[^/]*/.*|[^/]*/p/([^/]+)/.*)")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a person filled in.
+
+    Attributes:
+        installer: one of `INSTALLERS`.
+        project: as typed.
+        platform: name of a platform of the proxy, empty for none.
+        key: platform key or URL as pasted, in place of *platform*.
+        system: one of `SYSTEMS`.
+        in_path: the key goes into the path of the index's URL, not its user name.
+    """
+
+    installer: str
+    project: str
+    platform: str
+    key: str
+    system: str
+    in_path: bool
 
 
 def read_question(query: Mapping[str, str]) -> Asked:
@@ -59,27 +105,34 @@ class Landing:
             host: value of the ``Host`` header.
             token: whether clients have to send the proxy's token.
         """
-        settings = self._service.settings
         base = f"{scheme}://{host if _HOST.fullmatch(host) else 'HOST'}"
-        found: Found | None = None
+        found: dict[str, Any] | None = None
         problem: Exception | None = None
         if asked.project:
             try:
                 found = await self._found(asked, base, token=token)
             except ANSWERED as error:
                 problem = error
-        view = View(
-            base,
-            token,
-            await self._service.upstreams.compute(lambda: _titles(settings.platforms)),
-            [(item.name, bare_url(item.url)) for item in settings.upstreams],
-            asked,
-            found,
-            str(problem or ""),
-        )
-        return landing_page(view), problem
+        settings = self._service.settings
 
-    async def _found(self, asked: Asked, base: str, *, token: bool) -> Found:
+        def write() -> bytes:
+            page = _template().render(
+                style=_STYLE,
+                installers={name: title for name, (title, _) in INSTALLERS.items()},
+                platforms=_platforms(settings.platforms),
+                systems=SYSTEMS,
+                indexes=[(item.name, bare_url(item.url)) for item in settings.upstreams],
+                base=base,
+                token=token,
+                asked=asked,
+                found=found,
+                problem=str(problem or ""),
+            )
+            return page.encode("utf-8", "replace")
+
+        return await self._service.upstreams.compute(write), problem
+
+    async def _found(self, asked: Asked, base: str, *, token: bool) -> dict[str, Any]:
         project = normalized(asked.project)
         if project is None:
             raise NoSuchFile(f"{asked.project[:80]!r} is not a valid project name")
@@ -89,14 +142,11 @@ class Landing:
         if shown is None:
             raise NoSuchFile(f"no index has the project {project}")
         report = await self._service.report.decisions(shown)
-        return await self._service.upstreams.compute(
-            lambda: _described(
-                Address(base, key, project, token, asked.in_path),
-                shown,
-                report,
-                _target(client, asked.system),
-            )
+        address = Address(base, key, project, token, asked.in_path)
+        found = await self._service.upstreams.compute(
+            lambda: _described(shown, report, _target(client, asked.system))
         )
+        return {**found, "project": project, "lines": INSTALLERS[asked.installer][1](address)}
 
     def _key(self, asked: Asked) -> str:
         """Return the platform key for *asked*.
@@ -115,6 +165,19 @@ class Landing:
         return encode(Machine(name=asked.platform, target=target))
 
 
+@cache
+def _template() -> Template:
+    from jinja2 import Environment, FileSystemLoader
+
+    environment = Environment(
+        loader=FileSystemLoader(_HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["short"] = lambda text: (
+        text if len(text) <= _LENGTH else f"{text[: _LENGTH - 1]}…"
+    )
+    return environment.get_template("landing.html")
+
+
 def _target(client: Client, system: str) -> str:
     """Return operating system and processor: what the key says, or *system* with a fitting CPU."""
     if client.machine.target or not system:
@@ -123,11 +186,8 @@ def _target(client: Client, system: str) -> str:
     return f"{system}-{'aarch64' if is_arm else 'x86_64'}"
 
 
-def _described(
-    address: Address, shown: ProjectView, report: dict[str, object], target: str
-) -> Found:
-    versions = report["versions"]
-    assert isinstance(versions, list)
+def _described(shown: ProjectView, report: Mapping[str, Any], target: str) -> dict[str, Any]:
+    """Return what the template shows of a project: the newest version, and labels of others."""
     names = (
         [file.filename for file in shown.found.page.files]
         if shown.choice is None
@@ -135,40 +195,50 @@ def _described(
     )
     there = {version for name in names if (version := version_in(name)) is not None}
     newest = max(there, key=lambda version: (not version.is_prerelease, version), default=None)
-    decisions = {Version(str(item["version"])): item for item in versions}
+    decisions = {Version(item["version"]): item for item in report["versions"]}
     if newest is not None and newest not in decisions:
         newest = Version(newest.public)  # builds of the catalogue have a local version
     decision = decisions.get(newest) if newest is not None else None
-    files = decision["files"] if decision is not None else {}
-    own: dict[str, str] = decision["published"] if decision is not None else {}
-    return Found(
-        address,
-        "" if newest is None else str(newest),
-        decision,
-        sorted(
-            (own.get(name, name), label) for name, label in files.items() if _is_for(name, target)
+    catalog = report["catalog"] or {}
+    return {
+        "version": "" if newest is None else str(newest),
+        "decision": decision,
+        "chosen": _chosen(decision) if decision else "",
+        "files": []
+        if decision is None
+        else sorted(
+            (decision["published"].get(name, name), label)
+            for name, label in decision["files"].items()
+            if is_for_platform(name.removesuffix(".whl").rpartition("-")[2], target)
         ),
-        [
-            (str(version), chosen_name(item))
+        "others": [
+            (str(version), _chosen(item))
             for version, item in decisions.items()
             if version != newest
         ],
-        catalog if isinstance(catalog := report["catalog"], dict) else {},
-    )
-
-
-def _is_for(filename: str, target: str) -> bool:
-    return is_for_platform(filename.removesuffix(".whl").rpartition("-")[2], target)
-
-
-def _titles(platforms: Mapping[str, Path | str]) -> dict[str, str]:
-    """Return the titles of all platforms that the proxy knows, by name."""
-    known = {machine.name: machine.title for machine in KNOWN_MACHINES}
-    own = {
-        name: _title(given) if isinstance(given, Path) else known.get(given, given)
-        for name, given in platforms.items()
+        "catalog": catalog,
+        "unavailable": [str(Unavailable(**item)) for item in catalog.get("unavailable", ())],
     }
-    return dict(sorted({**known, **own}.items()))
+
+
+def _chosen(decision: Mapping[str, Any]) -> str:
+    """Return what was chosen of a version, in a few words."""
+    chosen = [row["label"] for row in decision["variants"] if row["verdict"] == "chosen"]
+    if chosen:
+        return f"Variant {chosen[0]}"
+    return "The wheel without a variant" if decision["files"] else "Nothing fits"
+
+
+def _platforms(own: Mapping[str, Path | str]) -> dict[str, str]:
+    """Return the platforms of the form: all that the proxy knows, with their titles, by name."""
+    known = {machine.name: machine.title for machine in KNOWN_MACHINES}
+    titles = known | {
+        name: _title(given) if isinstance(given, Path) else known.get(given, given)
+        for name, given in own.items()
+    }
+    return {"": "— choose —"} | {
+        name: f"{name} — {title}" if title else name for name, title in sorted(titles.items())
+    }
 
 
 @lru_cache(maxsize=1024)

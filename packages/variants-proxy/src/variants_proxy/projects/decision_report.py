@@ -37,8 +37,8 @@ class DecisionReport:
         ``versions`` is newest first; each has ``version``, ``files`` (label, or null for the
         non-variant wheel, by plain filename), ``variants`` (``label``, ``verdict`` and ``why``, the
         chosen one first), ``why`` the chosen one and nothing better, whether something better is
-        ``missed``, ``notices``, ``problems``, ``unknown`` labels, the ``providers`` that the
-        metadata wants (``requires`` and ``plugin-api``, by namespace), ``locked`` (see `_locked`),
+        ``missed``, ``notices``, ``problems``, the ``providers`` that the metadata wants
+        (``requires`` and ``plugin-api``, by namespace), ``locked`` (see `_locked`),
         ``older-build`` (of `older_builds`: ``version`` and ``text``, or null) and what `remarks`
         returns. The verdict of variants that a lock file has is ``locked``. Of the catalogue's
         files there is the ``published`` name, and of those that their publisher has under another
@@ -126,7 +126,6 @@ def _decision_tree(decision: Decision, project: str) -> dict[str, object]:
         ),
         "notices": [notice.text for ranking in rankings for notice in notices(ranking)],
         "problems": [str(problem) for problem in selection.problems.values()],
-        "unknown": list(selection.unknown),
         "locked": _locked(decision),
         "providers": {
             namespace: {"requires": list(provider.requires), "plugin-api": provider.plugin_api}
@@ -144,18 +143,15 @@ def _older_tree(found: tuple[Version, str] | None) -> dict[str, str] | None:
 def _catalog(found: FetchedPage) -> dict[str, object] | None:
     """Return what the catalogue says of a project: None if it has no entry that is used.
 
-    ``documentation`` of its publisher, ``source`` of the entry, ``places`` that it names, what is
-    ``unavailable`` of these (see `variants_catalog.places.Unavailable`), whether builds are
-    ``excluded`` because of `Settings.hashes`, and the ``problem`` of a catalogue that cannot be
-    read.
+    ``documentation`` of its publisher, what is ``unavailable`` of the places that it names (see
+    `variants_catalog.places.Unavailable`), whether builds are ``excluded`` because of
+    `Settings.hashes`, and the ``problem`` of a catalogue that cannot be read.
     """
     if not isinstance(found, CatalogPage):
         return None
     entry = found.entry
     return {
         "documentation": entry.documentation if entry is not None else "",
-        "source": entry.source if entry is not None else "",
-        "places": list(entry.places) if entry is not None else [],
         "unavailable": [asdict(item) for item in found.unavailable],
         "excluded": found.excluded,
         "problem": found.problem,

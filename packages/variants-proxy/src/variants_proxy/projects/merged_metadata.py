@@ -25,7 +25,7 @@ from pep_variants.choose.markers import Term, all_of, split_requirement
 from pep_variants.model.label import NULL_LABEL, ZERO_LABEL
 from pep_variants.wheelfile.core_metadata import iter_fields
 
-from .wheel_environments import (
+from ..choice.wheel_environments import (
     CPYTHON,
     PYPY,
     Environments,

@@ -3,32 +3,37 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import itemgetter
+
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from pep_variants.choose.preferences import NON_VARIANT_LABEL
 from pep_variants.errors import PluginFailed
-from pep_variants.gc_pause import paused
-from variants_index.pages import Page
+from pep_variants.model.label import METADATA_SUFFIX
+from pep_variants.urls import is_local
+from pep_variants.wheelfile.core_metadata import iter_fields
+from variants_index.pages import Page, PageFile
 
-from ..catalog.catalog_agreement import CatalogAgreement
 from ..catalog.catalog_choice import locked_names, with_published
 from ..catalog.catalog_pages import CatalogPage, CatalogPages
 from ..choice.choice import OtherSource, choose, target_of
 from ..choice.locked_labels import LockedVersion
-from ..choice.offers import NO_AGREEMENT, Choice
+from ..choice.offers import NO_AGREEMENT, Agreed, Choice
 from ..choice.remarks import is_notable
 from ..choice.views import Client, ProjectView
 from ..errors import UpstreamError
 from ..settings import Settings, Upstream
-from ..upstream.catalog_files import known_variants
+from ..upstream.catalog_files import known_variants, published
 from ..upstream.core_metadata import CoreMetadata
 from ..upstream.lru import LRUCache
 from ..upstream.release_metadata import ReleaseMetadata, known_metadata
-from ..upstream.releases import Listing, Release, releases
-from ..upstream.single_flight import SingleFlight
-from ..upstream.upstream_page import PassThrough
+from ..upstream.releases import Listing, Release, releases, wheel_version
+from ..upstream.single_flight import SingleFlight, gather_limited
 from ..upstream.upstream_pages import FetchedPage, UpstreamPages
 from ..upstream.upstreams import Upstreams
 from ..wheels.wheel_preparation import WheelPreparation
@@ -36,8 +41,7 @@ from .observations import NotedProjects, PlainProjects
 
 logger = logging.getLogger(__name__)
 
-_MANY = 500
-_LARGE = 200_000
+_NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 
 
 class ProjectViews:
@@ -63,7 +67,7 @@ class ProjectViews:
         self._preparation = preparation
         self._noted = noted
         self._plain = plain
-        self._agreement = CatalogAgreement(core_metadata, self.page, self._alone)
+        self._core_metadata = core_metadata
         self._choices: LRUCache[tuple[str, str, str, str], Choice] = LRUCache(
             settings.limits.kept_choice_bytes
         )
@@ -105,30 +109,28 @@ class ProjectViews:
         Raises:
             UpstreamError: the upstream fails.
         """
-        found = await self._pages.page(upstream, project)
+        found = await self._pages.get_project_page(upstream, project)
         return await self._catalog.page(client, upstream, project, found)
 
     async def _passes(
         self, client: Client, upstream: Upstream, project: str, found: FetchedPage
     ) -> bool:
-        """Return whether a page can be served unchanged: it has nothing to select from."""
-        plain = found.listing.plain if found.listing is not None else None
+        """Return whether there is nothing to select from on a page."""
+        forced = client.machine.preferences.forced.get(project, NON_VARIANT_LABEL)
         if (
-            plain is None
+            isinstance(found, CatalogPage)
+            or upstream.kind != "simple"
+            or is_local(upstream.url)
+            or forced != NON_VARIANT_LABEL
+            or (found.private and not client.is_at_index)
             or await self._other_sources(upstream, project)
-            or not _stands(client, upstream, project, found, plain)
-            or client.machine.preferences.forced.get(project, NON_VARIANT_LABEL)
-            != NON_VARIANT_LABEL
         ):
             return False
-        return plain.newest is None or not await self._preparation.is_marked(
-            upstream, plain.newest, thorough=False
+        newest = await self._upstreams.budget(upstream).compute(lambda: _newest_plain(found.page))
+        return newest is not None and not (
+            newest.wheels
+            and await self._preparation.is_marked(upstream, newest.wheels[0], thorough=False)
         )
-
-    async def _alone(
-        self, client: Client, upstream: Upstream, project: str, found: FetchedPage
-    ) -> Choice:
-        return (await self.chosen(client, upstream, project, found, alone=True))[0]
 
     async def chosen(
         self,
@@ -148,11 +150,7 @@ class ProjectViews:
             found: its page.
             alone: do not look at what is chosen for other projects.
         """
-        agreed = (
-            NO_AGREEMENT
-            if alone
-            else await self._agreement.agreed(client, upstream, project, found)
-        )
+        agreed = NO_AGREEMENT if alone else await self._agreed(client, upstream, project, found)
         others = await self._other_sources(upstream, project)
         digests = "-".join((found.digest, *(other.digest for _, other in others), *agreed.labels))
         key = (upstream.name, project, digests, client.key)
@@ -161,81 +159,178 @@ class ProjectViews:
             return known, True
 
         async def work() -> tuple[Choice, bool]:
-            compute = self._upstreams.budget(upstream).compute
-            preferences = client.machine.preferences
-            chooses = (
-                preferences.use_variants and preferences.forced.get(project) != NON_VARIANT_LABEL
-            )
-
-            def read_versions() -> tuple[Page, tuple[Release, ...], tuple[Release, ...]]:
-                with paused(found.weight > _LARGE):
-                    page = found.page
-                    theirs = (releases(other.page) for _, other in others)
-                    also = {release.version for some in theirs for release in some}
-                    listing = Listing.of(page)
-                    versions = listing.releases(also)
-                    return page, versions, listing.plain_releases(versions if chooses else ())
-
-            page, versions, plain_versions = await compute(read_versions)
-            locked = locked_names(client.locked.get(project, {}), page)
-            # A lock file may have older versions than those that are evaluated otherwise.
-            older = versions[self._settings.limits.versions :]
-            newest = versions[: len(versions) - len(older)]
-            wanted = newest + tuple(each for each in older if each.version in locked)
-            versions = wanted + tuple(each for each in older if each.version not in locked)
-            metadata, sure = await self._metadata.read_all(upstream, wanted)
-            others_found = []
-            for other, its_page in others:
-                other_found, is_sure = await self._other_source(other, its_page, wanted)
-                others_found.append(other_found)
-                sure = sure and is_sure
-            marked = await self._preparation.marked(
-                upstream, plain_versions, thorough=any(map(_has_own_variants, versions))
-            )
-
-            read = partial(known_metadata, metadata)
-
-            def chosen() -> Choice:
-                with paused(len(page.files) > _MANY):
-                    choice = choose(
-                        page,
-                        versions,
-                        client.machine,
-                        read,
-                        limit=len(wanted),
-                        marked=marked,
-                        failures=self._settings.failures,
-                        others=others_found,
-                        is_last=upstream.kind != "find-links",
-                        portable=client.is_portable,
-                        locked={v: LockedVersion(items) for v, items in locked.items()},
-                        agreed=agreed,
-                    )
-                    if not isinstance(found, CatalogPage):
-                        return choice  # without a look at each file
-                    return with_published(choice, target_of(client.machine))
-
-            try:
-                choice = await compute(chosen)
-            except (UpstreamError, PluginFailed):
-                raise
-            except Exception:  # a bug here must cost the variants, not the installation
-                if client.machine.preferences.forced.get(project) is not None:
-                    raise
-                logger.exception("%s: variants are ignored because of an internal error", project)
-                plain = replace(client.machine.preferences, use_variants=False)
-                machine = replace(client.machine, preferences=plain)
-                choice = await compute(lambda: choose(page, (), machine, read, limit=0))
-                sure = False
+            choice, sure = await self._choice(client, upstream, project, found, others, agreed)
             # Of a publisher's file only this proxy knows the label.
-            notable = isinstance(found, CatalogPage)
-            if notable or await compute(lambda: is_notable(choice, project)):
+            if isinstance(found, CatalogPage) or await self._upstreams.compute(
+                lambda: is_notable(choice, project)
+            ):
                 self._noted.add(client, project)
             if sure:
                 self._choices.put(key, choice, 200 + 300 * len(choice.offers))
             return choice, sure
 
         return await self._choosing.join(key, work)
+
+    async def _choice(
+        self,
+        client: Client,
+        upstream: Upstream,
+        project: str,
+        found: FetchedPage,
+        others: Sequence[tuple[Upstream, FetchedPage]],
+        agreed: Agreed,
+    ) -> tuple[Choice, bool]:
+        """Choose, see `chosen`, with the pages of *others* and what is *agreed*."""
+        compute = self._upstreams.budget(upstream).compute
+        page, preferences = found.page, client.machine.preferences
+        forced = preferences.forced.get(project)
+        chooses = preferences.use_variants and forced != NON_VARIANT_LABEL
+
+        def read_versions() -> tuple[list[Release], tuple[Release, ...]]:
+            theirs = (releases(other.page) for _, other in others)
+            also = {release.version for some in theirs for release in some}
+            listing = Listing.of(page)
+            versions = listing.releases(also)
+            return list(versions), listing.plain_releases(versions if chooses else ())
+
+        versions, plain_versions = await compute(read_versions)
+        locked = locked_names(client.locked.get(project, {}), page)
+        # A lock file may have older versions than those that are evaluated otherwise.
+        evaluated = {each.version for each in versions[: self._settings.limits.versions]}
+        evaluated.update(locked)
+        versions.sort(key=lambda each: each.version not in evaluated)
+        wanted = [each for each in versions if each.version in evaluated]
+        metadata, sure = await self._metadata.read_all(upstream, wanted)
+        others_found = [await self._other_source(*other, wanted) for other in others]
+        marked = await self._preparation.marked(
+            upstream, plain_versions, thorough=any(map(_has_own_variants, versions))
+        )
+        unhashed = await self._unhashed(upstream, project, page, wanted)
+        read = partial(known_metadata, metadata)
+
+        def choose_files() -> Choice:
+            choice = choose(
+                page,
+                versions,
+                client.machine,
+                read,
+                limit=len(wanted),
+                marked=marked,
+                failures=self._settings.failures,
+                others=[other for other, _ in others_found],
+                is_last=upstream.kind != "find-links",
+                portable=client.is_portable,
+                locked={v: LockedVersion(items) for v, items in locked.items()},
+                agreed=agreed,
+                unhashed=unhashed,
+            )
+            # Others without a look at each file.
+            is_catalog = isinstance(found, CatalogPage)
+            return with_published(choice, target_of(client.machine)) if is_catalog else choice
+
+        try:
+            return await compute(choose_files), sure and all(is_sure for _, is_sure in others_found)
+        except (UpstreamError, PluginFailed):
+            raise
+        except Exception:  # a bug here must cost the variants, not the installation
+            if forced is not None:
+                raise
+            logger.exception("%s: variants are ignored because of an internal error", project)
+            machine = replace(client.machine, preferences=replace(preferences, use_variants=False))
+            return await compute(lambda: choose(page, (), machine, read, limit=0)), False
+
+    async def _agreed(
+        self, client: Client, upstream: Upstream, project: str, found: FetchedPage
+    ) -> Agreed:
+        """Return what *project* should have because of another one, as torchvision does of torch.
+
+        Pages are made one project at a time. So it is the label that the user or a lock gives the
+        other one, or that is chosen for it where the project depends on it.
+        """
+        entry = found.entry if isinstance(found, CatalogPage) else None
+        forced = client.machine.preferences.forced
+        if entry is None or not entry.coherent or project in forced:
+            return NO_AGREEMENT
+        for name in entry.coherent:
+            if name in forced:
+                label = forced[name]
+                return NO_AGREEMENT if label == NON_VARIANT_LABEL else Agreed((label,), name)
+        for name in entry.coherent:
+            if name in client.locked and (labels := await self._labels(client, upstream, name)):
+                return Agreed(labels, name)
+        needed = await self._required(upstream, found)
+        for name in entry.coherent:
+            if name in needed:
+                labels = await self._labels(client, upstream, name, locked=False)
+                if labels:
+                    return Agreed(labels, name)
+        return NO_AGREEMENT
+
+    async def _labels(
+        self, client: Client, upstream: Upstream, project: str, *, locked: bool = True
+    ) -> tuple[str, ...]:
+        """Return the labels that a lock has of a project, or those chosen for its versions."""
+        try:
+            found = await self.page(client, upstream, project)
+        except UpstreamError:
+            found = None  # a request for its page says why
+        labels: list[str | None] = []
+        if found is not None and locked:
+            for items in locked_names(client.locked[project], found.page).values():
+                version = LockedVersion(items)
+                labels += [*version.labels, *version.names.values()]
+        elif found is not None:
+            choice, _ = await self.chosen(client, upstream, project, found, alone=True)
+            best = (decision.selection.chosen for decision in choice.decisions)
+            labels += [file.label for file in best if file is not None]
+        return tuple(dict.fromkeys(label for label in labels if label is not None))
+
+    async def _required(self, upstream: Upstream, found: FetchedPage) -> frozenset[str]:
+        """Return what the newest of the publishers' files requires, without extras."""
+        versions = [
+            (version, file.filename, file)
+            for file in found.page.files
+            if published(file) is not None and (version := wheel_version(file.filename)) is not None
+        ]
+        try:
+            newest = max(versions, key=itemgetter(0, 1))[2]
+            metadata = await self._core_metadata.read(upstream, newest)
+        except (UpstreamError, ValueError):  # there are none
+            return frozenset()
+        values = [item.value for item in iter_fields(metadata) if item.name == "requires-dist"]
+        matches = (_NAME.match(value) for value in values if "extra" not in value)
+        return frozenset(canonicalize_name(match[1]) for match in matches if match is not None)
+
+    async def _unhashed(
+        self, upstream: Upstream, project: str, page: Page, wanted: Iterable[Release]
+    ) -> frozenset[str]:
+        """Return the wheels that have none of the hashes which the user gives, as they are served.
+
+        Wheels with variant markers are rewritten, which gives them another hash. It is not known
+        before they are read; so they count where a hash is given that no file of the page has.
+        """
+        given = self._settings.hashes.get(project, frozenset())
+        rewritten = given - {file.hashes.get("sha256", "") for file in page.files}
+
+        async def is_usable(file: PageFile) -> bool:
+            is_given = file.hashes["sha256"] in given
+            if not (is_given or rewritten):
+                return False
+            is_marked = await self._preparation.is_marked(upstream, file, thorough=True)
+            return bool(rewritten) if is_marked else is_given
+
+        files = [
+            file
+            for release in wanted
+            if any(file.hashes.get("sha256") in given for file in release.wheels)
+            for file in release.wheels
+            if "sha256" in file.hashes
+        ]
+        usable = await gather_limited(
+            [partial(is_usable, file) for file in files], self._settings.limits.parallel
+        )
+        pairs = zip(files, usable, strict=True)
+        return frozenset(file.filename for file, is_usable in pairs if not is_usable)
 
     async def _other_sources(
         self, upstream: Upstream, project: str
@@ -256,7 +351,7 @@ class ProjectViews:
         found = []
         for item in asked:
             try:
-                page = None if item.explicit else await self._pages.page(item, project)
+                page = None if item.explicit else await self._pages.get_project_page(item, project)
             except UpstreamError as error:
                 logger.warning("%s: evaluated without index %s: %s", project, item.name, error)
                 continue
@@ -293,13 +388,9 @@ def _has_own_variants(release: Release) -> bool:
     return release.has_variants and known_variants(release.wheels) is None
 
 
-def _stands(
-    client: Client, upstream: Upstream, project: str, found: FetchedPage, plain: PassThrough
-) -> bool:
-    """Return whether the links of a page are right for a client that gets it unchanged."""
-    if client.is_at_index:
-        # At its own URL, unless the upstream has redirected.
-        listing = found.listing
-        own = f"{upstream.url}{project}/"
-        return not plain.relative or (listing is not None and listing.url == own)
-    return not plain.relative and not found.private
+def _newest_plain(page: Page) -> Release | None:
+    """Return the newest version of a page without variants, one without wheels if it has none."""
+    listing = Listing.of(page)
+    if listing.labelled or any(each.filename.endswith(METADATA_SUFFIX) for each in page.files):
+        return None
+    return next(iter(listing.plain_releases(())), Release(Version("0"), (), None))

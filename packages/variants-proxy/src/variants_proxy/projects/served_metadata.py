@@ -14,40 +14,21 @@ high.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from hashlib import sha256
+from functools import lru_cache
 
 from pep_variants.errors import VariantError
 
 from ..choice.in_place_names import encoded_name
 from ..choice.offers import Choice, Offer
 from ..choice.views import Client
+from ..choice.wheel_environments import build_tag
 from ..errors import UpstreamError
 from ..settings import Limits, Upstream
 from ..upstream.core_metadata import CoreMetadata
-from ..upstream.lru import LRUCache
 from ..upstream.releases import wheel_version
 from ..upstream.upstreams import Upstreams
 from ..wheels.wheel_preparation import WheelPreparation
 from .merged_metadata import WheelMetadata, merge_metadata
-from .wheel_environments import build_tag
-
-_MERGED = 50
-"""Versions of a page that are merged when it is written, newest first; others on request."""
-
-
-@dataclass(frozen=True)
-class MergedVersion:
-    """What is served for the wheels of one version.
-
-    Attributes:
-        metadata: for all of them that come from the proxy; None if it is known only when it is
-            requested.
-        plain: whether wheels without label have to come from the proxy.
-    """
-
-    metadata: bytes | None
-    plain: bool
 
 
 class ServedMetadata:
@@ -64,42 +45,31 @@ class ServedMetadata:
         self._core_metadata = core_metadata
         self._preparation = preparation
         self._limits = limits
-        self._merged: LRUCache[bytes, bytes] = LRUCache(4 * 2**20)
 
     def of_page(
         self, client: Client, offers: Iterable[Offer], own: Mapping[str, bytes | None]
-    ) -> dict[str, MergedVersion]:
-        """Return what is served in place of own METADATA, by upstream filename.
+    ) -> dict[str, bool]:
+        """Return the wheels for which other METADATA may be served, by upstream filename.
+
+        Merging takes a while, and clients read METADATA of few versions: it is done on request. The
+        values tell whether wheels without label have to come from the proxy for it.
 
         Args:
             client: of the page.
             offers: those with variant markers or labels, and the others of their versions.
             own: METADATA with evaluated markers by upstream filename, None if it is not known.
         """
-        if not client.merges:
-            return {}
         versions: dict[str, list[Offer]] = {}
-        for offer in offers:
+        for offer in offers if client.merges else ():
             if offer.filename.endswith(".whl"):
                 versions.setdefault(offer.filename.split("-", 2)[1], []).append(offer)
-        found: dict[str, MergedVersion] = {}
-        done = 0
+        found: dict[str, bool] = {}
         for same in versions.values():
+            names = [offer.file.filename for offer in same]
             # Most versions have one METADATA.
-            contents = {own.get(offer.file.filename) for offer in same}
-            if len(contents) == 1:
-                continue
-            known = [(offer, own.get(offer.file.filename)) for offer in same]
-            merged = None
-            if None not in contents and done < _MERGED:
-                done += 1
-                merged = self._merge([(offer, data) for offer, data in known if data is not None])
-                if merged is None:
-                    continue
-            version = MergedVersion(merged, not client.in_place or _plain_is_read(same))
-            for offer, data in known:
-                if data is not None:
-                    found[offer.file.filename] = version
+            if len({own.get(name) for name in names}) > 1:
+                plain = not client.in_place or _plain_is_read(same)
+                found.update({name: plain for name in names if own.get(name) is not None})
         return found
 
     async def of_file(self, upstream: Upstream, choice: Choice, offer: Offer) -> bytes | None:
@@ -132,23 +102,16 @@ class ServedMetadata:
         reduced = await self._preparation.reduced(upstream, offer.file, offer.context)
         return reduced or await self._core_metadata.read(upstream, offer.file)
 
-    def _merge(self, wheels: Sequence[tuple[Offer, bytes]]) -> bytes | None:
+    def _merge(self, wheels: Iterable[tuple[Offer, bytes]]) -> bytes | None:
+        same = (WheelMetadata(offer.filename, offer.label, data) for offer, data in wheels)
         # In the same order for every client: the result is the same byte for byte.
-        same = sorted(
-            (WheelMetadata(offer.filename, offer.label, data) for offer, data in wheels),
-            key=lambda wheel: wheel.filename,
-        )
-        digest = sha256()
-        for wheel in same:
-            digest.update(f"{wheel.filename}\n{wheel.label}\n{len(wheel.metadata)}\n".encode())
-            digest.update(wheel.metadata)
-        key = digest.digest()
-        merged = self._merged.get(key)
-        if merged is None:
-            merged = merge_metadata(same, self._limits.metadata_bytes)
-            if merged is not None:
-                self._merged.put(key, merged, len(merged) + 200)
-        return merged
+        ordered = sorted(same, key=lambda wheel: wheel.filename)
+        return _merged(tuple(ordered), self._limits.metadata_bytes)
+
+
+@lru_cache(maxsize=64)
+def _merged(wheels: Sequence[WheelMetadata], limit: int) -> bytes | None:
+    return merge_metadata(wheels, limit)
 
 
 def _plain_is_read(offers: Sequence[Offer]) -> bool:

@@ -44,8 +44,8 @@ class CoreMetadata:
             return known
 
         async def work() -> bytes:
-            found = await self._upstreams.budget(upstream).file(
-                file.url, partial(self._fetch, upstream, file), self._limits.file_seconds
+            found = await self._upstreams.budget(upstream).fetch(
+                partial(self._fetch, upstream, file), self._limits.file_seconds
             )
             if file.hashes or file.core_metadata:
                 self._inspected.put(key, found, len(found))

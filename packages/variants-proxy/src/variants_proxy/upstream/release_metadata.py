@@ -28,7 +28,6 @@ from ..errors import UpstreamError
 from ..settings import Limits, Upstream
 from .catalog_files import known_variants, release_origin
 from .lru import LRUCache
-from .metrics import Metrics
 from .releases import Release
 from .single_flight import SingleFlight, gather_limited
 from .upstreams import Upstreams, identity
@@ -39,10 +38,9 @@ logger = logging.getLogger(__name__)
 class ReleaseMetadata:
     """Reads the variant metadata of releases, each once, and keeps what cannot change."""
 
-    def __init__(self, upstreams: Upstreams, limits: Limits, metrics: Metrics) -> None:
+    def __init__(self, upstreams: Upstreams, limits: Limits) -> None:
         self._upstreams = upstreams
         self._limits = limits
-        self._metrics = metrics
         self._documents: LRUCache[tuple[str, str], Metadata] = LRUCache(4096)
         self._equals: LRUCache[bytes, Metadata] = LRUCache(1024)
         self._flights: SingleFlight[Metadata] = SingleFlight()
@@ -118,7 +116,7 @@ class ReleaseMetadata:
             if fetch.is_wheel:
                 work = partial(self._read_wheels, upstream, reader)
                 try:
-                    await budget.file(fetch.url, work, self._limits.file_seconds)
+                    await budget.fetch(work, self._limits.file_seconds)
                 except UpstreamError as error:
                     raise MetadataError("", "", str(error)) from None
             else:
@@ -135,7 +133,6 @@ class ReleaseMetadata:
             try:
                 return await self.read(upstream, release)
             except VariantError as error:
-                self._metrics.count("broken_metadata")
                 name = canonicalize_name(release.wheels[0].filename.partition("-")[0])
                 logger.warning("variants ignored: %s %s: %s", name, release.version, error)
                 return error
@@ -179,7 +176,7 @@ class ReleaseMetadata:
 
         try:
             budget = upstreams.budget(upstream)
-            return Whole(await budget.file(fetch.url, work, self._limits.page_seconds))
+            return Whole(await budget.fetch(work))
         except UpstreamError as error:
             reason = str(error).removeprefix(f"{redacted(fetch.url)}: ")
             return Absent(reason) if error.status in ABSENT else Failed(reason)

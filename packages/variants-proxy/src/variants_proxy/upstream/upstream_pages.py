@@ -1,33 +1,34 @@
-"""Project pages of upstream indexes: fetched once for all clients, kept while fresh.
+"""Project pages of upstream indexes: fetched, kept in memory and on disk, and asked for again.
 
-A page is requested again when it is older than `Settings.fresh_seconds`. While an upstream fails,
+A page is asked for again whenever a client asks for it (`UpstreamPages.expire`); requests for its
+files use it for `Settings.fresh_seconds`. Concurrent requests share one. While an upstream fails,
 its last page is served for up to `STALE_SECONDS`.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from pathlib import Path
 from urllib.parse import urlsplit
 
+from packaging.utils import canonicalize_name, parse_sdist_filename
+
 from pep_variants.errors import redacted
+from pep_variants.model.filename import parse_metadata_filename
+from pep_variants.model.label import METADATA_SUFFIX
 from pep_variants.urls import is_local, local_path
-from variants_index.errors import PackageIndexError
-from variants_index.http.responses import Response as FetchedResponse
-from variants_index.pages import ACCEPT, HTML, JSON, Page, read_page, read_projects
+from variants_index.http.responses import Response
+from variants_index.pages import ACCEPT, HTML, JSON, Page, PageFile, read_page, read_projects
 
 from ..errors import UpstreamError
 from ..settings import Settings, Upstream
-from .budget import LargeAnswer
-from .file_lists import directory_files, pages_by_project, project_folders
 from .lru import LRUCache
-from .metrics import Metrics
-from .page_record import PageRecord, page_digest
 from .single_flight import SingleFlight
-from .upstream_page import UpstreamPage
 from .upstreams import Upstreams
 
 logger = logging.getLogger(__name__)
@@ -35,11 +36,13 @@ logger = logging.getLogger(__name__)
 STALE_SECONDS = 24 * 3600.0
 """Maximum age of a page that is served while its upstream fails."""
 
-_JUST = 1.0
-"""Seconds in which a client's wish for a new page leads to no second request for it."""
+_PAUSE = 5.0
+"""Seconds after a failure in which an upstream is not asked for pages that are kept."""
 
 # Indexes that answer 403 for projects that they do not have; uv has the same list.
 _FORBIDS_UNKNOWN = ("download.pytorch.org",)
+_SDISTS = (".tar.gz", ".zip")
+_RECORD = "proxy-page"
 
 
 @dataclass(frozen=True)
@@ -47,79 +50,84 @@ class FetchedPage:
     """A project page as it was fetched.
 
     Attributes:
-        listed: the upstream's page, or the page made for a directory.
+        page: the upstream's page, or one made for a directory.
         digest: hash of its contents.
         private: whether it was fetched with credentials: shared caches must not store it.
         checked: time of the last validation, as `time.monotonic`.
         stale: whether the last validation failed.
         url: that it was fetched from, after redirects.
-        validators: to ask the upstream whether it has changed, see `FetchedResponse`.
+        validators: to ask the upstream whether it has changed, see `Response`.
+        max_age: seconds for which the upstream allows its clients to use it without asking again.
     """
 
-    listed: UpstreamPage | Page
+    page: Page
     digest: str
     private: bool
     checked: float
     stale: bool = False
     url: str = ""
     validators: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def listing(self) -> UpstreamPage | None:
-        """The page as the upstream wrote it, None for a directory or a parsed page."""
-        return self.listed if isinstance(self.listed, UpstreamPage) else None
-
-    @property
-    def page(self) -> Page:
-        """The parsed page."""
-        return self.listed.page if isinstance(self.listed, UpstreamPage) else self.listed
+    max_age: int = 0
 
     @property
     def weight(self) -> int:
         """Approximate size in memory, in bytes."""
-        if isinstance(self.listed, UpstreamPage):
-            return 500 + 2 * len(self.listed.body)  # the parsed page is cached too
-        return 500 + 400 * len(self.page.files)
+        return 500 + 600 * len(self.page.files)
+
+
+@dataclass(frozen=True)
+class _Record:
+    """A page on disk: for a new process to ask whether it has changed, and for failures.
+
+    Attributes:
+        response: as it was received.
+        time: seconds since the epoch at which it was written.
+        private: whether it was fetched with credentials.
+    """
+
+    response: Response
+    time: float
+    private: bool
+
+    @property
+    def age(self) -> float:
+        """Seconds since it was written."""
+        return time.time() - self.time
 
 
 class UpstreamPages:
     """The project pages of all upstreams."""
 
-    def __init__(self, settings: Settings, upstreams: Upstreams, metrics: Metrics) -> None:
+    def __init__(self, settings: Settings, upstreams: Upstreams) -> None:
         self._settings = settings
         self._limits = settings.limits
         self._upstreams = upstreams
-        self._metrics = metrics
-        self._pages: LRUCache[tuple[str, str], FetchedPage | None] = LRUCache(
+        self._pages: LRUCache[tuple[str, str], FetchedPage] = LRUCache(
             settings.limits.kept_page_bytes
         )
         self._splits: LRUCache[tuple[str, str], dict[str, tuple[Page, str]]] = LRUCache(64)
-        self._missing: LRUCache[tuple[str, str], float] = LRUCache(4096)
-        self._page_flights: SingleFlight[FetchedPage | None] = SingleFlight()
+        self._flights: SingleFlight[FetchedPage | None] = SingleFlight()
+        self._paused: dict[str, float] = {}  # until when, by the name of an upstream
 
-    async def page(self, upstream: Upstream, project: str) -> FetchedPage | None:
-        """Return the page of *project*, None if the upstream does not have the project.
-
-        Args:
-            upstream: index.
-            project: normalized name, empty for all of a find-links page.
-
-        Raises:
-            UpstreamError: it cannot be fetched, and there is no old page.
-        """
+    async def get_project_page(
+        self,
+        upstream: Upstream,
+        project: str,
+        client: object = None,  # noqa: ARG002 - the page is the same for all
+    ) -> FetchedPage | None:
+        """Return the page of *project*, see `PageSource`."""
         if upstream.kind == "find-links":
             return (await self._split(upstream)).get(project)
         return await self._whole(upstream, project)
 
     def expire(self, upstream: Upstream, project: str) -> None:
-        """Ask the upstream for a page again with the next request for it, unless it just was."""
+        """Ask the upstream for a page again with the next request for it."""
         key = (upstream.name, "" if upstream.kind == "find-links" else project)
-        self._missing.remove(key)
         known = self._pages.get(key)
-        now = time.monotonic()
-        if known is not None and now - known.checked > _JUST:
-            expired = replace(known, checked=min(known.checked, now - self._settings.fresh_seconds))
-            self._pages.put(key, expired, expired.weight)
+        if known is not None:
+            expired = time.monotonic() - self._settings.fresh_seconds
+            known = replace(known, checked=min(known.checked, expired))
+            self._pages.put(key, known, known.weight)
 
     async def projects(self, upstream: Upstream) -> tuple[str, ...]:
         """Return the normalized names of all projects of *upstream*, ascending.
@@ -129,43 +137,32 @@ class UpstreamPages:
         """
         if upstream.kind == "find-links":
             return tuple(sorted(await self._split(upstream)))
-        budget = self._upstreams.budget(upstream)
-        if is_local(upstream.url):
-            folders = await budget.page(
-                upstream.url, lambda: project_folders(local_path(upstream.url))
-            )
-            return tuple(sorted(folders))
-        with budget.large_answer() as large:
-            answer = await budget.page(
-                upstream.url,
-                lambda: self._fetch_page(
-                    upstream, upstream.url, large, self._limits.projects_bytes
-                ),
-            )
-            return await budget.compute(
-                lambda: tuple(sorted(read_projects(answer.body, answer.content_type, answer.url)))
-            )
+        budget, url = self._upstreams.budget(upstream), upstream.url
+        if is_local(url):
+            folders = await budget.fetch(lambda: list(local_path(url).iterdir()))
+            return tuple(sorted(path.name for path in folders if path.is_dir()))
+        answer = await budget.fetch(
+            lambda: self._ask(upstream, url, limit=self._limits.projects_bytes)
+        )
+        return await budget.compute(
+            lambda: tuple(sorted(read_projects(answer.body, answer.content_type, answer.url)))
+        )
 
-    def _fetch_page(
+    def _ask(
         self,
         upstream: Upstream,
         url: str,
-        large: LargeAnswer,
-        limit: int | None = None,
         validators: Mapping[str, str] | None = None,
-    ) -> FetchedResponse:
-        answer = self._upstreams.session(upstream).fetch(
+        limit: int | None = None,
+    ) -> Response:
+        return self._upstreams.session(upstream).fetch(
             url,
             limit=limit or self._limits.page_bytes,
             accept=ACCEPT,
-            # The page is known to be old: no heuristic freshness (RFC 9111, 4.2.2).
             revalidate=True,
             seconds=self._limits.page_seconds,
-            grown=large.grown,
             validators=validators,
         )
-        self._upstreams.budget(upstream).received += len(answer.body)
-        return answer
 
     async def _split(self, upstream: Upstream) -> dict[str, FetchedPage]:
         """Return the pages of a find-links upstream by project."""
@@ -178,11 +175,11 @@ class UpstreamPages:
         known = self._splits.get(key)
         if known is None:
             known = await self._upstreams.budget(upstream).compute(
-                lambda: pages_by_project(found.page)
+                lambda: _pages_by_project(found.page)
             )
             self._splits.put(key, known)
         return {
-            project: replace(found, listed=page, digest=digest)
+            project: replace(found, page=page, digest=digest)
             for project, (page, digest) in known.items()
         }
 
@@ -190,38 +187,32 @@ class UpstreamPages:
         """Return a page of the upstream, from memory while that is fresh."""
         key = (upstream.name, project)
         known = self._pages.get(key)
-        now = time.monotonic()
-        fresh = self._settings.fresh_seconds
-        if known is not None and now - known.checked < fresh:
-            self._metrics.count("page_cache_hits")
+        if known is not None and time.monotonic() - known.checked < self._settings.fresh_seconds:
             return known
-        missing = self._missing.get(key)
-        if missing is not None and now - missing < fresh:
-            return None
-        return await self._page_flights.join(key, lambda: self._refreshed(upstream, project, known))
+        return await self._flights.join(key, lambda: self._refreshed(upstream, project, known))
 
     async def _refreshed(
         self, upstream: Upstream, project: str, known: FetchedPage | None
     ) -> FetchedPage | None:
         key = (upstream.name, project)
-        self._metrics.count("page_fetches")
+        found: FetchedPage | None = None
+        if time.monotonic() < self._paused.get(upstream.name, 0.0):
+            found = await self._old(upstream, project, known)
+            if found is not None:
+                return found
         try:
             found = await self._fetched(upstream, project, known)
         except UpstreamError as error:
-            if error.status == 403 and urlsplit(upstream.url).hostname in _FORBIDS_UNKNOWN:
-                found = None
-            elif error.status in (502, 503, 504):
+            if error.status >= 500 or error.status == 429:
+                self._paused[upstream.name] = time.monotonic() + _PAUSE
                 found = await self._old(upstream, project, known)
                 if found is None:
-                    self._metrics.count("page_failures")
                     raise
-                self._metrics.count("stale_pages")
                 logger.warning("%s: serving an old page: %s", project, error)
-            else:
+            elif error.status != 403 or urlsplit(upstream.url).hostname not in _FORBIDS_UNKNOWN:
                 raise
         if found is None:
             self._pages.remove(key)
-            self._missing.put(key, time.monotonic())
         else:
             self._pages.put(key, found, found.weight)
         return found
@@ -230,141 +221,181 @@ class UpstreamPages:
         self, upstream: Upstream, project: str, known: FetchedPage | None
     ) -> FetchedPage | None:
         budget = self._upstreams.budget(upstream)
-        with budget.large_answer() as large:
-            if upstream.kind == "find-links" or is_local(upstream.url):
-                return await budget.page(
-                    upstream.url, lambda: self._listed(upstream, project, known, large)
-                )
+        if upstream.kind == "simple" and not is_local(upstream.url):
             url = f"{upstream.url}{project}/"
             try:
-                answer = await budget.page(
-                    url, lambda: self._ask(upstream, project, known, url, large)
-                )
+                answer = await budget.fetch(lambda: self._changed(upstream, project, known, url))
             except UpstreamError as error:
                 if error.status == 404:
                     return None
                 raise
             return await budget.compute(lambda: self._read(upstream, project, known, answer))
-
-    def _ask(
-        self,
-        upstream: Upstream,
-        project: str,
-        known: FetchedPage | None,
-        url: str,
-        large: LargeAnswer,
-    ) -> FetchedResponse:
-        """Return the upstream's page; if it is the known one, a response without body."""
-        if known is not None:
-            answer = self._fetch_page(upstream, url, large, validators=known.validators)
-            if not answer.unchanged or answer.url == known.url:
-                return answer
+        if upstream.kind == "find-links":
+            files = await budget.fetch(lambda: self._links(upstream))
         else:
-            record = PageRecord.of(self._upstreams.store, upstream, project)
-            large.grown(len(record.body))
-            answer = self._fetch_page(upstream, url, large, validators=record.validators)
-            if not answer.unchanged:
-                return answer
-            if answer.url == record.url:
-                recent = time.time() - record.time < STALE_SECONDS / 2
-                return FetchedResponse(
-                    answer.url, record.kind, record.body, record.validators, recent
-                )
-        # It is another page that is unchanged: there was another redirect.
-        return self._fetch_page(upstream, url, large, validators={})
+            local = await budget.fetch(lambda: self._local(upstream, project))
+            if not isinstance(local, tuple):
+                return local
+            files = local
+        digest = sha256(repr(files).encode()).hexdigest()
+        private = self._upstreams.is_private(upstream)
+        return FetchedPage(Page(project, files), digest, private, time.monotonic())
+
+    def _changed(
+        self, upstream: Upstream, project: str, known: FetchedPage | None, url: str
+    ) -> Response:
+        """Return the upstream's page; if it is the known one, a response without body."""
+        record = self._record(upstream, project) if known is None else None
+        if known is not None:
+            before, validators = known.url, known.validators
+        elif record is not None:
+            before, validators = record.response.url, record.response.validators
+        else:
+            before, validators = "", {}
+        answer = self._ask(upstream, url, validators)
+        if not answer.unchanged:
+            return answer
+        if answer.url != before:  # there was another redirect: it is another page
+            return self._ask(upstream, url, {})
+        if record is None:
+            return answer
+        return replace(record.response, unchanged=record.age < STALE_SECONDS / 2)
 
     def _read(
-        self,
-        upstream: Upstream,
-        project: str,
-        known: FetchedPage | None,
-        answer: FetchedResponse,
+        self, upstream: Upstream, project: str, known: FetchedPage | None, answer: Response
     ) -> FetchedPage:
-        private = self._upstreams.is_private(upstream)
-        now = time.monotonic()
+        private, now = self._upstreams.is_private(upstream), time.monotonic()
         if known is not None and answer.unchanged:
             return replace(known, checked=now, stale=False, private=private)
-        body, kind, url = answer.body, answer.content_type, answer.url
-        digest = page_digest(body, kind, url)
-        validators = answer.validators
-        if known is not None and known.digest == digest:
-            return replace(known, checked=now, stale=False, private=private, validators=validators)
-        listed = _listed(UpstreamPage(body, kind, url, project))
+        found = _parsed(answer, project, private=private)
         if not answer.unchanged:
-            record = PageRecord(body, kind, url, time.time(), private, validators)
-            record.write(self._upstreams.store, upstream, project)
-        return FetchedPage(listed, digest, private, now, url=url, validators=validators)
+            head = {
+                "url": answer.url,
+                "kind": answer.content_type,
+                "validators": dict(answer.validators),
+                "max_age": answer.max_age,
+                "time": time.time(),
+                "private": private,
+            }
+            data = json.dumps(head).encode() + b"\n" + answer.body
+            self._upstreams.store.put(_RECORD, _name(upstream, project), data)
+        return found
+
+    def _record(self, upstream: Upstream, project: str) -> _Record | None:
+        """Return the page on disk."""
+        data = self._upstreams.store.get(_RECORD, _name(upstream, project))
+        if data is None:
+            return None
+        head, _, body = data.partition(b"\n")
+        try:
+            tree = json.loads(head)
+            response = Response(
+                str(tree["url"]),
+                str(tree["kind"]),
+                body,
+                {str(name): str(value) for name, value in tree["validators"].items()},
+                max_age=int(tree["max_age"]),
+            )
+            return _Record(response, float(tree["time"]), bool(tree["private"]))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None  # of another release
 
     async def _old(
         self, upstream: Upstream, project: str, known: FetchedPage | None
     ) -> FetchedPage | None:
-        """Return the old page for an upstream that fails, None if there is none."""
-        return await self._upstreams.budget(upstream).compute(
-            lambda: self._kept_page(upstream, project, known)
-        )
-
-    def _kept_page(
-        self, upstream: Upstream, project: str, known: FetchedPage | None
-    ) -> FetchedPage | None:
-        now = time.monotonic()
-        # The next attempt follows soon, but not with every request.
-        checked = now - self._settings.fresh_seconds + min(5.0, self._settings.fresh_seconds)
+        """Return the last page of an upstream that fails, None if there is none."""
         if known is not None:
-            if known.stale or now - known.checked < STALE_SECONDS:
-                return replace(known, checked=checked, stale=True)
-            return None
-        record = PageRecord.of(self._upstreams.store, upstream, project)
-        if time.time() - record.time > STALE_SECONDS:
-            return None
-        try:
-            listed = _listed(UpstreamPage(record.body, record.kind, record.url, project))
-        except PackageIndexError:
-            return None
-        return FetchedPage(
-            listed,
-            record.digest,
-            record.private,
-            checked,
-            stale=True,
-            url=record.url,
-            validators=record.validators,
-        )
+            is_recent = time.monotonic() - known.checked < STALE_SECONDS
+            return replace(known, stale=True) if is_recent else None
 
-    def _listed(
-        self, upstream: Upstream, project: str, known: FetchedPage | None, large: LargeAnswer
-    ) -> FetchedPage | None:
-        if upstream.kind == "simple":
-            return self._local(upstream, project, known)
+        def read() -> FetchedPage | None:
+            record = self._record(upstream, project)
+            if record is None or record.age > STALE_SECONDS:
+                return None
+            found = _parsed(record.response, project, private=record.private)
+            return replace(found, stale=True, checked=time.monotonic() - record.age)
+
+        return await self._upstreams.budget(upstream).compute(read)
+
+    def _links(self, upstream: Upstream) -> tuple[PageFile, ...]:
+        """Return the files of a find-links page or directory."""
         if is_local(upstream.url) and local_path(upstream.url).is_dir():
-            files = directory_files(local_path(upstream.url))
-        else:
-            answer = self._fetch_page(upstream, upstream.url, large)
-            kind = "text/html" if is_local(upstream.url) else answer.content_type
-            files = read_page(answer.body, kind, answer.url).files
-        digest = sha256(repr(files).encode()).hexdigest()
-        return FetchedPage(
-            Page(project, files), digest, self._upstreams.is_private(upstream), time.monotonic()
-        )
+            return _directory_files(local_path(upstream.url))
+        answer = self._ask(upstream, upstream.url)
+        kind = "text/html" if is_local(upstream.url) else answer.content_type
+        return read_page(answer.body, kind, answer.url).files
 
-    def _local(
-        self, upstream: Upstream, project: str, known: FetchedPage | None
-    ) -> FetchedPage | None:
+    def _local(self, upstream: Upstream, project: str) -> tuple[PageFile, ...] | FetchedPage | None:
+        """Return the page of a folder in a directory, or the files in it; None without one."""
         folder = local_path(upstream.url) / project
         for name, kind in (("index.v1_json", JSON), ("index.html", HTML)):
             path = folder / name
             if path.is_file():
-                answer = self._upstreams.session(upstream).fetch(
-                    path.as_uri(), limit=self._limits.page_bytes
+                answer = self._ask(upstream, path.as_uri())
+                return _parsed(
+                    replace(answer, content_type=kind, url=path.as_uri()), project, private=False
                 )
-                answer = replace(answer, content_type=kind, url=path.as_uri())
-                return self._read(upstream, project, known, answer)
-        if not folder.is_dir():
-            return None
-        files = directory_files(folder)
-        digest = sha256(repr(files).encode()).hexdigest()
-        return FetchedPage(Page(project, files), digest, False, time.monotonic())
+        return _directory_files(folder) if folder.is_dir() else None
 
 
-def _listed(listing: UpstreamPage) -> UpstreamPage | Page:
-    """Return *listing* if it can be served unchanged, else its parsed page, to free its bytes."""
-    return listing if listing.plain is not None else listing.page
+def _parsed(answer: Response, project: str, *, private: bool) -> FetchedPage:
+    digest = sha256(answer.body + f"\n{answer.content_type}\n{answer.url}".encode())
+    return FetchedPage(
+        read_page(answer.body, answer.content_type, answer.url, project),
+        digest.hexdigest(),
+        private,
+        time.monotonic(),
+        url=answer.url,
+        validators=answer.validators,
+        max_age=answer.max_age,
+    )
+
+
+def _name(upstream: Upstream, project: str) -> str:
+    """Return the name of a page on disk."""
+    credentials = upstream.credentials
+    user = credentials.username if credentials else ""
+    return json.dumps([upstream.url, upstream.kind, user, project])
+
+
+def _pages_by_project(page: Page) -> dict[str, tuple[Page, str]]:
+    """Return the page of each project on a find-links *page*, with a digest."""
+    by_project: dict[str, list[PageFile]] = {}
+    for file in page.files:
+        project = project_of(file.filename)
+        if project:
+            by_project.setdefault(project, []).append(file)
+    return {
+        project: (Page(project, tuple(files)), sha256(repr(files).encode()).hexdigest())
+        for project, files in by_project.items()
+    }
+
+
+def _directory_files(folder: Path) -> tuple[PageFile, ...]:
+    """Return the wheels, sdists and variant metadata files of *folder*, by name ascending."""
+    paths = {path.name: path for path in folder.iterdir()}
+    return tuple(
+        PageFile(
+            name,
+            path.as_uri(),
+            size=path.stat().st_size,
+            # The upload time is unknown; size and URL identify the file.
+            upload_time=None,
+            core_metadata={} if f"{name}.metadata" in paths else None,
+        )
+        for name, path in sorted(paths.items())
+        if name.endswith((".whl", METADATA_SUFFIX, *_SDISTS))
+    )
+
+
+def project_of(filename: str) -> str | None:
+    """Return the normalized project name in *filename*, None for other files."""
+    if filename.endswith(".whl"):
+        return canonicalize_name(filename.partition("-")[0])
+    if filename.endswith(METADATA_SUFFIX):
+        known = parse_metadata_filename(filename)
+        return known[0] if known else None
+    try:
+        return parse_sdist_filename(filename)[0]
+    except ValueError:  # InvalidSdistFilename; `int` of thousands of digits
+        return None

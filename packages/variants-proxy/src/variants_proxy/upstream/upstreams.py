@@ -1,4 +1,7 @@
-"""Connections to upstream indexes: sessions, budgets, credentials and the cache on disk.
+"""Connections to upstream indexes: sessions, limits of concurrent work, the cache on disk.
+
+Each upstream has limits of its own, so that one that hangs does not hold the others. Requests block
+threads: httpx's client is synchronous, and so are hashing and rewriting.
 
 Files with a hash never change and are cached permanently: whole files, which are verified, under
 their hash; data that cannot be verified, read from a part of a file or beside it, under index, URL
@@ -7,26 +10,126 @@ and hash, since any index may claim the hash of another's file.
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from functools import cached_property
 from typing import TypeVar
 from urllib.parse import quote, urlsplit
 
+import anyio
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
+
+from pep_variants.errors import InvalidWheel
 from pep_variants.sources import Sources
 from pep_variants.urls import is_local
 from variants_index.cache.eviction import Bounds
 from variants_index.cache.store import Store
+from variants_index.errors import (
+    AccessDenied,
+    NotFound,
+    PackageIndexError,
+    Unreachable,
+    UntrustedServer,
+)
 from variants_index.http.session import Session
 from variants_index.pages import PageFile
 
 from ..errors import UpstreamError
-from ..settings import Settings, Upstream
-from .budget import Budget
-from .workers import Busy, Threads, Workers
+from ..settings import Limits, Settings, Upstream
 
 T = TypeVar("T")
 
 _RETRIES = 2
+
+
+class Budget:
+    """The limits of one upstream: of concurrent requests, of computations, and of their time."""
+
+    def __init__(self, name: str, limits: Limits) -> None:
+        self._name = name
+        self._limits = limits
+
+    @cached_property
+    def _requests(self) -> CapacityLimiter:
+        return CapacityLimiter(self._limits.connections)
+
+    @cached_property
+    def _streams(self) -> CapacityLimiter:  # apart: a wheel may take minutes
+        return CapacityLimiter(self._limits.connections)
+
+    @cached_property
+    def _computing(self) -> CapacityLimiter:
+        return CapacityLimiter(self._limits.workers)
+
+    async def fetch(self, function: Callable[[], T], seconds: float | None = None) -> T:
+        """Return what *function* returns, which sends requests.
+
+        Args:
+            function: the work, for a thread.
+            seconds: timeout, with waiting for a thread; by default that of a page.
+
+        Raises:
+            UpstreamError: it fails, or takes too long.
+        """
+        seconds = self._limits.page_seconds if seconds is None else seconds
+        try:
+            with anyio.fail_after(seconds):
+                return await run_sync(function, abandon_on_cancel=True, limiter=self._requests)
+        except TimeoutError:
+            raise UpstreamError(
+                f"index {self._name}: no complete response within {seconds:g} seconds", 504
+            ) from None
+        except (PackageIndexError, InvalidWheel) as error:
+            raise UpstreamError(str(error), _status(error)) from None
+
+    async def compute(self, function: Callable[[], T]) -> T:
+        """Return what *function* returns, a computation without I/O.
+
+        Raises:
+            UpstreamError: the upstream's data is not valid.
+        """
+        try:
+            return await run_sync(function, limiter=self._computing)
+        except (PackageIndexError, InvalidWheel) as error:
+            raise UpstreamError(str(error)) from None
+
+    async def stream(self, chunks: Generator[bytes, None, None]) -> AsyncGenerator[bytes, None]:
+        """Yield *chunks*, each read and hashed in a thread while the one before is sent.
+
+        Raises:
+            PackageIndexError, VariantError, OSError: as *chunks* does.
+        """
+
+        def read() -> asyncio.Future[bytes | None]:
+            return asyncio.ensure_future(run_sync(next, chunks, None, limiter=self._streams))
+
+        def close(last: asyncio.Future[bytes | None]) -> None:
+            chunks.close()
+            if not last.cancelled():
+                last.exception()  # retrieved, or asyncio would log it
+
+        reading = read()
+        try:
+            while (chunk := await asyncio.shield(reading)) is not None:
+                reading = read()
+                yield chunk
+        finally:
+            reading.add_done_callback(close)
+
+
+def _status(error: Exception) -> int:
+    """Return the status of the response for *error*: installers show it, and retry by it."""
+    if isinstance(error, AccessDenied):
+        return 403
+    if isinstance(error, NotFound):
+        return 404
+    if isinstance(error, UntrustedServer):
+        return 424  # not 5xx, which clients retry in vain
+    if isinstance(error, PackageIndexError) and 400 <= error.status < 600:
+        return error.status
+    return 504 if isinstance(error, Unreachable) and "in time" in str(error) else 502
 
 
 class Upstreams:
@@ -39,17 +142,9 @@ class Upstreams:
         self._sessions = {item.name: self._begun(item) for item in settings.upstreams}
         self._shared: dict[tuple[str, str | None, int | None], Session] = {}
         self._privates: dict[str, bool] = {}
-        self._threads = Threads()
-        self._budgets = {
-            item.name: Budget(item, settings.limits, self._threads) for item in settings.upstreams
-        }
+        self._budgets = {item.name: Budget(item.name, self._limits) for item in settings.upstreams}
         # For responses that combine upstreams; pages of one are parsed within its budget.
-        self._computing = Workers(
-            self._threads,
-            settings.limits.workers,
-            queue=settings.limits.queue,
-            patience=settings.limits.queue_seconds,
-        )
+        self._computing = Budget("", self._limits)
 
     @property
     def store(self) -> Store:
@@ -70,11 +165,10 @@ class Upstreams:
             session = self._shared[origin] = self._begun(upstream, in_no_setting=True)
         session.addresses.configure(upstream.url)
         self._sessions[upstream.name] = session
-        self._budgets[upstream.name] = Budget(upstream, self._limits, self._threads)
+        self._budgets[upstream.name] = Budget(upstream.name, self._limits)
 
     def close(self) -> None:
         """Close all connections without waiting."""
-        self._threads.close()
         for session in self._sessions.values():
             session.close()
 
@@ -82,21 +176,9 @@ class Upstreams:
         """Return the budget of *upstream*."""
         return self._budgets[upstream.name]
 
-    @property
-    def budgets(self) -> Mapping[str, Budget]:
-        """All budgets by the name of the upstream."""
-        return self._budgets
-
     async def compute(self, function: Callable[[], T]) -> T:
-        """Return what *function* returns, a computation for clients that concerns no upstream.
-
-        Raises:
-            UpstreamError: no thread was free in time.
-        """
-        try:
-            return await self._computing.run(function)
-        except Busy:
-            raise UpstreamError("the proxy is overloaded: try again later", 503) from None
+        """Return what *function* returns, a computation for clients that concerns no upstream."""
+        return await self._computing.compute(function)
 
     def session(self, upstream: Upstream) -> Session:
         """Return the session of *upstream*, which has only its credentials."""
@@ -188,7 +270,6 @@ class Upstreams:
             seconds=self._limits.page_seconds,
             validators=None if cached else {},
         )
-        self.budget(upstream).received += len(answer.body)
         return answer.body
 
     def kept(self, kind: str, name: str | None, fetch: Callable[[], bytes]) -> bytes:

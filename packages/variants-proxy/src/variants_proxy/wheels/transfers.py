@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import IO
@@ -171,7 +171,9 @@ def hash_transfer(store: Store, session: Session, transfer: Transfer) -> WheelDi
     return found
 
 
-def stream_all(session: Session, transfer: Transfer, store: Store | None = None) -> Iterator[bytes]:
+def stream_all(
+    session: Session, transfer: Transfer, store: Store | None = None
+) -> Generator[bytes, None, None]:
     """Yield all chunks of a transfer; raise before the last one if verification fails.
 
     The hash of a rewritten wheel is stored in *store*, for pages.
@@ -317,7 +319,9 @@ class _SinglePass:
         return True
 
 
-def stream_range(session: Session, transfer: Transfer, start: int, end: int) -> Iterator[bytes]:
+def stream_range(
+    session: Session, transfer: Transfer, start: int, end: int
+) -> Generator[bytes, None, None]:
     """Yield the bytes of a transfer from *start* to *end*, which cannot be verified.
 
     Raises:

@@ -142,8 +142,7 @@ class WheelPreparation:
         limit = self._limits.metadata_bytes
 
         async def work() -> Transfer:
-            transfer = await self._upstreams.budget(upstream).file(
-                file.url,
+            transfer = await self._upstreams.budget(upstream).fetch(
                 partial(rewritten_transfer, session, file, context, reduced, limit, name),
                 self._limits.file_seconds,
             )
@@ -179,9 +178,7 @@ class WheelPreparation:
             return agrees
 
         async def work() -> bool:
-            return await self._upstreams.budget(upstream).file(
-                check.file.url, look, self._limits.file_seconds
-            )
+            return await self._upstreams.budget(upstream).fetch(look, self._limits.file_seconds)
 
         return await self._comparing.join(check.key, work)
 
@@ -211,8 +208,7 @@ class WheelPreparation:
             transfer = await self.prepared(upstream, offer.file, offer.context, reduced)
             if transfer.rewrite is None or transfer.rewrite.original > limit:
                 return None
-            return await self._upstreams.budget(upstream).file(
-                offer.file.url,
+            return await self._upstreams.budget(upstream).fetch(
                 lambda: hash_transfer(store, session, transfer),
                 self._limits.file_seconds,
             )

@@ -132,7 +132,7 @@ def _environments(tails: Sequence[str]) -> Environments | None:
     best: dict[Region, dict[Python, tuple[Rank, Rank, int]]] = {region: {} for region in regions}
     for number, tags in enumerate(wheels):
         for tag in tags:
-            ranks = {python: _python_rank(tag.python, tag.abi, python) for python in pythons}
+            ranks = {python: python_rank(tag.python, tag.abi, python) for python in pythons}
             for region, platform in tag.regions or [(region, _ANYWHERE) for region in regions]:
                 for python, rank in ranks.items():
                     if rank is not None:
@@ -207,7 +207,7 @@ def _minors(tag: str) -> Iterator[int]:
 
 
 @lru_cache(maxsize=65536)
-def _python_rank(tag: str, abi: str, python: Python) -> int | None:
+def python_rank(tag: str, abi: str, python: Python) -> int | None:
     """Return how much a wheel is preferred for *python*, None if it cannot be installed."""
     match = _PYTHON.fullmatch(tag)
     if match is None or match[2] != "3":
